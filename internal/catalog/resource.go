@@ -1,0 +1,180 @@
+package catalog
+
+import (
+	"sync"
+	"sync/atomic"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/schema"
+)
+
+// Resource is one kind of object with all its versions, built in or custom.
+type Resource struct {
+	Group      string // "" is the core group
+	Plural     string
+	Singular   string
+	Kind       string
+	ListKind   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+
+	// Versions are all declared versions in kube's order of preference; unserved ones are among them.
+	Versions []*Version
+	// Storage is the version in which objects are written to the store.
+	Storage *Version
+	// Prefix is where the objects live below the store's root, without slashes at the ends:
+	// "<group>/<plural>" for custom kinds, what kube-apiserver uses for built-in ones.
+	Prefix string
+
+	// Served is false for a definition that is not established or is being deleted: no endpoint answers for it.
+	Served bool
+	// Terminating is true while a custom resource's definition is being deleted: existing objects may go, new ones may not come.
+	Terminating bool
+
+	// Definition identifies the CustomResourceDefinition; zero for built-in kinds.
+	Definition Definition
+	// Rules are what the kind checks and sets beyond its schema; nil for custom kinds.
+	Rules *Rules
+	// Verbs that the resource answers, nil for all eight.
+	Verbs []string
+	// GroupPriority orders the group in discovery; 0 means 1000, what custom groups have.
+	GroupPriority int
+	// NoGeneration is true for kinds whose metadata.generation Kubernetes does not maintain.
+	NoGeneration bool
+}
+
+// Definition identifies the CustomResourceDefinition that a resource was made from.
+type Definition struct {
+	Name string
+	UID  string
+	// Revision is the etcd revision at which the definition was last written: a cache made under another one is stale.
+	Revision int64
+}
+
+// Version returns the declared version of that name, or nil.
+func (r *Resource) Version(name string) *Version {
+	for _, v := range r.Versions {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// APIVersion returns "group/version", or "version" in the core group.
+func (r *Resource) APIVersion(v *Version) string {
+	if r.Group == "" {
+		return v.Name
+	}
+	return r.Group + "/" + v.Name
+}
+
+// Qualified returns "plural.group", or "plural" in the core group: the resource's name in messages.
+func (r *Resource) Qualified() string {
+	if r.Group == "" {
+		return r.Plural
+	}
+	return r.Plural + "." + r.Group
+}
+
+// Custom tells whether a CustomResourceDefinition brought the resource.
+func (r *Resource) Custom() bool { return r.Definition.Name != "" }
+
+func (r *Resource) priority() int {
+	if r.GroupPriority == 0 {
+		return 1000
+	}
+	return r.GroupPriority
+}
+
+// Version is one version of a resource.
+type Version struct {
+	Name       string
+	Served     bool
+	Deprecated bool
+	// Warning is sent with each answer of a deprecated version.
+	Warning string
+	// Columns are the additional printer columns; empty means the default, the object's age.
+	Columns []Column
+	// SelectableFields are the JSON paths that field selectors may use beside metadata.name and metadata.namespace, as
+	// the definition spells them (".spec.bucket").
+	SelectableFields []string
+	// Status is true if /status exists.
+	Status bool
+	// Scale is nil if /scale does not exist.
+	Scale *Scale
+	// Priority orders built-in versions inside their group before the usual version order does.
+	Priority int
+	// PreserveUnknownFields turns pruning off for the whole object (spec.preserveUnknownFields of old definitions).
+	PreserveUnknownFields bool
+
+	// Source returns the version's OpenAPI schema. It may decode the definition anew at each call and is not for hot paths;
+	// nil means that the version has no schema.
+	Source func() (*apiextensionsv1.JSONSchemaProps, error)
+
+	program lazy[*schema.Schema]
+}
+
+// Schema returns the compiled schema. It is made at the first call and kept until Drop. nil, nil means no schema.
+func (v *Version) Schema() (*schema.Schema, error) {
+	if v.Source == nil {
+		return nil, nil
+	}
+	return v.program.get(func() (*schema.Schema, error) {
+		props, err := v.Source()
+		if err != nil || props == nil {
+			return nil, err
+		}
+		return schema.Compile(props, schema.Options{PreserveUnknownFields: v.PreserveUnknownFields})
+	})
+}
+
+// Drop forgets the compiled schema; the next call of Schema makes it again.
+func (v *Version) Drop() { v.program.drop() }
+
+// Column is one additional printer column.
+type Column struct {
+	Name        string
+	Type        string // integer, number, string, boolean, date
+	Format      string
+	Description string
+	Priority    int32
+	JSONPath    string // with its leading dot, no braces
+}
+
+// Scale names where /scale finds its fields, as JSON paths (".spec.replicas").
+type Scale struct {
+	SpecReplicasPath   string
+	StatusReplicasPath string
+	LabelSelectorPath  string // "" if the kind has none
+}
+
+// lazy makes a value on first use. Errors are kept too: a definition does not become valid by asking again.
+type lazy[T any] struct {
+	mu  sync.Mutex
+	val atomic.Pointer[made[T]]
+}
+
+type made[T any] struct {
+	val T
+	err error
+}
+
+func (l *lazy[T]) get(build func() (T, error)) (T, error) {
+	if m := l.val.Load(); m != nil {
+		return m.val, m.err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.val.Load(); m != nil {
+		return m.val, m.err
+	}
+	m := &made[T]{}
+	m.val, m.err = build()
+	l.val.Store(m)
+	return m.val, m.err
+}
+
+func (l *lazy[T]) drop() { l.val.Store(nil) }

@@ -1,0 +1,45 @@
+package catalog
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
+type Object = map[string]any
+
+// Rules are what a built-in kind checks and sets beyond its schema. Every function is optional, pure, and works on
+// objects of the storage version. Objects passed as old are read only.
+type Rules struct {
+	// ValidName returns what is wrong with a name, each a sentence of kube's; nil means a DNS subdomain.
+	// prefix is true for a generateName prefix.
+	ValidName func(name string, prefix bool) []string
+	// Default fills in what schema defaults cannot express. It runs on every write after schema defaulting, and on reads.
+	Default func(obj Object)
+	// PrepareCreate sets and clears fields that the server owns (status on create, for instance).
+	PrepareCreate func(obj Object, e Env)
+	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Subresources.
+	PrepareUpdate func(obj, old Object, subresource string, e Env)
+	// Validate returns everything wrong with a new object.
+	Validate func(obj Object) field.ErrorList
+	// ValidateUpdate returns everything wrong with an update, what Validate finds included.
+	ValidateUpdate func(obj, old Object, subresource string) field.ErrorList
+	// Warnings returns sentences for the client about an object that it wrote.
+	Warnings func(obj Object) []string
+	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes Terminating).
+	PrepareDelete func(obj Object, e Env) (update bool)
+	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).
+	FieldLabels map[string]func(obj Object) string
+	// Subresources beyond status and scale that take the object itself ("finalize").
+	Subresources []string
+	// Cells returns the printed columns' values for Columns of the version, in order.
+	Cells func(obj Object, e Env) []any
+}
+
+// Env is what rules may know about the world.
+type Env struct {
+	Now time.Time
+	// Snapshot is the catalog that the request works with.
+	Snapshot *Snapshot
+}
