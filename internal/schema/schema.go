@@ -10,6 +10,15 @@ import (
 type Options struct {
 	// PreserveUnknownFields turns pruning off at the root (spec.preserveUnknownFields of old definitions).
 	PreserveUnknownFields bool
+	// Rules compiles the tree's CEL rules (package schema/cel provides it); nil means that rules are not evaluated.
+	Rules func(root *Node) (Evaluator, error)
+}
+
+// Evaluator runs the CEL rules of a whole schema against an object.
+type Evaluator interface {
+	// Evaluate returns the failures of all rules. old is nil on create; unchanged failures of an update are left out as
+	// ratcheting demands.
+	Evaluate(obj, old map[string]any) field.ErrorList
 }
 
 // Schema is a compiled structural schema.
@@ -40,6 +49,18 @@ type Node struct {
 	MapType              string // "", granular, atomic
 	Default              any    // decoded JSON; HasDefault tells a null default from none
 	HasDefault           bool
+
+	// What bounds values, for validation and for estimating the cost of rules.
+	Enum                               []any
+	Pattern                            string
+	Required                           []string
+	MaxItems, MaxLength, MaxProps      *int64
+	MinItems, MinLength, MinProps      *int64
+	Minimum, Maximum, MultipleOf       *float64
+	ExclusiveMinimum, ExclusiveMaximum bool
+	AllOf, AnyOf, OneOf                []*Node
+	Not                                *Node
+	Rules                              apiextensionsv1.ValidationRules // x-kubernetes-validations
 }
 
 // Normalize drops unknown fields and disallowed nulls from obj and fills in defaults, in place.
