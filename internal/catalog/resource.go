@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -77,6 +78,17 @@ func (r *Resource) Qualified() string {
 		return r.Plural
 	}
 	return r.Plural + "." + r.Group
+}
+
+// IsNamespace tells whether the resource is the core kind Namespace, which paths name twice: as scope and as object.
+func (r *Resource) IsNamespace() bool { return r.Group == "" && r.Plural == "namespaces" }
+
+// Answers tells whether the resource has the verb.
+func (r *Resource) Answers(verb string) bool { return r.Verbs == nil || slices.Contains(r.Verbs, verb) }
+
+// HasSubresource tells whether name is a subresource that takes the object itself.
+func (r *Resource) HasSubresource(v *Version, name string) bool {
+	return name == "status" && v.Status || r.Rules != nil && slices.Contains(r.Rules.Subresources, name)
 }
 
 // Custom tells whether a CustomResourceDefinition brought the resource.

@@ -15,6 +15,9 @@ type Rules struct {
 	// ValidName returns what is wrong with a name, each a sentence of kube's; nil means a DNS subdomain.
 	// prefix is true for a generateName prefix.
 	ValidName func(name string, prefix bool) []string
+	// Decode does what the schema cannot express on the way in: it drops fields that the kind does not have and returns
+	// their paths; an error is what decoding into the kind's Go type gives.
+	Decode func(obj Object) (unknown []string, err error)
 	// Default fills in what schema defaults cannot express. It runs on every write after schema defaulting, and on reads.
 	Default func(obj Object)
 	// PrepareCreate sets and clears fields that the server owns (status on create, for instance).
@@ -31,6 +34,11 @@ type Rules struct {
 	PrepareDelete func(obj Object, e Env) (update bool)
 	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).
 	FieldLabels map[string]func(obj Object) string
+	// Serial is true if the rules look at other objects of the kind: its writes happen one after another, each seeing the
+	// catalog that the one before it made.
+	Serial bool
+	// UnconditionalUpdate allows a PUT without resourceVersion to replace whatever is there.
+	UnconditionalUpdate bool
 	// Subresources beyond status and scale that take the object itself ("finalize").
 	Subresources []string
 	// Cells returns the printed columns' values for Columns of the version, in order.
