@@ -126,7 +126,23 @@ type Version struct {
 	// nil means that the version has no schema.
 	Source func() (*apiextensionsv1.JSONSchemaProps, error)
 
+	// New returns a pointer to a fresh Go value of the version's published type (*corev1.ConfigMap): what built-in kinds are
+	// decoded through and what strategic merge patches need. nil for custom kinds.
+	New func() any
+
 	program lazy[*schema.Schema]
+	derived sync.Map
+}
+
+// Derived returns what build made at the first call with this key: what another package compiles from the version
+// (its columns, for instance) and shares among requests. Concurrent first calls may each build; one result is kept.
+// key should be of an unexported type of the caller. It lives as long as the version.
+func (v *Version) Derived(key any, build func() any) any {
+	if val, ok := v.derived.Load(key); ok {
+		return val
+	}
+	val, _ := v.derived.LoadOrStore(key, build())
+	return val
 }
 
 // Schema returns the compiled schema. It is made at the first call and kept until Drop. nil, nil means no schema.

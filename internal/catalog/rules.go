@@ -32,6 +32,10 @@ type Rules struct {
 	Warnings func(obj Object) []string
 	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes Terminating).
 	PrepareDelete func(obj Object, e Env) (update bool)
+	// DenyDelete returns why the object of that name may never be deleted ("this namespace may not be deleted"), or "".
+	DenyDelete func(name string) string
+	// CreateOnUpdate lets a PUT create the object if it does not exist.
+	CreateOnUpdate bool
 	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).
 	FieldLabels map[string]func(obj Object) string
 	// Serial is true if the rules look at other objects of the kind: its writes happen one after another, each seeing the
