@@ -136,7 +136,7 @@ type Version struct {
 
 // Derived returns what build made at the first call with this key: what another package compiles from the version
 // (its columns, for instance) and shares among requests. Concurrent first calls may each build; one result is kept.
-// key should be of an unexported type of the caller. It lives as long as the version.
+// key should be of an unexported type of the caller. It lives as long as the version, or until Drop.
 func (v *Version) Derived(key any, build func() any) any {
 	if val, ok := v.derived.Load(key); ok {
 		return val
@@ -159,8 +159,11 @@ func (v *Version) Schema() (*schema.Schema, error) {
 	})
 }
 
-// Drop forgets the compiled schema; the next call of Schema makes it again.
-func (v *Version) Drop() { v.program.drop() }
+// Drop forgets the compiled schema and all that was derived; the next call makes it again.
+func (v *Version) Drop() {
+	v.program.drop()
+	v.derived.Clear()
+}
 
 // Column is one additional printer column.
 type Column struct {
