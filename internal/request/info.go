@@ -1,0 +1,221 @@
+// Package request says what a request asks for: verb, group, version, resource, name, or a path that is no resource.
+//
+// It is the first step after the connection: package front parses each request once and hands the Info to every later
+// step (authorization, discovery, the verbs). It also holds what travels in a request's context beside its deadline
+// (Scope: the audit ID, warnings for the client), because packages below front need it.
+//
+// Rules: Kubernetes' URL scheme, including the deprecated /watch/ and /proxy/ prefixes, in which the second path segment
+// after the version is the verb. test/oracle/request compares Parse with Kubernetes' own resolver.
+//
+// An Info is made by one goroutine and only read afterwards. A Scope may be used by several goroutines at once.
+package request
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Info is what a request asks for. The zero value of each field means that the request does not say.
+type Info struct {
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy for a resource, "" for one with an
+	// HTTP method that means nothing there, and the HTTP method in lower case for any other path.
+	Verb       string
+	IsResource bool
+	Path       string // percent-decoded, as sent otherwise: no cleaning of double slashes or dots
+
+	APIPrefix   string // "api" or "apis"
+	Group       string // "" is the core group
+	Version     string
+	Namespace   string
+	Resource    string // plural
+	Subresource string
+	// Name is the object's name from the path, or from a field selector metadata.name=... of a list or a watch.
+	Name string
+	// Parts is the path from the resource on: {resource}/{name}/{subresource}/{anything}...
+	Parts []string
+
+	// FieldSelector and LabelSelector are unparsed. They are set for list, watch and deletecollection only, for authorizers.
+	FieldSelector, LabelSelector string
+
+	segments [8]string // memory of Parts, so that an Info is one allocation
+}
+
+// Parse returns what r asks for. The error says that the path names a verb but nothing to apply it to; the Info that
+// comes with it is as far as the path was understood, never nil.
+func Parse(r *http.Request) (*Info, error) {
+	info := &Info{Path: r.URL.Path, Verb: lowerMethod(r.Method)}
+	parts := split(info.segments[:0], r.URL.Path)
+	if len(parts) < 3 {
+		return info, nil
+	}
+	switch parts[0] {
+	case "api":
+		info.APIPrefix, parts = "api", parts[1:]
+	case "apis":
+		info.APIPrefix, parts = "apis", parts[1:]
+		if len(parts) < 3 {
+			return info, nil
+		}
+		info.Group, parts = parts[0], parts[1:]
+	default:
+		return info, nil
+	}
+	info.IsResource = true
+	info.Version, parts = parts[0], parts[1:]
+
+	verbInPath := parts[0] == "watch" || parts[0] == "proxy"
+	if verbInPath {
+		if len(parts) < 2 {
+			return info, fmt.Errorf("unable to determine kind and namespace from url, %v", r.URL)
+		}
+		info.Verb, parts = parts[0], parts[1:]
+	} else {
+		info.Verb = verbOf(r.Method)
+	}
+
+	// namespaces/{name} and its own subresources are about the namespace; anything deeper is in the namespace.
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		info.Namespace = parts[1]
+		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+			parts = parts[2:]
+		}
+	}
+	info.Parts = parts
+	info.Resource = parts[0]
+	if len(parts) >= 2 {
+		info.Name = parts[1]
+	}
+	if len(parts) >= 3 && info.Verb != "proxy" {
+		info.Subresource = parts[2]
+	}
+
+	info.readQuery(r.URL.RawQuery, verbInPath)
+	return info, nil
+}
+
+// readQuery finishes what the path leaves open: a get or delete without a name is about many objects, and selectors.
+func (i *Info) readQuery(raw string, verbInPath bool) {
+	if i.Name == "" && i.Verb == "delete" {
+		i.Verb = "deletecollection"
+	}
+	many := i.Name == "" && i.Verb == "get"
+	if many {
+		i.Verb = "list"
+	}
+	if raw == "" {
+		return
+	}
+	if !many && (verbInPath || i.Verb != "deletecollection") {
+		return
+	}
+	query, _ := url.ParseQuery(raw) // keeps what it understands, as url.URL.Query
+	if many {
+		i.readListOptions(query)
+	}
+	if !verbInPath {
+		i.FieldSelector = query.Get("fieldSelector")
+		i.LabelSelector = query.Get("labelSelector")
+	}
+}
+
+// readListOptions tells a watch from a list and takes the name from the field selector. Options that cannot be decoded are
+// no error here (the verb answers 400 later), but hide the name.
+func (i *Info) readListOptions(query url.Values) {
+	if watch := query["watch"]; len(watch) > 0 && watch[0] != "0" && !strings.EqualFold(watch[0], "false") {
+		i.Verb = "watch"
+	}
+	raw := query.Get("fieldSelector")
+	if raw == "" {
+		return
+	}
+	var opts metav1.ListOptions
+	if metav1.Convert_url_Values_To_v1_ListOptions(&query, &opts, nil) != nil {
+		return
+	}
+	if _, err := labels.Parse(opts.LabelSelector); err != nil {
+		return
+	}
+	selector, err := fields.ParseSelector(raw)
+	if err != nil {
+		return
+	}
+	if name, ok := selector.RequiresExactMatch("metadata.name"); ok && len(content.IsPathSegmentName(name)) == 0 {
+		i.Name = name
+	}
+}
+
+// LongRunning reports whether the request may last as long as its client wants: no deadline, no in-flight limit.
+func (i *Info) LongRunning() bool {
+	if i.Verb == "watch" || i.Verb == "proxy" {
+		return true
+	}
+	if !i.IsResource {
+		return strings.HasPrefix(i.Path, "/debug/pprof/")
+	}
+	switch i.Subresource {
+	case "attach", "exec", "proxy", "log", "portforward":
+		return true
+	}
+	return false
+}
+
+// Mutating reports whether the request counts as a write for the in-flight limits: all verbs but get, list and watch.
+func (i *Info) Mutating() bool {
+	return i.Verb != "get" && i.Verb != "list" && i.Verb != "watch"
+}
+
+// split appends the segments of path to dst. Slashes at both ends do not count, those in between do, even doubled.
+func split(dst []string, path string) []string {
+	path = strings.Trim(path, "/")
+	if path == "" {
+		return dst
+	}
+	for {
+		segment, rest, more := strings.Cut(path, "/")
+		dst = append(dst, segment)
+		if !more {
+			return dst
+		}
+		path = rest
+	}
+}
+
+func verbOf(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return "get"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return ""
+}
+
+// lowerMethod is strings.ToLower without an allocation for the usual methods.
+func lowerMethod(method string) string {
+	switch method {
+	case http.MethodGet:
+		return "get"
+	case http.MethodPost:
+		return "post"
+	case http.MethodPut:
+		return "put"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		return "delete"
+	}
+	return strings.ToLower(method)
+}
