@@ -9,6 +9,7 @@
 package catalog
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 	old := c.cur.Load()
 	next := &Snapshot{Revision: max(revision, old.Revision), Stamp: old.Stamp + 1, groups: maps.Clone(old.groups), byPrefix: maps.Clone(old.byPrefix)}
 	changed := map[string]*Group{}
+	var retired []*Resource
 	open := func(name string) *Group {
 		g := changed[name]
 		if g == nil {
@@ -61,10 +63,16 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 		if r := g.resources[gr.Resource]; r != nil {
 			delete(next.byPrefix, r.Prefix)
 			delete(g.resources, gr.Resource)
+			retired = append(retired, r)
 		}
 	}
 	for _, r := range put {
-		open(r.Group).resources[r.Plural] = r
+		g := open(r.Group)
+		if was := g.resources[r.Plural]; was != nil {
+			retired = append(retired, was)
+		}
+		r.life, r.retire = context.WithCancel(context.Background())
+		g.resources[r.Plural] = r
 		next.byPrefix[r.Prefix] = r
 	}
 	for name, g := range changed {
@@ -76,6 +84,9 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 		}
 	}
 	c.cur.Store(next)
+	for _, r := range retired {
+		r.retire()
+	}
 }
 
 // GroupResource names a resource without a version.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,10 @@ type Resource struct {
 	Verbs []string
 	// GroupPriority orders the group in discovery; 0 means 1000, what custom groups have.
 	GroupPriority int
+	// life ends when another state of the catalog no longer holds this resource. Set by Catalog.Update.
+	life   context.Context
+	retire context.CancelFunc
+
 	// NoGeneration is true for kinds whose metadata.generation Kubernetes does not maintain.
 	NoGeneration bool
 }
@@ -50,9 +55,14 @@ type Resource struct {
 type Definition struct {
 	Name string
 	UID  string
+	// Generation is the definition's metadata.generation: it changes with its spec.
+	Generation int64
 	// Revision is the etcd revision at which the definition was last written: a cache made under another one is stale.
 	Revision int64
 }
+
+// Life ends when the catalog replaces or removes the resource: long requests (watches) then look whether they may go on.
+func (r *Resource) Life() context.Context { return r.life }
 
 // Version returns the declared version of that name, or nil.
 func (r *Resource) Version(name string) *Version {
