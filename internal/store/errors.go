@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Conditions that callers test with errors.Is.
+var (
+	ErrExists    = errors.New("key exists already")
+	ErrNotFound  = errors.New("key not found")
+	ErrConflict  = errors.New("key was changed meanwhile")
+	ErrCompacted = errors.New("the requested revision has been compacted")
+	// ErrFuture: the requested revision has not been reached yet.
+	ErrFuture = errors.New("the requested revision is in the future")
+	// ErrUncertain: the write may or may not have been committed; only reading the key can tell.
+	ErrUncertain = errors.New("the outcome of the write is unknown")
+	// ErrTooLarge: the value is larger than etcd accepts (8 MiB when embedded, --max-request-bytes when external).
+	ErrTooLarge = errors.New("the value is larger than the store accepts")
+	// ErrNoSpace: the store's quota is used up; only deletes and compaction work until space is freed.
+	ErrNoSpace = errors.New("the store is full")
+	// ErrClosed: Close was called.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// readError translates what a read returned.
+func readError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, rpctypes.ErrCompacted), errors.Is(err, mvcc.ErrCompacted):
+		return ErrCompacted
+	case errors.Is(err, rpctypes.ErrFutureRev), errors.Is(err, mvcc.ErrFutureRev):
+		return ErrFuture
+	}
+	return fmt.Errorf("etcd: %w", err)
+}
+
+// writeError translates what a transaction returned. Whatever is not known to have been refused before it reached the
+// log is uncertain: a false "nothing happened" would make a caller repeat a write that did happen.
+func writeError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, rpctypes.ErrRequestTooLarge),
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"): // gRPC's own limit
+		return ErrTooLarge
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return ErrNoSpace
+	case errors.Is(err, rpctypes.ErrTooManyRequests), errors.Is(err, rpctypes.ErrPermissionDenied),
+		errors.Is(err, rpctypes.ErrInvalidAuthToken), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
+		return fmt.Errorf("etcd: %w", err)
+	}
+	return fmt.Errorf("%w: etcd: %w", ErrUncertain, err)
+}
+
+// ended tells whether err only says that ctx is over.
+func ended(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err()))
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// fault is why etcd gave up, if it did.
+type fault struct {
+	once sync.Once
+	c    chan struct{} // closed once why is set
+	why  error
+	// stopping is set when we stop etcd: its complaints about that interest nobody.
+	stopping atomic.Bool
+}
+
+func newFault() *fault { return &fault{c: make(chan struct{})} }
+
+func (f *fault) set(why string) {
+	f.once.Do(func() {
+		f.why = errors.New(why)
+		close(f.c)
+	})
+}
+
+func (f *fault) err() error {
+	select {
+	case <-f.c:
+		return f.why
+	default:
+		return nil
+	}
+}
+
+// etcdLogger passes etcd's warnings and errors on to log. Where etcd wants to end the process (Fatal) or to panic, the
+// reason is kept in fault and only the goroutine ends: an embedded server must not take its host with it, and nothing
+// that etcd could not finish was acknowledged.
+func etcdLogger(log *slog.Logger, fault *fault) *zap.Logger {
+	core := &logCore{log: log.With("component", "etcd"), fault: fault}
+	return zap.New(core, zap.WithFatalHook(giveUp{}), zap.WithPanicHook(giveUp{}))
+}
+
+type giveUp struct{}
+
+func (giveUp) OnWrite(*zapcore.CheckedEntry, []zapcore.Field) { runtime.Goexit() }
+
+// logCore is a zapcore.Core that writes to slog.
+type logCore struct {
+	log    *slog.Logger
+	fault  *fault
+	fields []zapcore.Field
+}
+
+func (c *logCore) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
+
+func (c *logCore) With(fields []zapcore.Field) zapcore.Core {
+	return &logCore{log: c.log, fault: c.fault, fields: append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+}
+
+func (c *logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
+		f.AddTo(enc)
+	}
+	level := slog.LevelWarn
+	switch {
+	case e.Level > zapcore.ErrorLevel:
+		why := e.Message
+		if reason, ok := enc.Fields["error"].(string); ok {
+			why += ": " + reason
+		}
+		c.fault.set(why)
+		level = slog.LevelError
+	case c.fault.stopping.Load(), expected(e.Message, enc.Fields["error"]):
+		level = slog.LevelDebug
+	case e.Level == zapcore.ErrorLevel:
+		level = slog.LevelError
+	}
+	attrs := make([]slog.Attr, 0, len(enc.Fields))
+	for k, v := range enc.Fields {
+		attrs = append(attrs, slog.Any(k, v))
+	}
+	c.log.LogAttrs(context.Background(), level, e.Message, attrs...)
+	return nil
+}
+
+func (c *logCore) Sync() error { return nil }
+
+// expected tells whether etcd warns of something that is so on purpose here.
+func expected(message string, reason any) bool {
+	for _, m := range []string{
+		"Running http and grpc server on single port",
+		"simple token is not cryptographically signed",
+		"cannot campaign at term", // see becomeLeader
+		"is unpromotable and can not campaign",
+		"bootstrap failed", // is the error of Open
+		"closing client listener",
+	} {
+		if strings.Contains(message, m) {
+			return true
+		}
+	}
+	// A new member looks for its storage version before its first commit; it looks again four seconds later.
+	text, _ := reason.(string)
+	return strings.Contains(text, "missing term information")
+}

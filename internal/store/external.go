@@ -1,0 +1,250 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// connectTimeout bounds Open when etcd does not answer.
+const connectTimeout = 10 * time.Second
+
+// progressRetry is how long a request for progress may stay unanswered: etcd drops it while it catches a watch up.
+const progressRetry = 100 * time.Millisecond
+
+// remote is an etcd cluster elsewhere.
+type remote struct {
+	client    *clientv3.Client
+	prefix    string
+	revisions shared
+	broken    chan struct{} // never closed: a cluster that went away may come back
+
+	wanted atomic.Int64 // the highest revision that requestProgress named
+	mu     struct {
+		sync.Mutex
+		nudges map[chan struct{}]bool // one per running watch, capacity 1: a second nudge adds nothing
+	}
+}
+
+func openExternal(ctx context.Context, c External, prefix string, log *slog.Logger) (backend, *clientv3.Client, error) {
+	if len(c.Endpoints) == 0 {
+		return nil, nil, errors.New("store: external etcd has no endpoints; name them with --etcd-servers")
+	}
+	names := strings.Join(c.Endpoints, ", ")
+	tlsConfig, err := clientTLS(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            c.Endpoints,
+		TLS:                  tlsConfig,
+		DialTimeout:          connectTimeout,
+		DialKeepAliveTime:    30 * time.Second,
+		DialKeepAliveTimeout: 10 * time.Second,
+		MaxCallSendMsgSize:   16 << 20, // the cluster's own limit decides
+		Logger:               etcdLogger(log, newFault()),
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("store: etcd at %s: %w; check --etcd-servers", names, err)
+	}
+	r := &remote{client: client, prefix: prefix, broken: make(chan struct{})}
+	r.mu.nudges = map[chan struct{}]bool{}
+	r.revisions.fetch = r.fetchRevision
+
+	bound, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := r.connect(bound); err != nil {
+		client.Close()
+		if ctx.Err() != nil {
+			return nil, nil, fmt.Errorf("store: connecting to etcd at %s was interrupted: %w", names, ctx.Err())
+		}
+		return nil, nil, fmt.Errorf("store: etcd at %s does not answer: %w; check --etcd-servers, that it runs, and its certificates", names, err)
+	}
+	return r, client, nil
+}
+
+// connect retries until a linearizable read succeeds; the last error says more than "deadline exceeded".
+func (r *remote) connect(ctx context.Context) error {
+	var last error
+	for {
+		try, cancel := context.WithTimeout(ctx, 3*time.Second)
+		_, err := r.fetchRevision(try)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return last
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func clientTLS(c External) (*tls.Config, error) {
+	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {
+		return nil, nil
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return nil, errors.New("store: --etcd-certfile and --etcd-keyfile must be given together")
+	}
+	info := transport.TLSInfo{TrustedCAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
+	config, err := info.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("store: etcd's TLS files (CA %q, certificate %q, key %q) cannot be used: %w; check --etcd-cafile, --etcd-certfile and --etcd-keyfile", c.CAFile, c.CertFile, c.KeyFile, err)
+	}
+	return config, nil
+}
+
+func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64, error) {
+	opts := []clientv3.OpOption{clientv3.WithLimit(limit), clientv3.WithRev(rev)}
+	if end != nil {
+		opts = append(opts, clientv3.WithRange(string(end)))
+	}
+	resp, err := r.client.Get(ctx, string(start), opts...)
+	if err != nil {
+		return nil, false, 0, readError(err)
+	}
+	return resp.Kvs, resp.More, resp.Header.Revision, nil
+}
+
+// revision shares requests: see shared.
+func (r *remote) revision(ctx context.Context) (int64, error) { return r.revisions.get(ctx) }
+
+func (r *remote) fetchRevision(ctx context.Context) (int64, error) {
+	resp, err := r.client.Get(ctx, r.prefix, clientv3.WithCountOnly()) // a key that does not exist
+	if err != nil {
+		return 0, readError(err)
+	}
+	return resp.Header.Revision, nil
+}
+
+// watch follows the prefix. The client resumes by itself when a connection is lost; what ends its channel (no leader on
+// the member's side of a partition, a stopped member) is resumed here.
+func (r *remote) watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error {
+	nudge := make(chan struct{}, 1)
+	r.mu.Lock()
+	r.mu.nudges[nudge] = true
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		delete(r.mu.nudges, nudge)
+		r.mu.Unlock()
+	}()
+	f := &follow{remote: r, nudge: nudge, out: out, next: from, gather: gather{prefix: prefix}}
+	for ctx.Err() == nil {
+		if err := f.stream(ctx); errors.Is(err, ErrCompacted) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(progressRetry): // a cluster without a leader refuses at once; do not spin
+		}
+	}
+	return nil
+}
+
+// follow is one running watch.
+type follow struct {
+	remote *remote
+	nudge  chan struct{}
+	out    chan<- WatchBatch
+	next   int64 // the first revision not yet seen
+	gather gather
+}
+
+func (f *follow) stream(ctx context.Context) error {
+	// The context's metadata names the stream that RequestProgress goes to, so both calls use the same one.
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	responses := f.remote.client.Watch(ctx, f.gather.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next), clientv3.WithFragment(), clientv3.WithProgressNotify())
+	retry := time.NewTimer(progressRetry)
+	defer retry.Stop()
+	for {
+		in, send := responses, f.out
+		if f.gather.full() {
+			in = nil
+		}
+		if f.gather.empty() {
+			send = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case resp, ok := <-in:
+			if !ok {
+				return nil
+			}
+			if err := resp.Err(); err != nil {
+				if errors.Is(err, rpctypes.ErrCompacted) {
+					return ErrCompacted
+				}
+				return err
+			}
+			for _, e := range resp.Events {
+				f.gather.add((*mvccpb.Event)(e))
+			}
+			if resp.IsProgressNotify() && resp.Header.Revision >= f.next {
+				f.gather.at(resp.Header.Revision)
+			}
+			f.next = max(f.next, f.gather.batch.Revision+1)
+		case send <- f.gather.batch:
+			f.gather.reset()
+		case <-f.nudge:
+			f.ask(ctx)
+			retry.Reset(progressRetry)
+		case <-retry.C:
+			f.ask(ctx)
+			retry.Reset(progressRetry)
+		}
+	}
+}
+
+// ask requests progress if somebody waits for a revision that has not arrived.
+func (f *follow) ask(ctx context.Context) {
+	if f.remote.wanted.Load() < f.next {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, progressRetry)
+	defer cancel()
+	_ = f.remote.client.RequestProgress(ctx) // asked again until the answer is there
+}
+
+func (r *remote) requestProgress(rev int64) {
+	for {
+		old := r.wanted.Load()
+		if old >= rev {
+			break
+		}
+		if r.wanted.CompareAndSwap(old, rev) {
+			break
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n := range r.mu.nudges {
+		select {
+		case n <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (r *remote) failed() <-chan struct{} { return r.broken }
+func (r *remote) failure() error          { return nil }
+func (r *remote) clientURL() string       { return "" }
+func (r *remote) close() error            { return nil }

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+)
+
+// Event is a change of one key.
+type Event struct {
+	Key      string // relative to the prefix
+	Value    []byte // nil if Deleted; owned by the receiver
+	Revision int64
+	Created  int64 // revision of the key's creation; 0 if Deleted
+	Deleted  bool
+}
+
+// WatchBatch is a piece of the stream: all changes of the prefix after the batch before, up to Revision. A revision is
+// never split over two batches. Events is empty when only the revision has advanced.
+type WatchBatch struct {
+	Events   []Event
+	Revision int64
+	Err      error // ErrCompacted or ErrClosed or the store's failure; the last batch
+}
+
+// Watch delivers every change of the prefix from revision from (> 0) on, in order, until ctx ends or an error is
+// delivered; then the channel is closed. Lost connections are resumed without a gap.
+//
+// The channel is unbuffered: while the receiver is busy, changes are gathered into one batch (up to a few MB, beyond
+// that etcd keeps them), so a slow receiver gets larger batches and holds up nobody.
+func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
+	out := make(chan WatchBatch)
+	s.wg.Go(func() {
+		defer close(out)
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ended := make(chan error, 1) // the watch sends once and must not wait for us
+		go func() { ended <- s.backend.watch(inner, s.prefix, from, out) }()
+		var err error
+		select {
+		case err = <-ended:
+		case <-s.done:
+			cancel()
+			<-ended
+			err = ErrClosed
+		case <-s.backend.failed():
+			cancel()
+			<-ended
+			err = s.backend.failure()
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		select {
+		case out <- WatchBatch{Err: err}:
+		case <-ctx.Done():
+		case <-s.done: // the receiver may be the one who waits in Close
+		}
+	})
+	return out
+}
+
+// RequestProgress asks running watches to report as soon as they have passed rev, even if nothing under the prefix has
+// changed. It does not wait. Somebody who waits for a revision calls it, because other users of an external etcd
+// advance the revision too.
+func (s *Store) RequestProgress(rev int64) { s.backend.requestProgress(rev) }
+
+// gather collects events between two sends.
+type gather struct {
+	prefix string
+	batch  WatchBatch
+	bytes  int
+}
+
+// gatherLimit is how many bytes of values a watch holds for a receiver that is busy.
+const gatherLimit = 8 << 20
+
+func (g *gather) full() bool   { return g.bytes >= gatherLimit }
+func (g *gather) empty() bool  { return g.batch.Revision == 0 }
+func (g *gather) reset()       { g.batch, g.bytes = WatchBatch{}, 0 }
+func (g *gather) at(rev int64) { g.batch.Revision = max(g.batch.Revision, rev) }
+func (g *gather) foreign(k []byte) bool {
+	return len(k) < len(g.prefix) || string(k[:len(g.prefix)]) != g.prefix
+}
+
+func (g *gather) add(e *mvccpb.Event) {
+	g.at(e.Kv.ModRevision)
+	if g.foreign(e.Kv.Key) {
+		return
+	}
+	ev := Event{Key: string(e.Kv.Key[len(g.prefix):]), Revision: e.Kv.ModRevision}
+	if e.Type == mvccpb.Event_DELETE {
+		ev.Deleted = true
+	} else {
+		ev.Value, ev.Created = e.Kv.Value, e.Kv.CreateRevision
+	}
+	g.bytes += len(ev.Value)
+	g.batch.Events = append(g.batch.Events, ev)
+}
