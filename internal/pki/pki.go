@@ -1,0 +1,275 @@
+// Package pki holds the certificates of the server: its own authority, the serving certificate, the administrator's client
+// certificate, and the files that a user gives in their place.
+//
+// It is used before a request exists: package front takes its TLS configuration, package authn its client authorities, and
+// the command its kubeconfig. A PKI with a directory keeps its files there (directory 0700, keys 0600, written atomically,
+// so that a crash leaves the old file or the new one); without a directory it lives in memory, for servers inside tests.
+//
+// Certificates are renewed when two thirds of their life have passed, the authority with the same key, so that what it
+// signed and who trusts it stay valid. New connections see a renewed or reloaded certificate at once; nothing restarts.
+//
+// A PKI is safe for concurrent use. Two processes must not share a directory: the caller locks the data directory first.
+package pki
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// refreshEvery is how often Run looks for expiry and changed files.
+const refreshEvery = 10 * time.Second
+
+// Config is what a PKI is made from. The zero value is a PKI in memory.
+type Config struct {
+	Dir string // directory of the files, made if missing; "" keeps everything in memory
+	// Hosts are further names and addresses (the bind address, the host's name) that the serving certificate is valid for,
+	// besides localhost and the customary names of the kubernetes service. Empty and unspecified addresses are ignored.
+	Hosts []string
+
+	ServingCertFile, ServingKeyFile string // the user's serving certificate instead of an own one; both or none
+	ClientCAFile                    string // further authorities for client certificates
+
+	Now func() time.Time // nil is time.Now
+	Log *slog.Logger     // nil is silent
+}
+
+// PKI is the set of certificates.
+type PKI struct {
+	config Config
+
+	mu struct {
+		sync.Mutex
+		authority, serving, admin *pair // serving is nil with a user's files
+		supplied                  *supplied
+		clientCA                  []byte // content of ClientCAFile
+		kubeconfigs               []kubeconfigFile
+	}
+	tls   atomic.Pointer[tls.Config] // for new connections
+	roots atomic.Pointer[x509.CertPool]
+}
+
+// Open loads the certificates, and makes those that are missing, unusable, near their end, or lack one of the hosts.
+// Its errors are one line that names the file.
+func Open(c Config) (*PKI, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if (c.ServingCertFile == "") != (c.ServingKeyFile == "") {
+		return nil, errors.New("a serving certificate needs both its certificate file and its key file")
+	}
+	if c.Dir != "" {
+		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+			return nil, fmt.Errorf("certificate directory: %w", err)
+		}
+		if err := os.Chmod(c.Dir, 0o700); err != nil {
+			return nil, fmt.Errorf("certificate directory: %w", err)
+		}
+	}
+	p := &PKI{config: c}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.loadLocked(); err != nil {
+		return nil, err
+	}
+	if _, err := p.renewLocked(); err != nil {
+		return nil, err
+	}
+	if c.ServingCertFile != "" {
+		s, err := loadSupplied(c.ServingCertFile, c.ServingKeyFile)
+		if err != nil {
+			return nil, err
+		}
+		p.mu.supplied = s
+	}
+	if c.ClientCAFile != "" {
+		data, err := readAuthorities(c.ClientCAFile)
+		if err != nil {
+			return nil, err
+		}
+		p.mu.clientCA = data
+	}
+	p.publishLocked()
+	return p, nil
+}
+
+// Refresh renews what is near its end, reads the user's files again if they have changed, and rewrites kubeconfigs whose
+// content that changes. A user's file that cannot be used is logged and the one before it stays in use.
+func (p *PKI) Refresh() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	renewed, err := p.renewLocked()
+	changed := p.reloadLocked() || renewed
+	if changed {
+		p.publishLocked()
+		err = errors.Join(err, p.writeKubeconfigsLocked())
+	}
+	return err
+}
+
+// Run calls Refresh from time to time until ctx ends.
+func (p *PKI) Run(ctx context.Context) {
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := p.Refresh(); err != nil {
+				p.config.Log.Error("cannot renew certificates", "error", err)
+			}
+		}
+	}
+}
+
+// ServerCA returns, in PEM, what a client must trust to talk to this server: the own authority, or the user's serving
+// certificates.
+func (p *PKI) ServerCA() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.serverCALocked()
+}
+
+func (p *PKI) serverCALocked() []byte {
+	if p.mu.supplied != nil {
+		return p.mu.supplied.certPEM
+	}
+	return p.mu.authority.certPEM
+}
+
+// Admin returns the administrator's client certificate and key in PEM: user kubernetes-admin, group system:masters.
+func (p *PKI) Admin() (certPEM, keyPEM []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.admin.certPEM, p.mu.admin.keyPEM
+}
+
+// loadLocked reads the own files. What is missing stays nil; a leaf that cannot be used is missing. An authority that
+// cannot be used is an error: making another one would lock out everybody who trusts it.
+func (p *PKI) loadLocked() error {
+	if p.config.Dir == "" {
+		return nil
+	}
+	authority, err := loadAuthority(p.file("ca"))
+	if err != nil {
+		return err
+	}
+	p.mu.authority = authority
+	if authority == nil || authority.cert == nil {
+		return nil // whatever leaves there are belong to another authority
+	}
+	for name, leaf := range map[string]**pair{"apiserver": &p.mu.serving, "admin": &p.mu.admin} {
+		if pair, err := loadPair(p.file(name)); err == nil && pair.cert.CheckSignatureFrom(authority.cert) == nil {
+			*leaf = pair
+		} else if !errors.Is(err, os.ErrNotExist) {
+			p.config.Log.Warn("making a certificate anew", "file", p.file(name)+".crt", "error", err)
+		}
+	}
+	return nil
+}
+
+// renewLocked makes and writes every own certificate that is missing or due, and reports whether there was one.
+func (p *PKI) renewLocked() (renewed bool, err error) {
+	now := p.config.Now()
+	renew := func(current **pair, name string, due bool, issue func() (*pair, error)) {
+		if err != nil || !due {
+			return
+		}
+		next, issueErr := issue()
+		if issueErr == nil && p.config.Dir != "" {
+			issueErr = next.write(p.file(name))
+		}
+		if err = issueErr; err == nil {
+			*current, renewed = next, true
+			p.config.Log.Info("made a certificate", "name", name, "expires", next.cert.NotAfter)
+		}
+	}
+	renew(&p.mu.authority, "ca", p.mu.authority.due(now), func() (*pair, error) { return issueAuthority(p.mu.authority, now) })
+	if p.config.ServingCertFile == "" {
+		hosts := servingHosts(p.config.Hosts)
+		renew(&p.mu.serving, "apiserver", p.mu.serving.due(now) || !p.mu.serving.covers(hosts), func() (*pair, error) {
+			return issueServing(p.mu.authority, hosts, now)
+		})
+	}
+	renew(&p.mu.admin, "admin", p.mu.admin.due(now), func() (*pair, error) { return issueAdmin(p.mu.authority, now) })
+	return renewed, err
+}
+
+// reloadLocked reads the user's files again and reports whether one has changed.
+func (p *PKI) reloadLocked() (changed bool) {
+	if old := p.mu.supplied; old != nil {
+		next, err := loadSupplied(old.certFile, old.keyFile)
+		switch {
+		case err != nil:
+			p.config.Log.Warn("keeping the serving certificate in use", "error", err)
+		case !next.same(old):
+			p.config.Log.Info("read the serving certificate again", "file", old.certFile)
+			p.mu.supplied, changed = next, true
+		}
+	}
+	if p.config.ClientCAFile != "" {
+		next, err := readAuthorities(p.config.ClientCAFile)
+		switch {
+		case err != nil:
+			p.config.Log.Warn("keeping the client authorities in use", "error", err)
+		case string(next) != string(p.mu.clientCA):
+			p.config.Log.Info("read the client authorities again", "file", p.config.ClientCAFile)
+			p.mu.clientCA, changed = next, true
+		}
+	}
+	return changed
+}
+
+// publishLocked makes the current certificates the ones that new connections and authenticators see.
+func (p *PKI) publishLocked() {
+	roots := x509.NewCertPool()
+	roots.AddCert(p.mu.authority.cert)
+	roots.AppendCertsFromPEM(p.mu.clientCA)
+	p.roots.Store(roots)
+	serving := p.mu.serving
+	if p.mu.supplied != nil {
+		serving = &p.mu.supplied.pair
+	}
+	p.tls.Store(serverTLS(serving.tls, roots))
+}
+
+func (p *PKI) file(name string) string { return filepath.Join(p.config.Dir, name) }
+
+// readAuthorities returns the content of a file that holds at least one certificate.
+func readAuthorities(file string) ([]byte, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("client authorities: %w", err)
+	}
+	found := false
+	for rest := data; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("client authorities: %s: %w", file, err)
+		}
+		found = true
+	}
+	if !found {
+		return nil, fmt.Errorf("client authorities: %s holds no PEM certificate", file)
+	}
+	return data, nil
+}
