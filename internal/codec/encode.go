@@ -1,0 +1,174 @@
+package codec
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// AppendJSON appends the JSON of v, decoded JSON, to dst: the bytes that encoding/json's Marshal makes of the same value,
+// with sorted fields and <, > and & escaped. A json.RawMessage inside v must be compact and escaped the same way; it is
+// copied. Values of other types go through encoding/json. What JSON cannot express (NaN, infinities) becomes null.
+func AppendJSON(dst []byte, v any) []byte {
+	e := encoders.Get().(*encoder)
+	dst = e.value(dst, v)
+	encoders.Put(e)
+	return dst
+}
+
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+// encoder keeps the fields of the objects that are open, innermost last, for sorting.
+type encoder struct {
+	fields []field
+}
+
+type field struct {
+	name  string
+	value any
+}
+
+func (e *encoder) value(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case string:
+		return appendString(dst, v)
+	case map[string]any:
+		return e.object(dst, v)
+	case []any:
+		if v == nil {
+			return append(dst, "null"...)
+		}
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = e.value(dst, item)
+		}
+		return append(dst, ']')
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case float64:
+		return appendFloat(dst, v)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case int:
+		return strconv.AppendInt(dst, int64(v), 10)
+	case int32:
+		return strconv.AppendInt(dst, int64(v), 10)
+	case json.RawMessage:
+		return append(dst, v...)
+	default:
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return append(dst, "null"...)
+		}
+		return append(dst, raw...)
+	}
+}
+
+func (e *encoder) object(dst []byte, m map[string]any) []byte {
+	if m == nil {
+		return append(dst, "null"...)
+	}
+	start := len(e.fields)
+	for name, v := range m {
+		e.fields = append(e.fields, field{name, v})
+	}
+	end := len(e.fields)
+	slices.SortFunc(e.fields[start:end], func(a, b field) int { return strings.Compare(a.name, b.name) })
+	dst = append(dst, '{')
+	for i := start; i < end; i++ {
+		if i > start {
+			dst = append(dst, ',')
+		}
+		// e.fields may move while the value is written; read it by index each time.
+		dst = appendString(dst, e.fields[i].name)
+		dst = append(dst, ':')
+		dst = e.value(dst, e.fields[i].value)
+	}
+	clear(e.fields[start:]) // the pool must keep nothing alive
+	e.fields = e.fields[:start]
+	return append(dst, '}')
+}
+
+// appendFloat follows ES6 number formatting, as encoding/json does.
+func appendFloat(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	dst = strconv.AppendFloat(dst, f, format, -1, 64)
+	if n := len(dst); format == 'e' && n >= 4 && dst[n-4] == 'e' && (dst[n-3] == '-' || dst[n-3] == '+') && dst[n-2] == '0' {
+		dst[n-2] = dst[n-1] // e-09 is written e-9
+		dst = dst[:n-1]
+	}
+	return dst
+}
+
+const hexDigits = "0123456789abcdef"
+
+// plain tells which ASCII bytes a string may hold unescaped.
+var plain = func() (t [utf8.RuneSelf]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+	}
+	return t
+}()
+
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if plain[c] {
+				i++
+				continue
+			}
+			dst = append(dst, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				dst = append(dst, '\\', c)
+			case '\b':
+				dst = append(dst, '\\', 'b')
+			case '\f':
+				dst = append(dst, '\\', 'f')
+			case '\n':
+				dst = append(dst, '\\', 'n')
+			case '\r':
+				dst = append(dst, '\\', 'r')
+			case '\t':
+				dst = append(dst, '\\', 't')
+			default:
+				dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, `\ufffd`...)
+			start = i + 1
+		case r == '\u2028' || r == '\u2029': // line ends in JavaScript
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, '\\', 'u', '2', '0', '2', hexDigits[r&15])
+			start = i + size
+		}
+		i += size
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}

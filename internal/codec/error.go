@@ -1,0 +1,76 @@
+package codec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// WriteError answers with err as a metav1.Status, in the form that the client accepts, and returns that Status so that the
+// caller can count and log it: code 500 with reason "" is an error that nobody expected.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Status {
+	status := StatusOf(err)
+	header := w.Header()
+	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	if status.Code == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "" {
+		header.Set("WWW-Authenticate", "Bearer") // RFC 9110, section 15.5.2 asks for it; kube leaves it out
+	}
+	doc, err := json.Marshal(status)
+	if err != nil {
+		panic(fmt.Sprintf("status cannot be encoded: %v", err)) // strings and numbers only
+	}
+	m, ok := negotiate(r, noTransform)
+	if !ok {
+		// What went wrong matters more than the form: readable JSON it is.
+		m = Media{Type: JSON, Pretty: true}
+	}
+	contentType, body, err := render(doc, m)
+	if err != nil {
+		panic(fmt.Sprintf("status cannot be rendered: %v", err))
+	}
+	body = append(bytes.Clone(body), lineEnd(m)...)
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(int(status.Code))
+	_, _ = w.Write(body)
+	return status
+}
+
+// StatusOf returns the Status that err becomes: its own if it carries one, 504 if the time for the request is over, else
+// 500 with its text. kind and apiVersion are set.
+func StatusOf(err error) *metav1.Status {
+	var status metav1.Status
+	var carrier apierrors.APIStatus
+	switch {
+	case errors.As(err, &carrier):
+		status = carrier.Status()
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		cause := context.DeadlineExceeded
+		if errors.Is(err, context.Canceled) {
+			cause = context.Canceled
+		}
+		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %v", cause), 0).Status()
+	default:
+		status = metav1.Status{Message: err.Error(), Reason: metav1.StatusReasonUnknown}
+	}
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+		if status.Status == metav1.StatusSuccess {
+			status.Code = http.StatusOK
+		}
+	}
+	status.Kind, status.APIVersion = "Status", "v1"
+	return &status
+}

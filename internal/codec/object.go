@@ -1,0 +1,177 @@
+package codec
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// DecodeObject decodes the body of a create or update, in JSON or YAML by contentType ("" is JSON).
+//
+// strict also looks for duplicate fields; they are returned as kube words them (`duplicate field "spec.foo"`) and the object
+// with them, for the caller decides by fieldValidation whether they are warnings or, with its own unknown fields, an error
+// (StrictError). want is the kind that the endpoint serves. The error is a *apierrors.StatusError with kube-apiserver's text:
+// 415 for another content type, 400 for a body that is empty, malformed, not an object, has no kind, or has an apiVersion
+// other than want's. The kind's value is not compared: kube does that in validation.
+func DecodeObject(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any, strictErrs []string, err error) {
+	mediaType, err := bodyType(contentType)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := body{original: data, json: data, strict: strict, want: want}
+	if mediaType == YAML {
+		if b.json, err = yaml.YAMLToJSON(data); err != nil {
+			return nil, nil, b.unrecognized(err)
+		}
+		if strict {
+			if _, err := yaml.YAMLToJSONStrict(data); err != nil {
+				strictErrs = append(strictErrs, err.Error())
+			}
+		}
+	}
+	obj, duplicates, err := b.decode()
+	if err != nil {
+		return nil, nil, err
+	}
+	if got, _ := obj["apiVersion"].(string); got != want.GroupVersion().String() {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want.GroupVersion()))
+	}
+	return obj, append(strictErrs, duplicates...), nil
+}
+
+// StrictError is the answer to fieldValidation=Strict when there are strict errors: duplicate fields, then unknown ones.
+// obj is the decoded body.
+func StrictError(obj map[string]any, strictErrs []string, want schema.GroupVersionKind) error {
+	return Unhandled(obj, errors.New("strict decoding error: "+strings.Join(strictErrs, ", ")), want)
+}
+
+// Unhandled is the answer to a body that is an object but not one of kind want, err being the reason.
+func Unhandled(obj map[string]any, err error, want schema.GroupVersionKind) error {
+	kind, _ := obj["kind"].(string)
+	apiVersion, _ := obj["apiVersion"].(string)
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	return unhandled(gv.WithKind(kind), err, want)
+}
+
+func unhandled(got schema.GroupVersionKind, err error, want schema.GroupVersionKind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+}
+
+// bodyType returns the media type of a body: JSON or YAML.
+func bodyType(contentType string) (string, error) {
+	switch contentType {
+	case "", JSON:
+		return JSON, nil
+	}
+	if mediaType, _, err := mime.ParseMediaType(contentType); err == nil && (mediaType == JSON || mediaType == YAML) {
+		return mediaType, nil
+	}
+	return "", UnsupportedMediaType(JSON, YAML, Protobuf)
+}
+
+// UnsupportedMediaType is the 415 for a body whose Content-Type is none of types.
+func UnsupportedMediaType(types ...string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnsupportedMediaType,
+		Reason:  metav1.StatusReasonUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(types, ", "),
+	}}
+}
+
+// body is what one DecodeObject works on.
+type body struct {
+	original []byte // as sent, for messages
+	json     []byte
+	strict   bool
+	want     schema.GroupVersionKind
+}
+
+func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
+	v, repeated, err := decode(b.json)
+	obj, isObject := v.(map[string]any)
+	if err != nil || !isObject || repeated || !typed(obj) {
+		// Kube reads kind and apiVersion on their own first, with encoding/json and so without regard to case: its
+		// errors come before those about the rest.
+		actual, err := serializerjson.DefaultMetaFactory.Interpret(b.json)
+		if err != nil {
+			return nil, nil, b.unrecognized(err)
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(b.json, &map[string]any{}); err != nil {
+			return nil, nil, unhandled(b.defaulted(*actual), err, b.want)
+		}
+	}
+	apiVersion, _ := obj["apiVersion"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, nil, b.unrecognized(err)
+	}
+	if kind, _ := obj["kind"].(string); kind == "" {
+		if b.strict {
+			return nil, nil, b.unrecognized(runtime.NewMissingKindErr(string(b.original)))
+		}
+		missing := runtime.NewMissingKindErr(strings.TrimSpace(string(b.json)))
+		return nil, nil, unhandled(b.defaulted(schema.GroupVersionKind{Group: gv.Group, Version: gv.Version}), missing, b.want)
+	}
+	if repeated && b.strict {
+		errs, _ := kjson.UnmarshalStrict(b.json, &map[string]any{})
+		for _, err := range errs {
+			duplicates = append(duplicates, err.Error())
+		}
+	}
+	return obj, duplicates, nil
+}
+
+// typed tells whether kind and apiVersion, where present, are strings, and nothing else could be taken for them.
+func typed(obj map[string]any) bool {
+	for name, v := range obj {
+		if strings.EqualFold(name, "kind") || strings.EqualFold(name, "apiVersion") {
+			if _, ok := v.(string); !ok || name != "kind" && name != "apiVersion" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// defaulted fills what is missing in got from want, as kube does before it decodes the rest of a body.
+func (b *body) defaulted(got schema.GroupVersionKind) schema.GroupVersionKind {
+	if got.Kind == "" {
+		got.Kind = b.want.Kind
+	}
+	if got.Version == "" && (got.Group == "" || got.Group == b.want.Group) {
+		got.Group, got.Version = b.want.Group, b.want.Version
+	}
+	return got
+}
+
+func (b *body) unrecognized(err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", b.want.Kind, err, summary(b.original)))
+}
+
+// summary shows the start of a body: text of what looks like JSON, hexadecimal digits of anything else.
+func summary(data []byte) string {
+	const limit = 30
+	if len(data) == 0 {
+		return "<empty>"
+	}
+	show := func(b []byte) string { return hex.EncodeToString(b) }
+	if data[0] == '{' {
+		show = func(b []byte) string { return string(b) }
+	}
+	if len(data) > limit {
+		return show(data[:limit]) + " ..."
+	}
+	return show(data)
+}

@@ -1,0 +1,134 @@
+package codec
+
+import (
+	"fmt"
+)
+
+// PartialMetadata returns the PartialObjectMetadata of an object: its metadata as it is, and nothing else. doc is the
+// object's JSON as the server stores it, apiVersion "meta.k8s.io/v1" or "meta.k8s.io/v1beta1".
+func PartialMetadata(doc []byte, apiVersion string) ([]byte, error) {
+	meta, err := Field(doc, "metadata")
+	if err != nil {
+		return nil, fmt.Errorf("metadata of stored object: %w", err)
+	}
+	if meta == nil {
+		meta = []byte("{}")
+	}
+	out := make([]byte, 0, len(meta)+len(apiVersion)+64)
+	out = append(out, `{"kind":"PartialObjectMetadata","apiVersion":"`...)
+	out = append(out, apiVersion...)
+	out = append(out, `","metadata":`...)
+	out = append(out, meta...)
+	return append(out, '}'), nil
+}
+
+// Field returns the JSON of one field of the object doc, a part of doc; nil if the field is absent. doc must be valid
+// JSON: what the server itself wrote. Nothing is decoded.
+func Field(doc []byte, name string) ([]byte, error) {
+	s := scanner{data: doc}
+	s.space()
+	if !s.take('{') {
+		return nil, errNotObject
+	}
+	for {
+		s.space()
+		if s.take('}') {
+			return nil, nil
+		}
+		s.take(',')
+		s.space()
+		key := s.value()
+		s.space()
+		if !s.take(':') || len(key) < 2 {
+			return nil, errNotObject
+		}
+		s.space()
+		value := s.value()
+		if len(value) == 0 {
+			return nil, errNotObject
+		}
+		if string(key[1:len(key)-1]) == name {
+			return value, nil
+		}
+	}
+}
+
+// scanner steps over valid JSON.
+type scanner struct {
+	data []byte
+	pos  int
+}
+
+func (s *scanner) space() {
+	for s.pos < len(s.data) {
+		switch s.data[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) take(c byte) bool {
+	if s.pos < len(s.data) && s.data[s.pos] == c {
+		s.pos++
+		return true
+	}
+	return false
+}
+
+// value steps over one value and returns it; empty at the end of data.
+func (s *scanner) value() []byte {
+	start, depth := s.pos, 0
+	for s.pos < len(s.data) {
+		switch c := s.data[s.pos]; c {
+		case '"':
+			s.str()
+		case '{', '[':
+			depth++
+			s.pos++
+			continue
+		case '}', ']':
+			depth--
+			s.pos++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			s.pos++
+			continue
+		default:
+			for s.pos < len(s.data) && !stops(s.data[s.pos]) {
+				s.pos++
+			}
+		}
+		if depth <= 0 {
+			break
+		}
+	}
+	return s.data[start:s.pos]
+}
+
+// str steps over a string.
+func (s *scanner) str() {
+	for s.pos++; s.pos < len(s.data); s.pos++ {
+		s.pos = special(s.data, s.pos)
+		if s.pos >= len(s.data) {
+			return
+		}
+		switch s.data[s.pos] {
+		case '"':
+			s.pos++
+			return
+		case '\\':
+			s.pos++
+		}
+	}
+}
+
+// stops tells whether c ends a number or a literal.
+func stops(c byte) bool {
+	switch c {
+	case ',', ':', '}', ']', ' ', '\t', '\n', '\r':
+		return true
+	}
+	return false
+}

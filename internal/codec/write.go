@@ -1,0 +1,54 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// WriteObject answers with an object: doc is its compact JSON, without a line end, and is not changed. Headers that the
+// caller has set stay; a body above 128 KiB is compressed if the client likes.
+func WriteObject(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
+	contentType, body, err := render(doc, m)
+	if err != nil {
+		WriteError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	size := len(body) + len(lineEnd(m))
+	if size > compressAbove && acceptsGzip(r) {
+		c := Compress(w, r)
+		defer c.Close()
+		w = c
+	} else {
+		w.Header().Set("Content-Length", strconv.Itoa(size))
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the client has gone; nobody is left to tell
+	_, _ = w.Write(lineEnd(m))
+}
+
+// render returns doc in the form m.
+func render(doc []byte, m Media) (contentType string, body []byte, err error) {
+	switch {
+	case m.Type == YAML:
+		body, err = ToYAML(doc)
+		return YAML, body, err
+	case m.Pretty:
+		var b bytes.Buffer
+		b.Grow(len(doc) * 2)
+		err = json.Indent(&b, doc, "", "  ")
+		return JSON, b.Bytes(), err
+	default:
+		return JSON, doc, nil
+	}
+}
+
+// lineEnd is what follows a document: kube ends compact JSON with a line end and indented JSON without.
+func lineEnd(m Media) []byte {
+	if m.Type == JSON && !m.Pretty {
+		return []byte{'\n'}
+	}
+	return nil
+}

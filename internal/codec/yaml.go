@@ -1,0 +1,63 @@
+package codec
+
+import (
+	"errors"
+	"math"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// ToYAML returns the YAML that kube-apiserver and kubectl write for a JSON document: fields sorted, no document mark.
+func ToYAML(json []byte) ([]byte, error) {
+	return yaml.JSONToYAML(json)
+}
+
+// DecodeApply decodes the body of a server-side apply, YAML or the JSON that is a part of it.
+//
+// strict also looks for duplicate keys; duplicates is then the error that says where they are, and obj is good all the
+// same. Errors carry the texts that kube puts behind "error decoding YAML: " and "error strict decoding YAML: ".
+func DecodeApply(data []byte, strict bool) (obj map[string]any, duplicates, err error) {
+	// Clients send JSON here; reading that as YAML costs fifty times as much.
+	if v, repeated, err := decode(data); err == nil && !repeated {
+		if obj, ok := v.(map[string]any); ok {
+			integers(obj)
+			return obj, nil, nil
+		}
+	}
+	if err := utilyaml.Unmarshal(data, &obj); err != nil {
+		return nil, nil, err
+	}
+	if strict {
+		duplicates = utilyaml.UnmarshalStrict(data, &map[string]any{})
+	}
+	if obj == nil {
+		obj = map[string]any{} // kube goes on with an object that has no kind
+	}
+	return obj, duplicates, nil
+}
+
+// integers makes an int64 of each float64 below v that is whole: YAML knows no difference between 1 and 1.0. It returns
+// what v becomes.
+func integers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, item := range v {
+			switch item.(type) {
+			case float64, map[string]any, []any:
+				v[k] = integers(item)
+			}
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = integers(item)
+		}
+	case float64:
+		if v == math.Trunc(v) && v >= -1<<63 && v < 1<<63 {
+			return int64(v)
+		}
+	}
+	return v
+}
+
+var errNotObject = errors.New("not a JSON object")
