@@ -1,0 +1,160 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// Lengths of an event's fields, in bytes.
+const (
+	maxReportingInstance = 128
+	maxAction            = 128
+	maxReason            = 128
+	maxMessage           = 1024
+)
+
+// validateEvent judges an event of core/v1. One with an eventTime is of the newer form, which has stricter rules; metadata
+// is not looked at in either, because event names of old clients would not pass.
+func validateEvent(e *corev1.Event) errorList {
+	var errs errorList
+	if e.EventTime.IsZero() {
+		errs = checkOldEvent(e)
+	} else {
+		errs = checkNewEvent(e)
+	}
+	for _, msg := range validation.IsDNS1123Subdomain(e.Namespace) {
+		errs = append(errs, field.Invalid(field.NewPath("namespace"), e.Namespace, msg))
+	}
+	return errs
+}
+
+// checkOldEvent wants the event in the namespace of what it is about; in "default" if that has none.
+func checkOldEvent(e *corev1.Event) errorList {
+	about := e.InvolvedObject.Namespace
+	fits := about == e.Namespace
+	if about == "" {
+		fits = e.Namespace == metav1.NamespaceNone || e.Namespace == metav1.NamespaceDefault
+	}
+	if fits {
+		return nil
+	}
+	return errorList{foreignEvent(about)}
+}
+
+func checkNewEvent(e *corev1.Event) errorList {
+	var errs errorList
+	if e.InvolvedObject.Namespace == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
+		errs = append(errs, foreignEvent(""))
+	}
+	required := func(name, value string) {
+		if value == "" {
+			errs = append(errs, field.Required(field.NewPath(name), ""))
+		}
+	}
+	atMost := func(name, value string, limit int) {
+		if len(value) > limit {
+			errs = append(errs, field.Invalid(field.NewPath(name), "", fmt.Sprintf("can have at most %v characters", limit)))
+		}
+	}
+	required("reportingController", e.ReportingController)
+	for _, msg := range validation.IsQualifiedName(e.ReportingController) {
+		errs = append(errs, field.Invalid(field.NewPath("reportingController"), e.ReportingController, msg))
+	}
+	required("reportingInstance", e.ReportingInstance)
+	atMost("reportingInstance", e.ReportingInstance, maxReportingInstance)
+	required("action", e.Action)
+	atMost("action", e.Action, maxAction)
+	required("reason", e.Reason)
+	atMost("reason", e.Reason, maxReason)
+	atMost("message", e.Message, maxMessage)
+	return errs
+}
+
+func foreignEvent(namespace string) *field.Error {
+	return field.Invalid(field.NewPath("involvedObject", "namespace"), namespace, "does not match event.namespace")
+}
+
+// eventFields are the fields that selectors may use.
+func eventFields() map[string]func(catalog.Object) string {
+	out := map[string]func(catalog.Object) string{
+		"reason":             textAt("reason"),
+		"type":               textAt("type"),
+		"reportingComponent": textAt("reportingComponent"),
+		"source": func(obj catalog.Object) string {
+			if s := text(obj, "source", "component"); s != "" {
+				return s
+			}
+			return text(obj, "reportingComponent")
+		},
+	}
+	for _, name := range []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"} {
+		out["involvedObject."+name] = textAt("involvedObject", name)
+	}
+	return out
+}
+
+func eventColumns() []catalog.Column {
+	docs := corev1.Event{}.SwaggerDoc()
+	name := nameColumn()
+	name.Priority = 1
+	return columns(
+		catalog.Column{Name: "Last Seen", Type: "string", Description: docs["lastTimestamp"]},
+		catalog.Column{Name: "Type", Type: "string", Description: docs["type"]},
+		catalog.Column{Name: "Reason", Type: "string", Description: docs["reason"]},
+		catalog.Column{Name: "Object", Type: "string", Description: docs["involvedObject"]},
+		catalog.Column{Name: "Subobject", Type: "string", Priority: 1, Description: corev1.ObjectReference{}.SwaggerDoc()["fieldPath"]},
+		catalog.Column{Name: "Source", Type: "string", Priority: 1, Description: docs["source"]},
+		catalog.Column{Name: "Message", Type: "string", Description: docs["message"]},
+		catalog.Column{Name: "First Seen", Type: "string", Priority: 1, Description: docs["firstTimestamp"]},
+		catalog.Column{Name: "Count", Type: "string", Priority: 1, Description: docs["count"]},
+		name,
+	)
+}
+
+func eventCells(obj catalog.Object, e catalog.Env) []any {
+	first := firstOf(text(obj, "firstTimestamp"), text(obj, "eventTime"))
+	last := firstOf(text(obj, "lastTimestamp"), first)
+	count, _ := obj["count"].(int64)
+	if series, ok := obj["series"].(map[string]any); ok {
+		last = text(series, "lastObservedTime")
+		count, _ = series["count"].(int64)
+	} else if count == 0 {
+		count = 1 // an event that happened once has no count in the newer form
+	}
+	about := strings.ToLower(text(obj, "involvedObject", "kind"))
+	if name := text(obj, "involvedObject", "name"); name != "" {
+		about += "/" + name
+	}
+	source := firstOf(text(obj, "source", "component"), text(obj, "reportingComponent"))
+	if host := firstOf(text(obj, "source", "host"), text(obj, "reportingInstance")); host != "" {
+		source += ", " + host
+	}
+	return []any{
+		since(last, e.Now),
+		text(obj, "type"),
+		text(obj, "reason"),
+		about,
+		text(obj, "involvedObject", "fieldPath"),
+		source,
+		strings.TrimSpace(text(obj, "message")),
+		since(first, e.Now),
+		count,
+		text(obj, "metadata", "name"),
+	}
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bowsprit/bowsprit/internal/builtin"
+)
+
+// schema is what the files hold for a type: the part of OpenAPI that structural schemas have, with $ref to other types of
+// the same set. A $ref may have siblings; they win over what it refers to.
+type schema struct {
+	Ref                  string             `json:"$ref,omitempty"`
+	Description          string             `json:"description,omitempty"`
+	Type                 string             `json:"type,omitempty"`
+	Format               string             `json:"format,omitempty"`
+	Required             []string           `json:"required,omitempty"`
+	Properties           map[string]*schema `json:"properties,omitempty"`
+	AdditionalProperties *schema            `json:"additionalProperties,omitempty"`
+	Items                *schema            `json:"items,omitempty"`
+	Default              json.RawMessage    `json:"default,omitempty"`
+	IntOrString          bool               `json:"x-kubernetes-int-or-string,omitempty"`
+	PreserveUnknown      bool               `json:"x-kubernetes-preserve-unknown-fields,omitempty"`
+	ListType             string             `json:"x-kubernetes-list-type,omitempty"`
+	ListMapKeys          []string           `json:"x-kubernetes-list-map-keys,omitempty"`
+	MapType              string             `json:"x-kubernetes-map-type,omitempty"`
+}
+
+// generate returns the contents of all files by name.
+func generate() (map[string][]byte, error) {
+	g := &generator{src: newSources(), done: map[typeName]*schema{}}
+	for _, r := range builtin.Resources() {
+		for _, v := range r.Versions {
+			t := reflect.TypeOf(v.New()).Elem()
+			g.want(typeName{t.PkgPath(), t.Name()})
+		}
+	}
+	for len(g.queue) > 0 {
+		n := g.queue[0]
+		g.queue = g.queue[1:]
+		s, err := g.define(n)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", n, err)
+		}
+		g.done[n] = s
+	}
+	byFile := map[string]map[string]*schema{}
+	for n, s := range g.done {
+		file := n.packageID() + ".json"
+		if byFile[file] == nil {
+			byFile[file] = map[string]*schema{}
+		}
+		byFile[file][n.id()] = s
+	}
+	files := map[string][]byte{}
+	for name, types := range byFile {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", " ")
+		if err := e.Encode(types); err != nil {
+			return nil, err
+		}
+		files[name] = b.Bytes()
+	}
+	return files, nil
+}
+
+type generator struct {
+	src   *sources
+	queue []typeName
+	done  map[typeName]*schema // nil while queued
+}
+
+// want puts a type on the queue, once, and returns the reference to it.
+func (g *generator) want(n typeName) *schema {
+	if _, ok := g.done[n]; !ok {
+		g.done[n] = nil
+		g.queue = append(g.queue, n)
+	}
+	return &schema{Ref: n.id()}
+}
+
+// define returns the schema of a named struct.
+func (g *generator) define(n typeName) (*schema, error) {
+	d, err := g.src.lookup(n)
+	if err != nil {
+		return nil, err
+	}
+	st, ok := d.spec.Type.(*ast.StructType)
+	if !ok {
+		return nil, fmt.Errorf("not a struct")
+	}
+	s := &schema{Type: "object", Description: d.doc.description(), Properties: map[string]*schema{}}
+	if d.doc.marker("structType") == "atomic" {
+		s.MapType = "atomic"
+	}
+	if err := g.fields(s, st, d); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// fields adds the properties of st to s, those of inlined structs included.
+func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error {
+	for _, f := range st.Fields.List {
+		name, options := jsonTag(f)
+		if name == "-" {
+			continue
+		}
+		if name == "" {
+			if len(f.Names) > 0 {
+				return fmt.Errorf("field %s has no JSON name", f.Names[0].Name)
+			}
+			inlined, err := d.resolve(f.Type)
+			if err != nil {
+				return err
+			}
+			in, err := g.src.lookup(inlined)
+			if err != nil {
+				return err
+			}
+			if err := g.fields(s, in.spec.Type.(*ast.StructType), in); err != nil {
+				return err
+			}
+			continue
+		}
+		p, err := g.typeOf(f.Type, d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		doc := comment{f.Doc.Text()}
+		p.Description = doc.description()
+		if v := doc.marker("default"); v != "" {
+			p.Default = json.RawMessage(v)
+		}
+		if v := doc.marker("listType"); v != "" {
+			p.ListType = v
+		}
+		p.ListMapKeys = doc.markers("listMapKey")
+		if v := doc.marker("mapType"); v != "" {
+			p.MapType = v
+		}
+		if v := doc.marker("structType"); v != "" {
+			p.MapType = v
+		}
+		s.Properties[name] = p
+		optional := doc.has("optional") || doc.has("k8s:optional") || slices.Contains(options, "omitempty")
+		if doc.has("required") || doc.has("k8s:required") || !optional {
+			s.Required = append(s.Required, name)
+		}
+	}
+	slices.Sort(s.Required)
+	s.Required = slices.Compact(s.Required)
+	return nil
+}
+
+// typeOf returns the schema of a type expression in the file of d.
+func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return g.typeOf(e.X, d)
+	case *ast.ArrayType:
+		if id, ok := e.Elt.(*ast.Ident); ok && id.Name == "byte" {
+			return &schema{Type: "string", Format: "byte"}, nil
+		}
+		items, err := g.typeOf(e.Elt, d)
+		return &schema{Type: "array", Items: items}, err
+	case *ast.MapType:
+		values, err := g.typeOf(e.Value, d)
+		return &schema{Type: "object", AdditionalProperties: values}, err
+	case *ast.Ident:
+		if s := basic(e.Name); s != nil {
+			return s, nil
+		}
+	}
+	n, err := d.resolve(e)
+	if err != nil {
+		return nil, err
+	}
+	if s := special(n); s != nil {
+		return s, nil
+	}
+	to, err := g.src.lookup(n)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := to.spec.Type.(*ast.StructType); ok {
+		return g.want(n), nil
+	}
+	return g.typeOf(to.spec.Type, to)
+}
+
+// basic returns the schema of a predeclared Go type, or nil.
+func basic(name string) *schema {
+	switch name {
+	case "string":
+		return &schema{Type: "string"}
+	case "bool":
+		return &schema{Type: "boolean"}
+	case "int", "int32", "int16", "int8", "uint32", "uint16":
+		return &schema{Type: "integer", Format: "int32"}
+	case "int64", "uint64":
+		return &schema{Type: "integer", Format: "int64"}
+	case "byte", "uint8":
+		return &schema{Type: "integer", Format: "byte"}
+	case "float64":
+		return &schema{Type: "number", Format: "double"}
+	case "float32":
+		return &schema{Type: "number", Format: "float"}
+	}
+	return nil
+}
+
+// special returns the schema of a type whose JSON form its Go fields do not show, or nil.
+func special(n typeName) *schema {
+	const (
+		meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
+		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
+	)
+	switch n.path + "." + n.name {
+	case meta + "Time", meta + "MicroTime":
+		return &schema{Type: "string", Format: "date-time"}
+	case meta + "Duration":
+		return &schema{Type: "string"}
+	case meta + "FieldsV1", "k8s.io/apimachinery/pkg/runtime.RawExtension":
+		return &schema{Type: "object", PreserveUnknown: true}
+	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
+		return &schema{IntOrString: true}
+	case apiextensions + "JSON":
+		return &schema{PreserveUnknown: true}
+	case apiextensions + "JSONSchemaProps":
+		// Recursive, which structural schemas are not.
+		return &schema{Type: "object", PreserveUnknown: true}
+	}
+	return nil
+}
+
+// jsonTag returns the field's JSON name and the options behind it.
+func jsonTag(f *ast.Field) (name string, options []string) {
+	if f.Tag == nil {
+		return "", nil
+	}
+	tag, err := strconv.Unquote(f.Tag.Value)
+	if err != nil {
+		return "", nil
+	}
+	parts := strings.Split(reflect.StructTag(tag).Get("json"), ",")
+	return parts[0], parts[1:]
+}

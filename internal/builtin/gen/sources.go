@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os/exec"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// typeName is a Go type by import path and name.
+type typeName struct{ path, name string }
+
+func (n typeName) String() string { return n.path + "." + n.name }
+
+// id is the type's name in OpenAPI documents: "io.k8s.api.core.v1.Event".
+func (n typeName) id() string { return n.packageID() + "." + n.name }
+
+// packageID turns the first element of the import path around: "k8s.io/api/core/v1" is "io.k8s.api.core.v1".
+func (n typeName) packageID() string {
+	host, rest, _ := strings.Cut(n.path, "/")
+	parts := strings.Split(host, ".")
+	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+		parts[i], parts[j] = parts[j], parts[i]
+	}
+	return strings.Join(parts, ".") + "." + strings.ReplaceAll(rest, "/", ".")
+}
+
+// declaration is a type's declaration with what is needed to read it.
+type declaration struct {
+	path    string
+	spec    *ast.TypeSpec
+	doc     comment
+	imports map[string]string // local name -> import path, of the file
+}
+
+// resolve returns the type that an identifier or a selector names.
+func (d *declaration) resolve(e ast.Expr) (typeName, error) {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return typeName{d.path, e.Name}, nil
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok && d.imports[x.Name] != "" {
+			return typeName{d.imports[x.Name], e.Sel.Name}, nil
+		}
+	}
+	return typeName{}, fmt.Errorf("type expression %T is not supported", e)
+}
+
+// sources finds type declarations in the packages that the module depends on.
+type sources struct {
+	files *token.FileSet
+	types map[typeName]*declaration
+	read  map[string]bool // packages
+}
+
+func newSources() *sources {
+	return &sources{files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{}}
+}
+
+func (s *sources) lookup(n typeName) (*declaration, error) {
+	if !s.read[n.path] {
+		s.read[n.path] = true
+		if err := s.readPackage(n.path); err != nil {
+			return nil, fmt.Errorf("read package %s: %w", n.path, err)
+		}
+	}
+	d := s.types[n]
+	if d == nil {
+		return nil, fmt.Errorf("no type %s", n)
+	}
+	return d, nil
+}
+
+func (s *sources) readPackage(importPath string) error {
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", importPath).Output()
+	if err != nil {
+		return err
+	}
+	dir := string(bytes.TrimSpace(out))
+	noTests := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
+	pkgs, err := parser.ParseDir(s.files, dir, noTests, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	for _, pkg := range pkgs {
+		for _, file := range pkg.Files {
+			s.readFile(importPath, file)
+		}
+	}
+	return nil
+}
+
+func (s *sources) readFile(importPath string, file *ast.File) {
+	imports := map[string]string{}
+	for _, im := range file.Imports {
+		p, _ := strconv.Unquote(im.Path.Value)
+		name := path.Base(p)
+		if im.Name != nil {
+			name = im.Name.Name
+		}
+		imports[name] = p
+	}
+	for _, decl := range file.Decls {
+		gd, ok := decl.(*ast.GenDecl)
+		if !ok || gd.Tok != token.TYPE {
+			continue
+		}
+		for _, spec := range gd.Specs {
+			ts := spec.(*ast.TypeSpec)
+			doc := ts.Doc
+			if doc == nil {
+				doc = gd.Doc
+			}
+			s.types[typeName{importPath, ts.Name.Name}] = &declaration{importPath, ts, comment{doc.Text()}, imports}
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package builtin
+
+import "github.com/bowsprit/bowsprit/internal/catalog"
+
+// text returns the string at the path, or "".
+func text(obj catalog.Object, path ...string) string {
+	for _, name := range path[:len(path)-1] {
+		obj, _ = obj[name].(map[string]any)
+	}
+	s, _ := obj[path[len(path)-1]].(string)
+	return s
+}
+
+// textAt returns a function that reads the string at the path.
+func textAt(path ...string) func(catalog.Object) string {
+	return func(obj catalog.Object) string { return text(obj, path...) }
+}
+
+// child returns the object under name, made if it is not there.
+func child(obj catalog.Object, name string) catalog.Object {
+	c, _ := obj[name].(map[string]any)
+	if c == nil {
+		c = map[string]any{}
+		obj[name] = c
+	}
+	return c
+}
+
+// keep makes the value under name what it is in old. The value is shared with old, which nobody changes.
+func keep(obj, old catalog.Object, name string) {
+	if v, ok := old[name]; ok {
+		obj[name] = v
+	} else {
+		delete(obj, name)
+	}
+}

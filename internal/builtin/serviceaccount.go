@@ -1,0 +1,38 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// enforceMountableSecrets is the annotation that limited a service account to the secrets that it lists.
+const enforceMountableSecrets = "kubernetes.io/enforce-mountable-secrets"
+
+func prepareServiceAccountCreate(obj catalog.Object, _ catalog.Env) { cleanSecretReferences(obj) }
+
+func prepareServiceAccountUpdate(obj, _ catalog.Object, _ string, _ catalog.Env) {
+	cleanSecretReferences(obj)
+}
+
+// cleanSecretReferences keeps nothing but the names in secrets, which refer to the service account's own namespace.
+func cleanSecretReferences(obj catalog.Object) {
+	secrets, _ := obj["secrets"].([]any)
+	for i := range secrets {
+		ref, _ := secrets[i].(map[string]any)
+		clean := map[string]any{}
+		if name := text(ref, "name"); name != "" {
+			clean["name"] = name
+		}
+		secrets[i] = clean
+	}
+}
+
+func warnServiceAccount(obj catalog.Object) []string {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	if _, ok := annotations[enforceMountableSecrets]; !ok {
+		return nil
+	}
+	return []string{fmt.Sprintf("metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets", enforceMountableSecrets)}
+}
