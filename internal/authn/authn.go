@@ -1,0 +1,111 @@
+// Package authn says who sends a request.
+//
+// It stands behind the listener on a request's path: package front calls Authenticate once per request and answers 401
+// if it returns an error. Ways to prove who one is, in the order they are tried: a client certificate of a trusted
+// authority (name = common name, groups = organizations) and a bearer token from a file. Who brings neither is
+// system:anonymous; who brings only wrong ones is refused. Impersonation reads the headers by which a user asks to act
+// as another; package authz decides about that.
+//
+// Rules: Kubernetes' authenticators of the same names (k8s.io/apiserver/pkg/authentication). They are not imported: they
+// verify a certificate on every request, which costs more than the rest of a small read, and register global metrics.
+//
+// An Authenticator is safe for concurrent use. The users that it returns are shared between requests: read only.
+package authn
+
+import (
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Config is what an Authenticator believes. The zero value knows nobody but system:anonymous.
+type Config struct {
+	// ClientRoots returns the authorities whose client certificates are believed. It is called for each request with a
+	// certificate; another pool than before means that what was verified with the old one must be verified again.
+	ClientRoots func() *x509.CertPool
+	Tokens      *Tokens
+	Now         func() time.Time // nil is time.Now
+}
+
+// Authenticator says who sends a request.
+type Authenticator struct {
+	certificates *certificates // nil without ClientRoots
+	tokens       *Tokens
+}
+
+// New returns an Authenticator.
+func New(c Config) *Authenticator {
+	a := &Authenticator{tokens: c.Tokens}
+	if c.ClientRoots != nil {
+		if c.Now == nil {
+			c.Now = time.Now
+		}
+		a.certificates = &certificates{roots: c.ClientRoots, now: c.Now}
+	}
+	return a
+}
+
+// Authenticate returns who sends r. An error means that r brought a proof and it is wrong (401); its text is for the log.
+// Afterwards r has no Authorization header, so that nothing behind can use or leak it.
+func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
+	var refused []error
+	if a.certificates != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		who, err := a.certificates.user(r.TLS.PeerCertificates)
+		if err == nil && who != nil {
+			delete(r.Header, "Authorization")
+			return who, nil
+		}
+		if err != nil {
+			refused = append(refused, err)
+		}
+	}
+	if token := bearerToken(r); token != "" {
+		if who := a.tokens.user(token); who != nil {
+			delete(r.Header, "Authorization")
+			return who, nil
+		}
+		refused = append(refused, errInvalidToken)
+	}
+	if len(refused) > 0 {
+		return nil, errors.Join(refused...)
+	}
+	delete(r.Header, "Authorization")
+	return anonymous, nil
+}
+
+var errInvalidToken = errors.New("invalid bearer token")
+
+// anonymous is never changed.
+var anonymous = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
+
+// bearerToken returns the token of the Authorization header, "" if it is of another kind.
+func bearerToken(r *http.Request) string {
+	values := r.Header["Authorization"]
+	if len(values) == 0 {
+		return ""
+	}
+	kind, rest, ok := strings.Cut(strings.TrimSpace(values[0]), " ")
+	if !ok || !strings.EqualFold(kind, "bearer") {
+		return ""
+	}
+	token, _, more := strings.Cut(rest, " ")
+	if token == "" && more {
+		request.Warn(r.Context(), "the provided Authorization header contains extra space before the bearer token, and is ignored")
+	}
+	return token
+}
+
+// authenticated returns groups with system:authenticated, which everybody has who is not anonymous.
+func authenticated(name string, groups []string) []string {
+	if name == user.Anonymous || slices.Contains(groups, user.AllAuthenticated) || slices.Contains(groups, user.AllUnauthenticated) {
+		return groups
+	}
+	return append(slices.Clip(groups), user.AllAuthenticated)
+}

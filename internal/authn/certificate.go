@@ -1,0 +1,125 @@
+package authn
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// certificateCacheSize bounds the verified certificates that are remembered. Only valid ones get in, so an outsider
+// cannot fill the cache; when it is full it starts anew.
+const certificateCacheSize = 1024
+
+// certificates authenticates by client certificate and remembers what it has verified: the signatures of a chain cost
+// tens of microseconds, and a client sends the same certificate with each request of a connection.
+type certificates struct {
+	roots func() *x509.CertPool
+	now   func() time.Time
+
+	mu       sync.Mutex // serialises writers; readers use verified
+	verified atomic.Pointer[verifiedSet]
+}
+
+// verifiedSet is what was verified with one pool of authorities. The map is never changed; a larger one replaces it.
+type verifiedSet struct {
+	roots *x509.CertPool
+	users map[string]verifiedUser // by the certificate's DER bytes
+}
+
+// verifiedUser is who a certificate names, and the time for which each certificate of its chain is valid.
+type verifiedUser struct {
+	who         user.Info
+	from, until time.Time
+}
+
+// user returns who the first certificate of chain names, or nil if it names nobody. chain is not empty.
+func (c *certificates) user(chain []*x509.Certificate) (user.Info, error) {
+	leaf, roots, now := chain[0], c.roots(), c.now()
+	if set := c.verified.Load(); set != nil && set.roots == roots {
+		if known, ok := set.users[string(leaf.Raw)]; ok && !now.Before(known.from) && !now.After(known.until) {
+			return known.who, nil
+		}
+	}
+	options := x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if len(chain) > 1 {
+		options.Intermediates = x509.NewCertPool()
+		for _, intermediate := range chain[1:] {
+			options.Intermediates.AddCert(intermediate)
+		}
+	}
+	trusted, err := leaf.Verify(options)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate %q: %w", leaf.Subject.String(), err)
+	}
+	who, err := certificateUser(leaf)
+	if who == nil || err != nil {
+		return nil, err
+	}
+	v := verifiedUser{who: who, from: leaf.NotBefore, until: leaf.NotAfter}
+	for _, issuer := range trusted[0] {
+		if issuer.NotBefore.After(v.from) {
+			v.from = issuer.NotBefore
+		}
+		if issuer.NotAfter.Before(v.until) {
+			v.until = issuer.NotAfter
+		}
+	}
+	c.remember(roots, leaf, v)
+	return who, nil
+}
+
+func (c *certificates) remember(roots *x509.CertPool, leaf *x509.Certificate, v verifiedUser) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := &verifiedSet{roots: roots}
+	if old := c.verified.Load(); old != nil && old.roots == roots && len(old.users) < certificateCacheSize {
+		next.users = maps.Clone(old.users)
+	} else {
+		next.users = map[string]verifiedUser{}
+	}
+	next.users[string(leaf.Raw)] = v
+	c.verified.Store(next)
+}
+
+// uidOID marks the part of a certificate's subject that is the user's UID (registered for Kubernetes).
+var uidOID = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}
+
+// certificateUser returns who a verified certificate names, nil without a common name.
+func certificateUser(cert *x509.Certificate) (user.Info, error) {
+	name := cert.Subject.CommonName
+	if name == "" {
+		return nil, nil
+	}
+	uid := ""
+	for _, part := range cert.Subject.Names {
+		if !part.Type.Equal(uidOID) {
+			continue
+		}
+		value, ok := part.Value.(string)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("client certificate %q: UID is not a string", cert.Subject.String())
+		case value == "":
+			return nil, fmt.Errorf("client certificate %q: UID is empty", cert.Subject.String())
+		case uid != "":
+			return nil, errors.New("client certificate with more than one UID")
+		}
+		uid = value
+	}
+	digest := sha256.Sum256(cert.Raw)
+	return &user.DefaultInfo{
+		Name:   name,
+		UID:    uid,
+		Groups: authenticated(name, cert.Subject.Organization),
+		Extra:  map[string][]string{user.CredentialIDKey: {"X509SHA256=" + hex.EncodeToString(digest[:])}},
+	}, nil
+}

@@ -1,0 +1,248 @@
+package authz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Impersonate decides whether who may do what as wanted, and returns wanted as it acts then, with the groups that follow
+// from its name. The error is a 403 that names what who lacks.
+//
+// There are two ways (KEP-5284): constrained, with one permission to do this as somebody (verb impersonate-on:MODE:VERB)
+// and one for each property of wanted (impersonate:MODE), and the older one, with permissions for the properties only
+// (impersonate). Either is enough; if neither is granted, the answer tells what the first lacks.
+func Impersonate(ctx context.Context, a Authorizer, who user.Info, wanted *user.DefaultInfo, what *request.Info) (user.Info, error) {
+	i := impersonation{authorizer: a, who: who, wanted: wanted}
+	var refused error
+	for _, mode := range i.modes() {
+		on := *what
+		on.Verb = "impersonate-on:" + mode + ":" + what.Verb
+		err := i.check(ctx, &on)
+		if err == nil {
+			i.verb, i.constrained = "impersonate:"+mode, true
+			var as user.Info
+			if as, err = i.checkProperties(ctx); err == nil {
+				return as, nil
+			}
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	i.verb, i.constrained = "impersonate", false
+	as, err := i.checkProperties(ctx)
+	if err == nil {
+		return as, nil
+	}
+	if refused != nil {
+		err = refused
+	}
+	return nil, err
+}
+
+type impersonation struct {
+	authorizer  Authorizer
+	who         user.Info
+	wanted      *user.DefaultInfo
+	verb        string
+	constrained bool
+}
+
+// modes returns the constrained modes that apply, in the order in which Kubernetes tries them. Which one does depends on
+// the kind of name; nodes and service accounts have fixed groups and cannot be given others.
+func (i *impersonation) modes() []string {
+	nameOnly := i.wanted.UID == "" && len(i.wanted.Groups) == 0 && len(i.wanted.Extra) == 0
+	if node := nodeName(i.wanted.Name); node != "" {
+		if !nameOnly {
+			return nil
+		}
+		if _, _, err := serviceaccount.SplitUsername(i.who.GetName()); err == nil && slices.Equal(i.who.GetExtra()[serviceaccount.NodeNameKey], []string{node}) {
+			return []string{"associated-node", "arbitrary-node"}
+		}
+		return []string{"arbitrary-node"}
+	}
+	if _, _, err := serviceaccount.SplitUsername(i.wanted.Name); err == nil {
+		if !nameOnly {
+			return nil
+		}
+		return []string{"serviceaccount"}
+	}
+	return []string{"user-info"}
+}
+
+// checkProperties asks for the permission to be each property of wanted.
+func (i *impersonation) checkProperties(ctx context.Context) (user.Info, error) {
+	as := *i.wanted
+	checks := []func(context.Context, *user.DefaultInfo) error{i.checkName, i.checkUID, i.checkGroups, i.checkExtra}
+	for _, check := range checks {
+		if err := check(ctx, &as); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case as.Name == user.Anonymous:
+		addGroup(&as, user.AllUnauthenticated)
+	case !slices.Contains(as.Groups, user.AllUnauthenticated):
+		addGroup(&as, user.AllAuthenticated)
+	}
+	return &as, nil
+}
+
+func (i *impersonation) checkName(ctx context.Context, as *user.DefaultInfo) error {
+	what := i.property(i.group(), "users", as.Name)
+	if node := nodeName(as.Name); node != "" && i.constrained {
+		what.Resource, what.Name = "nodes", node
+		if i.verb == "impersonate:associated-node" {
+			what.Name = "*" // the permission is for whatever node the caller runs on
+		}
+		as.Groups = []string{user.NodesGroup}
+	}
+	if namespace, name, err := serviceaccount.SplitUsername(as.Name); err == nil {
+		what.Resource, what.Namespace, what.Name = "serviceaccounts", namespace, name
+		if len(as.Groups) == 0 {
+			as.Groups = serviceaccount.MakeGroupNames(namespace)
+		}
+	}
+	return i.check(ctx, what)
+}
+
+func (i *impersonation) checkUID(ctx context.Context, as *user.DefaultInfo) error {
+	if as.UID == "" {
+		return nil
+	}
+	return i.check(ctx, i.property(authenticationGroup, "uids", as.UID))
+}
+
+// manyChecks is from how many groups or extra values on the constrained mode first asks for all of them at once.
+const manyChecks = 4
+
+func (i *impersonation) checkGroups(ctx context.Context, _ *user.DefaultInfo) error {
+	groups := i.wanted.Groups
+	if len(groups) == 0 {
+		return nil
+	}
+	if i.constrained {
+		if slices.Contains(groups, "") {
+			return Forbidden(i.who, i.property(i.group(), "groups", ""), "impersonating the empty string group is not allowed")
+		}
+		if slices.Contains(groups, user.SystemPrivilegedGroup) {
+			return Forbidden(i.who, i.property(i.group(), "groups", user.SystemPrivilegedGroup), "impersonating the system:masters group is not allowed")
+		}
+		if len(groups) >= manyChecks && i.check(ctx, i.property(i.group(), "groups", "*")) == nil {
+			return nil
+		}
+	}
+	for _, group := range groups {
+		if err := i.check(ctx, i.property(i.group(), "groups", group)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *impersonation) checkExtra(ctx context.Context, as *user.DefaultInfo) error {
+	if len(as.Extra) == 0 {
+		return nil
+	}
+	if i.constrained {
+		if err := validateExtra(as.Extra); err != nil {
+			return Forbidden(i.who, i.property(authenticationGroup, "userextras", ""), err.Error())
+		}
+		values := 0
+		for _, v := range as.Extra {
+			values += len(v)
+		}
+		all := i.property(authenticationGroup, "userextras", "*")
+		all.Subresource = "*"
+		if values >= manyChecks && i.check(ctx, all) == nil {
+			return nil
+		}
+	}
+	for key, values := range as.Extra {
+		for _, value := range values {
+			what := i.property(authenticationGroup, "userextras", value)
+			what.Subresource = key
+			if err := i.check(ctx, what); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func validateExtra(extra map[string][]string) error {
+	for key, values := range extra {
+		switch {
+		case key == "":
+			return errors.New("impersonating the empty string key in extra is not allowed")
+		case len(values) == 0:
+			return errors.New("impersonating empty values in extra is not allowed")
+		case slices.Contains(values, ""):
+			return errors.New("impersonating the empty string value in extra is not allowed")
+		}
+		if err := utilvalidation.IsDomainPrefixedPath(field.NewPath("extra", "key"), key).ToAggregate(); err != nil {
+			return fmt.Errorf("impersonating an invalid key in extra is not allowed: %w", err)
+		}
+	}
+	return nil
+}
+
+const authenticationGroup = "authentication.k8s.io"
+
+// group is the API group of users and groups, which the older way has in the core group.
+func (i *impersonation) group() string {
+	if i.constrained {
+		return authenticationGroup
+	}
+	return ""
+}
+
+func (i *impersonation) property(group, resource, name string) *request.Info {
+	return &request.Info{IsResource: true, Verb: i.verb, Group: group, Version: "v1", Resource: resource, Name: name}
+}
+
+func (i *impersonation) check(ctx context.Context, what *request.Info) error {
+	d, err := i.authorizer.Authorize(ctx, i.who, what)
+	if d.Allowed {
+		return nil
+	}
+	if apierrors.IsForbidden(err) {
+		return err
+	}
+	reason := d.Reason
+	if err != nil {
+		reason = err.Error()
+		if d.Reason != "" {
+			reason += ": " + d.Reason
+		}
+	}
+	return Forbidden(i.who, what, reason)
+}
+
+// addGroup does not change the array of as.Groups, which belongs to the headers.
+func addGroup(as *user.DefaultInfo, group string) {
+	if !slices.Contains(as.Groups, group) {
+		as.Groups = append(slices.Clip(as.Groups), group)
+	}
+}
+
+// nodeName returns the node that a user name stands for, or "".
+func nodeName(username string) string {
+	name, ok := strings.CutPrefix(username, "system:node:")
+	if !ok || len(validation.NameIsDNSSubdomain(name, false)) > 0 {
+		return ""
+	}
+	return name
+}
