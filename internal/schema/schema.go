@@ -1,7 +1,24 @@
-// Package schema
+// Package schema holds structural schemas: it prunes, defaults and validates custom objects exactly as kube-apiserver does.
+//
+// It stands between decoding and storing on the path of a write, and after decoding on the path of a read from storage.
+// Compile turns the schema of a definition into a Schema: a tree of Nodes with everything precomputed that an object does
+// not change. NormalizeRequest and NormalizeStored then bring objects into shape and Validate says what is wrong with them.
+//
+// Validation is done twice, on purpose. valid.go answers only yes or no: it keeps no paths, counts nothing and allocates
+// nothing, and nearly every object passes it. Only for an object that fails, explain.go walks again and produces the
+// errors, in kube's words and with kube's rules for choosing among the alternatives of anyOf and oneOf. FuzzSchema and the
+// oracle tests hold that the two agree.
+//
+// The package is pure: values in, values out. A Schema and its Nodes are immutable after Compile and safe for concurrent
+// use; an object belongs to the caller and is changed in place by the Normalize methods only.
+//
+// Rules: "Extend the Kubernetes API with CustomResourceDefinitions", KEP-1111 (pruning, defaulting), KEP-4008 (ratcheting);
+// test/oracle/schema compares with k8s.io/apiextensions-apiserver.
 package schema
 
 import (
+	"hash/maphash"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -10,7 +27,10 @@ import (
 type Options struct {
 	// PreserveUnknownFields turns pruning off at the root (spec.preserveUnknownFields of old definitions).
 	PreserveUnknownFields bool
-	// Rules compiles the tree's CEL rules (package schema/cel provides it); nil means that rules are not evaluated.
+	// Scale is the version's scale subresource; what its paths name is validated too. nil means none.
+	Scale *apiextensionsv1.CustomResourceSubresourceScale
+	// Rules compiles the tree's CEL rules (package schema/cel provides it); nil means that rules are not evaluated. It is
+	// called only if the schema has rules.
 	Rules func(root *Node) (Evaluator, error)
 }
 
@@ -23,50 +43,42 @@ type Evaluator interface {
 
 // Schema is a compiled structural schema.
 type Schema struct {
-	root *Node
+	root     *Node
+	preserve bool // Options.PreserveUnknownFields
+	scale    *apiextensionsv1.CustomResourceSubresourceScale
+	rules    Evaluator // nil without rules
+	seed     maphash.Seed
 }
 
-// Compile makes the program of a structural schema.
-func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (*Schema, error) { panic("stub") }
+// Compile makes the program of a structural schema. props is not kept and not changed; nil declares nothing.
+//
+// What the definition's validation refuses is not all refused here: an error means that the schema cannot be understood.
+// A bad pattern is none; as in kube, nothing matches it.
+func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (*Schema, error) {
+	if props == nil {
+		props = &apiextensionsv1.JSONSchemaProps{}
+	}
+	c := compiler{}
+	root, err := c.node(props, true)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{root: root, preserve: o.PreserveUnknownFields, scale: o.Scale, seed: maphash.MakeSeed()}
+	if c.defaults {
+		if !o.PreserveUnknownFields {
+			if err := pruneDefaults(root); err != nil {
+				return nil, err
+			}
+		}
+		expandDefaults(root)
+	}
+	if c.rules && o.Rules != nil {
+		if s.rules, err = o.Rules(root); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
 
 // Root returns the schema's tree, read only: what field ownership, columns and documents need to know of it.
 func (s *Schema) Root() *Node { return s.root }
-
-// Node is one place of a structural schema. It is read only.
-type Node struct {
-	Type                 string // "", object, array, string, integer, number, boolean
-	Format               string
-	Nullable             bool
-	Properties           map[string]*Node
-	Items                *Node
-	AdditionalProperties *Node // nil with AllowsAdditional false: none
-	AllowsAdditional     bool  // additionalProperties: true
-	PreserveUnknown      bool
-	Embedded             bool
-	IntOrString          bool
-	ListType             string // "", atomic, set, map
-	ListMapKeys          []string
-	MapType              string // "", granular, atomic
-	Default              any    // decoded JSON; HasDefault tells a null default from none
-	HasDefault           bool
-
-	// What bounds values, for validation and for estimating the cost of rules.
-	Enum                               []any
-	Pattern                            string
-	Required                           []string
-	MaxItems, MaxLength, MaxProps      *int64
-	MinItems, MinLength, MinProps      *int64
-	Minimum, Maximum, MultipleOf       *float64
-	ExclusiveMinimum, ExclusiveMaximum bool
-	AllOf, AnyOf, OneOf                []*Node
-	Not                                *Node
-	Rules                              apiextensionsv1.ValidationRules // x-kubernetes-validations
-}
-
-// Normalize drops unknown fields and disallowed nulls from obj and fills in defaults, in place.
-// It returns the paths of the fields it dropped because the schema does not declare them, as kube prints them.
-func (s *Schema) Normalize(obj map[string]any) (unknown []string) { panic("stub") }
-
-// Validate returns everything that is wrong with obj. old is the object before an update (nil on create): what was
-// wrong and has not changed passes.
-func (s *Schema) Validate(obj, old map[string]any) field.ErrorList { panic("stub") }

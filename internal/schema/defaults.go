@@ -1,0 +1,154 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// fillMissing gives m the defaults of its missing properties, and of those that are null and must not be. The defaults
+// have their own defaults filled in already.
+func fillMissing(n *Node, m map[string]any) {
+	for i := range n.fills {
+		f := &n.fills[i]
+		if v, ok := m[f.name]; !ok || v == nil && !f.node.Nullable {
+			m[f.name] = runtime.DeepCopyJSONValue(f.node.expanded)
+		}
+	}
+}
+
+// fillBelow fills in the defaults everywhere below v.
+func fillBelow(n *Node, v any) {
+	if !n.flags.has(defaultsBelow) {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		fillMissing(n, v)
+		for key, e := range v {
+			child, _ := n.child(key)
+			switch {
+			case child == nil:
+			case e == nil && !child.Nullable:
+				v[key] = runtime.DeepCopyJSONValue(child.expanded)
+			default:
+				fillBelow(child, e)
+			}
+		}
+	case []any:
+		if n.Items == nil {
+			return
+		}
+		for i, e := range v {
+			if e == nil && !n.Items.Nullable {
+				v[i] = runtime.DeepCopyJSONValue(n.Items.expanded)
+			} else {
+				fillBelow(n.Items, e)
+			}
+		}
+	}
+}
+
+// expandDefaults computes, from the leaves up, each default with the defaults below it, and which properties have one.
+func expandDefaults(n *Node) {
+	if !n.flags.has(defaultsBelow) {
+		return
+	}
+	for _, f := range n.fields {
+		expandDefaults(f.node)
+		if f.node.Default != nil {
+			n.fills = append(n.fills, f)
+		}
+	}
+	if n.Items != nil {
+		expandDefaults(n.Items)
+	}
+	if n.AdditionalProperties != nil {
+		expandDefaults(n.AdditionalProperties)
+	}
+	if n.Default != nil {
+		n.expanded = runtime.DeepCopyJSONValue(n.Default)
+		fillBelow(n, n.expanded)
+	}
+}
+
+// errNotObject says that the root's default cannot be the root.
+var errNotObject = errors.New("object root default value must be of object type")
+
+// pruneDefaults prunes each default in the place where it would come to stand. The definition's validation refuses
+// defaults that need it, but stored definitions may be older than that.
+func pruneDefaults(root *Node) error {
+	p := defaultPruner{root: root}
+	return p.visit(root)
+}
+
+type defaultPruner struct {
+	root *Node
+	path []step
+}
+
+func (p *defaultPruner) visit(n *Node) error {
+	if !n.flags.has(defaultsBelow) {
+		return nil
+	}
+	if n.Default != nil {
+		if err := p.prune(n); err != nil {
+			return fmt.Errorf("prune default value: %w", err)
+		}
+	}
+	if n.AdditionalProperties != nil {
+		if err := p.below(step{key: "*"}, n.AdditionalProperties); err != nil {
+			return err
+		}
+	}
+	if n.Items != nil {
+		if err := p.below(step{list: true}, n.Items); err != nil {
+			return err
+		}
+	}
+	for _, f := range n.fields {
+		if err := p.below(step{key: f.name}, f.node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *defaultPruner) below(s step, n *Node) error {
+	p.path = append(p.path, s)
+	defer func() { p.path = p.path[:len(p.path)-1] }()
+	return p.visit(n)
+}
+
+// prune puts n's default into an object that has nothing else, prunes that object, and takes out what is left of it.
+func (p *defaultPruner) prune(n *Node) error {
+	v := n.Default
+	for i := len(p.path) - 1; i >= 0; i-- {
+		if s := p.path[i]; s.list {
+			v = []any{v}
+		} else {
+			v = map[string]any{s.key: v}
+		}
+	}
+	obj, ok := v.(map[string]any)
+	if !ok {
+		return errNotObject
+	}
+	z := normalizer{prune: true, coerce: true, salvage: true, root: true}
+	z.object(p.root, obj, true, false)
+	if z.err != nil {
+		return z.err
+	}
+	v = obj
+	for _, s := range p.path {
+		switch parent := v.(type) {
+		case map[string]any:
+			v = parent[s.key]
+		case []any:
+			v = parent[0]
+		}
+	}
+	n.Default = v
+	return nil
+}

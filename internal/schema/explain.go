@@ -1,0 +1,433 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// explainer describes what is wrong with an object. It visits every keyword in the order of
+// k8s.io/kube-openapi/pkg/validation/validate, except that properties come sorted by name, and counts what passes:
+// of the alternatives of anyOf and oneOf, kube reports the one that passed most.
+type explainer struct {
+	path     []byte // of the value at hand: ".a[0].b"; the leading dot only below additionalProperties of the root
+	failures []failure
+}
+
+// failure is one thing that is wrong.
+type failure struct {
+	kind    failureKind
+	path    string // "" is the root
+	value   any
+	message string // with the path; failures with the same message are one
+	limit   int64  // of tooLong, tooMany
+	enum    []any  // of notSupported
+}
+
+type failureKind uint8
+
+const (
+	invalidValue failureKind = iota
+	invalidType
+	missing
+	notSupported
+	tooLong
+	tooMany
+	general // about no particular field
+)
+
+// explain returns everything that is wrong with v by n's keywords. was is v before the update; failures in what has not
+// changed are left out. at is where v stands in the object, nil for the whole object.
+func explain(n *Node, v any, was prior, at *field.Path) field.ErrorList {
+	x := &explainer{}
+	x.walk(n, v, was)
+	if len(x.failures) == 0 {
+		return nil
+	}
+	errs := make(field.ErrorList, 0, len(x.failures))
+	seen := make(map[string]bool, len(x.failures))
+	for i := range x.failures {
+		if f := &x.failures[i]; !seen[f.message] {
+			seen[f.message] = true
+			errs = append(errs, f.error(at))
+		}
+	}
+	return errs
+}
+
+// walk checks v, a value on the structural part of the schema, and takes failures back if v has not changed.
+func (x *explainer) walk(n *Node, v any, was prior) (passed int) {
+	mark := len(x.failures)
+	changed := false
+	passed = x.check(n, v, &descent{was: was, changed: &changed})
+	if len(x.failures) > mark && !changed && n.unchanged(v, was) {
+		x.failures = x.failures[:mark]
+	}
+	return passed
+}
+
+// descent is how check goes on to the children of a value on the structural part. nil means that the value stands below
+// allOf, anyOf, oneOf or not, where there is no ratcheting.
+type descent struct {
+	was     prior
+	changed *bool // set when a child's failures show that the value has changed
+}
+
+// check reports what is wrong with v and returns how much of n it passes.
+func (x *explainer) check(n *Node, v any, d *descent) (passed int) {
+	if v == nil {
+		return x.checkNull(n)
+	}
+	if n.types != 0 || n.knownFormat() != "" {
+		passed++
+		if x.checkType(n, v) {
+			passed++
+		}
+	}
+	passed += x.checkJunctions(n, v) + 1
+	switch v := v.(type) {
+	case string:
+		passed++
+		x.checkText(n, v)
+		if n.format != nil {
+			passed++
+			if !n.format.check(v) {
+				x.wrongType(n.format.name, v)
+			}
+		}
+	case int64, float64:
+		passed += 2
+		if n.numeric != nil {
+			x.explainNumber(n.numeric, v)
+		}
+	case []any:
+		passed += 2 + x.checkList(n, v, d)
+	}
+	passed++
+	if len(n.Enum) > 0 && !inEnum(n.Enum, v) {
+		x.wrongEnum(n, v)
+	}
+	if m, ok := v.(map[string]any); ok {
+		passed += 1 + x.checkObject(n, m, d)
+	}
+	return passed + 1
+}
+
+func (x *explainer) checkNull(n *Node) (passed int) {
+	if n.types == 0 || n.Nullable {
+		passed = 1
+	} else {
+		x.wrongType(typeNames(n), "null")
+	}
+	if len(n.Enum) > 0 {
+		x.wrongEnum(n, nil)
+	}
+	return passed
+}
+
+func (x *explainer) checkType(n *Node, v any) bool {
+	kind, format, ok := "", "", false
+	switch v := v.(type) {
+	case string:
+		kind, ok = "string", n.accepts&kindString != 0
+	case []any:
+		kind, ok = "array", n.accepts&kindArray != 0
+	case bool:
+		kind, ok = "boolean", n.accepts&kindBoolean != 0
+	case map[string]any:
+		kind, ok = "object", n.accepts&kindObject != 0
+	case int64:
+		kind, format, ok = "integer", "int64", n.accepts&kindInteger != 0
+	case float64:
+		kind, format, ok = "number", "float64", n.acceptsFloat(v)
+	}
+	if ok {
+		return true
+	}
+	known := n.knownFormat()
+	if known != "" && known != format && kind != "string" && kind != "array" {
+		x.wrongType(known, format)
+	} else {
+		x.wrongType(typeNames(n), kind)
+	}
+	return false
+}
+
+// typeNames is what n accepts, as kube writes it.
+func typeNames(n *Node) string {
+	if n.IntOrString {
+		return "integer,string"
+	}
+	return n.Type
+}
+
+// checkText reports the first failure only, as kube does.
+func (x *explainer) checkText(n *Node, v string) {
+	length := int64(utf8.RuneCountInString(v))
+	switch {
+	case n.MaxLength != nil && length > *n.MaxLength:
+		x.fail(failure{kind: tooLong, limit: *n.MaxLength, message: x.text("should be at most %d chars long", *n.MaxLength)})
+	case n.MinLength != nil && length < *n.MinLength:
+		x.invalid(v, "should be at least %d chars long", *n.MinLength)
+	case n.badRE != "":
+		x.invalid(v, "should match '%s, but pattern is invalid: %s'", n.Pattern, n.badRE)
+	case n.pattern != nil && !n.pattern.MatchString(v):
+		x.invalid(v, "should match '%s'", n.Pattern)
+	}
+}
+
+func (x *explainer) checkList(n *Node, list []any, d *descent) (passed int) {
+	if n.Items != nil {
+		was := func(any) prior { return prior{} }
+		if d != nil {
+			was = d.was.items(n)
+		}
+		for i, v := range list {
+			mark, size := len(x.failures), len(x.path)
+			x.path = append(strconv.AppendInt(append(x.path, '['), int64(i), 10), ']')
+			if d == nil {
+				passed += x.check(n.Items, v, nil)
+			} else {
+				x.walk(n.Items, v, was(v))
+				*d.changed = *d.changed || n.ListType == "map" && len(x.failures) > mark
+			}
+			x.path = x.path[:size]
+		}
+	}
+	size := int64(len(list))
+	if n.MinItems != nil && size < *n.MinItems {
+		x.invalid(size, "should have at least %d items", *n.MinItems)
+	}
+	if n.MaxItems != nil && size > *n.MaxItems {
+		x.fail(failure{kind: tooMany, value: size, limit: *n.MaxItems, message: x.text("should have at most %d items", *n.MaxItems)})
+	}
+	return passed
+}
+
+func (x *explainer) checkObject(n *Node, m map[string]any, d *descent) (passed int) {
+	size := int64(len(m))
+	if n.MinProps != nil && size < *n.MinProps {
+		x.invalid(size, "should have at least %d properties", *n.MinProps)
+	}
+	if n.MaxProps != nil && size > *n.MaxProps {
+		x.fail(failure{kind: tooMany, value: size, limit: *n.MaxProps, message: x.text("should have at most %d properties", *n.MaxProps)})
+	}
+	if n.flags.has(closed) || n.AdditionalProperties != nil {
+		for _, key := range sortedKeys(m) {
+			switch {
+			case n.Properties[key] != nil:
+			case n.flags.has(closed):
+				x.fail(failure{value: key, message: fmt.Sprintf("%s.%s in body is a forbidden property", x.path, key)})
+			default:
+				passed += x.checkChild(n.AdditionalProperties, key, m[key], true, n, d)
+			}
+		}
+	}
+	for _, f := range n.fields {
+		if v, ok := m[f.name]; ok {
+			passed += x.checkChild(f.node, f.name, v, len(x.path) > 0, n, d)
+		}
+	}
+	for _, name := range n.Required {
+		if _, ok := m[name]; !ok {
+			path := string(x.path) + "." + name
+			x.failures = append(x.failures, failure{kind: missing, path: path, message: path + " in body is required"})
+		}
+	}
+	return passed
+}
+
+// checkChild goes on to the property key of parent. dot says whether a dot separates the key from what is before it.
+func (x *explainer) checkChild(n *Node, key string, v any, dot bool, parent *Node, d *descent) (passed int) {
+	mark, size := len(x.failures), len(x.path)
+	if dot {
+		x.path = append(x.path, '.')
+	}
+	x.path = append(x.path, key...)
+	switch {
+	case d == nil:
+		passed = x.check(n, v, nil)
+	case size == 0 && (key == "kind" || key == "apiVersion"):
+		// Never ratcheted: both old and new have the version of the request.
+		x.walk(n, v, prior{})
+	default:
+		x.walk(n, v, d.was.child(parent, key))
+		*d.changed = *d.changed || len(x.failures) > mark
+	}
+	x.path = x.path[:size]
+	return passed
+}
+
+func (x *explainer) checkJunctions(n *Node, v any) (passed int) {
+	if !n.flags.has(hasJunctions) {
+		return 1
+	}
+	if len(n.AnyOf) > 0 {
+		passed += x.checkAny(n.AnyOf, v)
+	}
+	if len(n.OneOf) > 0 {
+		passed += x.checkOne(n.OneOf, v)
+	}
+	if len(n.AllOf) > 0 {
+		passed += x.checkAll(n.AllOf, v)
+	}
+	if n.Not != nil {
+		mark := len(x.failures)
+		x.check(n.Not, v, nil)
+		matches := len(x.failures) == mark
+		x.failures = x.failures[:mark]
+		if matches {
+			x.general(fmt.Sprintf("%q must not validate the schema (not)", x.path))
+		}
+	}
+	return passed + 1
+}
+
+// attempt is the outcome of one alternative.
+type attempt struct {
+	passed   int
+	failures []failure
+}
+
+// try checks v against one alternative and takes its failures back.
+func (x *explainer) try(n *Node, v any) attempt {
+	mark := len(x.failures)
+	passed := x.check(n, v, nil)
+	a := attempt{passed, slices.Clone(x.failures[mark:])}
+	x.failures = x.failures[:mark]
+	return a
+}
+
+// checkAny takes the first alternative that fits, or reports the one that passed most.
+func (x *explainer) checkAny(nodes []*Node, v any) (passed int) {
+	best := attempt{passed: -1}
+	for _, n := range nodes {
+		a := x.try(n, v)
+		if len(a.failures) == 0 {
+			return a.passed
+		}
+		if a.passed > best.passed {
+			best = a
+		}
+	}
+	x.general(fmt.Sprintf("%q must validate at least one schema (anyOf)", x.path))
+	x.failures = append(x.failures, best.failures...)
+	return best.passed
+}
+
+// checkOne wants exactly one alternative to fit; if none does, it reports the one that passed most.
+func (x *explainer) checkOne(nodes []*Node, v any) (passed int) {
+	first, best := attempt{}, attempt{passed: -1}
+	fits := 0
+	for _, n := range nodes {
+		a := x.try(n, v)
+		if len(a.failures) == 0 {
+			if fits == 0 {
+				first = a
+			}
+			fits++
+		} else if fits == 0 && a.passed > best.passed {
+			best = a
+		}
+	}
+	switch fits {
+	case 1:
+		return first.passed
+	case 0:
+		x.general(fmt.Sprintf("%q must validate one and only one schema (oneOf). Found none valid", x.path))
+		x.failures = append(x.failures, best.failures...)
+		return best.passed
+	}
+	x.general(fmt.Sprintf("%q must validate one and only one schema (oneOf). Found %d valid alternatives", x.path, fits))
+	return 0
+}
+
+func (x *explainer) checkAll(nodes []*Node, v any) (passed int) {
+	fits := 0
+	for _, n := range nodes {
+		mark := len(x.failures)
+		passed += x.check(n, v, nil)
+		if len(x.failures) == mark {
+			fits++
+		}
+	}
+	if fits < len(nodes) {
+		none := ""
+		if fits == 0 {
+			none = ". None validated"
+		}
+		x.general(fmt.Sprintf("%q must validate all the schemas (allOf)%s", x.path, none))
+	}
+	return passed
+}
+
+// fail reports f at the value at hand.
+func (x *explainer) fail(f failure) {
+	f.path = string(x.path)
+	x.failures = append(x.failures, f)
+}
+
+// general reports something about the whole object; its text names the place.
+func (x *explainer) general(message string) {
+	x.failures = append(x.failures, failure{kind: general, message: message})
+}
+
+func (x *explainer) invalid(value any, format string, args ...any) {
+	x.fail(failure{value: value, message: x.text(format, args...)})
+}
+
+// wrongType reports that a value is not of the named type or format. is is the value, or its type.
+func (x *explainer) wrongType(name, is string) {
+	x.fail(failure{kind: invalidType, value: is, message: x.text("must be of type %s: %q", name, is)})
+}
+
+func (x *explainer) wrongEnum(n *Node, v any) {
+	x.fail(failure{kind: notSupported, value: v, enum: n.Enum, message: x.text("should be one of %v", n.Enum)})
+}
+
+// text is a message about the value at hand.
+func (x *explainer) text(format string, args ...any) string {
+	return string(x.path) + " in body " + fmt.Sprintf(format, args...)
+}
+
+// error is f as kube reports it, under at.
+func (f *failure) error(at *field.Path) *field.Error {
+	path := at
+	if f.kind == general {
+		return field.Invalid(at, "", f.message)
+	}
+	if f.path != "" && f.path != "." {
+		path = at.Child(strings.TrimPrefix(f.path, "."))
+	}
+	switch f.kind {
+	case invalidType:
+		return field.TypeInvalid(path, f.value, f.message)
+	case missing:
+		return field.Required(path, "")
+	case notSupported:
+		names := make([]string, len(f.enum))
+		for i, e := range f.enum {
+			names[i] = enumName(e)
+		}
+		return field.NotSupported(path, f.value, names)
+	case tooLong:
+		return field.TooLong(path, "", int(f.limit))
+	case tooMany:
+		return field.TooMany(path, int(f.value.(int64)), int(f.limit))
+	}
+	return field.Invalid(path, f.value, f.message)
+}
+
+// enumName is an allowed value as kube lists it.
+func enumName(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	raw, _ := json.Marshal(v) // decoded JSON can be encoded
+	return string(raw)
+}

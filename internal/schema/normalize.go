@@ -1,0 +1,282 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Normalize is NormalizeRequest for objects whose embedded metadata is known to be well formed. Malformed metadata stays
+// as it is, for Validate to refuse.
+func (s *Schema) Normalize(obj map[string]any) (unknown []string) {
+	unknown, _ = s.NormalizeRequest(obj)
+	return unknown
+}
+
+// NormalizeRequest brings the object of a request into shape, in place: unknown fields and disallowed nulls go, the metadata of
+// embedded resources becomes what ObjectMeta can hold, defaults come. The root's apiVersion, kind and metadata are the
+// caller's.
+//
+// unknown has the paths of the dropped fields as kube prints them in strict-decoding errors ("spec.foo",
+// "spec.items[0].bar"), those that the schema does not know first, then those that ObjectMeta does not have, each sorted.
+// err tells of malformed metadata of an embedded resource; the request is bad, and obj is half done.
+func (s *Schema) NormalizeRequest(obj map[string]any) (unknown []string, err error) {
+	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, fill: true}
+	z.object(s.root, obj, true, false)
+	slices.Sort(z.unknown)
+	slices.Sort(z.unknownMeta)
+	return append(z.unknown, z.unknownMeta...), z.err
+}
+
+// NormalizeStored brings an object that was read from storage into shape, in place: as NormalizeRequest does, but what is
+// malformed in the metadata of embedded resources is dropped.
+func (s *Schema) NormalizeStored(obj map[string]any) {
+	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, salvage: true, fill: true}
+	z.object(s.root, obj, true, false)
+}
+
+// NormalizeConverted brings an object that a conversion made into shape, in place: as NormalizeRequest does, but no
+// defaults are filled in.
+func (s *Schema) NormalizeConverted(obj map[string]any) error {
+	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true}
+	z.object(s.root, obj, true, false)
+	return z.err
+}
+
+// normalizer does the four steps of kube (prune, drop nulls, coerce embedded metadata, fill in defaults) in one pass.
+// A step looks only at a value's own subtree and schema, so it makes no difference that children are done before their
+// siblings have seen the step before. The exception is the metadata of a resource, which is not pruned and is replaced as
+// a whole; see meta.
+type normalizer struct {
+	prune, nulls, coerce, fill bool
+	salvage                    bool // malformed metadata is dropped
+	root                       bool // the root's metadata is coerced too
+
+	path                 []step
+	unknown, unknownMeta []string
+	err                  error // the first
+}
+
+// step leads from a value to a child.
+type step struct {
+	key        string
+	index      int
+	list       bool // index is meant, not key
+	additional bool // key is known through additionalProperties only
+}
+
+func (z *normalizer) value(n *Node, v any, keep bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		z.object(n, v, false, keep)
+	case []any:
+		z.list(n, v, keep)
+	}
+}
+
+// object normalizes m. keep means that unknown fields stay though n does not say so: n describes the elements of a list
+// that preserves unknown fields.
+func (z *normalizer) object(n *Node, m map[string]any, root, keep bool) {
+	resource := root || n.Embedded
+	drop := z.prune && !keep && !n.PreserveUnknown
+	for key, v := range m {
+		if resource && isMeta(key) {
+			continue
+		}
+		child, known := n.Properties[key]
+		if !known {
+			if !n.flags.has(hasAdditional) {
+				if drop {
+					z.recordUnknown(key)
+					delete(m, key)
+				}
+				continue
+			}
+			child = n.AdditionalProperties
+		}
+		switch v.(type) {
+		case map[string]any, []any:
+			z.path = append(z.path, step{key: key, additional: !known})
+			if child != nil {
+				z.value(child, v, false)
+			} else if z.prune {
+				z.pruneAll(v)
+			}
+			z.path = z.path[:len(z.path)-1]
+		case nil:
+			z.null(child, m, key)
+		}
+	}
+	if resource {
+		z.meta(n, m, n.Embedded && z.coerce || root && z.root)
+	}
+	if z.fill {
+		fillMissing(n, m)
+	}
+}
+
+// null deals with a null in m[key]: it goes, becomes the default, or stays.
+func (z *normalizer) null(n *Node, m map[string]any, key string) {
+	switch {
+	case n == nil || n.Nullable:
+	case n.Default != nil:
+		if z.fill {
+			m[key] = runtime.DeepCopyJSONValue(n.expanded)
+		}
+	case z.nulls:
+		delete(m, key)
+	}
+}
+
+func (z *normalizer) list(n *Node, list []any, keep bool) {
+	keep = keep || n.PreserveUnknown
+	if n.Items == nil {
+		if z.prune && !keep {
+			for i, v := range list {
+				z.path = append(z.path, step{index: i, list: true})
+				z.pruneAll(v)
+				z.path = z.path[:len(z.path)-1]
+			}
+		}
+		return
+	}
+	for i, v := range list {
+		switch v.(type) {
+		case map[string]any, []any:
+			z.path = append(z.path, step{index: i, list: true})
+			z.value(n.Items, v, keep)
+			z.path = z.path[:len(z.path)-1]
+		case nil:
+			if z.fill && !n.Items.Nullable && n.Items.Default != nil {
+				list[i] = runtime.DeepCopyJSONValue(n.Items.expanded)
+			}
+		}
+	}
+}
+
+// pruneAll empties every object in v: no schema describes it.
+func (z *normalizer) pruneAll(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key := range v {
+			z.recordUnknown(key)
+			delete(v, key)
+		}
+	case []any:
+		for i, e := range v {
+			z.path = append(z.path, step{index: i, list: true})
+			z.pruneAll(e)
+			z.path = z.path[:len(z.path)-1]
+		}
+	}
+}
+
+// meta normalizes the apiVersion, kind and metadata of a resource. They are never pruned; coerce makes them what every
+// resource has.
+func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
+	for _, key := range [...]string{"apiVersion", "kind", "metadata"} {
+		v, ok := m[key]
+		if !ok {
+			continue
+		}
+		child, _ := n.child(key)
+		if z.nulls && child != nil {
+			if v == nil && !child.Nullable && child.Default == nil {
+				delete(m, key)
+				continue
+			}
+			dropNulls(child, v)
+		}
+		if coerce {
+			z.coerceMeta(m, key, v)
+		}
+		if z.fill && child != nil {
+			if v, ok := m[key]; ok {
+				if v == nil && !child.Nullable {
+					m[key] = runtime.DeepCopyJSONValue(child.expanded)
+				} else {
+					fillBelow(child, v)
+				}
+			}
+		}
+	}
+}
+
+// coerceMeta makes m[key], which is v, a string or ObjectMeta.
+func (z *normalizer) coerceMeta(m map[string]any, key string, v any) {
+	if key != "metadata" {
+		if _, ok := v.(string); ok {
+			return
+		}
+		if z.salvage {
+			delete(m, key)
+		} else if z.err == nil {
+			z.err = badIdentity(childPath(z.fieldPath(), key), v)
+		}
+		return
+	}
+	unknown, err := coerceMetadata(m, z.salvage)
+	if err != nil && z.err == nil {
+		z.err = badMetadata(childPath(z.fieldPath(), key), v, err)
+	}
+	for _, u := range unknown {
+		z.unknownMeta = append(z.unknownMeta, childPath(z.fieldPath(), key)+"."+u)
+	}
+}
+
+// recordUnknown notes that the field key of the object at hand is dropped.
+func (z *normalizer) recordUnknown(key string) {
+	var path []byte
+	for _, s := range append(z.path, step{key: key}) {
+		switch {
+		case s.list:
+			path = append(strconv.AppendInt(append(path, '['), int64(s.index), 10), ']')
+		case path == nil:
+			path = append([]byte{}, s.key...)
+		default:
+			path = append(append(path, '.'), s.key...)
+		}
+	}
+	z.unknown = append(z.unknown, string(path))
+}
+
+// fieldPath is the path of the object at hand as field.Path prints it.
+func (z *normalizer) fieldPath() string {
+	path := ""
+	for _, s := range z.path {
+		switch {
+		case s.list:
+			path = indexPath(path, s.index)
+		case s.additional:
+			path = keyPath(path, s.key)
+		default:
+			path = childPath(path, s.key)
+		}
+	}
+	return path
+}
+
+// dropNulls drops the nulls in v that n allows neither as null nor to become a default.
+func dropNulls(n *Node, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			child, _ := n.child(key)
+			if child == nil {
+				continue
+			}
+			if e == nil && !child.Nullable && child.Default == nil {
+				delete(v, key)
+			} else {
+				dropNulls(child, e)
+			}
+		}
+	case []any:
+		if n.Items != nil {
+			for _, e := range v {
+				dropNulls(n.Items, e)
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package schema
+
+import (
+	"reflect"
+	"unicode/utf8"
+)
+
+// valid says whether v, decoded JSON, passes every keyword of n and below and holds no list-type violation. It is the
+// whole validation of nearly every object, so it allocates nothing; explain finds the same failures and describes them.
+func (s *Schema) valid(n *Node, v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return (n.types == 0 || n.Nullable) && len(n.Enum) == 0
+	case string:
+		if n.accepts&kindString == 0 || n.flags.has(hasText) && !n.validText(v) {
+			return false
+		}
+	case map[string]any:
+		if n.accepts&kindObject == 0 || !s.validObject(n, v) {
+			return false
+		}
+	case []any:
+		if n.accepts&kindArray == 0 || !s.validList(n, v) {
+			return false
+		}
+	case int64:
+		if n.accepts&kindInteger == 0 || n.numeric != nil && !n.numeric.validInt(v) {
+			return false
+		}
+	case float64:
+		if !n.acceptsFloat(v) || n.numeric != nil && !n.numeric.validFloat(v) {
+			return false
+		}
+	case bool:
+		if n.accepts&kindBoolean == 0 {
+			return false
+		}
+	default:
+		return false
+	}
+	if len(n.Enum) > 0 && !inEnum(n.Enum, v) {
+		return false
+	}
+	return !n.flags.has(hasJunctions) || s.validJunctions(n, v)
+}
+
+func (n *Node) acceptsFloat(f float64) bool {
+	return n.accepts&kindNumber != 0 || n.accepts&kindInteger != 0 && isInteger(f)
+}
+
+// validText checks length, in code points, pattern and format.
+func (n *Node) validText(v string) bool {
+	if m := n.MaxLength; m != nil && int64(len(v)) > *m && int64(utf8.RuneCountInString(v)) > *m {
+		return false
+	}
+	if m := n.MinLength; m != nil && (int64(len(v)) < *m || int64(utf8.RuneCountInString(v)) < *m) {
+		return false
+	}
+	if n.Pattern != "" && (n.pattern == nil || !n.pattern.MatchString(v)) {
+		return false
+	}
+	return n.format == nil || n.format.check(v)
+}
+
+func (s *Schema) validObject(n *Node, m map[string]any) bool {
+	if n.MinProps != nil && int64(len(m)) < *n.MinProps || n.MaxProps != nil && int64(len(m)) > *n.MaxProps {
+		return false
+	}
+	for _, name := range n.Required {
+		if _, ok := m[name]; !ok {
+			return false
+		}
+	}
+	if !n.flags.has(boundsChildren) {
+		return true
+	}
+	if !n.flags.has(hasAdditional) && len(n.fields) <= len(m) {
+		for i := range n.fields {
+			if v, ok := m[n.fields[i].name]; ok && !s.valid(n.fields[i].node, v) {
+				return false
+			}
+		}
+		return true
+	}
+	for key, v := range m {
+		child := n.Properties[key]
+		if child == nil {
+			if n.flags.has(closed) {
+				return false
+			}
+			if child = n.AdditionalProperties; child == nil {
+				continue
+			}
+		}
+		if !s.valid(child, v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Schema) validList(n *Node, list []any) bool {
+	if n.MinItems != nil && int64(len(list)) < *n.MinItems || n.MaxItems != nil && int64(len(list)) > *n.MaxItems {
+		return false
+	}
+	if n.Items != nil {
+		for _, v := range list {
+			if !s.valid(n.Items, v) {
+				return false
+			}
+		}
+	}
+	return !n.flags.has(listSet|listMap) || s.distinct(n, list)
+}
+
+func (s *Schema) validJunctions(n *Node, v any) bool {
+	for _, sub := range n.AllOf {
+		if !s.valid(sub, v) {
+			return false
+		}
+	}
+	if len(n.AnyOf) > 0 && !s.validAny(n.AnyOf, v) {
+		return false
+	}
+	if len(n.OneOf) > 0 {
+		matches := 0
+		for _, sub := range n.OneOf {
+			if s.valid(sub, v) {
+				matches++
+			}
+		}
+		if matches != 1 {
+			return false
+		}
+	}
+	return n.Not == nil || !s.valid(n.Not, v)
+}
+
+func (s *Schema) validAny(nodes []*Node, v any) bool {
+	for _, sub := range nodes {
+		if s.valid(sub, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// inEnum says whether v equals one of enum after conversion to its Go type. So 1.5 equals 1, and 97 equals "a": kube has
+// always compared so.
+func inEnum(enum []any, v any) bool {
+	for _, e := range enum {
+		switch e := e.(type) {
+		case string:
+			switch v := v.(type) {
+			case string:
+				if v == e {
+					return true
+				}
+			case int64:
+				if r := rune(v); int64(r) == v && string(r) == e || int64(r) != v && e == "\uFFFD" {
+					return true
+				}
+			}
+		case int64:
+			switch v := v.(type) {
+			case int64:
+				if v == e {
+					return true
+				}
+			case float64:
+				if int64(v) == e {
+					return true
+				}
+			}
+		case float64:
+			switch v := v.(type) {
+			case int64:
+				if float64(v) == e {
+					return true
+				}
+			case float64:
+				if v == e {
+					return true
+				}
+			}
+		case bool:
+			if v, ok := v.(bool); ok && v == e {
+				return true
+			}
+		case map[string]any, []any:
+			if reflect.DeepEqual(v, e) {
+				return true
+			}
+		}
+	}
+	return false
+}
