@@ -1,0 +1,78 @@
+package openapi
+
+import (
+	"container/list"
+	"sync"
+)
+
+// kept holds compressed documents up to a limit. A document is identified by its hash, so none is ever stale; those that
+// nobody asks for any more leave by age.
+type kept struct {
+	limit int
+
+	mu    sync.Mutex
+	size  int
+	byKey map[key]*list.Element
+	order list.List // of *entry, the latest used first
+}
+
+type key struct {
+	name string // "v3 apis/apps/v1", "v2 apps"
+	form string // "json" or "protobuf"
+	hash string
+}
+
+type entry struct {
+	key    key
+	packed []byte
+}
+
+// get returns the compressed document of k, or nil.
+func (c *kept) get(k key) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byKey[k]
+	if e == nil {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(*entry).packed
+}
+
+// put keeps packed if it is small enough. evict tells whether older documents may make room: a client that reads all of them
+// in a row would otherwise push out each before its next use.
+func (c *kept) put(k key, packed []byte, evict bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(packed) > c.limit/2 || c.byKey[k] != nil || !evict && c.size+len(packed) > c.limit {
+		return
+	}
+	if c.byKey == nil {
+		c.byKey = map[key]*list.Element{}
+	}
+	// The document of another hash under the same name was replaced and will hardly be asked for again.
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		if old := e.Value.(*entry).key; old.name == k.name && old.form == k.form {
+			c.removeLocked(e)
+			break
+		}
+	}
+	c.byKey[k] = c.order.PushFront(&entry{k, packed})
+	c.size += len(packed)
+	for c.size > c.limit {
+		c.removeLocked(c.order.Back())
+	}
+}
+
+func (c *kept) removeLocked(e *list.Element) {
+	old := c.order.Remove(e).(*entry)
+	delete(c.byKey, old.key)
+	c.size -= len(old.packed)
+}
+
+func (c *kept) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.size, c.byKey = 0, nil
+	c.order.Init()
+}

@@ -1,0 +1,49 @@
+package openapi
+
+import (
+	"slices"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// lossy changes s, a schema of v3, into what Kubernetes publishes of it in v2, which old kubectl versions validate with: no
+// junctors, no types where null or unknown fields are welcome, no default.
+// Rule: "OpenAPI v2 and v3 schemas", Kubernetes CRD documentation.
+func lossy(s *spec.Schema) {
+	s.AllOf, s.OneOf, s.AnyOf, s.Not = nil, nil, nil, nil
+	s.Default = nil
+	if s.Nullable {
+		s.Nullable = false
+		s.Type, s.Items, s.Properties = nil, nil, nil
+	}
+	preserve, _ := s.Extensions.GetBool(preserveExtension)
+	if preserve {
+		s.Items, s.Properties = nil, nil
+		if s.Type.Contains("object") {
+			s.Type = nil
+		}
+	}
+	if s.Items == nil && s.Type.Contains("array") {
+		s.Type = nil // kubectl takes an array without items for an error
+	}
+	for name, property := range s.Properties {
+		if property.Nullable {
+			// The definition owns the slice, so it is copied. None left means no keyword.
+			s.Required = slices.DeleteFunc(slices.Clone(s.Required), func(r string) bool { return r == name })
+		}
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && s.AdditionalProperties.Schema.Nullable {
+		s.Required = nil
+	}
+
+	for name, property := range s.Properties {
+		lossy(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		lossy(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		lossy(s.AdditionalProperties.Schema)
+	}
+}

@@ -1,0 +1,140 @@
+package openapi
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// modelsJSON is made from Kubernetes' generated models by TestModels of test/oracle/openapi, which also keeps it fresh.
+//
+//go:embed models.json
+var modelsJSON []byte
+
+// models are what all documents share: definitions of metadata and options, and the query parameters.
+type models struct {
+	// Parameters of each action, in the order of their names.
+	Parameters map[string][]parameter `json:"parameters"`
+	// Common parameters: those of every operation.
+	Common []parameter `json:"common"`
+	// Bodies are the names under which v2 shares a body parameter, by its definition.
+	Bodies map[string]string `json:"bodies"`
+	// Schemas are v3 definitions by name.
+	Schemas map[string]json.RawMessage `json:"schemas"`
+}
+
+// parameter of an operation. Its place is the query, or the path for "name" and "namespace".
+type parameter struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Description string `json:"description"`
+	// Shared is the name under which a v2 document holds the parameter once for all operations; "" if each has its own.
+	Shared string `json:"shared"`
+}
+
+func (p parameter) inPath() bool { return p.Name == "name" || p.Name == "namespace" }
+
+// loadModels parses the data file, which is part of the program and so cannot be wrong.
+func loadModels() *models {
+	m := &models{}
+	if err := json.Unmarshal(modelsJSON, m); err != nil {
+		panic(fmt.Errorf("decode models.json: %w", err))
+	}
+	return m
+}
+
+// Definitions that documents refer to.
+const (
+	metaPrefix        = "io.k8s.apimachinery.pkg.apis.meta.v1."
+	objectMetaName    = metaPrefix + "ObjectMeta"
+	listMetaName      = metaPrefix + "ListMeta"
+	statusName        = metaPrefix + "Status"
+	deleteOptionsName = metaPrefix + "DeleteOptions"
+	patchName         = metaPrefix + "Patch"
+	scaleName         = "io.k8s.api.autoscaling.v1.Scale"
+
+	refV2 = "#/definitions/"
+	refV3 = "#/components/schemas/"
+)
+
+// closure returns the named definitions and all that they refer to. Names that models does not have are left out.
+func (m *models) closure(names ...string) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for len(names) > 0 {
+		name := names[len(names)-1]
+		names = names[:len(names)-1]
+		schema, ok := m.Schemas[name]
+		if _, done := out[name]; done || !ok {
+			continue
+		}
+		out[name] = schema
+		for _, part := range strings.Split(string(schema), `"`+refV3)[1:] {
+			ref, _, _ := strings.Cut(part, `"`)
+			names = append(names, ref)
+		}
+	}
+	return out
+}
+
+// closureV2 is closure in the terms of v2.
+func (m *models) closureV2(names ...string) (map[string]*spec.Schema, error) {
+	out := map[string]*spec.Schema{}
+	for name, raw := range m.closure(names...) {
+		s := &spec.Schema{}
+		if err := json.Unmarshal(raw, s); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", name, err)
+		}
+		referV2(s)
+		out[name] = s
+	}
+	return out, nil
+}
+
+// referV2 turns the references of s into those of v2, where a reference may have siblings and needs no allOf around it, and
+// drops defaults, which Kubernetes does not publish in v2.
+func referV2(s *spec.Schema) {
+	s.Default = nil
+	if len(s.AllOf) == 1 && s.AllOf[0].Ref.String() != "" {
+		s.Ref, s.AllOf = s.AllOf[0].Ref, nil
+	}
+	if ref, ok := strings.CutPrefix(s.Ref.String(), refV3); ok {
+		s.Ref = spec.MustCreateRef(refV2 + ref)
+	}
+	for name, property := range s.Properties {
+		referV2(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		referV2(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		referV2(s.AdditionalProperties.Schema)
+	}
+}
+
+// modelName is the definition of a custom kind: its group's labels in reverse order, version, kind.
+func modelName(group, version, kind string) string {
+	labels := strings.Split(group, ".")
+	slices.Reverse(labels)
+	return strings.Join(labels, ".") + "." + version + "." + kind
+}
+
+// builtinModelName is the definition of a built-in kind, which Kubernetes derives from the Go package of the type.
+func builtinModelName(group, version, kind string) string {
+	switch group {
+	case "apiextensions.k8s.io":
+		return "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions." + version + "." + kind
+	case "apiregistration.k8s.io":
+		return "io.k8s.kube-aggregator.pkg.apis.apiregistration." + version + "." + kind
+	case "internal.apiserver.k8s.io":
+		return "io.k8s.api.apiserverinternal." + version + "." + kind
+	case "":
+		return "io.k8s.api.core." + version + "." + kind
+	}
+	name, _, _ := strings.Cut(group, ".")
+	return "io.k8s.api." + name + "." + version + "." + kind
+}

@@ -1,0 +1,210 @@
+package openapi
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// path is one URL path of a resource with its operations, in no edition's form.
+type path struct {
+	path       string
+	parameters []parameter // of all operations
+	operations []operation
+}
+
+// operation is one method of a path.
+type operation struct {
+	method, action, id, description string
+	tag                             string
+	parameters                      []parameter // beside those of the path
+	body                            string      // definition of the request body; "" for none
+	optional                        bool        // the body may be left out
+	consumes                        []string
+	answer                          string // definition of the answer's body
+	codes                           []int  // of answers with that body
+}
+
+// actions of Kubernetes, in the order of HTTP methods below one path.
+var (
+	collectionActions = []action{
+		{"get", "list", "list", "list"}, {"post", "post", "create", "create"}, {"delete", "deletecollection", "deletecollection", "deletecollection"},
+	}
+	itemActions = []action{
+		{"get", "get", "read", "get"}, {"put", "put", "replace", "update"}, {"delete", "delete", "delete", "delete"}, {"patch", "patch", "patch", "patch"},
+	}
+	changeActions = []action{{"get", "get", "read", ""}, {"put", "put", "replace", ""}, {"patch", "patch", "patch", ""}}
+)
+
+// action is one thing that a path may do: its HTTP method, x-kubernetes-action, the operation's word, and the verb of
+// catalog.Resource.Verbs that it needs ("" for subresources, which have verbs of their own).
+type action struct{ method, name, word, verb string }
+
+// paths returns what the resource answers.
+func (p published) paths(m *models) []path {
+	root := "/apis/" + p.resource.Group + "/" + p.version.Name
+	if p.resource.Group == "" {
+		root = "/api/" + p.version.Name
+	}
+	var out []path
+	base := root + "/" + p.resource.Plural
+	if p.resource.Namespaced {
+		all := p.path(m, base, "", []action{collectionActions[0]})
+		// With one operation, all its parameters are those of the path.
+		for i, op := range all.operations {
+			all.parameters = append(all.parameters, op.parameters...)
+			all.operations[i].parameters = nil
+			all.operations[i].id += "ForAllNamespaces"
+		}
+		sortParameters(all.parameters)
+		out = append(out, all)
+		base = root + "/namespaces/{namespace}/" + p.resource.Plural
+	}
+	out = append(out, p.path(m, base, "", collectionActions), p.path(m, base+"/{name}", "", itemActions))
+	if p.version.Status {
+		out = append(out, p.path(m, base+"/{name}/status", "status", changeActions))
+	}
+	if p.version.Scale != nil {
+		out = append(out, p.path(m, base+"/{name}/scale", "scale", changeActions))
+	}
+	if p.resource.Rules != nil {
+		for _, name := range p.resource.Rules.Subresources {
+			actions := changeActions
+			if name == "finalize" {
+				actions = changeActions[1:2]
+			}
+			out = append(out, p.path(m, base+"/{name}/"+name, name, actions))
+		}
+	}
+	return slices.DeleteFunc(out, func(p path) bool { return len(p.operations) == 0 })
+}
+
+func (p published) path(m *models, at, subresource string, actions []action) path {
+	out := path{path: at}
+	if strings.Contains(at, "{name}") {
+		out.parameters = append(out.parameters, parameter{Name: "name", Type: "string", Description: "name of the " + p.resource.Kind})
+	}
+	for _, c := range m.Common {
+		if !c.inPath() || strings.Contains(at, "{"+c.Name+"}") {
+			out.parameters = append(out.parameters, c)
+		}
+	}
+	sortParameters(out.parameters)
+	for _, a := range actions {
+		if a.verb != "" && p.resource.Verbs != nil && !slices.Contains(p.resource.Verbs, a.verb) {
+			continue
+		}
+		op := p.operation(m, a, subresource)
+		op.id = p.id(a.word, strings.Contains(at, "{namespace}"), subresource)
+		out.operations = append(out.operations, op)
+	}
+	return out
+}
+
+func (p published) operation(m *models, a action, subresource string) operation {
+	own := p.name(p.resource.Kind)
+	if subresource == "scale" {
+		own = scaleName
+	}
+	op := operation{
+		method: a.method, action: a.name, description: p.describe(a.word, subresource), tag: p.tag(),
+		parameters: m.Parameters[a.name],
+		consumes:   []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML},
+		answer:     own, codes: []int{200},
+	}
+	switch a.name {
+	case "list":
+		op.answer = p.name(p.resource.ListKind)
+	case "post":
+		op.body, op.codes = own, []int{200, 201, 202}
+	case "put":
+		op.body, op.codes = own, []int{200, 201}
+	case "patch":
+		op.body = patchName
+		op.consumes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
+	case "delete":
+		op.body, op.optional, op.answer, op.codes = deleteOptionsName, true, statusName, []int{200, 202}
+	case "deletecollection":
+		op.answer = statusName
+	}
+	return op
+}
+
+// id is "replaceStableExampleComV1NamespacedCronTabStatus": client generators make method names of it.
+func (p published) id(word string, inNamespace bool, subresource string) string {
+	scope := ""
+	if inNamespace {
+		scope = "Namespaced"
+	}
+	rest := ""
+	if word == "deletecollection" {
+		word, rest = "delete", "Collection" // the group goes between
+	}
+	return word + camel(p.shortGroup(), true) + camel(p.version.Name, true) + rest + scope + p.resource.Kind + camel(subresource, true)
+}
+
+// tag groups the operations of a version: "stableExampleCom_v1".
+func (p published) tag() string {
+	return camel(p.shortGroup(), false) + "_" + camel(p.version.Name, false)
+}
+
+func (p published) shortGroup() string {
+	if p.resource.Group == "" {
+		return "core"
+	}
+	return strings.TrimSuffix(p.resource.Group, ".k8s.io")
+}
+
+// camel drops what cannot be part of an identifier from s, and raises the letter that follows it.
+func camel(s string, raise bool) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case !unicode.IsLetter(r) && r != '_' && (i == 0 || !unicode.IsDigit(r)):
+			raise = true
+		case raise:
+			b.WriteRune(unicode.ToUpper(r))
+			raise = false
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// describe is the sentence of an operation.
+func (p published) describe(word, subresource string) string {
+	of := ""
+	if subresource != "" {
+		of = " " + subresource + " of"
+	}
+	kind := p.resource.Kind
+	switch word {
+	case "list":
+		return "list" + of + " objects of kind " + kind
+	case "read", "replace":
+		return word + of + " the specified " + kind
+	case "patch":
+		return "partially update" + of + " the specified " + kind
+	case "deletecollection":
+		return "delete collection of " + kind
+	}
+	return word + of + article(kind) + kind
+}
+
+func article(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "s") && !strings.HasSuffix(kind, "ss"):
+		return " " // a plural, in all likelihood
+	case strings.ContainsRune("aeiouAEIOU", rune(kind[0])):
+		return " an "
+	}
+	return " a "
+}
+
+func sortParameters(ps []parameter) {
+	slices.SortFunc(ps, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,194 @@
+package openapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// serveV2 streams the one document of v2 group by group, because it may be larger than all else that the server holds.
+func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot) {
+	w.Header().Add("Vary", "Accept")
+	form, contentType := negotiate(r, formsV2)
+	if form == "" {
+		h.options.WriteError(w, r, errNotAcceptable(formsV2))
+		return
+	}
+	d := documentV2{h: h, groups: snap.Groups(), form: form}
+	sum := sha512.New()
+	for _, g := range d.groups {
+		versions, err := h.hashes.of(g, h.options.Version)
+		if err != nil {
+			h.options.WriteError(w, r, err)
+			return
+		}
+		hash := ""
+		for _, gv := range g.Versions {
+			hash += versions[gv.Name]
+		}
+		d.hashes = append(d.hashes, hash)
+		fmt.Fprintf(sum, "%s %s\n", g.Name, hash)
+	}
+	h.hashes.forget(snap)
+	w.Header().Set("Content-Type", contentType)
+	if fresh(w, r, fmt.Sprintf("%X", sum.Sum(nil))) {
+		return
+	}
+	w.Header().Add("Vary", "Accept-Encoding")
+	gzipped := takesGzip(r)
+	if gzipped {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	if err := d.write(w, gzipped); err != nil {
+		// The status is sent. To break the connection is the one way left to say that the document is not complete.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// documentV2 is the v2 document of one request.
+type documentV2 struct {
+	h      *Handler
+	form   string
+	groups []*catalog.Group
+	hashes []string // of the groups
+}
+
+func (d *documentV2) write(w io.Writer, gzipped bool) error {
+	write := d.writeJSON
+	if d.form == formProtobuf {
+		write = d.writeProtobuf
+	}
+	if !gzipped {
+		return write(w)
+	}
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	if err := write(z); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+func (d *documentV2) writeJSON(w io.Writer) error {
+	if err := d.writeHead(w); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, `,"paths":{`); err != nil {
+		return err
+	}
+	for i, g := range d.groups {
+		paths, err := d.h.pathsV2(g)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s%s", separator(i), paths); err != nil {
+			return err
+		}
+	}
+	definitions, parameters, err := d.h.sharedV2()
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, `},"definitions":{%s`, definitions); err != nil {
+		return err
+	}
+	for i, g := range d.groups {
+		packed, err := d.packed(i, func() ([]byte, error) { return d.h.definitionsV2(g) })
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, ","); err != nil {
+			return err
+		}
+		if err := unpack(w, packed); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(w, `},"parameters":{%s}}`, parameters)
+	return err
+}
+
+func (d *documentV2) writeHead(w io.Writer) error {
+	head, err := json.Marshal(info{"Kubernetes", d.h.options.Version})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, `{"swagger":"2.0","info":%s`, head)
+	return err
+}
+
+// writeProtobuf writes a document for each group, one after the other: a parser of protocol buffers merges them into one.
+func (d *documentV2) writeProtobuf(w io.Writer) error {
+	definitions, parameters, err := d.h.sharedV2()
+	if err != nil {
+		return err
+	}
+	shared, err := d.protobuf(nil, definitions, parameters)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(shared); err != nil {
+		return err
+	}
+	for i, g := range d.groups {
+		packed, err := d.packed(i, func() ([]byte, error) {
+			paths, err := d.h.pathsV2(g)
+			if err != nil {
+				return nil, err
+			}
+			definitions, err := d.h.definitionsV2(g)
+			if err != nil {
+				return nil, err
+			}
+			return d.protobuf(paths, definitions, nil)
+		})
+		if err != nil {
+			return err
+		}
+		if err := unpack(w, packed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// protobuf encodes a document of these members.
+func (d *documentV2) protobuf(paths, definitions, parameters []byte) ([]byte, error) {
+	var b bytes.Buffer
+	if err := d.writeHead(&b); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&b, `,"paths":{%s},"definitions":{%s},"parameters":{%s}}`, paths, definitions, parameters)
+	doc, err := openapi_v2.ParseDocument(b.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("convert OpenAPI v2 to protobuf: %w", err)
+	}
+	return proto.Marshal(doc)
+}
+
+// packed returns the compressed part of group i, which build makes if it is not kept.
+func (d *documentV2) packed(i int, build func() ([]byte, error)) ([]byte, error) {
+	k := key{"v2 " + d.groups[i].Name, d.form, d.hashes[i]}
+	return d.h.packed(k, false, build)
+}
+
+func separator(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return ","
+}

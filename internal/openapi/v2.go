@@ -1,0 +1,168 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"strconv"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// The shape of an OpenAPI 2.0 ("Swagger") document, as far as Kubernetes uses it.
+type (
+	// pathV2 holds "parameters" and an operationV2 for each method.
+	pathV2      map[string]any
+	operationV2 struct {
+		Description string                `json:"description"`
+		Consumes    []string              `json:"consumes"`
+		Produces    []string              `json:"produces"`
+		Schemes     []string              `json:"schemes"`
+		Tags        []string              `json:"tags"`
+		ID          string                `json:"operationId"`
+		Parameters  []parameterV2         `json:"parameters,omitempty"`
+		Responses   map[string]responseV2 `json:"responses"`
+		Action      string                `json:"x-kubernetes-action"`
+		Kind        groupVersionKind      `json:"x-kubernetes-group-version-kind"`
+	}
+	// parameterV2 is a parameter, or a reference to one that the document shares.
+	parameterV2 struct {
+		Ref         string       `json:"$ref,omitempty"`
+		UniqueItems bool         `json:"uniqueItems,omitempty"`
+		Type        string       `json:"type,omitempty"`
+		Description string       `json:"description,omitempty"`
+		Name        string       `json:"name,omitempty"`
+		In          string       `json:"in,omitempty"`
+		Required    bool         `json:"required,omitempty"`
+		Schema      *referenceV2 `json:"schema,omitempty"`
+	}
+	responseV2 struct {
+		Description string       `json:"description"`
+		Schema      *referenceV2 `json:"schema,omitempty"`
+	}
+	referenceV2 struct {
+		Ref string `json:"$ref"`
+	}
+)
+
+// pathsV2 returns the members of the v2 document's "paths" for g, without the braces around them. They are quick to make,
+// because they need no schema.
+func (h *Handler) pathsV2(g *catalog.Group) ([]byte, error) {
+	m := h.models()
+	paths := map[string]pathV2{}
+	for p := range publishedV2(g) {
+		for _, at := range p.paths(m) {
+			paths[at.path] = at.v2(p, m)
+		}
+	}
+	return members(paths)
+}
+
+// definitionsV2 returns the members of the v2 document's "definitions" for g.
+func (h *Handler) definitionsV2(g *catalog.Group) ([]byte, error) {
+	definitions := map[string]*spec.Schema{}
+	for p := range publishedV2(g) {
+		schemas, err := p.schemas()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(definitions, schemas)
+	}
+	return members(definitions)
+}
+
+// publishedV2 yields each resource of g in each version.
+func publishedV2(g *catalog.Group) iter.Seq[published] {
+	return func(yield func(published) bool) {
+		for _, gv := range g.Versions {
+			for _, r := range gv.Resources {
+				if !yield(published{resource: r, version: r.Version(gv.Name), v2: true}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sharedV2 returns the members of "definitions" and "parameters" that do not depend on what is served.
+func (h *Handler) sharedV2() (definitions, parameters []byte, err error) {
+	m := h.models()
+	schemas, err := m.closureV2(objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName)
+	if err != nil {
+		return nil, nil, err
+	}
+	if definitions, err = members(schemas); err != nil {
+		return nil, nil, err
+	}
+	shared := map[string]parameterV2{}
+	add := func(ps []parameter) {
+		for _, p := range ps {
+			if p.Shared != "" {
+				shared[p.Shared] = parameterInV2(p)
+			}
+		}
+	}
+	add(m.Common)
+	for _, ps := range m.Parameters {
+		add(ps)
+	}
+	for definition, name := range m.Bodies {
+		shared[name] = parameterV2{Name: "body", In: "body", Required: definition != deleteOptionsName, Schema: &referenceV2{refV2 + definition}}
+	}
+	parameters, err = members(shared)
+	return definitions, parameters, err
+}
+
+// members encodes m without the braces around it.
+func members[V any](m map[string]V) ([]byte, error) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode OpenAPI v2: %w", err)
+	}
+	return b[1 : len(b)-1], nil
+}
+
+func (at path) v2(p published, m *models) pathV2 {
+	out := pathV2{"parameters": parametersV2(at.parameters)}
+	for _, op := range at.operations {
+		o := operationV2{
+			Description: op.description, Consumes: op.consumes, Produces: produces, Schemes: []string{"https"}, Tags: []string{op.tag}, ID: op.id,
+			Action: op.action, Kind: groupVersionKind{p.resource.Group, p.version.Name, p.resource.Kind},
+			Responses: map[string]responseV2{"401": {Description: codeText(401)}},
+		}
+		if shared, ok := m.Bodies[op.body]; ok {
+			o.Parameters = append(o.Parameters, parameterV2{Ref: "#/parameters/" + shared})
+		} else if op.body != "" {
+			o.Parameters = append(o.Parameters, parameterV2{Name: "body", In: "body", Required: !op.optional, Schema: &referenceV2{refV2 + op.body}})
+		}
+		o.Parameters = append(o.Parameters, parametersV2(op.parameters)...)
+		for _, code := range op.codes {
+			o.Responses[strconv.Itoa(code)] = responseV2{Description: codeText(code), Schema: &referenceV2{refV2 + op.answer}}
+		}
+		out[op.method] = o
+	}
+	return out
+}
+
+func parametersV2(ps []parameter) []parameterV2 {
+	out := make([]parameterV2, len(ps))
+	for i, p := range ps {
+		if p.Shared != "" {
+			out[i] = parameterV2{Ref: "#/parameters/" + p.Shared}
+		} else {
+			out[i] = parameterInV2(p)
+		}
+	}
+	return out
+}
+
+func parameterInV2(p parameter) parameterV2 {
+	out := parameterV2{UniqueItems: true, Type: p.Type, Description: p.Description, Name: p.Name, In: "query"}
+	if p.inPath() {
+		out.In, out.Required = "path", true
+	}
+	return out
+}
