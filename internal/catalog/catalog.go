@@ -180,6 +180,13 @@ func (g *Group) Version(name string) *GroupVersion {
 	return nil
 }
 
+// Each calls f for every resource of the group, served or not, in no particular order.
+func (g *Group) Each(f func(*Resource)) {
+	for _, r := range g.resources {
+		f(r)
+	}
+}
+
 // GroupVersion is one served version of a group.
 type GroupVersion struct {
 	Name      string

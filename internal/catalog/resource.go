@@ -136,6 +136,9 @@ type Version struct {
 	// nil means that the version has no schema.
 	Source func() (*apiextensionsv1.JSONSchemaProps, error)
 
+	// Rules compiles the CEL rules of the schema (schema.Options.Rules); nil means that the kind has none.
+	Rules func(root *schema.Node) (schema.Evaluator, error)
+
 	// New returns a pointer to a fresh Go value of the version's published type (*corev1.ConfigMap): what built-in kinds are
 	// decoded through and what strategic merge patches need. nil for custom kinds.
 	New func() any
@@ -165,7 +168,7 @@ func (v *Version) Schema() (*schema.Schema, error) {
 		if err != nil || props == nil {
 			return nil, err
 		}
-		return schema.Compile(props, schema.Options{PreserveUnknownFields: v.PreserveUnknownFields})
+		return schema.Compile(props, schema.Options{PreserveUnknownFields: v.PreserveUnknownFields, Scale: v.Scale.subresource(), Rules: v.Rules})
 	})
 }
 
@@ -190,6 +193,18 @@ type Scale struct {
 	SpecReplicasPath   string
 	StatusReplicasPath string
 	LabelSelectorPath  string // "" if the kind has none
+}
+
+// subresource returns s as the definition has it; a nil s is nil.
+func (s *Scale) subresource() *apiextensionsv1.CustomResourceSubresourceScale {
+	if s == nil {
+		return nil
+	}
+	sub := &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: s.SpecReplicasPath, StatusReplicasPath: s.StatusReplicasPath}
+	if s.LabelSelectorPath != "" {
+		sub.LabelSelectorPath = &s.LabelSelectorPath
+	}
+	return sub
 }
 
 // lazy makes a value on first use. Errors are kept too: a definition does not become valid by asking again.

@@ -1,0 +1,161 @@
+package crd
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// DecodeHead decodes a stored definition without the schemas of its versions and without its managedFields, which
+// together are nearly all of it: what the catalog, Status and the conditions need. The result shares no memory with raw.
+//
+// A server that starts reads every definition once; this costs one scan of the bytes and little memory.
+func DecodeHead(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	obj, err := scanDefinition(raw, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decode definition: %w", err)
+	}
+	return Decode(obj)
+}
+
+// DecodeSchema decodes the OpenAPI schema of the i-th version of a stored definition. nil means that it has none.
+func DecodeSchema(raw []byte, i int) (*apiextensionsv1.JSONSchemaProps, error) {
+	var validation any
+	_, err := scanDefinition(raw, func(version int, value jsontext.Value) error {
+		if version != i {
+			return nil
+		}
+		return kjson.UnmarshalCaseSensitivePreserveInts(value, &validation)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("decode schema of version %d: %w", i, err)
+	}
+	m, _ := validation.(map[string]any)
+	props, _ := m["openAPIV3Schema"].(map[string]any)
+	if props == nil {
+		return nil, nil
+	}
+	return decodeSchema(props)
+}
+
+// place says where in a definition the scan is, as far as it matters.
+type place int
+
+const (
+	atRoot place = iota
+	atMetadata
+	atSpec
+	atVersions
+	atVersion
+	elsewhere
+)
+
+type scanner struct {
+	dec      *jsontext.Decoder
+	version  int
+	onSchema func(version int, value jsontext.Value) error
+}
+
+// scanDefinition decodes raw but for schemas and managedFields. onSchema, if not nil, gets each version's "schema".
+func scanDefinition(raw []byte, onSchema func(int, jsontext.Value) error) (map[string]any, error) {
+	s := scanner{
+		// What is stored was checked when it was written: duplicate names cannot occur.
+		dec:      jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		onSchema: onSchema,
+	}
+	v, err := s.read(atRoot)
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("not an object")
+	}
+	return obj, nil
+}
+
+func (s *scanner) read(at place) (any, error) {
+	t, err := s.dec.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch t.Kind() {
+	case '{':
+		return s.readObject(at)
+	case '[':
+		list := []any{}
+		for s.dec.PeekKind() != ']' {
+			item := elsewhere
+			if at == atVersions {
+				item, s.version = atVersion, len(list)
+			}
+			v, err := s.read(item)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err := s.dec.ReadToken()
+		return list, err
+	case '"':
+		return t.String(), nil
+	case 't', 'f':
+		return t.Bool(), nil
+	case '0':
+		if i, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
+			return i, nil
+		}
+		return t.Float()
+	}
+	return nil, nil
+}
+
+func (s *scanner) readObject(at place) (any, error) {
+	m := map[string]any{}
+	for s.dec.PeekKind() != '}' {
+		t, err := s.dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		key := t.String()
+		switch {
+		case at == atVersion && key == "schema" && s.onSchema != nil:
+			v, err := s.dec.ReadValue()
+			if err != nil {
+				return nil, err
+			}
+			if err := s.onSchema(s.version, v); err != nil {
+				return nil, err
+			}
+			continue
+		case at == atVersion && key == "schema", at == atMetadata && key == "managedFields":
+			if err := s.dec.SkipValue(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		v, err := s.read(at.child(key))
+		if err != nil {
+			return nil, err
+		}
+		m[key] = v
+	}
+	_, err := s.dec.ReadToken()
+	return m, err
+}
+
+func (p place) child(key string) place {
+	switch {
+	case p == atRoot && key == "metadata":
+		return atMetadata
+	case p == atRoot && key == "spec":
+		return atSpec
+	case p == atSpec && key == "versions":
+		return atVersions
+	}
+	return elsewhere
+}

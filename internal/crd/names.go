@@ -1,0 +1,111 @@
+package crd
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Claim is what one definition of a group holds of the group's names.
+type Claim struct {
+	Definition string // metadata.name
+	Names      apiextensionsv1.CustomResourceDefinitionNames
+}
+
+// Status returns the status that a definition has in the presence of the others of its group: accepted names,
+// NamesAccepted, Established, KubernetesAPIApprovalPolicyConformant and NonStructuralSchema. changed is false if that is
+// the status it has already.
+//
+// A name that another definition holds is not taken; what the definition held before stays accepted and served
+//. others may contain the definition itself.
+// kube-apiserver reaches the same status through four controllers and several writes, in any order.
+//
+// def may be a DecodeHead, except that NonStructuralSchema needs the schemas of definitions with
+// spec.preserveUnknownFields; without them the condition that def has is kept.
+func Status(def *apiextensionsv1.CustomResourceDefinition, others []Claim, now time.Time) (status *apiextensionsv1.CustomResourceDefinitionStatus, changed bool) {
+	s := def.Status.DeepCopy()
+	c := conditions{list: &s.Conditions, now: now}
+	if approval := approvalCondition(def); approval != nil {
+		c.set(*approval)
+	}
+	if !equality.Semantic.DeepEqual(def.Spec.Names, def.Status.AcceptedNames) {
+		accepted, naming := acceptNames(def, others)
+		s.AcceptedNames = accepted
+		c.set(naming)
+	}
+	c.establish(def)
+	c.nonStructural(def)
+	s.StoredVersions = storedVersions(s.StoredVersions, def.Spec.Versions)
+	return s, !equality.Semantic.DeepEqual(s, &def.Status)
+}
+
+// acceptNames returns the names that the definition has from now on, and the condition that says so.
+func acceptNames(def *apiextensionsv1.CustomResourceDefinition, others []Claim) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
+	resources, kinds := sets.Set[string]{}, sets.Set[string]{}
+	for _, o := range others {
+		resources.Insert(o.Names.Plural, o.Names.Singular)
+		resources.Insert(o.Names.ShortNames...)
+		kinds.Insert(o.Names.Kind, o.Names.ListKind)
+	}
+	want, have := def.Spec.Names, def.Status.AcceptedNames
+	// The definition's own names count as used, too: a plural cannot become the singular of the same definition.
+	resources.Insert(have.Plural, have.Singular)
+	resources.Insert(have.ShortNames...)
+	kinds.Insert(have.Kind, have.ListKind)
+
+	condition := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue,
+		Reason: "NoConflicts", Message: "no conflicts found",
+	}
+	refuse := func(reason string, err error) {
+		condition.Status, condition.Reason, condition.Message = apiextensionsv1.ConditionFalse, reason, err.Error()
+	}
+	accepted := have
+	one := func(accepted *string, want, have string, used sets.Set[string], reason string) {
+		if want != have && used.Has(want) {
+			refuse(reason, inUse(want))
+			return
+		}
+		*accepted = want
+	}
+	one(&accepted.Plural, want.Plural, have.Plural, resources, "PluralConflict")
+	one(&accepted.Singular, want.Singular, have.Singular, resources, "SingularConflict")
+	if !reflect.DeepEqual(want.ShortNames, have.ShortNames) {
+		var errs []error
+		for _, name := range want.ShortNames {
+			if !slices.Contains(have.ShortNames, name) && name != "" && resources.Has(name) {
+				errs = append(errs, inUse(name))
+			}
+		}
+		if err := utilerrors.NewAggregate(errs); err != nil {
+			refuse("ShortNamesConflict", err)
+		} else {
+			accepted.ShortNames = want.ShortNames
+		}
+	}
+	one(&accepted.Kind, want.Kind, have.Kind, kinds, "KindConflict")
+	one(&accepted.ListKind, want.ListKind, have.ListKind, kinds, "ListKindConflict")
+	accepted.Categories = want.Categories
+	return *accepted.DeepCopy(), condition
+}
+
+func inUse(name string) error { return fmt.Errorf("%q is already in use", name) }
+
+// storedVersions adds the storage version to the versions that objects were ever stored in.
+func storedVersions(stored []string, versions []apiextensionsv1.CustomResourceDefinitionVersion) []string {
+	for _, v := range versions {
+		if v.Storage {
+			if !slices.Contains(stored, v.Name) {
+				stored = append(slices.Clone(stored), v.Name)
+			}
+			break
+		}
+	}
+	return stored
+}

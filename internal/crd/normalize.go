@@ -1,0 +1,294 @@
+package crd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// Normalize gives a definition the form in which Kubernetes stores it, which is the form it has after a round trip
+// through the Go type: unknown fields and empty optional ones are gone, obligatory ones are there. It returns the paths
+// of the unknown fields, sorted by their place, as strict decoding names them ("spec.versions[0].foo").
+//
+// obj is changed in place. Values that Kubernetes keeps as raw JSON (defaults, enums, examples) are not touched. As in
+// Kubernetes, unknown fields below "items" and "additionalProperties" are dropped without being reported: the types that
+// stand there have decoders of their own, which know nothing of strictness.
+//
+// The error is that of kube's JSON decoder for a value of the wrong type; obj is then partly changed.
+func Normalize(obj map[string]any) (unknown []string, err error) {
+	n := normalizer{}
+	// What the caller sent is needed for the text of the error only, and errors are rare; the text is made of what is left.
+	if _, err := n.value(obj, definitionShape(), true); err != nil {
+		return nil, decodeError(obj, err)
+	}
+	return n.unknown, nil
+}
+
+// errMismatch means that a value is not of the type that the definition's Go type has at its place.
+var errMismatch = errors.New("value of the wrong type")
+
+type normalizer struct {
+	path    []byte
+	unknown []string
+}
+
+// value returns the normal form of v. strict tells whether unknown fields are reported.
+func (n *normalizer) value(v any, s *shape, strict bool) (any, error) {
+	switch s.form {
+	case structForm:
+		return n.object(v, s, strict)
+	case mapForm:
+		return n.dictionary(v, s, strict)
+	case listForm:
+		return n.list(v, s, strict)
+	case rawForm:
+		return v, nil
+	case opaqueForm:
+		return opaque(v, s)
+	case schemaOrListForm, schemaOrStringsForm, schemaOrBoolForm:
+		return n.union(v, s)
+	}
+	if v == nil {
+		return zero(s), nil
+	}
+	switch s.form {
+	case stringForm:
+		if _, ok := v.(string); ok {
+			return v, nil
+		}
+	case boolForm:
+		if _, ok := v.(bool); ok {
+			return v, nil
+		}
+	case intForm:
+		if i, ok := v.(int64); ok && !(s.typ.Size() == 4 && int64(int32(i)) != i) {
+			return v, nil
+		}
+	case floatForm:
+		switch f := v.(type) {
+		case float64:
+			return v, nil
+		case int64:
+			// Kubernetes holds a float64 here, so a large integer loses digits.
+			if int64(float64(f)) != f {
+				return float64(f), nil
+			}
+			return v, nil
+		}
+	}
+	return nil, errMismatch
+}
+
+func (n *normalizer) object(v any, s *shape, strict bool) (any, error) {
+	if v == nil {
+		v = map[string]any{}
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, errMismatch
+	}
+	known := 0
+	for k := range m {
+		if s.members[k] != nil {
+			known++
+		}
+	}
+	if known != len(m) {
+		n.dropUnknown(m, s, strict)
+	}
+	depth := len(n.path)
+	for _, f := range s.order {
+		child, present := m[f.name]
+		if !present && (f.pointer || f.omitEmpty && f.shape.form != structForm && f.shape.form != opaqueForm) {
+			continue
+		}
+		if child == nil && f.pointer {
+			delete(m, f.name)
+			continue
+		}
+		if present {
+			n.push("." + f.name)
+		}
+		child, err := n.value(child, f.shape, strict)
+		if err != nil {
+			return nil, err
+		}
+		n.path = n.path[:depth]
+		if !f.pointer && (f.omitEmpty && isEmpty(child, f.shape) || f.omitZero && child == nil) {
+			delete(m, f.name)
+			continue
+		}
+		m[f.name] = child
+	}
+	return m, nil
+}
+
+func (n *normalizer) dropUnknown(m map[string]any, s *shape, strict bool) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if s.members[k] != nil {
+			continue
+		}
+		delete(m, k)
+		// 100 is where Kubernetes stops counting, too.
+		if strict && len(n.unknown) < 100 {
+			path := append(slices.Clone(n.path), '.')
+			n.unknown = append(n.unknown, string(append(path, k...)[1:]))
+		}
+	}
+}
+
+func (n *normalizer) dictionary(v any, s *shape, strict bool) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, errMismatch
+	}
+	depth := len(n.path)
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		n.push("." + k)
+		child, err := n.value(m[k], s.elem, strict)
+		if err != nil {
+			return nil, err
+		}
+		n.path = n.path[:depth]
+		m[k] = child
+	}
+	return m, nil
+}
+
+func (n *normalizer) list(v any, s *shape, strict bool) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	l, ok := v.([]any)
+	if !ok {
+		return nil, errMismatch
+	}
+	depth := len(n.path)
+	for i := range l {
+		n.push("[" + strconv.Itoa(i) + "]")
+		child, err := n.value(l[i], s.elem, strict)
+		if err != nil {
+			return nil, err
+		}
+		n.path = n.path[:depth]
+		l[i] = child
+	}
+	return l, nil
+}
+
+// union normalizes what is a schema or something else.
+func (n *normalizer) union(v any, s *shape) (any, error) {
+	switch x := v.(type) {
+	case map[string]any:
+		return n.object(x, s.elem, false)
+	case bool:
+		if s.form == schemaOrBoolForm {
+			return x, nil
+		}
+	case []any:
+		switch {
+		case s.form == schemaOrListForm && len(x) > 0:
+			for i := range x {
+				child, err := n.object(x[i], s.elem, false)
+				if err != nil {
+					return nil, err
+				}
+				x[i] = child
+			}
+			return x, nil
+		case s.form == schemaOrStringsForm && len(x) > 0:
+			for i := range x {
+				if x[i] == nil {
+					x[i] = ""
+				}
+				if _, ok := x[i].(string); !ok {
+					return nil, errMismatch
+				}
+			}
+			return x, nil
+		}
+	}
+	if s.form == schemaOrBoolForm {
+		return nil, errMismatch
+	}
+	return nil, nil
+}
+
+func (n *normalizer) push(s string) { n.path = append(n.path, s...) }
+
+// opaque takes v through the decoder and encoder of its type.
+func opaque(v any, s *shape) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	typed := newValue(s.typ)
+	if err := json.Unmarshal(raw, typed); err != nil {
+		return nil, errMismatch
+	}
+	again, err := json.Marshal(typed)
+	if err != nil || bytes.Equal(again, raw) {
+		return v, err
+	}
+	var out any
+	err = kjson.UnmarshalCaseSensitivePreserveInts(again, &out)
+	return out, err
+}
+
+// isEmpty tells whether encoding/json leaves v out of a field with omitempty.
+func isEmpty(v any, s *shape) bool {
+	switch v := v.(type) {
+	case nil:
+		return s.form == mapForm || s.form == listForm || s.form == opaqueForm && s.typ.Kind() == sliceKind
+	case string:
+		return v == ""
+	case bool:
+		return !v && s.form == boolForm
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0 && s.form == mapForm
+	}
+	return false
+}
+
+// zero is how encoding/json writes the zero value of a scalar.
+func zero(s *shape) any {
+	switch s.form {
+	case stringForm:
+		return ""
+	case boolForm:
+		return false
+	case intForm, floatForm:
+		return int64(0)
+	}
+	return nil
+}
+
+// decodeError returns what encoding/json, as Kubernetes has it, says of obj, which does not fit the type.
+func decodeError(obj map[string]any, cause error) error {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return cause
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &apiextensionsv1.CustomResourceDefinition{}); err != nil {
+		return err
+	}
+	return cause
+}

@@ -1,0 +1,140 @@
+package crd
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// shape is what a Go type looks like as decoded JSON. It is read only once made; recursive types have cyclic shapes.
+type shape struct {
+	form    form
+	typ     reflect.Type
+	elem    *shape // of a list or map, or the schema inside a union
+	members map[string]*member
+	order   []*member // the same, sorted by name
+}
+
+// member is one field of a struct.
+type member struct {
+	name      string
+	index     []int
+	pointer   bool // absence is told from the zero value
+	omitEmpty bool
+	omitZero  bool
+	shape     *shape
+}
+
+type form int
+
+const (
+	structForm form = iota
+	mapForm
+	listForm
+	stringForm
+	boolForm
+	intForm
+	floatForm
+	rawForm    // apiextensionsv1.JSON: any value, kept as it is
+	opaqueForm // a type with its own decoder: a time, the fields of a managedFields entry, bytes
+	// The unions below have decoders of their own in Kubernetes, which see no strictness: unknown fields inside them are
+	// dropped without a word.
+	schemaOrListForm
+	schemaOrBoolForm
+	schemaOrStringsForm
+)
+
+// definitionShape is the shape of a whole definition, made once.
+var definitionShape = sync.OnceValue(func() *shape {
+	return shapes{}.of(reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
+})
+
+// schemaShape is the shape of one OpenAPI schema.
+var schemaShape = sync.OnceValue(func() *shape {
+	return shapes{}.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+})
+
+// shapes are those being made, by type, so that recursion ends.
+type shapes map[reflect.Type]*shape
+
+func (known shapes) of(t reflect.Type) *shape {
+	if s := known[t]; s != nil {
+		return s
+	}
+	s := &shape{typ: t}
+	known[t] = s
+	switch t {
+	case reflect.TypeFor[apiextensionsv1.JSON]():
+		s.form = rawForm
+		return s
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():
+		s.form, s.elem = schemaOrListForm, known.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+		return s
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():
+		s.form, s.elem = schemaOrBoolForm, known.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+		return s
+	case reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]():
+		s.form, s.elem = schemaOrStringsForm, known.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())
+		return s
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		s.form = opaqueForm
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		s.form = structForm
+		s.members = map[string]*member{}
+		known.members(s, t, nil)
+		for _, m := range s.members {
+			s.order = append(s.order, m)
+		}
+		slices.SortFunc(s.order, func(a, b *member) int { return strings.Compare(a.name, b.name) })
+	case reflect.Map:
+		s.form, s.elem = mapForm, known.of(t.Elem())
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			s.form = opaqueForm
+		} else {
+			s.form, s.elem = listForm, known.of(t.Elem())
+		}
+	case reflect.String:
+		s.form = stringForm
+	case reflect.Bool:
+		s.form = boolForm
+	case reflect.Int32, reflect.Int64:
+		s.form = intForm
+	case reflect.Float64:
+		s.form = floatForm
+	default:
+		panic(fmt.Sprintf("crd: no JSON shape for %v", t))
+	}
+	return s
+}
+
+// members adds the fields of struct type t, those of embedded structs without a name included.
+func (known shapes) members(s *shape, t reflect.Type, index []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(slices.Clone(index), i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported():
+		case name == "" && f.Anonymous:
+			known.members(s, f.Type, at)
+		default:
+			m := &member{name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"), omitZero: strings.Contains(options, "omitzero")}
+			target := f.Type
+			if target.Kind() == reflect.Pointer {
+				m.pointer, target = true, target.Elem()
+			}
+			m.shape = known.of(target)
+			s.members[name] = m
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package crd
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// checkConversion uses the paths of the internal type: "webhookClientConfig" and "conversionReviewVersions" stand in the
+// conversion itself there.
+func checkConversion(c *apiextensionsv1.CustomResourceConversion, l leave, path *field.Path) field.ErrorList {
+	errs := checkEnum(string(c.Strategy), path.Child("strategy"), string(apiextensionsv1.NoneConverter), string(apiextensionsv1.WebhookConverter))
+	var client *apiextensionsv1.WebhookClientConfig
+	var reviews []string
+	if c.Webhook != nil {
+		client, reviews = c.Webhook.ClientConfig, c.Webhook.ConversionReviewVersions
+	}
+	clientPath, reviewsPath := path.Child("webhookClientConfig"), path.Child("conversionReviewVersions")
+	if c.Strategy != apiextensionsv1.WebhookConverter {
+		const why = "should not be set when strategy is not set to Webhook"
+		if client != nil {
+			errs = append(errs, field.Forbidden(clientPath, why))
+		}
+		if len(reviews) > 0 {
+			errs = append(errs, field.Forbidden(reviewsPath, why))
+		}
+		return errs
+	}
+	if client == nil {
+		errs = append(errs, field.Required(clientPath, "required when strategy is set to Webhook"))
+	} else {
+		errs = append(errs, checkClient(client, l, clientPath)...)
+	}
+	return append(errs, checkReviewVersions(reviews, l, reviewsPath)...)
+}
+
+func checkClient(client *apiextensionsv1.WebhookClientConfig, l leave, path *field.Path) (errs field.ErrorList) {
+	switch {
+	case (client.URL == nil) == (client.Service == nil):
+		errs = append(errs, field.Required(path, "exactly one of url or service is required"))
+	case client.URL != nil:
+		errs = append(errs, checkWebhookURL(*client.URL, path.Child("url"))...)
+	default:
+		errs = append(errs, checkService(client.Service, path.Child("service"))...)
+	}
+	if !l.badCABundle {
+		if err := checkCABundle(client.CABundle); err != nil {
+			errs = append(errs, field.Invalid(path.Child("caBundle"), client.CABundle, err.Error()))
+		}
+	}
+	return errs
+}
+
+// checkReviewVersions wants a version that the server can speak among those that the webhook can.
+func checkReviewVersions(versions []string, l leave, path *field.Path) (errs field.ErrorList) {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	for i, version := range versions {
+		if slices.Contains(versions[:i], version) {
+			errs = append(errs, field.Invalid(path.Index(i), version, "duplicate version"))
+			continue
+		}
+		for _, problem := range utilvalidation.IsDNS1035Label(version) {
+			errs = append(errs, field.Invalid(path.Index(i), version, problem))
+		}
+	}
+	if !l.unknownReviews && !slices.ContainsFunc(versions, knownReview) {
+		errs = append(errs, field.Invalid(path, versions, "must include at least one of v1, v1beta1"))
+	}
+	return errs
+}
+
+func knownReview(version string) bool { return version == "v1" || version == "v1beta1" }
+
+func checkWebhookURL(text string, path *field.Path) (errs field.ErrorList) {
+	const form = "; desired format: https://host[/path]"
+	u, err := url.Parse(text)
+	if err != nil {
+		return field.ErrorList{field.Required(path, "url must be a valid URL: "+err.Error()+form)}
+	}
+	if u.Scheme != "https" {
+		errs = append(errs, field.Invalid(path, u.Scheme, "'https' is the only allowed URL scheme"+form))
+	}
+	if u.Host == "" {
+		errs = append(errs, field.Invalid(path, u.Host, "host must be specified"+form))
+	}
+	if u.User != nil {
+		errs = append(errs, field.Invalid(path, u.User.String(), "user information is not permitted in the URL"))
+	}
+	if u.Fragment != "" {
+		errs = append(errs, field.Invalid(path, u.Fragment, "fragments are not permitted in the URL"))
+	}
+	if u.RawQuery != "" {
+		errs = append(errs, field.Invalid(path, u.RawQuery, "query parameters are not permitted in the URL"))
+	}
+	return errs
+}
+
+func checkService(s *apiextensionsv1.ServiceReference, path *field.Path) (errs field.ErrorList) {
+	// kube-apiserver hands name and namespace over in the wrong order here, so the path names the other field.
+	if s.Namespace == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	if s.Name == "" {
+		errs = append(errs, field.Required(path.Child("namespace"), ""))
+	}
+	var port int32
+	if s.Port != nil {
+		port = *s.Port
+	}
+	if found := utilvalidation.IsValidPortNum(int(port)); len(found) > 0 {
+		errs = append(errs, field.Invalid(path.Child("port"), port, "port is not valid: "+strings.Join(found, ", ")))
+	}
+	if s.Path == nil || *s.Path == "/" || *s.Path == "" {
+		return errs
+	}
+	at, text := path.Child("path"), *s.Path
+	if text == "//" {
+		return append(errs, field.Invalid(at, text, "segment[0] may not be empty"))
+	}
+	if !strings.HasPrefix(text, "/") {
+		errs = append(errs, field.Invalid(at, text, "must start with a '/'"))
+	}
+	// Whatever the first byte is, it is not looked at again.
+	for i, segment := range strings.Split(strings.TrimSuffix(text[1:], "/"), "/") {
+		if segment == "" {
+			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d] may not be empty", i)))
+			continue
+		}
+		for _, problem := range utilvalidation.IsDNS1123Subdomain(segment) {
+			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d]: %v", i, problem)))
+		}
+	}
+	return errs
+}
+
+// checkCABundle returns what client-go says of a bundle without a usable certificate; an empty bundle is fine.
+func checkCABundle(bundle []byte) error {
+	if len(bundle) == 0 || x509.NewCertPool().AppendCertsFromPEM(bundle) {
+		return nil
+	}
+	return fmt.Errorf("unable to load root certificates: %w", firstPEMFault(bundle))
+}
+
+func firstPEMFault(bundle []byte) error {
+	for len(bundle) > 0 {
+		var block *pem.Block
+		block, bundle = pem.Decode(bundle)
+		if block == nil {
+			return errors.New("unable to parse bytes as PEM block")
+		}
+		if block.Type != "CERTIFICATE" || len(block.Headers) != 0 {
+			continue
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return fmt.Errorf("failed to parse certificate: %w", err)
+		}
+	}
+	return errors.New("no valid certificate authority data seen")
+}

@@ -1,0 +1,200 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// CheckOptions say how strictly a definition's schema is checked. The Allow fields exist for definitions that were
+// stored before a check existed: an update may keep the fault (see crd.ValidateUpdate).
+type CheckOptions struct {
+	// StatusSubresource restricts the root of the schema, because the status is validated with properties["status"] alone.
+	StatusSubresource bool
+	// AllowNonStructural skips the structural rules, and with them the checks of defaults and of CEL rules.
+	AllowNonStructural   bool
+	AllowUnknownTypes    bool
+	AllowUnprunedDefault bool
+	AllowNonAtomicSets   bool
+	AllowLooseMapKeys    bool
+	// Rules checks the CEL rules of the whole schema: that they compile, and what they cost. It is called only if schema
+	// and defaults are structurally sound. skip tells, for the path of a node, whether the node or one below has another
+	// error, in which case its rules cannot be judged. nil means no check.
+	Rules func(root *Node, path *field.Path, skip func(path string) bool) field.ErrorList
+	// DefaultRules holds a default against the CEL rules of its schema and below. resource is true for the root and for
+	// embedded objects. budget is the evaluation cost that is left; what is left after it is returned, less than 0 when
+	// it is used up. nil means that defaults are not held against rules.
+	DefaultRules func(node *Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
+	// DefaultBudget is the evaluation cost that all defaults of a schema may take together.
+	DefaultBudget int64
+}
+
+// CheckDefinition returns everything that is wrong with the schema of a CustomResourceDefinition; path is the place of
+// props, which ends in "openAPIV3Schema". props is read only.
+//
+// The rules are those of the section "Specifying a structural schema" of the Kubernetes CRD documentation and of the API
+// reference of JSONSchemaProps; texts, paths and error types are kube-apiserver's. kube-apiserver's order is random where
+// it walks maps; here the order is that of the paths within each group of checks.
+func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o CheckOptions) field.ErrorList {
+	if props == nil {
+		return nil
+	}
+	at := &spot{base: path}
+	errs := checkRoot(props, at, o.StatusSubresource)
+
+	var missed error
+	var root *Node // of a schema that is sound so far
+	if o.AllowNonStructural {
+	} else if err := CheckSupported(props); err != nil {
+		// The keyword checks below report the same faults at their places; this one is for what they miss.
+		missed = err
+	} else if found := checkStructural(props, at); len(found) > 0 {
+		errs = append(errs, found...)
+	} else {
+		found, sound := checkDefaults(props, path, o)
+		errs = append(errs, found...)
+		root = sound
+	}
+
+	k := keywords{options: o}
+	k.check(props, at, keywordContext{}, true, 0)
+	slices.SortStableFunc(k.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	errs = append(errs, k.errs...)
+	if root != nil && o.Rules != nil {
+		errs = append(errs, o.Rules(root, path, func(node string) bool {
+			return slices.ContainsFunc(k.errs, func(e *field.Error) bool { return below(e.Field, node) })
+		})...)
+	}
+	if len(errs) == 0 && missed != nil {
+		errs = append(errs, field.Invalid(path, "", missed.Error()))
+	}
+	return errs
+}
+
+// below tells whether path is node or something inside it.
+func below(path, node string) bool {
+	return strings.HasPrefix(path, node) && (len(path) == len(node) || path[len(node)] == '.' || path[len(node)] == '[')
+}
+
+// HasSchema tells whether the predicate holds for props or for any schema inside, in whatever keyword it stands. The
+// predicate must not keep its argument.
+func HasSchema(props *apiextensionsv1.JSONSchemaProps, holds func(*apiextensionsv1.JSONSchemaProps) bool) bool {
+	w := searcher{holds: holds}
+	return w.search(props, 0)
+}
+
+type searcher struct {
+	scratch
+	holds func(*apiextensionsv1.JSONSchemaProps) bool
+}
+
+func (w *searcher) search(p *apiextensionsv1.JSONSchemaProps, depth int) bool {
+	if p == nil {
+		return false
+	}
+	if w.holds(p) {
+		return true
+	}
+	if p.Items != nil && (w.search(p.Items.Schema, depth) || w.list(p.Items.JSONSchemas, depth)) {
+		return true
+	}
+	if w.list(p.AllOf, depth) || w.list(p.AnyOf, depth) || w.list(p.OneOf, depth) || w.search(p.Not, depth) || w.dictionary(p.Properties, depth) {
+		return true
+	}
+	if p.AdditionalProperties != nil && w.search(p.AdditionalProperties.Schema, depth) {
+		return true
+	}
+	if w.dictionary(p.PatternProperties, depth) || p.AdditionalItems != nil && w.search(p.AdditionalItems.Schema, depth) || w.dictionary(p.Definitions, depth) {
+		return true
+	}
+	for _, d := range p.Dependencies {
+		if w.search(d.Schema, depth) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *searcher) list(l []apiextensionsv1.JSONSchemaProps, depth int) bool {
+	for i := range l {
+		if w.search(&l[i], depth) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *searcher) dictionary(m map[string]apiextensionsv1.JSONSchemaProps, depth int) bool {
+	for k := range m {
+		c := w.slot(depth)
+		*c = m[k]
+		if w.search(c, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// scratch holds one schema for each level of a walk. The values of a Properties map cannot be pointed at, and copying
+// each to the heap would be most of a walk's cost.
+type scratch struct {
+	slots []*apiextensionsv1.JSONSchemaProps
+}
+
+// slot returns a place for a schema that is walked at the given depth; it is valid until the next call for that depth.
+func (s *scratch) slot(depth int) *apiextensionsv1.JSONSchemaProps {
+	for len(s.slots) <= depth {
+		s.slots = append(s.slots, &apiextensionsv1.JSONSchemaProps{})
+	}
+	return s.slots[depth]
+}
+
+// spot is a place in a schema, a chain from the inside to the outside. It becomes a path only when there is an error.
+type spot struct {
+	base  *field.Path // of the outermost spot
+	up    *spot
+	name  string
+	key   string
+	index int
+	kind  spotKind
+}
+
+type spotKind int
+
+const (
+	plainSpot spotKind = iota
+	keySpot            // name[key]
+	indexSpot          // name[index]
+)
+
+func (s *spot) path() *field.Path {
+	if s.up == nil {
+		return s.base
+	}
+	p := s.up.path().Child(s.name)
+	switch s.kind {
+	case keySpot:
+		return p.Key(s.key)
+	case indexSpot:
+		return p.Index(s.index)
+	}
+	return p
+}
+
+// child returns the path of a keyword at the spot.
+func (s *spot) child(name string) *field.Path { return s.path().Child(name) }
+
+// HasUnknownType tells whether p itself has a type that OpenAPI does not know.
+func HasUnknownType(p *apiextensionsv1.JSONSchemaProps) bool {
+	return p.Type != "" && !slices.Contains(types, p.Type)
+}
+
+// HasNonAtomicSet tells whether p itself is a list of type set with items that are merged.
+func HasNonAtomicSet(p *apiextensionsv1.JSONSchemaProps) bool { return hasNonAtomicSet(p) }
+
+// HasLooseMapKeys tells whether p itself is a set or map list whose items or keys may be null or missing.
+func HasLooseMapKeys(p *apiextensionsv1.JSONSchemaProps) bool {
+	return len(looseMapKeys(p, &spot{})) > 0
+}
