@@ -1,0 +1,2 @@
+// Package table compares internal/table with apiextensions-apiserver's tableconvertor.
+package table
