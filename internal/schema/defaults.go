@@ -20,33 +20,8 @@ func fillMissing(n *Node, m map[string]any) {
 
 // fillBelow fills in the defaults everywhere below v.
 func fillBelow(n *Node, v any) {
-	if !n.flags.has(defaultsBelow) {
-		return
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		fillMissing(n, v)
-		for key, e := range v {
-			child, _ := n.child(key)
-			switch {
-			case child == nil:
-			case e == nil && !child.Nullable:
-				v[key] = runtime.DeepCopyJSONValue(child.expanded)
-			default:
-				fillBelow(child, e)
-			}
-		}
-	case []any:
-		if n.Items == nil {
-			return
-		}
-		for i, e := range v {
-			if e == nil && !n.Items.Nullable {
-				v[i] = runtime.DeepCopyJSONValue(n.Items.expanded)
-			} else {
-				fillBelow(n.Items, e)
-			}
-		}
+	if n.flags.has(defaultsBelow) {
+		(&normalizer{fill: true}).value(n, v, false)
 	}
 }
 

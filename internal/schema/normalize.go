@@ -172,8 +172,8 @@ func (z *normalizer) pruneAll(v any) {
 	}
 }
 
-// meta normalizes the apiVersion, kind and metadata of a resource. They are never pruned; coerce makes them what every
-// resource has.
+// meta normalizes the apiVersion, kind and metadata of a resource, step by step: they are never pruned, and coerce makes
+// them what every resource has, which replaces the metadata as a whole.
 func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
 	for _, key := range [...]string{"apiVersion", "kind", "metadata"} {
 		v, ok := m[key]
@@ -181,26 +181,35 @@ func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
 			continue
 		}
 		child, _ := n.child(key)
-		if z.nulls && child != nil {
+		if child != nil && z.nulls {
 			if v == nil && !child.Nullable && child.Default == nil {
 				delete(m, key)
 				continue
 			}
-			dropNulls(child, v)
+			(&normalizer{nulls: true}).value(child, v, false)
 		}
 		if coerce {
 			z.coerceMeta(m, key, v)
+		} else if child != nil && z.coerce && child.flags.has(metaBelow) {
+			z.coerceBelow(child, key, v)
 		}
-		if z.fill && child != nil {
-			if v, ok := m[key]; ok {
-				if v == nil && !child.Nullable {
-					m[key] = runtime.DeepCopyJSONValue(child.expanded)
-				} else {
-					fillBelow(child, v)
-				}
+		if v, ok := m[key]; ok && child != nil && z.fill {
+			fillBelow(child, v)
+			if v == nil {
+				z.null(child, m, key)
 			}
 		}
 	}
+}
+
+// coerceBelow coerces the metadata of the resources in v, which stands at key, and does nothing else.
+func (z *normalizer) coerceBelow(n *Node, key string, v any) {
+	steps := *z
+	z.prune, z.nulls, z.fill = false, false, false
+	z.path = append(z.path, step{key: key})
+	z.value(n, v, false)
+	z.path = z.path[:len(z.path)-1]
+	z.prune, z.nulls, z.fill = steps.prune, steps.nulls, steps.fill
 }
 
 // coerceMeta makes m[key], which is v, a string or ObjectMeta.
@@ -255,28 +264,4 @@ func (z *normalizer) fieldPath() string {
 		}
 	}
 	return path
-}
-
-// dropNulls drops the nulls in v that n allows neither as null nor to become a default.
-func dropNulls(n *Node, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, e := range v {
-			child, _ := n.child(key)
-			if child == nil {
-				continue
-			}
-			if e == nil && !child.Nullable && child.Default == nil {
-				delete(v, key)
-			} else {
-				dropNulls(child, e)
-			}
-		}
-	case []any:
-		if n.Items != nil {
-			for _, e := range v {
-				dropNulls(n.Items, e)
-			}
-		}
-	}
 }
