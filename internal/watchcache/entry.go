@@ -1,0 +1,125 @@
+package watchcache
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/bowsprit/bowsprit/internal/store"
+)
+
+// Entry is one object as of one revision. It is immutable.
+type Entry struct {
+	Namespace, Name string // from the key; Namespace is "" for a cluster-wide object
+	UID             string
+	// APIVersion in which the object is stored, for example "stable.example.com/v1".
+	APIVersion string
+	// Revision is the object's resourceVersion; of a deleted object, the deletion's.
+	Revision   int64
+	Created    int64 // revision of the creation
+	Generation int64
+	// Deleting is true if metadata.deletionTimestamp is set.
+	Deleting bool
+	// Labels are shared with other entries; nil if there are none. Read only.
+	Labels map[string]string
+
+	key     string // "namespace/name" or "name"
+	json    []byte
+	version span // of the digits in json
+
+	encoded slots
+	fields  atomic.Pointer[fieldValue]
+}
+
+// Key returns the key below the collection's prefix: "namespace/name" or "name".
+func (e *Entry) Key() string { return e.key }
+
+// JSON returns the object as JSON with sorted keys and its resourceVersion. It is shared: read only.
+func (e *Entry) JSON() []byte { return e.json }
+
+// Encoded returns what make returned the first time for this key. Concurrent callers wait for the first; an error is
+// not kept. The bytes are shared: read only. key is comparable and names the served form, for example a struct of
+// version, format and the definition's revision.
+func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
+	return e.encoded.get(key, make)
+}
+
+// newEntry makes an entry of what the store holds under a key; rest is the key below the collection's prefix.
+//
+// JSON of another writer is accepted as it is, with any order of keys and whitespace; what is not a JSON object with
+// metadata (kube-apiserver stores built-in kinds as protobuf) is an error.
+func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
+	data := trim(r.Value)
+	l, err := scan(data)
+	if err == nil && l.metadata && !l.canonical {
+		if data, err = normalize(data); err == nil {
+			l, err = scan(data)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !l.metadata {
+		return nil, errNoMetadata
+	}
+	e := &Entry{key: rest, Name: rest, Revision: r.Revision, Created: r.Created, Deleting: l.deleting}
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		e.Namespace, e.Name = rest[:i], rest[i+1:]
+	}
+	e.splice(data, l)
+	grow := len(e.json) - len(data)
+	e.UID = text(l.uid.shift(l.version.to, grow).of(e.json))
+	e.APIVersion = in.text(l.apiVersion.of(data))
+	e.Labels = in.labels(l.labels.of(data))
+	e.Generation, _ = strconv.ParseInt(string(l.generation.of(data)), 10, 64)
+	return e, nil
+}
+
+// splice sets json to data with the entry's revision as its resourceVersion.
+func (e *Entry) splice(data []byte, l layout) {
+	var buf [20]byte
+	digits := strconv.AppendInt(buf[:0], e.Revision, 10)
+	size := len(data) - (l.version.to - l.version.from) + len(l.before) + len(digits) + 2 + len(l.after)
+	out := make([]byte, 0, size)
+	out = append(out, data[:l.version.from]...)
+	out = append(out, l.before...)
+	out = append(out, '"')
+	e.version.from = len(out)
+	out = append(out, digits...)
+	e.version.to = len(out)
+	out = append(out, '"')
+	out = append(out, l.after...)
+	e.json = append(out, data[l.version.to:]...)
+}
+
+// at returns the entry with another resourceVersion: the last state of an object that was deleted at rev.
+func (e *Entry) at(rev int64) *Entry {
+	out := &Entry{
+		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
+		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID,
+	}
+	out.splice(e.json, layout{version: span{e.version.from - 1, e.version.to + 1}})
+	return out
+}
+
+// size is about the memory that the entry holds.
+func (e *Entry) size() int { return len(e.json) + 256 }
+
+// trim cuts JSON's whitespace off both ends: kube-apiserver ends stored objects with a newline.
+func trim(data []byte) []byte { return bytes.Trim(data, " \t\r\n") }
+
+// text returns the meaning of the raw content of a JSON string that lies in an entry's bytes. Those are never modified,
+// so the string may share them.
+func text(raw []byte) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	for _, c := range raw {
+		if c == '\\' {
+			return unquote(raw)
+		}
+	}
+	return unsafe.String(&raw[0], len(raw))
+}

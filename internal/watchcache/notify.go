@@ -1,0 +1,51 @@
+package watchcache
+
+import (
+	"context"
+	"sync"
+)
+
+// notifier wakes watchers. Waking two hundred goroutines takes as long as applying dozens of events, so a goroutine of
+// its own does it; what happens meanwhile is one wake-up for each watcher, however many events it was.
+type notifier struct {
+	kick chan struct{} // capacity 1
+	mu   sync.Mutex
+	todo []*Collection // changed since the last round, may repeat
+}
+
+// notify has the watchers of the collections woken that have any who sleep. It does not wait.
+func (n *notifier) notify(changed []*Collection) {
+	any := false
+	n.mu.Lock()
+	for _, c := range changed {
+		if c.wake.Load() != nil {
+			n.todo = append(n.todo, c)
+			any = true
+		}
+	}
+	n.mu.Unlock()
+	if any {
+		select {
+		case n.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (n *notifier) run(ctx context.Context) {
+	var todo []*Collection
+	for {
+		select {
+		case <-n.kick:
+		case <-ctx.Done():
+			return
+		}
+		n.mu.Lock()
+		todo, n.todo = n.todo, todo[:0]
+		n.mu.Unlock()
+		for _, c := range todo {
+			c.broadcast()
+		}
+		clear(todo)
+	}
+}

@@ -1,0 +1,268 @@
+package watchcache
+
+import "slices"
+
+// tree is a persistent B-tree of entries, ordered by key. Who holds a root sees it unchanged for ever; the one writer
+// changes copies of the nodes on the path, and each node at most once between two freezes. Nodes know the size of what is
+// below them, so that a position or a count costs the depth and not the collection.
+//
+// google/btree was the alternative: it shares nodes in the same way but cannot count, and a lookup allocates an entry.
+type tree struct {
+	root *node
+	era  *era // nodes of this era are the writer's own
+}
+
+// era tells the nodes that the writer may change from those that a reader may hold. Its size is not zero, so that each
+// has an address of its own.
+type era struct{ _ byte }
+
+type node struct {
+	era     *era
+	entries []*Entry
+	kids    []*node // nil in a leaf; else one more than entries
+	size    int     // entries here and below
+}
+
+// maxEntries of a node: 31 pointers fill a size class of the allocator, and a copied path stays below 1 KB.
+const (
+	maxEntries = 31
+	minEntries = maxEntries / 2
+)
+
+// freeze returns the root for readers; later changes do not touch it.
+func (t *tree) freeze() *node {
+	t.era = nil
+	return t.root
+}
+
+func (t *tree) own(n *node) *node {
+	if t.era == nil {
+		t.era = new(era)
+	}
+	if n == nil {
+		return &node{era: t.era}
+	}
+	if n.era == t.era {
+		return n
+	}
+	return &node{era: t.era, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids), size: n.size}
+}
+
+// put stores e and returns the entry that it replaces, or nil.
+func (t *tree) put(e *Entry) (old *Entry) {
+	root, up, right, old := t.insert(t.root, e)
+	if up != nil {
+		root = &node{era: t.era, entries: []*Entry{up}, kids: []*node{root, right}, size: root.size + right.size + 1}
+	}
+	t.root = root
+	return old
+}
+
+// insert returns the changed node and, if it had to be split, the entry and the node that belong right of it.
+func (t *tree) insert(n *node, e *Entry) (self *node, up *Entry, right *node, old *Entry) {
+	n = t.own(n)
+	i, found := n.find(e.key)
+	switch {
+	case found:
+		old, n.entries[i] = n.entries[i], e
+		return n, nil, nil, old
+	case n.kids == nil:
+		n.entries = slices.Insert(n.entries, i, e)
+		n.size++
+	default:
+		kid, kidUp, kidRight, kidOld := t.insert(n.kids[i], e)
+		n.kids[i], old = kid, kidOld
+		if old == nil {
+			n.size++
+		}
+		if kidUp != nil {
+			n.entries = slices.Insert(n.entries, i, kidUp)
+			n.kids = slices.Insert(n.kids, i+1, kidRight)
+		}
+	}
+	if len(n.entries) <= maxEntries {
+		return n, nil, nil, old
+	}
+	mid := len(n.entries) / 2
+	if i == len(n.entries)-1 {
+		mid = len(n.entries) - 2 // keys that arrive in order, as at load, fill the nodes
+	}
+	up, right = t.split(n, mid)
+	return n, up, right, old
+}
+
+// split leaves mid entries in n and returns the next one and a node with the rest.
+func (t *tree) split(n *node, mid int) (up *Entry, right *node) {
+	up = n.entries[mid]
+	right = &node{era: t.era, entries: slices.Clone(n.entries[mid+1:])}
+	n.entries = slices.Clone(n.entries[:mid])
+	if n.kids != nil {
+		right.kids = slices.Clone(n.kids[mid+1:])
+		n.kids = slices.Clone(n.kids[:mid+1])
+	}
+	right.count()
+	n.count()
+	return up, right
+}
+
+// remove deletes the entry of key and returns it, or nil.
+func (t *tree) remove(key string) (old *Entry) {
+	if t.root.get(key) == nil {
+		return nil
+	}
+	root, old := t.cut(t.root, key)
+	switch {
+	case root.size == 0:
+		root = nil
+	case len(root.entries) == 0:
+		root = root.kids[0]
+	}
+	t.root = root
+	return old
+}
+
+// cut removes key, which exists below n.
+func (t *tree) cut(n *node, key string) (*node, *Entry) {
+	n = t.own(n)
+	i, found := n.find(key)
+	n.size--
+	if n.kids == nil {
+		old := n.entries[i]
+		n.entries = slices.Delete(n.entries, i, i+1)
+		return n, old
+	}
+	var old *Entry
+	if found { // the largest entry on its left takes its place
+		old = n.entries[i]
+		last := n.kids[i].last()
+		n.entries[i] = last
+		n.kids[i], _ = t.cut(n.kids[i], last.key)
+	} else {
+		n.kids[i], old = t.cut(n.kids[i], key)
+	}
+	if len(n.kids[i].entries) < minEntries {
+		t.fill(n, i)
+	}
+	return n, old
+}
+
+// fill gives kid i of n, which has too few entries, one of a neighbour's, or joins the two.
+func (t *tree) fill(n *node, i int) {
+	if i == len(n.kids)-1 {
+		i--
+	}
+	left, right := t.own(n.kids[i]), n.kids[i+1]
+	entries := slices.Concat(left.entries, n.entries[i:i+1], right.entries)
+	kids := slices.Concat(left.kids, right.kids)
+	left.entries, left.kids = entries, kids
+	if len(entries) <= maxEntries {
+		left.count()
+		n.kids[i] = left
+		n.entries = slices.Delete(n.entries, i, i+1)
+		n.kids = slices.Delete(n.kids, i+1, i+2)
+		return
+	}
+	n.entries[i], right = t.split(left, len(entries)/2)
+	n.kids[i], n.kids[i+1] = left, right
+}
+
+func (n *node) count() {
+	n.size = len(n.entries)
+	for _, k := range n.kids {
+		n.size += k.size
+	}
+}
+
+// find returns the position of the first entry whose key is not below key.
+func (n *node) find(key string) (int, bool) {
+	lo, hi := 0, len(n.entries)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		switch at := n.entries[mid].key; {
+		case at < key:
+			lo = mid + 1
+		case at == key:
+			return mid, true
+		default:
+			hi = mid
+		}
+	}
+	return lo, false
+}
+
+func (n *node) last() *Entry {
+	for n.kids != nil {
+		n = n.kids[len(n.kids)-1]
+	}
+	return n.entries[len(n.entries)-1]
+}
+
+func (n *node) len() int {
+	if n == nil {
+		return 0
+	}
+	return n.size
+}
+
+// get returns the entry of key, or nil. n may be nil.
+func (n *node) get(key string) *Entry {
+	for n != nil {
+		i, found := n.find(key)
+		if found {
+			return n.entries[i]
+		}
+		if n.kids == nil {
+			return nil
+		}
+		n = n.kids[i]
+	}
+	return nil
+}
+
+// rank returns how many entries have a key below key. n may be nil.
+func (n *node) rank(key string) int {
+	rank := 0
+	for n != nil {
+		i, found := n.find(key)
+		rank += i
+		if n.kids == nil {
+			return rank
+		}
+		for _, k := range n.kids[:i] {
+			rank += k.size
+		}
+		if found {
+			return rank + n.kids[i].size
+		}
+		n = n.kids[i]
+	}
+	return rank
+}
+
+// scan calls f for the entries whose keys are not below from, in order, until f returns false. n may be nil.
+func (n *node) scan(from string, f func(*Entry) bool) bool {
+	if n == nil {
+		return true
+	}
+	i := 0
+	if from != "" {
+		i, _ = n.find(from)
+	}
+	if n.kids == nil {
+		for _, e := range n.entries[i:] {
+			if !f(e) {
+				return false
+			}
+		}
+		return true
+	}
+	for ; i < len(n.kids); i++ {
+		if !n.kids[i].scan(from, f) {
+			return false
+		}
+		if from = ""; i < len(n.entries) && !f(n.entries[i]) {
+			return false
+		}
+	}
+	return true
+}

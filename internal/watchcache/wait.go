@@ -1,0 +1,112 @@
+package watchcache
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// WaitFor returns nil when Revision has reached rev, or ctx's error when ctx ends before.
+func (v *View) WaitFor(ctx context.Context, rev int64) error {
+	if v.Revision() >= rev {
+		return nil
+	}
+	w := v.waiters.add(rev)
+	if v.Revision() >= rev { // it came between the look and the registration
+		v.waiters.drop(w)
+		return nil
+	}
+	v.store.RequestProgress(rev)
+	select {
+	case <-w.reached:
+		return nil
+	case <-ctx.Done():
+		v.waiters.drop(w)
+		return ctx.Err()
+	}
+}
+
+// Fresh waits until the view contains everything that was acknowledged before the call, and returns the view's revision:
+// reads of the view after it are linearizable. If nothing is on its way, it costs two atomic reads and a lock of etcd's.
+func (v *View) Fresh(ctx context.Context) (int64, error) {
+	rev, err := v.store.Revision(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := v.WaitFor(ctx, rev); err != nil {
+		return 0, err
+	}
+	return v.Revision(), nil
+}
+
+// waiters are those who wait for a revision, the nearest first: the view's goroutine touches only whom it wakes, and
+// nobody if nobody waits.
+type waiters struct {
+	count atomic.Int64 // of heap, readable without the lock
+	mu    sync.Mutex
+	heap  waitHeap
+}
+
+type waiter struct {
+	rev     int64
+	index   int // in the heap; -1 when out of it
+	reached chan struct{}
+}
+
+func (ws *waiters) add(rev int64) *waiter {
+	w := &waiter{rev: rev, reached: make(chan struct{})}
+	ws.mu.Lock()
+	heap.Push(&ws.heap, w)
+	ws.count.Store(int64(len(ws.heap)))
+	ws.mu.Unlock()
+	return w
+}
+
+func (ws *waiters) drop(w *waiter) {
+	ws.mu.Lock()
+	if w.index >= 0 {
+		heap.Remove(&ws.heap, w.index)
+		ws.count.Store(int64(len(ws.heap)))
+	}
+	ws.mu.Unlock()
+}
+
+// release wakes those who wait for rev or less. The revision has been stored before: who registers after count was read
+// sees it.
+func (ws *waiters) release(rev int64) {
+	if ws.count.Load() == 0 {
+		return
+	}
+	ws.mu.Lock()
+	for len(ws.heap) > 0 && ws.heap[0].rev <= rev {
+		close(heap.Pop(&ws.heap).(*waiter).reached)
+	}
+	ws.count.Store(int64(len(ws.heap)))
+	ws.mu.Unlock()
+}
+
+// waitHeap is a container/heap by revision.
+type waitHeap []*waiter
+
+func (h waitHeap) Len() int           { return len(h) }
+func (h waitHeap) Less(i, j int) bool { return h[i].rev < h[j].rev }
+func (h waitHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *waitHeap) Push(x any) {
+	w := x.(*waiter)
+	w.index = len(*h)
+	*h = append(*h, w)
+}
+
+func (h *waitHeap) Pop() any {
+	old := *h
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	w.index = -1
+	return w
+}
