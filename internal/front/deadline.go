@@ -1,0 +1,70 @@
+package front
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// deadline gives the request its context: with the Scope, and with the time it may take. That is the query's timeout, at
+// most RequestTimeout; long-running requests may take as long as the server runs. Whoever is too late gets a 504, or, if
+// the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
+func (s *Server) deadline(x *exchange, next func(*exchange)) {
+	if x.info.LongRunning() {
+		ctx, cancel := context.WithCancel(x.r.Context())
+		defer cancel()
+		defer context.AfterFunc(s.closing, cancel)()
+		x.r = x.r.WithContext(request.NewContext(ctx, &x.scope))
+		next(x)
+		return
+	}
+	timeout, err := s.timeout(x.r)
+	if err != nil {
+		s.fail(x, err)
+		return
+	}
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.started.Add(timeout))
+	defer cancel()
+	defer x.finish()
+	x.ctx = ctx
+	x.r = x.r.WithContext(request.NewContext(ctx, &x.scope))
+	if x.r.Body != nil && x.r.Body != http.NoBody {
+		x.watchDeadline()
+	}
+	next(x)
+	switch {
+	case !x.late && !x.expired():
+	case x.hijacked:
+	case x.code != 0:
+		panic(http.ErrAbortHandler)
+	default:
+		x.reset()
+		s.fail(x, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
+	}
+}
+
+// timeout returns how long a request may take.
+func (s *Server) timeout(r *http.Request) (time.Duration, error) {
+	longest := s.config.RequestTimeout
+	// Most requests have no such parameter, and taking a query apart costs more than looking for it.
+	if query := r.URL.RawQuery; !strings.Contains(query, "timeout=") && !strings.Contains(query, "%") {
+		return longest, nil
+	}
+	value := r.URL.Query().Get("timeout")
+	if value == "" {
+		return longest, nil
+	}
+	timeout, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, apierrors.NewBadRequest("invalid timeout specified in the request URL - " + err.Error())
+	}
+	if timeout <= 0 || timeout > longest {
+		return longest, nil
+	}
+	return timeout, nil
+}

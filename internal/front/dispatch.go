@@ -1,0 +1,110 @@
+package front
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// routes are the handlers of non-resource paths. One that ends in a slash answers for everything below it, and for the
+// path without the slash.
+type routes map[string]Handler
+
+func (s *Server) newRoutes() routes {
+	r := routes{
+		"/api/":     s.config.Discovery,
+		"/apis/":    s.config.Discovery,
+		"/openapi/": s.config.OpenAPI,
+		"/version/": s.serveVersion,
+		"/metrics":  s.serveMetrics(),
+		"/healthz/": s.serveHealth("healthz"),
+		"/livez/":   s.serveHealth("livez"),
+		"/readyz/":  s.serveHealth("readyz"),
+	}
+	maps.Copy(r, s.config.Paths)
+	maps.DeleteFunc(r, func(_ string, h Handler) bool { return h == nil })
+	index := serveIndex(r)
+	r["/"], r["/index.html"] = index, index
+	return r
+}
+
+// find returns the handler for path, nil if nobody answers.
+func (r routes) find(path string) Handler {
+	if h := r[path]; h != nil {
+		return h
+	}
+	for {
+		if h := r[path+"/"]; h != nil && path != "" {
+			return h
+		}
+		slash := strings.LastIndexByte(path, '/')
+		if slash <= 0 {
+			return nil
+		}
+		path = path[:slash]
+	}
+}
+
+// dispatch hands the request to who answers it.
+func (s *Server) dispatch(x *exchange) {
+	if x.info.IsResource {
+		s.config.Resources(x, x.r, x.info, x.who)
+		return
+	}
+	if h := s.routes.find(x.info.Path); h != nil {
+		h(x, x.r, x.info, x.who)
+		return
+	}
+	s.fail(x, generic(http.StatusNotFound, x.r.Method))
+}
+
+// generic is the error for a request that is about no object: kubectl prints its message word for word.
+func generic(code int, method string) error {
+	return apierrors.NewGenericServerResponse(code, method, schema.GroupResource{}, "", "", 0, false)
+}
+
+// serveIndex lists the paths.
+func serveIndex(r routes) Handler {
+	var paths []string
+	for path := range r {
+		paths = append(paths, strings.TrimSuffix(path, "/"))
+	}
+	slices.Sort(paths)
+	body, err := json.MarshalIndent(metav1.RootPaths{Paths: paths}, "", "  ")
+	if err != nil {
+		panic(err) // strings only
+	}
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { writeJSON(w, r, body) }
+}
+
+// serveVersion answers as Kubernetes does, so that clients find out what they may expect.
+func (s *Server) serveVersion(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
+	if info.Path != "/version" && info.Path != "/version/" {
+		codec.WriteError(w, r, generic(http.StatusNotFound, r.Method))
+		return
+	}
+	body, err := json.MarshalIndent(s.config.Version, "", "  ")
+	if err != nil {
+		panic(err) // strings only
+	}
+	writeJSON(w, r, body)
+}
+
+func writeJSON(w http.ResponseWriter, r *http.Request, body []byte) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		codec.WriteError(w, r, generic(http.StatusMethodNotAllowed, r.Method))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,165 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// stallAfter is how many bytes of an answer go out before a slow client is watched: so much fits into the buffers of a
+// connection, so that writing less never blocks.
+const stallAfter = 64 << 10
+
+// exchange is one request on its way through the chain, and the http.ResponseWriter of its handler.
+type exchange struct {
+	w http.ResponseWriter // the connection's
+	r *http.Request
+
+	started time.Time
+	auditID [1]string // memory of the Audit-Id header
+	scope   request.Scope
+	info    *request.Info // never nil behind parse
+	who     user.Info     // never nil behind authenticate
+
+	written  int64
+	hijacked bool
+	// late says that the handler began its answer after the deadline; what it writes is dropped.
+	late bool
+	ctx  context.Context // with the deadline; nil if there is none
+	stop func() bool     // of the timer that ends reads and writes at the deadline; nil if none runs
+
+	// mu guards what that timer looks at.
+	mu   sync.Mutex
+	code int // of the answer; 0 before it has begun
+	done bool
+}
+
+var (
+	_ http.Flusher  = (*exchange)(nil)
+	_ http.Hijacker = (*exchange)(nil)
+)
+
+// Header implements http.ResponseWriter.
+func (x *exchange) Header() http.Header { return x.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchange) WriteHeader(code int) {
+	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
+		x.w.WriteHeader(code) // on the way to the answer
+		return
+	}
+	if x.late || x.code != 0 {
+		return
+	}
+	if x.expired() {
+		x.late = true
+		return
+	}
+	if warnings := x.scope.Warnings(); warnings != nil {
+		x.w.Header()["Warning"] = append(x.w.Header()["Warning"], warnings...)
+	}
+	x.begin(code)
+	x.w.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter. It returns http.ErrHandlerTimeout if the answer began after the deadline.
+func (x *exchange) Write(p []byte) (int, error) {
+	if x.code == 0 && !x.late {
+		x.WriteHeader(http.StatusOK)
+	}
+	if x.late {
+		return 0, http.ErrHandlerTimeout
+	}
+	x.written += int64(len(p))
+	if x.written > stallAfter && x.ctx != nil && x.stop == nil {
+		x.watchDeadline()
+	}
+	return x.w.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (x *exchange) Flush() {
+	if x.code == 0 && !x.late {
+		x.WriteHeader(http.StatusOK)
+	}
+	if !x.late {
+		_ = http.NewResponseController(x.w).Flush()
+	}
+}
+
+// Hijack implements http.Hijacker.
+func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(x.w).Hijack()
+	if err == nil {
+		x.hijacked = true
+		x.begin(http.StatusSwitchingProtocols)
+	}
+	return conn, rw, err
+}
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
+
+func (x *exchange) begin(code int) {
+	x.mu.Lock()
+	x.code = code
+	x.mu.Unlock()
+}
+
+// reset takes back what a handler has prepared, so that another answer can be given instead. Only before it has begun.
+func (x *exchange) reset() {
+	x.late, x.ctx = false, nil
+	header := x.w.Header()
+	for key := range header {
+		if key != "Audit-Id" && key != "Cache-Control" && key != "Connection" {
+			delete(header, key)
+		}
+	}
+}
+
+// expired reports whether the deadline has passed.
+func (x *exchange) expired() bool {
+	return x.ctx != nil && errors.Is(x.ctx.Err(), context.DeadlineExceeded)
+}
+
+// watchDeadline makes reads and writes of the connection end at the deadline: a handler that waits for a slow client does
+// not see its context.
+func (x *exchange) watchDeadline() {
+	deadline, _ := x.ctx.Deadline()
+	x.stop = time.AfterFunc(time.Until(deadline), x.unblock).Stop
+}
+
+// unblock runs in the timer's goroutine.
+func (x *exchange) unblock() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.done {
+		return
+	}
+	// The error says that the connection has no deadlines, and then there is nothing to end.
+	control, past := http.NewResponseController(x.w), time.Unix(1, 0)
+	if x.code == 0 {
+		_ = control.SetReadDeadline(past)
+	} else {
+		_ = control.SetWriteDeadline(past)
+	}
+}
+
+// finish ends the work of unblock. The connection may serve another request afterwards.
+func (x *exchange) finish() {
+	if x.stop == nil {
+		return
+	}
+	x.stop()
+	x.mu.Lock()
+	x.done = true
+	x.mu.Unlock()
+}

@@ -1,0 +1,71 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/version"
+)
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	etcd := error(nil)
+	s := newServer(t, text(""), func(c *Config) {
+		c.Checks = []Check{
+			{Name: "etcd", Run: func(context.Context) error { return etcd }},
+			{Name: "view", Run: func(context.Context) error { return nil }, ReadyOnly: true},
+		}
+	})
+	for _, tc := range []struct {
+		target string
+		etcd   string
+		code   int
+		body   string
+	}{
+		{"/livez", "", 200, "ok"},
+		{"/healthz/", "", 200, "ok"},
+		{"/readyz?verbose", "", 200, "[+]ping ok\n[+]etcd ok\n[+]view ok\n[+]shutdown ok\nreadyz check passed\n"},
+		{"/livez?verbose", "", 200, "[+]ping ok\n[+]etcd ok\nlivez check passed\n"},
+		{"/healthz?verbose=", "", 200, "[+]ping ok\n[+]etcd ok\nhealthz check passed\n"},
+		{"/readyz", "disk full", 500, "[+]ping ok\n[-]etcd failed: reason withheld\n[+]view ok\n[+]shutdown ok\nreadyz check failed\n"},
+		{"/readyz?exclude=etcd", "disk full", 200, "ok"},
+		{"/livez?verbose&exclude=etcd&exclude=b&exclude=a&exclude=b", "disk full", 200, "[+]ping ok\n[+]etcd excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n"},
+		{"/readyz/etcd", "", 200, "ok"},
+		{"/readyz/etcd", "disk full", 500, "internal server error: disk full\n"},
+		{"/readyz/shutdown", "", 200, "ok"},
+	} {
+		etcd = nil
+		if tc.etcd != "" {
+			etcd = errors.New(tc.etcd)
+		}
+		w := do(s, "GET", tc.target)
+		if w.Code != tc.code || w.Body.String() != tc.body {
+			t.Errorf("%s: %d %q, want %d %q", tc.target, w.Code, w.Body, tc.code, tc.body)
+		}
+		if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
+			t.Errorf("%s: Content-Type %q", tc.target, got)
+		}
+	}
+}
+
+func TestVersionAndIndex(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, text(""), func(c *Config) { c.OpenAPI = text("") })
+	for _, target := range []string{"/version", "/version/"} {
+		w := do(s, "GET", target, "Test-User: ")
+		var got version.Info
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.GitVersion != "v1.36.3+bowsprit" || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %v %q %v", target, err, w.Body, w.Header())
+		}
+		if !strings.HasPrefix(w.Body.String(), "{\n  \"major\": \"1\",\n") {
+			t.Errorf("%s: %q is not laid out as kube-apiserver's", target, w.Body)
+		}
+	}
+	var paths struct{ Paths []string }
+	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil || strings.Join(paths.Paths, " ") != "/api /apis /healthz /livez /metrics /openapi /readyz /version" {
+		t.Errorf("index %v %v", paths, err)
+	}
+}

@@ -1,0 +1,86 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Listen returns a listener for the TCP address. Its error is one line that says what to do.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	var config net.ListenConfig // with TCP keep-alive, so that dead clients are noticed
+	ln, err := config.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use by another process: stop it or choose another port (0 takes a free one): %w", address, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+	}
+	return ln, nil
+}
+
+func (s *Server) newHTTPServer() *http.Server {
+	return &http.Server{
+		Handler:           s,
+		TLSConfig:         s.config.TLS,
+		MaxHeaderBytes:    1 << 20,
+		ReadHeaderTimeout: 32 * time.Second,
+		IdleTimeout:       90 * time.Second, // as long as Go's clients keep theirs
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 100, // what Go's clients assume; more would let one connection cause more work
+			MaxReadFrameSize:     256 << 10,
+			// A body of the largest size goes through without waiting for the window to open.
+			MaxReceiveBufferPerStream:     3<<20 + 1<<16,
+			MaxReceiveBufferPerConnection: 4<<20 - 1, // net/http takes no more
+			// Connections of clients that vanished end within a minute, and with them their watches.
+			SendPingTimeout: 45 * time.Second,
+			PingTimeout:     15 * time.Second,
+		},
+		ErrorLog: log.New(connectionLog{s}, "", 0),
+	}
+}
+
+// connectionLog receives what net/http has to say. Handshakes that fail are the client's matter: counted, not logged.
+type connectionLog struct{ s *Server }
+
+func (l connectionLog) Write(line []byte) (int, error) {
+	level := slog.LevelWarn
+	if strings.Contains(string(line), "http: TLS handshake error") {
+		l.s.metrics.handshakes.Inc()
+		level = slog.LevelDebug
+	}
+	l.s.config.Log.Log(context.Background(), level, strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// Serve answers the connections of ln until Shutdown, then returns nil. It closes ln.
+func (s *Server) Serve(ln net.Listener) error {
+	var err error
+	if s.config.TLS != nil {
+		err = s.http.ServeTLS(ln, "", "")
+	} else {
+		err = s.http.Serve(ln)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve: %w", err)
+}
+
+// Shutdown stops in order: readyz fails and watches end, no new connection or request is taken, running requests finish.
+// When ctx ends before they have, their connections are closed and the error wraps ctx's.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.close()
+	if err := s.http.Shutdown(ctx); err != nil {
+		_ = s.http.Close() // the error is about listeners that Shutdown has closed
+		return fmt.Errorf("requests were still running: %w", err)
+	}
+	return nil
+}
