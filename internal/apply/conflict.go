@@ -1,0 +1,50 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/merge"
+)
+
+// conflictError is the 409 of an apply that would change what others own, with a cause for each field. Its text is what
+// kubectl prints.
+func conflictError(conflicts merge.Conflicts) error {
+	// Conflicts come from a map; what clients read should not change from one try to the next.
+	slices.SortStableFunc(conflicts, func(a, b merge.Conflict) int { return strings.Compare(a.Manager, b.Manager) })
+	causes := make([]metav1.StatusCause, 0, len(conflicts))
+	for _, c := range conflicts {
+		causes = append(causes, metav1.StatusCause{
+			Type:    metav1.CauseTypeFieldManagerConflict,
+			Message: "conflict with " + printManager(c.Manager),
+			Field:   c.Path.String(),
+		})
+	}
+	if len(conflicts) == 1 {
+		c := conflicts[0]
+		return apierrors.NewApplyConflict(causes, fmt.Sprintf("Apply failed with 1 conflict: conflict with %s: %v", printManager(c.Manager), c.Path))
+	}
+	var lines []string
+	for i, c := range conflicts {
+		if i == 0 || conflicts[i-1].Manager != c.Manager {
+			lines = append(lines, fmt.Sprintf("conflicts with %s:", printManager(c.Manager)))
+		}
+		lines = append(lines, fmt.Sprintf("- %v", c.Path))
+	}
+	return apierrors.NewApplyConflict(causes, fmt.Sprintf("Apply failed with %d conflicts: %s", len(conflicts), strings.Join(lines, "\n")))
+}
+
+func printManager(id string) string {
+	who := managerOf(id)
+	text := fmt.Sprintf("%q", who.name)
+	if who.subresource != "" {
+		text += fmt.Sprintf(" with subresource %q", who.subresource)
+	}
+	if who.operation == metav1.ManagedFieldsOperationUpdate {
+		text += " using " + who.apiVersion
+	}
+	return text
+}

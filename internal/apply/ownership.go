@@ -1,0 +1,383 @@
+package apply
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	gvk "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/merge"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// Ownership knows who owns which field of the objects of one resource, in the version and at the subresource that a
+// request names. It is immutable and shared by requests.
+type Ownership struct {
+	group, kind string
+	apiVersion  string
+	subresource string
+	types       func(apiVersion string) (*objectType, error)
+	convert     Converter
+	// reset are the fields that the endpoint does not let its callers change, by version: nobody owns them through it.
+	reset map[fieldpath.APIVersion]fieldpath.Filter
+}
+
+// Converter returns obj, which it does not change, in another version. The versions' types decide about fields.
+type Converter func(obj map[string]any, apiVersion string) (map[string]any, error)
+
+// objectType is what ownership knows of one version of a resource.
+type objectType struct {
+	root place
+	// long makes the type for the long way.
+	long func() typed.ParseableType
+}
+
+func newObjectType(root place) *objectType {
+	return &objectType{root: root, long: sync.OnceValue(func() typed.ParseableType { return parseable(root) })}
+}
+
+// typeKey and ownershipKey are keys of what versions keep for this package.
+type (
+	typeKey      struct{}
+	ownershipKey struct{ subresource string }
+)
+
+type derivedType struct {
+	typ *objectType
+	err error
+}
+
+// typeOf returns the type of a version, compiled at the first call.
+func typeOf(v *catalog.Version) (*objectType, error) {
+	d := v.Derived(typeKey{}, func() any {
+		s, err := v.Schema()
+		if err != nil {
+			return derivedType{err: err}
+		}
+		if s == nil {
+			return derivedType{typ: newObjectType(rootOf(nil, v.PreserveUnknownFields))}
+		}
+		return derivedType{typ: newObjectType(rootOf(s.Root(), v.PreserveUnknownFields))}
+	}).(derivedType)
+	return d.typ, d.err
+}
+
+// NewOwnership returns the ownership of r's objects as version v and subresource ("", "status", ...) write them. It is kept
+// with v; calling it for each request is fine. Other versions convert as strategy None does; see With.
+func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (*Ownership, error) {
+	if _, err := typeOf(v); err != nil {
+		return nil, fmt.Errorf("types of %s: %w", r.Qualified(), err)
+	}
+	return v.Derived(ownershipKey{subresource}, func() any {
+		return &Ownership{
+			group: r.Group, kind: r.Kind, apiVersion: r.APIVersion(v), subresource: subresource,
+			convert: rename,
+			reset:   resetFields(r, v, subresource),
+			types: func(apiVersion string) (*objectType, error) {
+				for _, other := range r.Versions {
+					if r.APIVersion(other) == apiVersion {
+						return typeOf(other)
+					}
+				}
+				return nil, errNoVersion{apiVersion}
+			},
+		}
+	}).(*Ownership), nil
+}
+
+// With returns the same ownership with another way to convert objects between versions.
+func (o *Ownership) With(convert Converter) *Ownership {
+	with := *o
+	with.convert = convert
+	return &with
+}
+
+// resetFields says what each endpoint of a resource resets: the object's own endpoint status, where that has an endpoint
+// of its own, and the status endpoint the rest.
+func resetFields(r *catalog.Resource, v *catalog.Version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
+	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
+	switch subresource {
+	case "":
+		if v.Status {
+			reset[fieldpath.APIVersion(r.APIVersion(v))] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+		}
+	case "status":
+		for _, v := range r.Versions {
+			if v.Status {
+				reset[fieldpath.APIVersion(r.APIVersion(v))] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+			}
+		}
+	}
+	return fieldpath.NewExcludeFilterSetMap(reset)
+}
+
+// rename converts as strategy None does.
+func rename(obj map[string]any, apiVersion string) (map[string]any, error) {
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		out[k] = v
+	}
+	out["apiVersion"] = apiVersion
+	return out, nil
+}
+
+// errNoVersion says that the resource has no such version, or no longer: what was owned in it is forgotten.
+type errNoVersion struct{ apiVersion string }
+
+func (e errNoVersion) Error() string { return "no version " + e.apiVersion }
+
+// Update records in obj.metadata.managedFields that name has written obj: a create (live is nil), an update or a patch
+// other than apply. live, the object before, is read only; obj may come to share parts of its managedFields.
+//
+// What obj itself says in managedFields is taken up if it is good (subresources ignore it). now is the entry's time if the
+// fields that name owns changed. An error leaves obj without managedFields, as kube does; it means that the object does
+// not have the types of its schema, which validation will say better.
+func (o *Ownership) Update(live, obj map[string]any, name string, now time.Time) error {
+	if o.updateShort(live, obj, name, now) {
+		return nil
+	}
+	return o.updateLong(live, obj, name, now)
+}
+
+func (o *Ownership) updateLong(live, obj map[string]any, name string, now time.Time) error {
+	m := requested(live, obj, o.subresource)
+	setManagedFields(obj, nil)
+	if m, err := o.update(live, obj, m, name, now); err != nil {
+		return err
+	} else if entries, err := m.encode(); err != nil {
+		return err
+	} else {
+		setManagedFields(obj, entries)
+	}
+	return nil
+}
+
+// update returns the managers after name has changed live to obj.
+func (o *Ownership) update(live, obj map[string]any, m *managed, name string, now time.Time) (*managed, error) {
+	if len(m.fields) == 0 && uid(live) != "" {
+		return m, nil // fields of an object that was never tracked are not tracked from the middle on
+	}
+	if live == nil {
+		live = o.empty()
+	}
+	newTyped, err := o.typed(obj, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("failed to convert new object (%s) to smd typed: %w", o.describe(obj), err)
+	}
+	liveTyped, err := o.typed(live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("failed to convert live object (%s) to smd typed: %w", o.describe(live), err)
+	}
+	_, fields, err := o.updater().Update(liveTyped, newTyped, fieldpath.APIVersion(o.apiVersion), m.fields, self)
+	if err != nil {
+		return nil, fmt.Errorf("failed to update ManagedFields (%s): %w", o.describe(obj), err)
+	}
+	m = &managed{fields: fields, times: m.times}
+	m.strip(self)
+	if set, ok := m.fields[self]; ok {
+		delete(m.fields, self)
+		who := o.manager(name, metav1.ManagedFieldsOperationUpdate).id()
+		if before, ok := m.fields[who]; ok {
+			set = fieldpath.NewVersionedSet(set.Set().Union(before.Set()), set.APIVersion(), set.Applied())
+		}
+		m.fields[who] = set
+		m.times[who] = &metav1.Time{Time: now.UTC()}
+	}
+	m.limit()
+	return m, nil
+}
+
+// self stands for the writer while an update is worked out, so that the fields it owned before can be told from those it
+// writes now.
+const self = "current-operation"
+
+// beforeFirstApply owns the fields of an object that had no managers when it is first applied to.
+const beforeFirstApply = "before-first-apply"
+
+// Apply is server-side apply: it returns live with the fields of applied, without those that name applied before and does
+// not now, and with managedFields kept. live is nil if the object does not exist. Both are read only; the result may share
+// parts of them. If nothing changes, the result equals live.
+//
+// Conflicts with other managers are a *apierrors.StatusError (409) unless force takes the fields over; what the client did
+// wrong is one too (400). The result is not pruned or defaulted: the caller does that.
+func (o *Ownership) Apply(live, applied map[string]any, name string, force bool, now time.Time) (map[string]any, error) {
+	if err := o.checkApplied(applied); err != nil {
+		return nil, err
+	}
+	if live == nil {
+		live = o.empty()
+	}
+	m, err := decodeEntries(entriesOf(live))
+	if err != nil {
+		return nil, fmt.Errorf("failed to decode managed fields: %w", err)
+	}
+	result, m, err := o.applyOver(live, applied, m, name, force, now)
+	if err != nil {
+		if conflicts, ok := err.(merge.Conflicts); ok {
+			return nil, conflictError(conflicts)
+		}
+		return nil, err
+	}
+	if name == kubectl {
+		if err := refreshLastApplied(result, applied); err != nil {
+			return nil, err
+		}
+	}
+	entries, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	setManagedFields(result, entries)
+	return result, nil
+}
+
+// checkApplied refuses an applied configuration of another kind or version.
+func (o *Ownership) checkApplied(applied map[string]any) error {
+	apiVersion, _ := applied["apiVersion"].(string)
+	kind, _ := applied["kind"].(string)
+	if apiVersion != o.apiVersion || kind != o.kind {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kindOf(applied)))
+	}
+	return nil
+}
+
+// applyOver is one apply; kubectl's first server-side apply after client-side ones is forced for what those wrote.
+func (o *Ownership) applyOver(live, applied map[string]any, m *managed, name string, force bool, now time.Time) (map[string]any, *managed, error) {
+	result, after, err := o.applyOnce(live, applied, m, name, force, now)
+	conflicts, conflicting := err.(merge.Conflicts)
+	if name != kubectl || !conflicting {
+		return result, after, err
+	}
+	allowed, lastErr := o.lastApplied(live)
+	if lastErr != nil {
+		return nil, nil, err
+	}
+	var rest merge.Conflicts
+	for _, c := range conflicts {
+		if !allowed.Has(c.Path) {
+			rest = append(rest, c)
+		}
+	}
+	if len(rest) > 0 {
+		return nil, nil, rest
+	}
+	return o.applyOnce(live, applied, m, name, true, now)
+}
+
+func (o *Ownership) applyOnce(live, applied map[string]any, m *managed, name string, force bool, now time.Time) (map[string]any, *managed, error) {
+	m = m.clone()
+	if len(m.fields) == 0 {
+		// Who wrote the fields that are there is unknown; they get an owner of their own.
+		var err error
+		if m, err = o.update(nil, live, m, beforeFirstApply, now); err != nil {
+			return nil, nil, fmt.Errorf("failed to create manager for existing fields: %w", err)
+		}
+	}
+	if entriesOf(applied) != nil {
+		return nil, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
+	}
+	appliedTyped, err := o.typed(applied)
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to create typed patch object (%s): %w", o.describe(applied), err)
+	}
+	liveTyped, err := o.typed(live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to create typed live object (%s): %w", o.describe(live), err)
+	}
+	who := o.manager(name, metav1.ManagedFieldsOperationApply).id()
+	newTyped, fields, err := o.updater().Apply(liveTyped, appliedTyped, fieldpath.APIVersion(o.apiVersion), m.fields, who, force)
+	if err != nil {
+		return nil, nil, err
+	}
+	m = &managed{fields: fields, times: m.times}
+	m.strip(who)
+	if newTyped == nil {
+		result := copyObject(live)
+		setManagedFields(result, nil)
+		return result, m, nil
+	}
+	result, ok := newTyped.AsValue().Unstructured().(map[string]any)
+	if !ok {
+		return nil, nil, fmt.Errorf("failed to convert new typed object (%s) to object: it is %T", o.describe(applied), newTyped.AsValue().Unstructured())
+	}
+	m.times[who] = &metav1.Time{Time: now.UTC()}
+	// The merged object is made of parts of live and applied; the caller goes on to change it.
+	return runtime.DeepCopyJSON(result), m, nil
+}
+
+// manager is the identity under which name writes.
+func (o *Ownership) manager(name string, operation metav1.ManagedFieldsOperationType) manager {
+	if name == "" {
+		name = "unknown"
+	}
+	m := manager{name: name, operation: operation, subresource: o.subresource}
+	if operation == metav1.ManagedFieldsOperationUpdate {
+		m.apiVersion = o.apiVersion
+	}
+	return m
+}
+
+func (o *Ownership) empty() map[string]any {
+	return map[string]any{"apiVersion": o.apiVersion, "kind": o.kind}
+}
+
+func (o *Ownership) typed(obj map[string]any, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	t, err := o.types(apiVersion)
+	if err != nil || kind != o.kind {
+		return nil, fmt.Errorf("no corresponding type for %v", kindOf(obj))
+	}
+	return t.long().FromUnstructured(obj, options...)
+}
+
+func (o *Ownership) updater() *merge.Updater {
+	return &merge.Updater{Converter: converter{o}, IgnoreFilter: o.reset}
+}
+
+// describe names an object as kube's messages do.
+func (o *Ownership) describe(obj map[string]any) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	namespace, _ := meta["namespace"].(string)
+	return fmt.Sprintf("%v/%v; %v", namespace, name, kindOf(obj))
+}
+
+// kindOf is what an object says it is; nothing if its apiVersion is malformed.
+func kindOf(obj map[string]any) gvk.GroupVersionKind {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	gv, err := gvk.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return gvk.GroupVersionKind{}
+	}
+	return gv.WithKind(kind)
+}
+
+func uid(obj map[string]any) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	return uid
+}
+
+// copyObject copies an object down to where managedFields hangs.
+func copyObject(obj map[string]any) map[string]any {
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		out[k] = v
+	}
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		inner := make(map[string]any, len(meta)+1)
+		for k, v := range meta {
+			inner[k] = v
+		}
+		out["metadata"] = inner
+	}
+	return out
+}

@@ -1,0 +1,2 @@
+// Package apply compares field ownership and patches with Kubernetes' field manager and patch handlers.
+package apply
