@@ -15,16 +15,28 @@ import (
 type errorList = field.ErrorList
 
 // decode is the Decode rule of every built-in kind: it brings obj into the form that it has after being read into the
-// kind's Go type and written again, which is what kube-apiserver stores and serves. Empty maps are gone, times are in UTC,
-// fields without omitempty are there.
+// kind's Go type and written again, which is what kube-apiserver stores and serves. Unknown fields and empty maps are gone,
+// times are in UTC, a null in a map of strings is an empty string, fields without omitempty are there.
 //
-// An error is worded as encoding/json words it, for example
-// "json: cannot unmarshal number into Go struct field ConfigMap.data of type string". Unknown fields are the schema's to
-// report; none are left here.
-func decode[T any](obj catalog.Object) ([]string, error) {
+// It returns the paths of the unknown fields ("spec.foo"). An error is worded as encoding/json words it, for example
+// "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"; obj is then as it was.
+func decode[T any](obj catalog.Object) (unknown []string, err error) {
+	// It goes through JSON, because that is where the errors come from that clients know. Assigning the fields directly,
+	// as runtime.DefaultUnstructuredConverter does, would take half the time and let a number pass that is too large for
+	// an int32.
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode for decoding: %w", err)
+	}
 	typed := new(T)
-	if err := unmarshal(obj, typed); err != nil {
+	strict, err := kjson.UnmarshalStrict(data, typed, kjson.DisallowUnknownFields)
+	if err != nil {
 		return nil, err
+	}
+	for _, e := range strict {
+		if f, ok := e.(kjson.FieldError); ok {
+			unknown = append(unknown, f.FieldPath())
+		}
 	}
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
@@ -32,18 +44,7 @@ func decode[T any](obj catalog.Object) ([]string, error) {
 	}
 	clear(obj)
 	maps.Copy(obj, out)
-	return nil, nil
-}
-
-// unmarshal goes through JSON, because that is where the errors come from that clients know. Assigning the fields
-// directly, as runtime.DefaultUnstructuredConverter does, would take half the time and let a number that is too large for
-// an int32 pass.
-func unmarshal(obj catalog.Object, typed any) error {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return fmt.Errorf("encode for decoding: %w", err)
-	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(data, typed)
+	return unknown, nil
 }
 
 // judge makes a Validate rule of a function on the Go type.

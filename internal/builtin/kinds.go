@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/crd"
 )
 
 // Priorities of the groups among each other, from kube-apiserver's table of its own APIService objects.
@@ -39,7 +40,6 @@ func kinds() []kind {
 				Validate:            judge(validateNamespace),
 				ValidateUpdate:      judgeUpdate(validateNamespaceUpdate),
 				PrepareDelete:       prepareNamespaceDelete,
-				DenyDelete:          denyNamespaceDelete,
 				UnconditionalUpdate: true,
 				FieldLabels:         map[string]func(catalog.Object) string{"status.phase": textAt("status", "phase")},
 				Subresources:        []string{"finalize"},
@@ -140,10 +140,8 @@ func kinds() []kind {
 
 // definitionRules are those of package crd, printed like every kind that has no columns of its own.
 func definitionRules() *catalog.Rules {
-	rules := catalog.Rules{}
-	if rules.Cells == nil {
-		rules.Cells = nameAndCreation
-	}
+	rules := *crd.Rules()
+	rules.Cells = nameAndCreation
 	return &rules
 }
 

@@ -62,15 +62,6 @@ func prepareNamespaceDelete(obj catalog.Object, e catalog.Env) bool {
 	return true
 }
 
-// denyNamespaceDelete protects the namespaces that the server itself relies on.
-func denyNamespaceDelete(name string) string {
-	switch name {
-	case corev1.NamespaceDefault, "kube-system", "kube-public":
-		return "this namespace may not be deleted"
-	}
-	return ""
-}
-
 func validateNamespace(ns *corev1.Namespace) errorList {
 	return append(checkFinalizers(ns), validateNamespaceSpec(ns)...)
 }

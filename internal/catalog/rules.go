@@ -15,8 +15,9 @@ type Rules struct {
 	// ValidName returns what is wrong with a name, each a sentence of kube's; nil means a DNS subdomain.
 	// prefix is true for a generateName prefix.
 	ValidName func(name string, prefix bool) []string
-	// Decode does what the schema cannot express on the way in: it drops fields that the kind does not have and returns
-	// their paths; an error is what decoding into the kind's Go type gives.
+	// Decode brings an object of a request into the form that it has after being read into the kind's Go type and written
+	// again, in place. It drops fields that the kind does not have and returns their paths; an error is what decoding into
+	// the Go type gives. It takes the place of normalizing by the schema, which would drop nulls that mean something to Go.
 	Decode func(obj Object) (unknown []string, err error)
 	// Default fills in what schema defaults cannot express. It runs on every write after schema defaulting, and on reads.
 	Default func(obj Object)
@@ -26,7 +27,8 @@ type Rules struct {
 	PrepareCreate func(obj Object, e Env)
 	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Subresources.
 	PrepareUpdate func(obj, old Object, subresource string, e Env)
-	// Validate returns everything wrong with a new object.
+	// Validate returns everything wrong with a new object beyond its metadata. It takes the place of validation by the
+	// schema: that of a built-in kind describes, as in Kubernetes, and does not judge.
 	Validate func(obj Object) field.ErrorList
 	// ValidateUpdate returns everything wrong with an update, what Validate finds included.
 	ValidateUpdate func(obj, old Object, subresource string) field.ErrorList
@@ -34,8 +36,6 @@ type Rules struct {
 	Warnings func(obj Object) []string
 	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes Terminating).
 	PrepareDelete func(obj Object, e Env) (update bool)
-	// DenyDelete returns why the object of that name may never be deleted ("this namespace may not be deleted"), or "".
-	DenyDelete func(name string) string
 	// CreateOnUpdate lets a PUT create the object if it does not exist.
 	CreateOnUpdate bool
 	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).
