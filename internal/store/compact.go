@@ -10,7 +10,7 @@ import (
 
 // Compact forgets the history before rev. Reads and watches at or after rev are not disturbed.
 func (s *Store) Compact(ctx context.Context, rev int64) error {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	_, err := s.client.Compact(ctx, rev)
 	if errors.Is(err, rpctypes.ErrCompacted) { // another replica was faster

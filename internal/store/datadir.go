@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
@@ -43,29 +42,4 @@ func checkForeign(dir string) error {
 		}
 	}
 	return nil
-}
-
-// checkDatabase opens the database read-only and compares its size with what its header says, because etcd maps the
-// file into memory: a page that is missing there is not an error but a signal that ends the process. It panics when
-// bolt does, on pages that make no sense; the caller recovers.
-func checkDatabase(dir string) error {
-	path := filepath.Join(dir, "member", "snap", "db")
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true})
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	defer db.Close()
-	return db.View(func(tx *bolt.Tx) error {
-		if tx.Size() > info.Size() {
-			return fmt.Errorf("%s: is %d bytes long, but %d are in use: the file was cut off", path, info.Size(), tx.Size())
-		}
-		return nil
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -55,7 +56,11 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 	go func() {
 		debug.SetPanicOnFault(true)
 		defer func() {
-			if p := recover(); p != nil {
+			switch p := recover().(type) {
+			case nil:
+			case runtime.Error: // its text says nothing about files
+				fault.set("etcd cannot make sense of its files")
+			default:
 				fault.set(fmt.Sprint(p))
 			}
 		}()

@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -101,6 +103,15 @@ func clientTLS(c External) (*tls.Config, error) {
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New("store: --etcd-certfile and --etcd-keyfile must be given together")
+	}
+	if c.CAFile != "" { // a file without certificates would silently trust nobody
+		pem, err := os.ReadFile(c.CAFile)
+		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
+			err = fmt.Errorf("%s holds no certificate in PEM", c.CAFile)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store: etcd's CA cannot be used: %w; check --etcd-cafile", err)
+		}
 	}
 	info := transport.TLSInfo{TrustedCAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
 	config, err := info.ClientConfig()

@@ -77,7 +77,7 @@ func (s *Store) read(ctx context.Context, start, end []byte, limit, rev int64) (
 		return nil, false, 0, s.backend.failure()
 	default:
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	return s.backend.read(ctx, start, end, limit, rev)
 }

@@ -77,10 +77,11 @@ type backend interface {
 
 // Store is an open etcd.
 type Store struct {
-	prefix  string // with a trailing slash
-	backend backend
-	client  *clientv3.Client
-	log     *slog.Logger
+	prefix   string // with slashes at both ends
+	embedded bool
+	backend  backend
+	client   *clientv3.Client
+	log      *slog.Logger
 
 	compactor compactor
 	background
@@ -93,6 +94,27 @@ type Store struct {
 type background struct {
 	done chan struct{} // closed when Close begins
 	wg   sync.WaitGroup
+	mu   sync.Mutex // orders start and stop
+}
+
+// start runs f in a goroutine that stop waits for; false if stop was called already.
+func (b *background) start(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.done:
+		return false
+	default:
+		b.wg.Go(f)
+		return true
+	}
+}
+
+func (b *background) stop() {
+	b.mu.Lock()
+	close(b.done)
+	b.mu.Unlock()
+	b.wg.Wait()
 }
 
 // Open starts or connects to etcd and returns when a write and a linearizable read would succeed.
@@ -106,7 +128,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if prefix == "" {
 		prefix = "registry"
 	}
-	s := &Store{prefix: "/" + prefix + "/", log: c.Log, background: background{done: make(chan struct{})}}
+	s := &Store{prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, background: background{done: make(chan struct{})}}
 	var err error
 	switch {
 	case c.Embedded != nil && c.External != nil:
@@ -125,7 +147,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		c.CompactInterval = 5 * time.Minute
 	}
 	if c.CompactInterval > 0 {
-		s.wg.Go(func() { s.compactEvery(c.CompactInterval) })
+		s.start(func() { s.compactEvery(c.CompactInterval) })
 	}
 	return s, nil
 }
@@ -133,8 +155,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // Close ends all watches, waits for them, and stops or leaves etcd. It may be called more than once.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		close(s.done)
-		s.wg.Wait()
+		s.stop()
 		s.client.Close()
 		s.closeErr = s.backend.close()
 	})
@@ -157,18 +178,19 @@ func (s *Store) Check(ctx context.Context) error {
 		return s.backend.failure()
 	default:
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	// Through the client even when embedded: unlike backend.read it asks raft, so it fails when raft is stuck.
 	_, err := s.client.Get(ctx, s.prefix, clientv3.WithCountOnly())
 	return readError(err)
 }
 
-// requestTimeout bounds requests whose caller set no deadline, so that a lost etcd gives an error and not silence.
+// requestTimeout bounds a request to an external etcd, so that a lost one gives an error and not silence. The embedded
+// one bounds requests itself.
 const requestTimeout = 10 * time.Second
 
-func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
+func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.embedded {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, requestTimeout)

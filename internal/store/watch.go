@@ -20,17 +20,17 @@ type Event struct {
 type WatchBatch struct {
 	Events   []Event
 	Revision int64
-	Err      error // ErrCompacted or ErrClosed or the store's failure; the last batch
+	Err      error // ErrCompacted or the store's failure; the last batch
 }
 
 // Watch delivers every change of the prefix from revision from (> 0) on, in order, until ctx ends or an error is
-// delivered; then the channel is closed. Lost connections are resumed without a gap.
+// delivered or the store is closed; then the channel is closed. Lost connections are resumed without a gap.
 //
 // The channel is unbuffered: while the receiver is busy, changes are gathered into one batch (up to a few MB, beyond
 // that etcd keeps them), so a slow receiver gets larger batches and holds up nobody.
 func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 	out := make(chan WatchBatch)
-	s.wg.Go(func() {
+	started := s.start(func() {
 		defer close(out)
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -42,7 +42,6 @@ func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 		case <-s.done:
 			cancel()
 			<-ended
-			err = ErrClosed
 		case <-s.backend.failed():
 			cancel()
 			<-ended
@@ -57,6 +56,9 @@ func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 		case <-s.done: // the receiver may be the one who waits in Close
 		}
 	})
+	if !started {
+		close(out)
+	}
 	return out
 }
 

@@ -62,7 +62,7 @@ func (s *Store) swap(ctx context.Context, key string, rev int64, op clientv3.Op,
 	if err := ctx.Err(); err != nil {
 		return false, 0, false, err // nothing was sent, so nothing is uncertain
 	}
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	txn := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).Then(op)
 	if look != nil {

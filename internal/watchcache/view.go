@@ -151,6 +151,8 @@ func (v *View) follow(ctx context.Context, sweep <-chan time.Time) (lost bool, e
 		select {
 		case b, ok := <-batches:
 			switch {
+			case !ok && ctx.Err() == nil:
+				return false, store.ErrClosed
 			case !ok:
 				return false, nil
 			case b.Err == store.ErrCompacted:

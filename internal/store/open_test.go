@@ -1,0 +1,291 @@
+package store
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+)
+
+// refused opens a store that must not open, and returns the error's text.
+func refused(t *testing.T, c Config, want ...string) {
+	t.Helper()
+	c.Log = slog.New(slog.DiscardHandler)
+	s, err := Open(testContext(t), c)
+	if err == nil {
+		s.Close()
+		t.Fatal("the store opened")
+	}
+	t.Log(err)
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than one line: %q", err)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
+func TestOpenRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "key.pem")
+	private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	der, _ := x509.MarshalPKCS8PrivateKey(private)
+	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	url := "http://" + busy.Addr().String()
+
+	for name, c := range map[string]struct {
+		Config
+		want []string
+	}{
+		"nothing":            {Config{}, []string{"neither"}},
+		"both":               {Config{Embedded: &Embedded{}, External: &External{}}, []string{"both"}},
+		"no directory":       {Config{Embedded: &Embedded{}}, []string{"no data directory"}},
+		"file as directory":  {Config{Embedded: &Embedded{Dir: file}}, []string{file, "cannot be made", "choose another"}},
+		"below a file":       {Config{Embedded: &Embedded{Dir: file + "/x"}}, []string{file, "cannot be made"}},
+		"wrong URL":          {Config{Embedded: &Embedded{Dir: filepath.Join(dir, "a"), ListenClientURL: "localhost"}}, []string{"localhost", "for example"}},
+		"busy port":          {Config{Embedded: &Embedded{Dir: filepath.Join(dir, "b"), NoSync: true, ListenClientURL: url}}, []string{url, "address already in use", "choose another"}},
+		"no endpoints":       {Config{External: &External{}}, []string{"--etcd-servers"}},
+		"certificate alone":  {Config{External: &External{Endpoints: []string{url}, CertFile: file}}, []string{"together"}},
+		"CA is missing":      {Config{External: &External{Endpoints: []string{url}, CAFile: file + "x"}}, []string{file + "x", "no such file", "--etcd-cafile"}},
+		"CA is none":         {Config{External: &External{Endpoints: []string{url}, CAFile: file}}, []string{file, "--etcd-cafile"}},
+		"certificate is key": {Config{External: &External{Endpoints: []string{url}, CertFile: key, KeyFile: key}}, []string{key, "--etcd-certfile"}},
+	} {
+		t.Run(name, func(t *testing.T) { refused(t, c.Config, c.want...) })
+	}
+}
+
+func TestOpenUnreachable(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	defer cancel()
+	_, err = Open(ctx, Config{External: &External{Endpoints: []string{"http://" + address}}, Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), address) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "etcd")
+	s := open(t, Embedded{Dir: dir})
+	refused(t, Config{Embedded: &Embedded{Dir: dir}}, dir, "in use by another process", "stop it")
+	if _, err := s.Create(testContext(t), "k", []byte("v")); err != nil {
+		t.Errorf("the first user is disturbed: %v", err)
+	}
+	s.Close()
+	open(t, Embedded{Dir: dir})
+}
+
+// A plain etcd that somebody runs on our directory does not know our lock file.
+func TestLockedByEtcd(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "etcd")
+	open(t, Embedded{Dir: dir}).Close()
+	segments, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+	lock, err := fileutil.TryLockFile(segments[0], os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, Config{Embedded: &Embedded{Dir: dir}}, dir, "in use by another etcd")
+	lock.Close()
+	open(t, Embedded{Dir: dir})
+}
+
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	dir := filepath.Join(t.TempDir(), "etcd")
+	var last int64
+	for round := range 4 {
+		s := open(t, Embedded{Dir: dir})
+		if rev, err := s.Revision(ctx); err != nil || last > 0 && rev != last {
+			t.Errorf("revision after restart: %d, %v; want %d", rev, err, last)
+		}
+		r, err := s.Range(ctx, RangeOptions{Prefix: "a/"})
+		if err != nil || len(r.Records) != round*10 {
+			t.Errorf("round %d: %d records, %v", round, len(r.Records), err)
+		}
+		for i := range 10 {
+			if last, err = s.Create(ctx, fmt.Sprintf("a/%d-%d", round, i), []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("second close: %v", err)
+		}
+		if _, err := s.Create(ctx, "late", nil); !errors.Is(err, ErrClosed) {
+			t.Errorf("create after close: %v", err)
+		}
+		if _, err := s.Get(ctx, "late"); !errors.Is(err, ErrClosed) {
+			t.Errorf("get after close: %v", err)
+		}
+		if err := s.Check(ctx); !errors.Is(err, ErrClosed) {
+			t.Errorf("check after close: %v", err)
+		}
+		if _, ok := <-s.Watch(ctx, 1); ok {
+			t.Error("watch after close delivers")
+		}
+	}
+}
+
+// filled makes a data directory with something in it, as a process leaves it that was killed: copied while it runs.
+func filled(t *testing.T, copyRunning bool) (dir string, keys int) {
+	t.Helper()
+	root := t.TempDir()
+	dir = filepath.Join(root, "etcd")
+	s := open(t, Embedded{Dir: dir})
+	keys = 500
+	for i := range keys {
+		if _, err := s.Create(testContext(t), fmt.Sprintf("k/%03d", i), make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if copyRunning {
+		dir = filepath.Join(root, "copy")
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "etcd"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	return dir, keys
+}
+
+// The database may be behind when a process is killed; the log has the rest.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	dir, keys := filled(t, true)
+	s, err := Open(testContext(t), Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.Range(testContext(t), RangeOptions{Prefix: "k/"})
+	if err != nil || len(r.Records) != keys {
+		t.Errorf("%d records, %v; want %d", len(r.Records), err, keys)
+	}
+}
+
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	db := func(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
+	wal := func(dir string) string {
+		segments, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+		return segments[0]
+	}
+	garble := func(path string, from, to int64) error {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		junk := make([]byte, to-from)
+		rand.Read(junk)
+		_, err = f.WriteAt(junk, from)
+		return err
+	}
+	for name, harm := range map[string]func(dir string) error{
+		"database truncated":        func(dir string) error { return os.Truncate(db(dir), 64<<10) },
+		"database truncated to 100": func(dir string) error { return os.Truncate(db(dir), 100) },
+		"database header garbled":   func(dir string) error { return garble(db(dir), 0, 8192) },
+		"database body garbled":     func(dir string) error { return garble(db(dir), 8192, 1<<20) },
+		"database is a directory":   func(dir string) error { os.Remove(db(dir)); return os.Mkdir(db(dir), 0o700) },
+		"database missing":          func(dir string) error { return os.Remove(db(dir)) },
+		"log header garbled":        func(dir string) error { return garble(wal(dir), 0, 512) },
+		"log body garbled":          func(dir string) error { return garble(wal(dir), 20_000, 30_000) },
+		"log truncated to nothing":  func(dir string) error { return os.Truncate(wal(dir), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, keys := filled(t, false)
+			if err := harm(dir); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(testContext(t), Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Log(err)
+				if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "backup") {
+					t.Errorf("%q is not one line that says what to do", err)
+				}
+				return
+			}
+			// Opening is fine only if nothing was lost: etcd can rebuild the database from the log.
+			defer s.Close()
+			r, err := s.Range(testContext(t), RangeOptions{Prefix: "k/"})
+			if err != nil || len(r.Records) != keys {
+				t.Errorf("opened with %d records of %d, %v", len(r.Records), keys, err)
+			}
+		})
+	}
+}
+
+// When etcd gives up while it runs, the store fails; the process does not end.
+func TestFault(t *testing.T) {
+	t.Parallel()
+	f := newFault()
+	lg := etcdLogger(slog.New(slog.DiscardHandler), f)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		lg.Fatal("disk is full")
+	}()
+	<-ended
+	if err := f.err(); err == nil || err.Error() != "disk is full" {
+		t.Errorf("fault: %v", err)
+	}
+	s, err := Open(testContext(t), Config{Embedded: &Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := s.Watch(testContext(t), 1)
+	s.backend.(*local).fault.set("disk is full")
+	defer func() { s.backend.(*local).etcd.Close() }()
+	<-s.Failed()
+	if b := <-watch; b.Err == nil {
+		t.Error("the watch goes on")
+	}
+	if _, err := s.Create(testContext(t), "k", nil); err == nil || !strings.Contains(err.Error(), "disk is full") {
+		t.Errorf("create: %v", err)
+	}
+	if err := s.Check(testContext(t)); err == nil {
+		t.Error("check finds nothing")
+	}
+	if err := s.Close(); err == nil {
+		t.Error("close says nothing")
+	}
+}
