@@ -21,7 +21,7 @@ func fillMissing(n *Node, m map[string]any) {
 // fillBelow fills in the defaults everywhere below v.
 func fillBelow(n *Node, v any) {
 	if n.flags.has(defaultsBelow) {
-		(&normalizer{fill: true}).value(n, v, false)
+		(&normalizer{fill: true}).below(n, v, false)
 	}
 }
 
@@ -111,7 +111,7 @@ func (p *defaultPruner) prune(n *Node) error {
 		return errNotObject
 	}
 	z := normalizer{prune: true, coerce: true, salvage: true, root: true}
-	z.object(p.root, obj, true, false)
+	z.run(p.root, obj)
 	if z.err != nil {
 		return z.err
 	}

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -205,14 +204,4 @@ func pathSegment(name string, prefix bool) []string {
 		return content.IsPathSegmentPrefix(name)
 	}
 	return content.IsPathSegmentName(name)
-}
-
-// badIdentity is the error for an apiVersion or kind that is no string, at path.
-func badIdentity(path string, v any) error {
-	return field.Invalid(field.NewPath(path), v, "must be a string")
-}
-
-// badMetadata is the error for metadata that is not ObjectMeta, at path.
-func badMetadata(path string, v any, err error) error {
-	return field.Invalid(field.NewPath(path), v, fmt.Sprint(err))
 }

@@ -1,9 +1,6 @@
 package schema
 
 import (
-	"slices"
-	"strconv"
-
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -23,9 +20,7 @@ func (s *Schema) Normalize(obj map[string]any) (unknown []string) {
 // err tells of malformed metadata of an embedded resource; the request is bad, and obj is half done.
 func (s *Schema) NormalizeRequest(obj map[string]any) (unknown []string, err error) {
 	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, fill: true}
-	z.object(s.root, obj, true, false)
-	slices.Sort(z.unknown)
-	slices.Sort(z.unknownMeta)
+	z.run(s.root, obj)
 	return append(z.unknown, z.unknownMeta...), z.err
 }
 
@@ -33,14 +28,14 @@ func (s *Schema) NormalizeRequest(obj map[string]any) (unknown []string, err err
 // malformed in the metadata of embedded resources is dropped.
 func (s *Schema) NormalizeStored(obj map[string]any) {
 	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, salvage: true, fill: true}
-	z.object(s.root, obj, true, false)
+	z.run(s.root, obj)
 }
 
 // NormalizeConverted brings an object that a conversion made into shape, in place: as NormalizeRequest does, but no
 // defaults are filled in.
 func (s *Schema) NormalizeConverted(obj map[string]any) error {
 	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true}
-	z.object(s.root, obj, true, false)
+	z.run(s.root, obj)
 	return z.err
 }
 
@@ -53,20 +48,26 @@ type normalizer struct {
 	salvage                    bool // malformed metadata is dropped
 	root                       bool // the root's metadata is coerced too
 
-	path                 []step
+	findings []finding // paths are relative to the value at hand, see under
+
+	// The outcome, from findings.
 	unknown, unknownMeta []string
-	err                  error // the first
+	err                  error
 }
 
-// step leads from a value to a child.
-type step struct {
-	key        string
-	index      int
-	list       bool // index is meant, not key
-	additional bool // key is known through additionalProperties only
+// run normalizes obj, a whole object.
+func (z *normalizer) run(n *Node, obj map[string]any) {
+	z.object(n, obj, true, false)
+	z.finish()
 }
 
+// value normalizes v, which is no whole object.
 func (z *normalizer) value(n *Node, v any, keep bool) {
+	z.below(n, v, keep)
+	z.finish()
+}
+
+func (z *normalizer) below(n *Node, v any, keep bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		z.object(n, v, false, keep)
@@ -88,7 +89,7 @@ func (z *normalizer) object(n *Node, m map[string]any, root, keep bool) {
 		if !known {
 			if !n.flags.has(hasAdditional) {
 				if drop {
-					z.recordUnknown(key)
+					z.findings = append(z.findings, finding{kind: unknownField, path: key})
 					delete(m, key)
 				}
 				continue
@@ -97,13 +98,13 @@ func (z *normalizer) object(n *Node, m map[string]any, root, keep bool) {
 		}
 		switch v.(type) {
 		case map[string]any, []any:
-			z.path = append(z.path, step{key: key, additional: !known})
+			mark := len(z.findings)
 			if child != nil {
-				z.value(child, v, false)
+				z.below(child, v, false)
 			} else if z.prune {
 				z.pruneAll(v)
 			}
-			z.path = z.path[:len(z.path)-1]
+			z.under(mark, step{key: key, additional: !known})
 		case nil:
 			z.null(child, m, key)
 		}
@@ -134,9 +135,9 @@ func (z *normalizer) list(n *Node, list []any, keep bool) {
 	if n.Items == nil {
 		if z.prune && !keep {
 			for i, v := range list {
-				z.path = append(z.path, step{index: i, list: true})
+				mark := len(z.findings)
 				z.pruneAll(v)
-				z.path = z.path[:len(z.path)-1]
+				z.under(mark, step{index: i, list: true})
 			}
 		}
 		return
@@ -144,9 +145,9 @@ func (z *normalizer) list(n *Node, list []any, keep bool) {
 	for i, v := range list {
 		switch v.(type) {
 		case map[string]any, []any:
-			z.path = append(z.path, step{index: i, list: true})
-			z.value(n.Items, v, keep)
-			z.path = z.path[:len(z.path)-1]
+			mark := len(z.findings)
+			z.below(n.Items, v, keep)
+			z.under(mark, step{index: i, list: true})
 		case nil:
 			if z.fill && !n.Items.Nullable && n.Items.Default != nil {
 				list[i] = runtime.DeepCopyJSONValue(n.Items.expanded)
@@ -160,14 +161,14 @@ func (z *normalizer) pruneAll(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key := range v {
-			z.recordUnknown(key)
+			z.findings = append(z.findings, finding{kind: unknownField, path: key})
 			delete(v, key)
 		}
 	case []any:
 		for i, e := range v {
-			z.path = append(z.path, step{index: i, list: true})
+			mark := len(z.findings)
 			z.pruneAll(e)
-			z.path = z.path[:len(z.path)-1]
+			z.under(mark, step{index: i, list: true})
 		}
 	}
 }
@@ -180,18 +181,26 @@ func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
 		if !ok {
 			continue
 		}
-		child, _ := n.child(key)
+		child, known := n.Properties[key]
+		if !known {
+			child = n.AdditionalProperties
+		}
 		if child != nil && z.nulls {
 			if v == nil && !child.Nullable && child.Default == nil {
 				delete(m, key)
 				continue
 			}
-			(&normalizer{nulls: true}).value(child, v, false)
+			if child.flags.has(boundsChildren) || child.Items != nil {
+				(&normalizer{nulls: true}).below(child, v, false)
+			}
 		}
 		if coerce {
 			z.coerceMeta(m, key, v)
-		} else if child != nil && z.coerce && child.flags.has(metaBelow) {
-			z.coerceBelow(child, key, v)
+		}
+		if child != nil && z.coerce && child.flags.has(metaBelow) {
+			mark := len(z.findings)
+			z.coerceBelow(child, v)
+			z.under(mark, step{key: key, additional: !known})
 		}
 		if v, ok := m[key]; ok && child != nil && z.fill {
 			fillBelow(child, v)
@@ -202,14 +211,11 @@ func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
 	}
 }
 
-// coerceBelow coerces the metadata of the resources in v, which stands at key, and does nothing else.
-func (z *normalizer) coerceBelow(n *Node, key string, v any) {
-	steps := *z
-	z.prune, z.nulls, z.fill = false, false, false
-	z.path = append(z.path, step{key: key})
-	z.value(n, v, false)
-	z.path = z.path[:len(z.path)-1]
-	z.prune, z.nulls, z.fill = steps.prune, steps.nulls, steps.fill
+// coerceBelow coerces the metadata of the resources in v and does nothing else.
+func (z *normalizer) coerceBelow(n *Node, v any) {
+	c := normalizer{coerce: true, salvage: z.salvage}
+	c.below(n, v, false)
+	z.findings = append(z.findings, c.findings...)
 }
 
 // coerceMeta makes m[key], which is v, a string or ObjectMeta.
@@ -220,48 +226,16 @@ func (z *normalizer) coerceMeta(m map[string]any, key string, v any) {
 		}
 		if z.salvage {
 			delete(m, key)
-		} else if z.err == nil {
-			z.err = badIdentity(childPath(z.fieldPath(), key), v)
+		} else {
+			z.findings = append(z.findings, finding{kind: malformed, path: key, value: v, problem: "must be a string"})
 		}
 		return
 	}
 	unknown, err := coerceMetadata(m, z.salvage)
-	if err != nil && z.err == nil {
-		z.err = badMetadata(childPath(z.fieldPath(), key), v, err)
+	if err != nil {
+		z.findings = append(z.findings, finding{kind: malformed, path: key, value: v, problem: err.Error()})
 	}
 	for _, u := range unknown {
-		z.unknownMeta = append(z.unknownMeta, childPath(z.fieldPath(), key)+"."+u)
+		z.findings = append(z.findings, finding{kind: unknownMetaField, path: key + "." + u})
 	}
-}
-
-// recordUnknown notes that the field key of the object at hand is dropped.
-func (z *normalizer) recordUnknown(key string) {
-	var path []byte
-	for _, s := range append(z.path, step{key: key}) {
-		switch {
-		case s.list:
-			path = append(strconv.AppendInt(append(path, '['), int64(s.index), 10), ']')
-		case path == nil:
-			path = append([]byte{}, s.key...)
-		default:
-			path = append(append(path, '.'), s.key...)
-		}
-	}
-	z.unknown = append(z.unknown, string(path))
-}
-
-// fieldPath is the path of the object at hand as field.Path prints it.
-func (z *normalizer) fieldPath() string {
-	path := ""
-	for _, s := range z.path {
-		switch {
-		case s.list:
-			path = indexPath(path, s.index)
-		case s.additional:
-			path = keyPath(path, s.key)
-		default:
-			path = childPath(path, s.key)
-		}
-	}
-	return path
 }
