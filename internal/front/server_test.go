@@ -1,0 +1,318 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/authn"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/pki"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// running is a server behind TLS with certificates of its own.
+type running struct {
+	*Server
+	pki    *pki.PKI
+	addr   string
+	served chan error // what Serve returned
+}
+
+func run(t *testing.T, resources Handler, change func(*Config)) *running {
+	t.Helper()
+	p, err := pki.Open(pki.Config{})
+	must(t, err)
+	s := newServer(t, resources, func(c *Config) {
+		c.Authenticator = authn.New(authn.Config{ClientRoots: p.ClientRoots})
+		c.TLS = p.TLSConfig()
+		if change != nil {
+			change(c)
+		}
+	})
+	ln, err := Listen(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	r := &running{Server: s, pki: p, addr: ln.Addr().String(), served: make(chan error, 1)}
+	go func() { r.served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = s.Shutdown(ctx)
+	})
+	return r
+}
+
+// client returns a client of HTTP/1.1 or 2 that shows the certificate of admin, nil for none.
+func (r *running) client(t *testing.T, protocol int, admin *pki.PKI) *http.Client {
+	t.Helper()
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	config.RootCAs.AppendCertsFromPEM(r.pki.ServerCA())
+	if admin != nil {
+		certificate, err := tls.X509KeyPair(admin.Admin())
+		must(t, err)
+		// Whatever authorities the server hints at.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+	}
+	transport := &http.Transport{TLSClientConfig: config, Protocols: &http.Protocols{}}
+	transport.Protocols.SetHTTP1(protocol == 1)
+	transport.Protocols.SetHTTP2(protocol == 2)
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func (r *running) get(t *testing.T, c *http.Client, path string) (*http.Response, string) {
+	t.Helper()
+	resp, err := c.Get("https://" + r.addr + path)
+	must(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp, string(body)
+}
+
+// protocols runs f for HTTP/1.1 and HTTP/2.
+func protocols(t *testing.T, f func(t *testing.T, protocol int)) {
+	for _, protocol := range []int{1, 2} {
+		t.Run(fmt.Sprintf("HTTP%d", protocol), func(t *testing.T) {
+			t.Parallel()
+			f(t, protocol)
+		})
+	}
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	protocols(t, func(t *testing.T, protocol int) {
+		r := run(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, who user.Info) {
+			_, _ = io.WriteString(w, who.GetName())
+		}, nil)
+		resp, body := r.get(t, r.client(t, protocol, r.pki), "/api/v1/pods")
+		if resp.StatusCode != 200 || body != "kubernetes-admin" || resp.ProtoMajor != protocol {
+			t.Errorf("admin: %s %d %q", resp.Proto, resp.StatusCode, body)
+		}
+		resp, body = r.get(t, r.client(t, protocol, nil), "/api/v1/pods")
+		if resp.StatusCode != 403 || !strings.Contains(body, "system:anonymous") {
+			t.Errorf("anonymous: %d %q", resp.StatusCode, body)
+		}
+		other, err := pki.Open(pki.Config{})
+		must(t, err)
+		resp, body = r.get(t, r.client(t, protocol, other), "/healthz")
+		if resp.StatusCode != 401 || !strings.Contains(body, "Unauthorized") {
+			t.Errorf("stranger: %d %q", resp.StatusCode, body)
+		}
+	})
+}
+
+func TestListenErrors(t *testing.T) {
+	t.Parallel()
+	ln, err := Listen(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	_, err = Listen(t.Context(), ln.Addr().String())
+	if err == nil || !strings.HasPrefix(err.Error(), ln.Addr().String()+" is in use by another process: stop it or choose another port") {
+		t.Errorf("busy port: %v", err)
+	}
+	if _, err = Listen(t.Context(), "127.0.0.1:x"); err == nil || !strings.Contains(err.Error(), "cannot listen on 127.0.0.1:x") {
+		t.Errorf("bad port: %v", err)
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	protocols(t, func(t *testing.T, protocol int) {
+		inside, leave := make(chan struct{}), make(chan struct{})
+		r := run(t, func(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
+			if info.Verb == "watch" {
+				_, _ = io.WriteString(w, "event\n")
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+				return
+			}
+			inside <- struct{}{}
+			<-leave
+			if r.Context().Err() != nil {
+				t.Error("a running request was cancelled")
+			}
+			_, _ = io.WriteString(w, "finished")
+		}, nil)
+		c := r.client(t, protocol, r.pki)
+
+		watch, err := c.Get("https://" + r.addr + "/api/v1/pods?watch=1")
+		must(t, err)
+		defer watch.Body.Close()
+		events := bufio.NewReader(watch.Body)
+		if line, err := events.ReadString('\n'); line != "event\n" {
+			t.Fatalf("watch: %q %v", line, err)
+		}
+		answers := make(chan string, 1)
+		go func() {
+			resp, err := c.Get("https://" + r.addr + "/api/v1/pods/x")
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			answers <- fmt.Sprint(string(body), err)
+		}()
+		<-inside
+
+		stopped := make(chan error, 1)
+		go func() { stopped <- r.Shutdown(t.Context()) }()
+		if rest, err := io.ReadAll(events); err != nil || len(rest) > 0 {
+			t.Errorf("the watch did not end cleanly: %q %v", rest, err)
+		}
+		if err := <-r.served; err != nil { // the listener is closed
+			t.Errorf("Serve: %v", err)
+		}
+		if _, err := net.Dial("tcp", r.addr); err == nil {
+			t.Error("a new connection was taken")
+		}
+		select {
+		case err := <-stopped:
+			t.Errorf("Shutdown did not wait for the running request: %v", err)
+		default:
+		}
+		close(leave)
+		if got := <-answers; got != "finished<nil>" {
+			t.Errorf("the running request got %q", got)
+		}
+		if err := <-stopped; err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+}
+
+func TestShutdownIsBounded(t *testing.T) {
+	t.Parallel()
+	protocols(t, func(t *testing.T, protocol int) {
+		inside := make(chan struct{})
+		r := run(t, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+			inside <- struct{}{}
+			<-r.Context().Done()
+		}, nil)
+		failed := make(chan error, 1)
+		go func() {
+			resp, err := r.client(t, protocol, r.pki).Get("https://" + r.addr + "/api/v1/pods/x")
+			if err == nil {
+				resp.Body.Close()
+			}
+			failed <- err
+		}()
+		<-inside
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // the second signal
+		if err := r.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if err := <-failed; err == nil {
+			t.Error("the running request got an answer")
+		}
+	})
+}
+
+// A client that sends only a part of its body gets its 504 although the handler waits for the rest.
+func TestDeadlineEndsStalledBody(t *testing.T) {
+	t.Parallel()
+	protocols(t, func(t *testing.T, protocol int) {
+		r := run(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+			if _, err := io.ReadAll(r.Body); err != nil {
+				codec.WriteError(w, r, err)
+			}
+		}, nil)
+		body, end := io.Pipe()
+		defer end.Close()
+		go func() { _, _ = io.WriteString(end, "{") }()
+		resp, err := r.client(t, protocol, r.pki).Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=100ms", "application/json", body)
+		must(t, err)
+		defer resp.Body.Close()
+		got, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode != 504 || !strings.Contains(string(got), "did not complete within the allotted timeout") {
+			t.Errorf("%d %s", resp.StatusCode, got)
+		}
+	})
+}
+
+// A client that does not read its answer does not hold the handler longer than the deadline.
+func TestDeadlineEndsStalledAnswer(t *testing.T) {
+	t.Parallel()
+	protocols(t, func(t *testing.T, protocol int) {
+		ended := make(chan error, 1)
+		r := run(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
+			chunk := make([]byte, 1<<20)
+			for {
+				if _, err := w.Write(chunk); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}, nil)
+		resp, err := r.client(t, protocol, r.pki).Get("https://" + r.addr + "/api/v1/pods?timeout=200ms")
+		must(t, err)
+		defer resp.Body.Close()
+		if err := <-ended; err == nil {
+			t.Error("no error")
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err == nil {
+			t.Error("the broken answer looks whole")
+		}
+	})
+}
+
+// A fast request leaves no deadline behind on its connection.
+func TestConnectionsAreReused(t *testing.T) {
+	t.Parallel()
+	r := run(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = w.Write(make([]byte, 200<<10))
+	}, nil)
+	c := r.client(t, 1, r.pki)
+	for range 3 {
+		resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=150ms", "application/json", strings.NewReader("{}"))
+		must(t, err)
+		n, err := io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if err != nil || n != 200<<10 {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	}
+	// Longer than the deadlines of the requests before: it must not be cut by them.
+	resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods", "application/json", io.MultiReader(strings.NewReader("{"), &late{t: t, after: 200 * time.Millisecond}))
+	must(t, err)
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("code %d", resp.StatusCode)
+	}
+}
+
+// late is a body that ends after some time.
+type late struct {
+	t     *testing.T
+	after time.Duration
+}
+
+func (l *late) Read([]byte) (int, error) {
+	select {
+	case <-l.t.Context().Done():
+	case <-time.After(l.after):
+	}
+	return 0, io.EOF
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
