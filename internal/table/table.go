@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -41,14 +42,13 @@ type Row struct {
 	Object map[string]any
 }
 
-// CheckIncludeObject returns what is wrong with the query parameter includeObject, worded as kube-apiserver does: the
-// message of a 400.
+// CheckIncludeObject judges the query parameter includeObject. The error is a 400, worded as kube-apiserver words it.
 func CheckIncludeObject(value string) error {
 	switch metav1.IncludeObjectPolicy(value) {
 	case "", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
 		return nil
 	}
-	return fmt.Errorf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", value)
+	return apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", value))
 }
 
 // Definitions returns the columns of a version, the name of the object among them. The result is shared; read it only.

@@ -6,9 +6,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -82,16 +82,19 @@ func (s *sources) readPackage(importPath string) error {
 	if err != nil {
 		return err
 	}
-	dir := string(bytes.TrimSpace(out))
-	noTests := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
-	pkgs, err := parser.ParseDir(s.files, dir, noTests, parser.ParseComments)
+	files, err := filepath.Glob(filepath.Join(string(bytes.TrimSpace(out)), "*.go"))
 	if err != nil {
 		return err
 	}
-	for _, pkg := range pkgs {
-		for _, file := range pkg.Files {
-			s.readFile(importPath, file)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
 		}
+		file, err := parser.ParseFile(s.files, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		s.readFile(importPath, file)
 	}
 	return nil
 }
