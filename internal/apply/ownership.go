@@ -24,8 +24,10 @@ type Ownership struct {
 	subresource string
 	types       func(apiVersion string) (*objectType, error)
 	convert     Converter
-	// reset are the fields that the endpoint does not let its callers change, by version: nobody owns them through it.
-	reset map[fieldpath.APIVersion]fieldpath.Filter
+	// resets are the top-level fields that the endpoint does not let its callers change in version apiVersion: nobody owns
+	// them through it. filters says the same, of all versions, to structured-merge-diff.
+	resets  []string
+	filters map[fieldpath.APIVersion]fieldpath.Filter
 }
 
 // Converter returns obj, which it does not change, in another version. The versions' types decide about fields.
@@ -78,7 +80,8 @@ func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (
 		return &Ownership{
 			group: r.Group, kind: r.Kind, apiVersion: r.APIVersion(v), subresource: subresource,
 			convert: rename,
-			reset:   resetFields(r, v, subresource),
+			resets:  resetFields(v, v, subresource),
+			filters: filters(r, v, subresource),
 			types: func(apiVersion string) (*objectType, error) {
 				for _, other := range r.Versions {
 					if r.APIVersion(other) == apiVersion {
@@ -98,23 +101,34 @@ func (o *Ownership) With(convert Converter) *Ownership {
 	return &with
 }
 
-// resetFields says what each endpoint of a resource resets: the object's own endpoint status, where that has an endpoint
-// of its own, and the status endpoint the rest.
-func resetFields(r *catalog.Resource, v *catalog.Version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
-	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
-	switch subresource {
-	case "":
-		if v.Status {
-			reset[fieldpath.APIVersion(r.APIVersion(v))] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-		}
-	case "status":
-		for _, v := range r.Versions {
-			if v.Status {
-				reset[fieldpath.APIVersion(r.APIVersion(v))] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
-			}
-		}
+// resetFields returns the top-level fields that an endpoint in version v resets in objects seen in version of: the object's
+// own endpoint status, where that has an endpoint of its own, and the status endpoint the rest.
+func resetFields(v, of *catalog.Version, subresource string) []string {
+	switch {
+	case !of.Status:
+		return nil
+	case subresource == "" && v == of:
+		return []string{"status"}
+	case subresource == "status":
+		return []string{"metadata", "spec"}
 	}
-	return fieldpath.NewExcludeFilterSetMap(reset)
+	return nil
+}
+
+func filters(r *catalog.Resource, v *catalog.Version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
+	out := map[fieldpath.APIVersion]fieldpath.Filter{}
+	for _, of := range r.Versions {
+		names := resetFields(v, of, subresource)
+		if len(names) == 0 {
+			continue
+		}
+		set := fieldpath.NewSet()
+		for _, name := range names {
+			set.Insert(fieldpath.MakePathOrDie(name))
+		}
+		out[fieldpath.APIVersion(r.APIVersion(of))] = fieldpath.NewExcludeSetFilter(set)
+	}
+	return out
 }
 
 // rename converts as strategy None does.
@@ -338,7 +352,7 @@ func (o *Ownership) typed(obj map[string]any, options ...typed.ValidationOptions
 }
 
 func (o *Ownership) updater() *merge.Updater {
-	return &merge.Updater{Converter: converter{o}, IgnoreFilter: o.reset}
+	return &merge.Updater{Converter: converter{o}, IgnoreFilter: o.filters}
 }
 
 // describe names an object as kube's messages do.

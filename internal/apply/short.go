@@ -1,5 +1,235 @@
 package apply
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
 
-func (o *Ownership) updateShort(live, obj map[string]any, name string, now time.Time) bool { return false }
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The short way does what the long one does for objects that have the types of their schema, whose managers all work in
+// the version at hand, and whose list items have one identity each. It works on managedFields as they are stored and
+// touches only what changes. Where it is not sure it says so, and has changed nothing.
+
+// updateShort is Update by the short way; false if it does not know.
+func (o *Ownership) updateShort(live, obj map[string]any, name string, now time.Time) bool {
+	root, ok := o.here(obj)
+	if !ok || live != nil && !o.isHere(live) {
+		return false
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	if meta == nil {
+		return false
+	}
+	sent, isSent := meta["managedFields"]
+	stored, wasStored := storedEntries(live)
+	switch {
+	case isSent && live == nil:
+		return false
+	case isSent && o.subresource == "" && !equal(sent, stored):
+		return false // the client has ideas of its own
+	case !wasStored && live != nil:
+		if uid(live) == "" {
+			return false
+		}
+		delete(meta, "managedFields")
+		return true // never tracked, and not from here on
+	}
+	entries, ok := o.decodeShort(root, stored)
+	if !ok {
+		return false
+	}
+	delete(meta, "managedFields")
+	result, ok := o.recordShort(root, live, obj, entries, name, now)
+	if !ok {
+		if isSent {
+			meta["managedFields"] = sent
+		}
+		return false
+	}
+	setManagedFields(obj, result)
+	return true
+}
+
+// here returns the type of obj if it is of the kind and version that o writes.
+func (o *Ownership) here(obj map[string]any) (place, bool) {
+	t, err := o.types(o.apiVersion)
+	if err != nil || t.root.atomicMap() || !o.isHere(obj) {
+		return place{}, false
+	}
+	return t.root, true
+}
+
+func (o *Ownership) isHere(obj map[string]any) bool {
+	return obj["apiVersion"] == o.apiVersion && obj["kind"] == o.kind
+}
+
+// storedEntries returns managedFields of a live object; false if there are none.
+func storedEntries(live map[string]any) ([]any, bool) {
+	meta, _ := live["metadata"].(map[string]any)
+	entries, _ := meta["managedFields"].([]any)
+	return entries, len(entries) > 0
+}
+
+// shortEntry is one entry of managedFields. raw is what was stored, and is not changed.
+type shortEntry struct {
+	manager
+	raw    map[string]any
+	fields fields
+	time   string
+}
+
+// decodeShort reads stored entries. It wants them as this server writes them: all of this version, one of each manager,
+// and in accord with the schema.
+func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
+	entries := make([]shortEntry, 0, len(stored)+1)
+	for _, s := range stored {
+		raw, ok := s.(map[string]any)
+		if !ok || raw["apiVersion"] != o.apiVersion || raw["fieldsType"] != "FieldsV1" {
+			return nil, false
+		}
+		e := shortEntry{raw: raw}
+		known := 2
+		for key, into := range map[string]*string{"manager": &e.name, "subresource": &e.subresource, "time": &e.time} {
+			if value, ok := raw[key]; ok {
+				if *into, ok = value.(string); !ok {
+					return nil, false
+				}
+				known++
+			}
+		}
+		operation, _ := raw["operation"].(string)
+		e.operation = metav1.ManagedFieldsOperationType(operation)
+		switch e.operation {
+		case metav1.ManagedFieldsOperationApply:
+		case metav1.ManagedFieldsOperationUpdate:
+			e.apiVersion = o.apiVersion
+		default:
+			return nil, false
+		}
+		if e.fields, ok = raw["fieldsV1"].(fields); !ok || len(e.fields) == 0 || len(raw) != known+2 || e.time != "" && len(e.time) != len(time.RFC3339)-len("07:00") {
+			return nil, false
+		}
+		if !fits(root, e.fields, false) || slices.ContainsFunc(entries, func(other shortEntry) bool { return other.manager == e.manager }) {
+			return nil, false
+		}
+		entries = append(entries, e)
+	}
+	return entries, true
+}
+
+// recordShort returns managedFields after name has made obj of live. obj has none.
+func (o *Ownership) recordShort(root place, live, obj map[string]any, entries []shortEntry, name string, now time.Time) ([]any, bool) {
+	if live == nil {
+		live = o.empty()
+	}
+	var d diff
+	c := d.objects(root, live, obj)
+	if d.unsure {
+		return nil, false
+	}
+	o.filter(&c)
+	written := strip(unite(c.modified, c.added))
+	entries = lose(entries, c)
+	if len(written) > 0 {
+		who := o.manager(name, metav1.ManagedFieldsOperationUpdate)
+		i := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == who })
+		if i < 0 {
+			i = len(entries)
+			entries = append(entries, shortEntry{manager: who})
+		}
+		entries[i].fields = unite(entries[i].fields, written)
+		entries[i].time = timestamp(now)
+		entries[i].raw = nil
+	}
+	return o.encodeShort(entries)
+}
+
+// filter drops from c what the endpoint resets.
+func (o *Ownership) filter(c *change) {
+	for _, name := range o.resets {
+		for _, f := range []*fields{&c.added, &c.modified, &c.removed} {
+			delete(*f, "f:"+name)
+			if len(*f) == 0 {
+				*f = nil
+			}
+		}
+	}
+}
+
+// lose takes from all managers what has changed or gone, and drops those that own nothing any more.
+func lose(entries []shortEntry, c change) []shortEntry {
+	kept := entries[:0]
+	for _, e := range entries {
+		for _, gone := range []fields{c.modified, c.added, c.removed} {
+			if len(gone) == 0 || e.fields == nil {
+				continue
+			}
+			rest, changed := subtract(e.fields, gone)
+			if changed {
+				e.fields, e.raw = rest, nil
+			}
+		}
+		if e.fields != nil {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// strip returns f, which is not shared at its top and in metadata, without the fields that nobody owns.
+func strip(f fields) fields {
+	delete(f, "f:apiVersion")
+	delete(f, "f:kind")
+	meta, ok := f["f:metadata"].(fields)
+	if !ok {
+		return f
+	}
+	meta = maps.Clone(meta)
+	delete(meta, own)
+	for _, name := range serverOwnedMeta {
+		key := "f:" + name
+		switch below, ok := meta[key].(fields); {
+		case !ok:
+		case len(below) == 0:
+			delete(meta, key)
+		case member(below):
+			below = maps.Clone(below)
+			delete(below, own)
+			meta[key] = below
+		}
+	}
+	if len(meta) == 0 {
+		delete(f, "f:metadata")
+	} else {
+		f["f:metadata"] = meta
+	}
+	return f
+}
+
+// encodeShort makes managedFields of entries; not if some updaters would have to be put together.
+func (o *Ownership) encodeShort(entries []shortEntry) ([]any, bool) {
+	updaters := 0
+	out := make([]map[string]any, 0, len(entries))
+	for _, e := range entries {
+		if e.operation == metav1.ManagedFieldsOperationUpdate {
+			updaters++
+		}
+		raw := e.raw
+		if raw == nil {
+			raw = entry(e.manager, o.apiVersion, nil, e.fields)
+			if e.time != "" {
+				raw["time"] = e.time
+			}
+		}
+		out = append(out, raw)
+	}
+	if updaters > maxUpdaters {
+		return nil, false
+	}
+	if len(out) == 0 {
+		return nil, true
+	}
+	return sorted(out), true
+}

@@ -1,0 +1,404 @@
+package apply
+
+import (
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// diff compares two objects under a schema: which fields one has and the other has not, and which have changed. It gives
+// up, by setting unsure, on whatever is not plainly of the schema's types; the long way decides about that.
+type diff struct {
+	unsure bool
+}
+
+// change is what diff finds at a node. nil trees are empty.
+type change struct {
+	added, modified, removed fields
+}
+
+// objects compares old with new at p, a map owned field by field.
+func (d *diff) objects(p place, old, new map[string]any) (c change) {
+	for name, value := range new {
+		below, _, ok := p.field(name)
+		if !ok {
+			d.unsure = true
+			return c
+		}
+		if before, ok := old[name]; ok {
+			c.merge("f:", name, d.values(below, before, value))
+		} else {
+			put(&c.added, "f:"+name, d.whole(below, value))
+		}
+		if d.unsure {
+			return c
+		}
+	}
+	for name, value := range old {
+		if _, ok := new[name]; ok {
+			continue
+		}
+		below, _, ok := p.field(name)
+		if !ok {
+			d.unsure = true
+			return c
+		}
+		put(&c.removed, "f:"+name, d.whole(below, value))
+	}
+	return c
+}
+
+// merge adds what was found below.
+func (c *change) merge(kind, name string, below change) {
+	if below.added == nil && below.modified == nil && below.removed == nil {
+		return
+	}
+	key := kind + name
+	if below.added != nil {
+		put(&c.added, key, below.added)
+	}
+	if below.modified != nil {
+		put(&c.modified, key, below.modified)
+	}
+	if below.removed != nil {
+		put(&c.removed, key, below.removed)
+	}
+}
+
+func put(f *fields, key string, value fields) {
+	if *f == nil {
+		*f = fields{}
+	}
+	(*f)[key] = value
+}
+
+// values compares two values that are both there.
+func (d *diff) values(p place, old, new any) (c change) {
+	switch new := new.(type) {
+	case map[string]any:
+		old, ok := old.(map[string]any)
+		if _, _, object := p.shapes(); !ok || !object {
+			break
+		}
+		if !p.atomicMap() && (len(old) > 0 || len(new) > 0) {
+			return d.objects(p, old, new)
+		}
+		return d.leaf(p, old, new)
+	case []any:
+		old, ok := old.([]any)
+		if _, list, _ := p.shapes(); !ok || !list {
+			break
+		}
+		if !p.atomicList() && (len(old) > 0 || len(new) > 0) {
+			return d.lists(p, old, new)
+		}
+		return d.leaf(p, old, new)
+	case nil:
+		if old == nil {
+			return c
+		}
+	default:
+		if isScalar(old) {
+			return d.leaf(p, old, new)
+		}
+	}
+	d.unsure = true
+	return c
+}
+
+// leaf compares two values that are owned as a whole.
+func (d *diff) leaf(p place, old, new any) (c change) {
+	d.check(p, new)
+	if !equal(old, new) {
+		d.check(p, old)
+		c.modified = fields{}
+	}
+	return c
+}
+
+// lists compares lists whose items have identities.
+func (d *diff) lists(p place, old, new []any) (c change) {
+	before := make(map[string]any, len(old))
+	for _, item := range old {
+		id := d.identity(p, item)
+		if _, twice := before[id]; twice {
+			d.unsure = true
+		}
+		before[id] = item
+	}
+	seen := make(map[string]struct{}, len(new))
+	below := p.item()
+	for _, item := range new {
+		id := d.identity(p, item)
+		if _, twice := seen[id]; twice {
+			d.unsure = true
+		}
+		if d.unsure {
+			return c
+		}
+		seen[id] = struct{}{}
+		if was, ok := before[id]; ok {
+			found := d.values(below, was, item)
+			if found.added != nil || found.modified != nil || found.removed != nil {
+				c.merge("", d.key(p, item), found)
+			}
+		} else {
+			put(&c.added, d.key(p, item), d.whole(below, item))
+		}
+	}
+	for _, item := range old {
+		if _, ok := seen[d.identity(p, item)]; !ok {
+			put(&c.removed, d.key(p, item), d.whole(below, item))
+		}
+	}
+	return c
+}
+
+// whole returns the fields of a value that is on one side only.
+func (d *diff) whole(p place, value any) fields {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, _, object := p.shapes(); !object {
+			d.unsure = true
+			return nil
+		}
+		if p.atomicMap() || len(value) == 0 {
+			d.check(p, value)
+			return fields{}
+		}
+		f := make(fields, len(value)+1)
+		f[own] = fields{}
+		for name, v := range value {
+			below, _, ok := p.field(name)
+			if !ok {
+				d.unsure = true
+				return nil
+			}
+			f["f:"+name] = d.whole(below, v)
+		}
+		return f
+	case []any:
+		if _, list, _ := p.shapes(); !list {
+			d.unsure = true
+			return nil
+		}
+		if p.atomicList() || len(value) == 0 {
+			d.check(p, value)
+			return fields{}
+		}
+		f := make(fields, len(value)+1)
+		f[own] = fields{}
+		below := p.item()
+		for _, item := range value {
+			f[d.key(p, item)] = d.whole(below, item)
+		}
+		if len(f) != len(value)+1 {
+			d.unsure = true // two items of one identity
+		}
+		return f
+	case nil:
+		return fields{}
+	default:
+		d.check(p, value)
+		return fields{}
+	}
+}
+
+// check becomes unsure if value is not of the types at p, all the way down.
+func (d *diff) check(p place, value any) {
+	scalar, list, object := p.shapes()
+	switch value := value.(type) {
+	case nil:
+	case map[string]any:
+		if !object {
+			d.unsure = true
+			return
+		}
+		if p.node == untyped || p.node == deduced {
+			return
+		}
+		for name, v := range value {
+			below, _, ok := p.field(name)
+			if !ok {
+				d.unsure = true
+				return
+			}
+			d.check(below, v)
+		}
+	case []any:
+		if !list {
+			d.unsure = true
+			return
+		}
+		if p.node == untyped || p.node == deduced {
+			return
+		}
+		below := p.item()
+		for _, item := range value {
+			if !p.atomicList() {
+				d.identity(p, item)
+			}
+			d.check(below, item)
+		}
+	default:
+		if !scalar || !scalarFits(p, value) {
+			d.unsure = true
+		}
+	}
+}
+
+func scalarFits(p place, value any) bool {
+	switch p.node.Type {
+	case "integer", "number":
+		switch value.(type) {
+		case int64, float64:
+			return true
+		}
+		return false
+	case "boolean":
+		_, ok := value.(bool)
+		return ok
+	case "string":
+		if _, ok := value.(string); ok {
+			return true
+		}
+		return scalarType(p) == "untyped" && isScalar(value)
+	}
+	return isScalar(value)
+}
+
+func isScalar(value any) bool {
+	switch value.(type) {
+	case string, int64, float64, bool:
+		return true
+	}
+	return false
+}
+
+// equal compares decoded JSON; numbers by value.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			w, ok := b[k]
+			if !ok || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !equal(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case int64:
+		if f, ok := b.(float64); ok {
+			return float64(a) == f
+		}
+		return b == any(a)
+	case float64:
+		if i, ok := b.(int64); ok {
+			return a == float64(i)
+		}
+		return b == any(a)
+	default:
+		return a == b
+	}
+}
+
+// identity tells the items of one list apart; it costs less than key and means nothing elsewhere.
+func (d *diff) identity(p place, item any) string {
+	if p.node.ListType == "map" && len(p.node.ListMapKeys) == 1 {
+		if m, ok := item.(map[string]any); ok {
+			if s, ok := m[p.node.ListMapKeys[0]].(string); ok {
+				return s
+			}
+		}
+	}
+	return d.key(p, item)
+}
+
+// key returns the path element of a list's item, as managedFields spells it.
+func (d *diff) key(p place, item any) string {
+	var buf [96]byte
+	if p.node.ListType != "map" {
+		return string(d.appendValue(append(buf[:0], "v:"...), item))
+	}
+	m, ok := item.(map[string]any)
+	if !ok {
+		d.unsure = true
+		return ""
+	}
+	out := append(buf[:0], "k:{"...)
+	for i, name := range sortedKeys(p.node.ListMapKeys) {
+		value, ok := m[name]
+		if !ok {
+			below, declared, _ := p.item().field(name)
+			if !declared || below.node.Default == nil {
+				d.unsure = true // a key may be left out, but seldom is
+				return ""
+			}
+			value = below.node.Default
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(d.appendString(out, name), ':')
+		out = d.appendValue(out, value)
+	}
+	return string(append(out, '}'))
+}
+
+// sortedKeys returns names in order, without a copy where they are.
+func sortedKeys(names []string) []string {
+	switch {
+	case len(names) < 2 || len(names) == 2 && names[0] < names[1]:
+		return names
+	case len(names) == 2:
+		return []string{names[1], names[0]}
+	}
+	return slices.Sorted(slices.Values(names))
+}
+
+func (d *diff) appendValue(out []byte, value any) []byte {
+	switch value := value.(type) {
+	case string:
+		return d.appendString(out, value)
+	case int64:
+		return strconv.AppendInt(out, value, 10)
+	case bool:
+		return strconv.AppendBool(out, value)
+	}
+	d.unsure = true // null, a fraction, or no scalar at all
+	return out
+}
+
+// appendString appends s in JSON, with <, > and & escaped.
+func (d *diff) appendString(out []byte, s string) []byte {
+	out = append(out, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c == '<' || c == '>' || c == '&':
+			const hex = "0123456789abcdef"
+			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		case c < ' ' || c == 0xe2 || c == utf8.RuneSelf-1:
+			d.unsure = true // encoders differ about control characters and line separators
+			return out
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}
