@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +168,16 @@ func TestRestart(t *testing.T) {
 // filled makes a data directory with something in it, as a process leaves it that was killed: copied while it runs.
 func filled(t *testing.T, copyRunning bool) (dir string, keys int) {
 	t.Helper()
-	root := t.TempDir()
+	// Not t.TempDir: what is left of an etcd that could not start may still make a file while we remove the directory.
+	root, err := os.MkdirTemp("", "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for deadline := time.Now().Add(time.Minute); os.RemoveAll(root) != nil && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+	})
 	dir = filepath.Join(root, "etcd")
 	s := open(t, Embedded{Dir: dir})
 	keys = 500
