@@ -3,7 +3,6 @@ package schema
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,10 +10,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// compiler turns JSONSchemaProps into Nodes.
+// compiler turns JSONSchemaProps into Nodes. Its zero value is ready.
 type compiler struct {
 	defaults bool // a default was seen
 	rules    bool // a rule was seen
+	shared   interner
 }
 
 // node compiles p. spine tells the structural part of the schema from what stands below allOf, anyOf, oneOf and not, where
@@ -55,9 +55,9 @@ func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool) (*Node, 
 	if err := c.junctions(n, p); err != nil {
 		return nil, err
 	}
-	n.prepare(spine)
 	c.rules = c.rules || len(n.Rules) > 0
-	return n, nil
+	n.prepare(spine, &c.shared)
+	return c.shared.node(n), nil
 }
 
 // unsupported refuses the keywords that structural schemas do not have.
@@ -127,7 +127,7 @@ func (c *compiler) children(n *Node, p *apiextensionsv1.JSONSchemaProps, spine b
 		n.fields = make([]property, 0, len(p.Properties))
 		for name := range p.Properties {
 			props := p.Properties[name]
-			child, err := c.node(&props, spine)
+			child, err := c.property(name, &props, spine)
 			if err != nil {
 				return err
 			}
@@ -148,6 +148,18 @@ func (c *compiler) children(n *Node, p *apiextensionsv1.JSONSchemaProps, spine b
 		}
 	}
 	return nil
+}
+
+// property compiles a property. Those that every resource has share nothing with other places, because pruning treats
+// their defaults as it treats no others.
+func (c *compiler) property(name string, p *apiextensionsv1.JSONSchemaProps, spine bool) (*Node, error) {
+	if !isMeta(name) {
+		return c.node(p, spine)
+	}
+	outside := c.shared.nodes
+	c.shared.nodes = nil
+	defer func() { c.shared.nodes = outside }()
+	return c.node(p, spine)
 }
 
 // junctions compiles allOf, anyOf, oneOf and not.
@@ -171,17 +183,14 @@ func (c *compiler) junctions(n *Node, p *apiextensionsv1.JSONSchemaProps) (err e
 }
 
 // prepare derives what validation and normalization look at from what the schema says.
-func (n *Node) prepare(spine bool) {
+func (n *Node) prepare(spine bool, shared *interner) {
 	n.types = declaredKinds(n)
 	known := n.knownFormat()
 	n.accepts = acceptedKinds(n.types, known)
 	n.format = stringFormat(known)
 	n.numeric = newNumeric(n, known)
 	if n.Pattern != "" {
-		var err error
-		if n.pattern, err = regexp.Compile(n.Pattern); err != nil {
-			n.badRE = err.Error()
-		}
+		n.pattern, n.badRE = shared.pattern(n.Pattern)
 	}
 	if n.MaxLength != nil || n.MinLength != nil || n.Pattern != "" || n.format != nil {
 		n.flags |= hasText
@@ -191,6 +200,9 @@ func (n *Node) prepare(spine bool) {
 	}
 	if len(n.fields) > 0 || n.flags.has(hasAdditional) {
 		n.flags |= boundsChildren
+	}
+	if len(n.Rules) > 0 || n.Default != nil && !isScalar(n.Default) {
+		n.flags |= unique
 	}
 	if spine {
 		n.prepareSpine()

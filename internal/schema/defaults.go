@@ -30,6 +30,7 @@ func expandDefaults(n *Node) {
 	if !n.flags.has(defaultsBelow) {
 		return
 	}
+	n.fills = nil // a shared node is visited more than once
 	for _, f := range n.fields {
 		expandDefaults(f.node)
 		if f.node.Default != nil {

@@ -40,6 +40,7 @@ type Node struct {
 	types   kinds // what Type and IntOrString declare; 0 means any
 	accepts kinds // what passes the type check, see acceptedKinds
 	flags   flags
+	id      uint32     // among the nodes of one schema, for interner
 	fields  []property // Properties, sorted by name
 	format  *format    // of strings; nil if there is none that kube checks
 	numeric *numeric   // nil if numbers are not bounded
@@ -83,6 +84,7 @@ const (
 	listsBelow                       // it or something below it is a set or map list
 	defaultsBelow                    // it or something below it has a default
 	boundsChildren                   // properties or additionalProperties exist
+	unique                           // must not be shared, see interner
 )
 
 func (f flags) has(g flags) bool { return f&g != 0 }
