@@ -34,9 +34,9 @@ type exchange struct {
 	// late says that the handler began its answer after the deadline; what it writes is dropped.
 	late bool
 	ctx  context.Context // with the deadline; nil if there is none
-	stop func() bool     // of the timer that ends reads and writes at the deadline; nil if none runs
+	stop func() bool     // of unblock; nil if nothing waits to call it
 
-	// mu guards what that timer looks at.
+	// mu guards what unblock looks at.
 	mu   sync.Mutex
 	code int // of the answer; 0 before it has begun
 	done bool
@@ -130,14 +130,11 @@ func (x *exchange) expired() bool {
 	return x.ctx != nil && errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 }
 
-// watchDeadline makes reads and writes of the connection end at the deadline: a handler that waits for a slow client does
-// not see its context.
-func (x *exchange) watchDeadline() {
-	deadline, _ := x.ctx.Deadline()
-	x.stop = time.AfterFunc(time.Until(deadline), x.unblock).Stop
-}
+// watchDeadline makes reads and writes of the connection end with the context, which a handler that waits for a slow client
+// does not see.
+func (x *exchange) watchDeadline() { x.stop = context.AfterFunc(x.ctx, x.unblock) }
 
-// unblock runs in the timer's goroutine.
+// unblock runs in a goroutine of the context, after its end: whoever gets an error from here finds the deadline passed.
 func (x *exchange) unblock() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 )
 
@@ -67,5 +68,15 @@ func TestVersionAndIndex(t *testing.T) {
 	var paths struct{ Paths []string }
 	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil || strings.Join(paths.Paths, " ") != "/api /apis /healthz /livez /metrics /openapi /readyz /version" {
 		t.Errorf("index %v %v", paths, err)
+	}
+}
+
+func TestVersionInfo(t *testing.T) {
+	t.Parallel()
+	for build, want := range map[string]string{"": "v1.36.3+bowsprit", "0.1.0": "v1.36.3+bowsprit.0.1.0"} {
+		got := VersionInfo(Build{Version: build})
+		if parsed, err := utilversion.ParseSemantic(got.GitVersion); err != nil || got.GitVersion != want || !parsed.EqualTo(utilversion.MustParseSemantic(Kubernetes)) {
+			t.Errorf("build %q: %q, %v", build, got.GitVersion, err)
+		}
 	}
 }
