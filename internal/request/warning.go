@@ -81,13 +81,10 @@ func (s *Scope) Warnings() []string {
 	return headers
 }
 
-// cut returns the first n runes of s.
+// cut returns the first n runes of s. What it cuts is valid UTF-8 afterwards, as Kubernetes' is.
 func cut(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
+	if utf8.RuneCountInString(s) <= n {
+		return s
 	}
-	return s
+	return string([]rune(s)[:n])
 }
