@@ -13,7 +13,7 @@ import (
 )
 
 // real returns the definitions of well-known projects that lie beside the repository.
-func real(b *testing.B) *catalog.Catalog {
+func real(b testing.TB) *catalog.Catalog {
 	files, err := filepath.Glob("../../../shared/crds/real/*.yaml")
 	if err != nil || len(files) == 0 {
 		b.Skip("no real definitions beside the repository")

@@ -91,7 +91,7 @@ func (d *documentV2) writeJSON(w io.Writer) error {
 		return err
 	}
 	for i, g := range d.groups {
-		paths, err := d.h.pathsV2(g)
+		paths, err := members(d.h.pathsV2(g))
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,13 @@ func (d *documentV2) writeJSON(w io.Writer) error {
 		return err
 	}
 	for i, g := range d.groups {
-		packed, err := d.packed(i, func() ([]byte, error) { return d.h.definitionsV2(g) })
+		packed, err := d.packed(i, func() ([]byte, error) {
+			definitions, err := d.h.definitionsV2(g)
+			if err != nil {
+				return nil, err
+			}
+			return members(definitions)
+		})
 		if err != nil {
 			return err
 		}
@@ -133,11 +139,7 @@ func (d *documentV2) writeHead(w io.Writer) error {
 
 // writeProtobuf writes a document for each group, one after the other: a parser of protocol buffers merges them into one.
 func (d *documentV2) writeProtobuf(w io.Writer) error {
-	definitions, parameters, err := d.h.sharedV2()
-	if err != nil {
-		return err
-	}
-	shared, err := d.protobuf(nil, definitions, parameters)
+	shared, err := d.sharedProtobuf()
 	if err != nil {
 		return err
 	}
@@ -146,15 +148,11 @@ func (d *documentV2) writeProtobuf(w io.Writer) error {
 	}
 	for i, g := range d.groups {
 		packed, err := d.packed(i, func() ([]byte, error) {
-			paths, err := d.h.pathsV2(g)
-			if err != nil {
-				return nil, err
-			}
 			definitions, err := d.h.definitionsV2(g)
 			if err != nil {
 				return nil, err
 			}
-			return d.protobuf(paths, definitions, nil)
+			return protobufV2(d.h.pathsV2(g), definitions)
 		})
 		if err != nil {
 			return err
@@ -166,13 +164,17 @@ func (d *documentV2) writeProtobuf(w io.Writer) error {
 	return nil
 }
 
-// protobuf encodes a document of these members.
-func (d *documentV2) protobuf(paths, definitions, parameters []byte) ([]byte, error) {
+// sharedProtobuf encodes what does not depend on what is served.
+func (d *documentV2) sharedProtobuf() ([]byte, error) {
+	definitions, parameters, err := d.h.sharedV2()
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	if err := d.writeHead(&b); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(&b, `,"paths":{%s},"definitions":{%s},"parameters":{%s}}`, paths, definitions, parameters)
+	fmt.Fprintf(&b, `,"paths":{},"definitions":{%s},"parameters":{%s}}`, definitions, parameters)
 	doc, err := openapi_v2.ParseDocument(b.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("convert OpenAPI v2 to protobuf: %w", err)

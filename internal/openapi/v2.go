@@ -48,9 +48,8 @@ type (
 	}
 )
 
-// pathsV2 returns the members of the v2 document's "paths" for g, without the braces around them. They are quick to make,
-// because they need no schema.
-func (h *Handler) pathsV2(g *catalog.Group) ([]byte, error) {
+// pathsV2 returns the "paths" of the v2 document for g. They are quick to make, because they need no schema.
+func (h *Handler) pathsV2(g *catalog.Group) map[string]pathV2 {
 	m := h.models()
 	paths := map[string]pathV2{}
 	for p := range publishedV2(g) {
@@ -58,11 +57,11 @@ func (h *Handler) pathsV2(g *catalog.Group) ([]byte, error) {
 			paths[at.path] = at.v2(p, m)
 		}
 	}
-	return members(paths)
+	return paths
 }
 
-// definitionsV2 returns the members of the v2 document's "definitions" for g.
-func (h *Handler) definitionsV2(g *catalog.Group) ([]byte, error) {
+// definitionsV2 returns the "definitions" of the v2 document for g.
+func (h *Handler) definitionsV2(g *catalog.Group) (map[string]*spec.Schema, error) {
 	definitions := map[string]*spec.Schema{}
 	for p := range publishedV2(g) {
 		schemas, err := p.schemas()
@@ -71,7 +70,7 @@ func (h *Handler) definitionsV2(g *catalog.Group) ([]byte, error) {
 		}
 		maps.Copy(definitions, schemas)
 	}
-	return members(definitions)
+	return definitions, nil
 }
 
 // publishedV2 yields each resource of g in each version.
@@ -87,7 +86,8 @@ func publishedV2(g *catalog.Group) iter.Seq[published] {
 	}
 }
 
-// sharedV2 returns the members of "definitions" and "parameters" that do not depend on what is served.
+// sharedV2 returns the members of "definitions" and "parameters" that do not depend on what is served, as JSON without the
+// braces around them.
 func (h *Handler) sharedV2() (definitions, parameters []byte, err error) {
 	m := h.models()
 	schemas, err := m.closureV2(objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName)

@@ -1,0 +1,202 @@
+package openapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
+)
+
+// protobufV2 encodes paths and definitions as a document of protocol buffers.
+//
+// It builds the messages itself: gnostic can make them of JSON only through YAML, which takes several times as long as all
+// else, and kubectl reads this document when it applies a changed object.
+func protobufV2(paths map[string]pathV2, definitions map[string]*spec.Schema) ([]byte, error) {
+	doc := &openapi_v2.Document{Paths: &openapi_v2.Paths{}, Definitions: &openapi_v2.Definitions{}}
+	for _, name := range sortedKeys(paths) {
+		item, err := paths[name].message()
+		if err != nil {
+			return nil, fmt.Errorf("encode path %s: %w", name, err)
+		}
+		doc.Paths.Path = append(doc.Paths.Path, &openapi_v2.NamedPathItem{Name: name, Value: item})
+	}
+	for _, name := range sortedKeys(definitions) {
+		s, err := schemaMessage(definitions[name])
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", name, err)
+		}
+		doc.Definitions.AdditionalProperties = append(doc.Definitions.AdditionalProperties, &openapi_v2.NamedSchema{Name: name, Value: s})
+	}
+	return proto.Marshal(doc)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// schemaMessage converts what lossy leaves of a schema; there are no other keywords in v2.
+func schemaMessage(s *spec.Schema) (*openapi_v2.Schema, error) {
+	out := &openapi_v2.Schema{
+		XRef: s.Ref.String(), Format: s.Format, Title: s.Title, Description: s.Description,
+		MultipleOf: or(s.MultipleOf), Maximum: or(s.Maximum), ExclusiveMaximum: s.ExclusiveMaximum, Minimum: or(s.Minimum), ExclusiveMinimum: s.ExclusiveMinimum,
+		MaxLength: or(s.MaxLength), MinLength: or(s.MinLength), Pattern: s.Pattern,
+		MaxItems: or(s.MaxItems), MinItems: or(s.MinItems), UniqueItems: s.UniqueItems,
+		MaxProperties: or(s.MaxProperties), MinProperties: or(s.MinProperties), Required: s.Required,
+	}
+	var err error
+	if len(s.Type) > 0 {
+		out.Type = &openapi_v2.TypeItem{Value: s.Type}
+	}
+	if s.ExternalDocs != nil {
+		out.ExternalDocs = &openapi_v2.ExternalDocs{Description: s.ExternalDocs.Description, Url: s.ExternalDocs.URL}
+	}
+	if s.Example != nil {
+		if out.Example, err = anyMessage(s.Example); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range s.Enum {
+		message, err := anyMessage(v)
+		if err != nil {
+			return nil, err
+		}
+		out.Enum = append(out.Enum, message)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		item, err := schemaMessage(s.Items.Schema)
+		if err != nil {
+			return nil, err
+		}
+		out.Items = &openapi_v2.ItemsItem{Schema: []*openapi_v2.Schema{item}}
+	}
+	if a := s.AdditionalProperties; a != nil && a.Schema != nil {
+		value, err := schemaMessage(a.Schema)
+		if err != nil {
+			return nil, err
+		}
+		out.AdditionalProperties = &openapi_v2.AdditionalPropertiesItem{Oneof: &openapi_v2.AdditionalPropertiesItem_Schema{Schema: value}}
+	} else if a != nil {
+		out.AdditionalProperties = &openapi_v2.AdditionalPropertiesItem{Oneof: &openapi_v2.AdditionalPropertiesItem_Boolean{Boolean: a.Allows}}
+	}
+	if len(s.Properties) > 0 {
+		out.Properties = &openapi_v2.Properties{}
+	}
+	for _, name := range sortedKeys(s.Properties) {
+		property := s.Properties[name]
+		value, err := schemaMessage(&property)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out.Properties.AdditionalProperties = append(out.Properties.AdditionalProperties, &openapi_v2.NamedSchema{Name: name, Value: value})
+	}
+	out.VendorExtension, err = extensionMessages(s.Extensions)
+	return out, err
+}
+
+// or returns what p points to, or zero: protocol buffers cannot tell them apart here.
+func or[T int64 | float64](p *T) T {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+func extensionMessages(extensions map[string]any) ([]*openapi_v2.NamedAny, error) {
+	var out []*openapi_v2.NamedAny
+	for _, name := range sortedKeys(extensions) {
+		value, err := anyMessage(extensions[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out = append(out, &openapi_v2.NamedAny{Name: name, Value: value})
+	}
+	return out, nil
+}
+
+// anyMessage holds a loose value as YAML.
+func anyMessage(v any) (*openapi_v2.Any, error) {
+	if v == true { // most extensions
+		return &openapi_v2.Any{Yaml: "true\n"}, nil
+	}
+	b, err := yaml.Marshal(v)
+	return &openapi_v2.Any{Yaml: string(b)}, err
+}
+
+func (at pathV2) message() (*openapi_v2.PathItem, error) {
+	out := &openapi_v2.PathItem{}
+	for name, member := range at {
+		op, ok := member.(operationV2)
+		if !ok {
+			out.Parameters = parameterMessages(member.([]parameterV2))
+			continue
+		}
+		message, err := op.message()
+		if err != nil {
+			return nil, err
+		}
+		switch name {
+		case "get":
+			out.Get = message
+		case "put":
+			out.Put = message
+		case "post":
+			out.Post = message
+		case "delete":
+			out.Delete = message
+		case "patch":
+			out.Patch = message
+		}
+	}
+	return out, nil
+}
+
+func (op operationV2) message() (*openapi_v2.Operation, error) {
+	out := &openapi_v2.Operation{
+		Tags: op.Tags, Description: op.Description, OperationId: op.ID, Produces: op.Produces, Consumes: op.Consumes, Schemes: op.Schemes,
+		Parameters: parameterMessages(op.Parameters), Responses: &openapi_v2.Responses{},
+	}
+	for _, code := range sortedKeys(op.Responses) {
+		r := &openapi_v2.Response{Description: op.Responses[code].Description}
+		if s := op.Responses[code].Schema; s != nil {
+			r.Schema = &openapi_v2.SchemaItem{Oneof: &openapi_v2.SchemaItem_Schema{Schema: &openapi_v2.Schema{XRef: s.Ref}}}
+		}
+		out.Responses.ResponseCode = append(out.Responses.ResponseCode, &openapi_v2.NamedResponseValue{
+			Name: code, Value: &openapi_v2.ResponseValue{Oneof: &openapi_v2.ResponseValue_Response{Response: r}},
+		})
+	}
+	var err error
+	out.VendorExtension, err = extensionMessages(map[string]any{"x-kubernetes-action": op.Action, "x-kubernetes-group-version-kind": op.Kind})
+	return out, err
+}
+
+func parameterMessages(ps []parameterV2) []*openapi_v2.ParametersItem {
+	var out []*openapi_v2.ParametersItem
+	for _, p := range ps {
+		if p.Ref != "" {
+			out = append(out, &openapi_v2.ParametersItem{Oneof: &openapi_v2.ParametersItem_JsonReference{JsonReference: &openapi_v2.JsonReference{XRef: p.Ref}}})
+			continue
+		}
+		out = append(out, &openapi_v2.ParametersItem{Oneof: &openapi_v2.ParametersItem_Parameter{Parameter: p.message()}})
+	}
+	return out
+}
+
+func (p parameterV2) message() *openapi_v2.Parameter {
+	if p.In == "body" {
+		body := &openapi_v2.BodyParameter{Name: p.Name, In: p.In, Required: p.Required, Schema: &openapi_v2.Schema{XRef: p.Schema.Ref}}
+		return &openapi_v2.Parameter{Oneof: &openapi_v2.Parameter_BodyParameter{BodyParameter: body}}
+	}
+	other := &openapi_v2.NonBodyParameter{}
+	if p.In == "path" {
+		other.Oneof = &openapi_v2.NonBodyParameter_PathParameterSubSchema{PathParameterSubSchema: &openapi_v2.PathParameterSubSchema{
+			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type, UniqueItems: p.UniqueItems,
+		}}
+	} else {
+		other.Oneof = &openapi_v2.NonBodyParameter_QueryParameterSubSchema{QueryParameterSubSchema: &openapi_v2.QueryParameterSubSchema{
+			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type, UniqueItems: p.UniqueItems,
+		}}
+	}
+	return &openapi_v2.Parameter{Oneof: &openapi_v2.Parameter_NonBodyParameter{NonBodyParameter: other}}
+}
