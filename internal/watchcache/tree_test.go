@@ -1,0 +1,122 @@
+package watchcache
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// The tree against a map, with frozen roots that must not change.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var tr tree
+		want := map[string]*Entry{}
+		type frozen struct {
+			root *node
+			want map[string]*Entry
+		}
+		var old []frozen
+		span := []int{5, 100, 3000}[seed%3]
+		for i := range 6000 {
+			key := fmt.Sprintf("k%05d", r.IntN(span))
+			if seed%4 == 0 && i < span {
+				key = fmt.Sprintf("k%05d", i) // in order, as at load
+			}
+			grow := (i/1500)%2 == 0
+			if r.IntN(4) > 0 == grow {
+				e := &Entry{key: key}
+				if got := tr.put(e); got != want[key] {
+					t.Fatalf("seed %d: put replaced %v, want %v", seed, got, want[key])
+				}
+				want[key] = e
+			} else {
+				if got := tr.remove(key); got != want[key] {
+					t.Fatalf("seed %d: removed %v, want %v", seed, got, want[key])
+				}
+				delete(want, key)
+			}
+			if r.IntN(500) == 0 {
+				old = append(old, frozen{tr.freeze(), maps.Clone(want)})
+			}
+		}
+		for key := range maps.Clone(want) {
+			tr.remove(key)
+		}
+		if tr.root != nil {
+			t.Errorf("seed %d: something is left", seed)
+		}
+		for _, f := range old {
+			checkTree(t, f.root, f.want)
+		}
+	}
+}
+
+func checkTree(t *testing.T, root *node, want map[string]*Entry) {
+	t.Helper()
+	keys := slices.Sorted(maps.Keys(want))
+	var got []string
+	root.scan("", func(e *Entry) bool {
+		got = append(got, e.key)
+		return true
+	})
+	if !slices.Equal(got, keys) || root.len() != len(keys) {
+		t.Fatalf("%d keys (%d), want %d", len(got), root.len(), len(keys))
+	}
+	for i, k := range keys {
+		if root.get(k) != want[k] || root.rank(k) != i || root.rank(k+"\x00") != i+1 {
+			t.Fatalf("%s: rank %d and %d, want %d", k, root.rank(k), root.rank(k+"\x00"), i)
+		}
+		var first *Entry
+		root.scan(k+"\x00", func(e *Entry) bool {
+			first = e
+			return false
+		})
+		if i+1 < len(keys) && first != want[keys[i+1]] || i+1 == len(keys) && first != nil {
+			t.Fatalf("after %s comes %v", k, first)
+		}
+	}
+	depth := -1
+	var walk func(n *node, at int) int
+	walk = func(n *node, at int) int {
+		if len(n.entries) > maxEntries || n.kids != nil && len(n.kids) != len(n.entries)+1 {
+			t.Fatalf("node with %d entries and %d kids", len(n.entries), len(n.kids))
+		}
+		size := len(n.entries)
+		for _, k := range n.kids {
+			size += walk(k, at+1)
+		}
+		if n.kids == nil {
+			if depth >= 0 && depth != at {
+				t.Fatalf("leaves at depth %d and %d", depth, at)
+			}
+			depth = at
+		}
+		if size != n.size {
+			t.Fatalf("size %d, counted %d", n.size, size)
+		}
+		return size
+	}
+	if root != nil {
+		walk(root, 0)
+	}
+}
+
+func BenchmarkTreePut(b *testing.B) {
+	var tr tree
+	for i := range 100_000 {
+		tr.put(&Entry{key: fmt.Sprintf("ns/object-%06d", i)})
+	}
+	keys := make([]string, 1000)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("ns/object-%06d", i*97)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ { // each change published
+		tr.put(&Entry{key: keys[i%len(keys)]})
+		tr.freeze()
+	}
+}
