@@ -23,7 +23,7 @@ type Claim struct {
 // the status it has already.
 //
 // A name that another definition holds is not taken; what the definition held before stays accepted and served
-//. others may contain the definition itself.
+// . others may contain the definition itself.
 // kube-apiserver reaches the same status through four controllers and several writes, in any order.
 //
 // def may be a DecodeHead, except that NonStructuralSchema needs the schemas of definitions with
@@ -79,7 +79,7 @@ func acceptNames(def *apiextensionsv1.CustomResourceDefinition, others []Claim) 
 	if !reflect.DeepEqual(want.ShortNames, have.ShortNames) {
 		var errs []error
 		for _, name := range want.ShortNames {
-			if !slices.Contains(have.ShortNames, name) && name != "" && resources.Has(name) {
+			if !slices.Contains(have.ShortNames, name) && resources.Has(name) {
 				errs = append(errs, inUse(name))
 			}
 		}

@@ -215,7 +215,9 @@ func (a *arranged) subresourcesOf(name string) *apiextensionsv1.CustomResourceSu
 	return nil
 }
 
-func hasStatus(s *apiextensionsv1.CustomResourceSubresources) bool { return s != nil && s.Status != nil }
+func hasStatus(s *apiextensionsv1.CustomResourceSubresources) bool {
+	return s != nil && s.Status != nil
+}
 
 func (a *arranged) anyStatus() bool {
 	for i := range a.versions {
