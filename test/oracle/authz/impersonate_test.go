@@ -1,0 +1,168 @@
+package authz
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
+	upstream "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/bowsprit/bowsprit/internal/authn"
+	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// rules allows a share of all permissions, chosen by their hash, so that both sides are answered alike.
+type rules struct {
+	seed  byte
+	share uint32 // of 8
+}
+
+func (r rules) allows(parts ...string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte{r.seed})
+	_, _ = h.Write([]byte(strings.Join(parts, "|")))
+	return h.Sum32()>>7%8 < r.share
+}
+
+// theirs and ours answer the two interfaces by the same rules.
+type theirs struct{ rules }
+
+func (t theirs) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if t.allows(a.GetUser().GetName(), a.GetVerb(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource(), a.GetNamespace(), a.GetName(), a.GetPath()) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "because", nil
+}
+
+type ours struct{ rules }
+
+func (o ours) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
+	return authz.Decision{
+		Allowed: o.allows(who.GetName(), what.Verb, what.Group, what.Resource, what.Subresource, what.Namespace, what.Name, what.Path),
+		Reason:  "because",
+	}, nil
+}
+
+func TestImpersonationMatchesKubernetes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	pick := func(values ...string) string { return values[rng.IntN(len(values))] }
+	outcomes := map[string]int{}
+	for range 20_000 {
+		header := http.Header{"Accept": {"application/json"}}
+		if rng.IntN(12) > 0 {
+			header.Set("Impersonate-User", pick("jane", "system:anonymous", "system:node:n1", "system:node:n2", "system:node:UP", "system:serviceaccount:ns:sa", "system:serviceaccount:ns:", "<b>"))
+		}
+		if rng.IntN(4) == 0 {
+			header.Set("Impersonate-Uid", "7")
+		}
+		if rng.IntN(2) == 0 {
+			for range rng.IntN(6) {
+				header.Add("Impersonate-Group", pick("a", "b", "c", "d", "", "system:masters", "system:authenticated", "system:unauthenticated"))
+			}
+		}
+		if rng.IntN(4) == 0 { // one key: with more, both go through them in the order of a map
+			key := http.CanonicalHeaderKey("Impersonate-Extra-" + pick("Scopes", "Acme.com%2Fproject", "Acme.com%2Fa%2Fb", "Acme.com%2F%41", "%Zz", ""))
+			for range 1 + rng.IntN(5) {
+				header[key] = append(header[key], pick("x", "y", "z", ""))
+			}
+		}
+		who := &user.DefaultInfo{Name: pick("bob", "system:serviceaccount:kube-system:agent"), Groups: []string{user.AllAuthenticated}}
+		if rng.IntN(2) == 0 {
+			who.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}
+		}
+		r := httptest.NewRequest(pick("GET", "POST", "DELETE"), pick("/api/v1/namespaces/n/pods", "/apis/g.io/v1/cs/x/status", "/foo"), nil)
+		r.Header = header
+		rule := rules{seed: byte(rng.IntN(256)), share: uint32(rng.IntN(9))}
+
+		wantAs, wantStatus, wantHeader := asTheirs(t, rule, who, r)
+		gotAs, gotStatus, gotHeader := asOurs(t, rule, who, r)
+		if !reflect.DeepEqual(gotAs, wantAs) || gotStatus != wantStatus || !reflect.DeepEqual(gotHeader, wantHeader) {
+			t.Fatalf("%s %s %v by %+v, %+v:\n got %+v %s %v\nwant %+v %s %v", r.Method, r.URL, header, who, rule, gotAs, gotStatus, gotHeader, wantAs, wantStatus, wantHeader)
+		}
+		switch {
+		case gotStatus == "" && gotAs.Name != who.Name:
+			outcomes["allowed"]++
+		case strings.Contains(gotStatus, "impersonate-on:"):
+			outcomes["refused in a constrained mode"]++
+		case gotStatus != "":
+			outcomes["refused otherwise"]++
+		}
+	}
+	for _, outcome := range []string{"allowed", "refused in a constrained mode", "refused otherwise"} {
+		if outcomes[outcome] < 500 {
+			t.Errorf("only %d cases were %s", outcomes[outcome], outcome)
+		}
+	}
+}
+
+// asTheirs returns who acts in the end, or the message of the refusal, and the headers that are left.
+func asTheirs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) (as user.DefaultInfo, message string, header http.Header) {
+	t.Helper()
+	resolver := upstream.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	info, err := resolver.NewRequestInfo(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = r.Clone(upstream.WithUser(upstream.WithRequestInfo(r.Context(), info), who))
+	w := httptest.NewRecorder()
+	called := false
+	// A new filter each time: it remembers which way worked last, and tries that first.
+	impersonation.WithConstrainedImpersonation(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		u, _ := upstream.UserFrom(r.Context())
+		as, header, called = plain(u), r.Header, true
+	}), theirs{rule}, scheme.Codecs.WithoutConversion()).ServeHTTP(w, r)
+	if called {
+		return as, "", header
+	}
+	var status metav1.Status
+	if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil {
+		t.Fatal(err)
+	}
+	return user.DefaultInfo{}, status.Message, nil
+}
+
+func asOurs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) (as user.DefaultInfo, message string, header http.Header) {
+	t.Helper()
+	r = r.Clone(r.Context())
+	info, err := request.Parse(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, err := authn.Impersonation(r.Header)
+	acting := user.Info(who)
+	if err == nil && wanted != nil {
+		acting, err = authz.Impersonate(r.Context(), ours{rule}, who, wanted, info)
+	}
+	if err != nil {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
+			t.Fatal(err)
+		}
+		return user.DefaultInfo{}, status.Status().Message, nil
+	}
+	return plain(acting), "", r.Header
+}
+
+// plain returns the four parts of a user, with nothing where there is nothing.
+func plain(u user.Info) user.DefaultInfo {
+	p := user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: append([]string(nil), u.GetGroups()...), Extra: map[string][]string{}}
+	for key, values := range u.GetExtra() {
+		p.Extra[key] = values
+	}
+	return p
+}
