@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"container/list"
+	"strings"
 	"sync"
 )
 
@@ -22,6 +23,11 @@ type key struct {
 	hash string
 }
 
+func (k key) edition() string {
+	edition, _, _ := strings.Cut(k.name, " ")
+	return edition
+}
+
 type entry struct {
 	key    key
 	packed []byte
@@ -39,16 +45,13 @@ func (c *kept) get(k key) []byte {
 	return e.Value.(*entry).packed
 }
 
-// put keeps packed if it is small enough. evict tells whether older documents may make room: a client that reads all of them
-// in a row would otherwise push out each before its next use.
-func (c *kept) put(k key, packed []byte, evict bool) {
+// put keeps packed if it is small enough. Older documents make room, but in a scan only those of other kinds and forms: a
+// client that reads all parts of v2 in a row would otherwise push out each before its next use.
+func (c *kept) put(k key, packed []byte, scan bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(packed) > c.limit/2 || c.byKey[k] != nil || !evict && c.size+len(packed) > c.limit {
+	if len(packed) > c.limit/2 || c.byKey[k] != nil {
 		return
-	}
-	if c.byKey == nil {
-		c.byKey = map[key]*list.Element{}
 	}
 	// The document of another hash under the same name was replaced and will hardly be asked for again.
 	for e := c.order.Front(); e != nil; e = e.Next() {
@@ -57,11 +60,18 @@ func (c *kept) put(k key, packed []byte, evict bool) {
 			break
 		}
 	}
+	for c.size+len(packed) > c.limit {
+		oldest := c.order.Back()
+		if old := oldest.Value.(*entry).key; scan && old.edition() == k.edition() && old.form == k.form {
+			return
+		}
+		c.removeLocked(oldest)
+	}
+	if c.byKey == nil {
+		c.byKey = map[key]*list.Element{}
+	}
 	c.byKey[k] = c.order.PushFront(&entry{k, packed})
 	c.size += len(packed)
-	for c.size > c.limit {
-		c.removeLocked(c.order.Back())
-	}
 }
 
 func (c *kept) removeLocked(e *list.Element) {

@@ -28,7 +28,7 @@ import (
 type Options struct {
 	// Version of the server, as /version says it ("v1.36.3"). Documents of built-in kinds bear it.
 	Version string
-	// KeepBytes bounds the compressed documents that are kept; 0 means 8 MiB.
+	// KeepBytes bounds the compressed documents that are kept; 0 means 16 MiB.
 	KeepBytes int
 	// WriteError writes err as a metav1.Status. Required.
 	WriteError func(w http.ResponseWriter, r *http.Request, err error)
@@ -47,7 +47,7 @@ type Handler struct {
 // New returns a handler that holds nothing yet.
 func New(o Options) *Handler {
 	if o.KeepBytes == 0 {
-		o.KeepBytes = 8 << 20
+		o.KeepBytes = 16 << 20
 	}
 	return &Handler{options: o, models: sync.OnceValue(loadModels), kept: kept{limit: o.KeepBytes}}
 }

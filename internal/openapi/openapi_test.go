@@ -360,28 +360,43 @@ func TestBrokenSchema(t *testing.T) {
 
 func TestKept(t *testing.T) {
 	c := &kept{limit: 100}
+	v3 := func(name, hash string) key { return key{"v3 " + name, formJSON, hash} }
+	has := func(k key) bool { return c.get(k) != nil }
 	for i := range 10 {
-		c.put(key{fmt.Sprint(i), formJSON, "a"}, make([]byte, 30), true)
+		c.put(v3(fmt.Sprint(i), "a"), make([]byte, 30), false)
 	}
-	if c.size != 90 || c.get(key{"9", formJSON, "a"}) == nil || c.get(key{"6", formJSON, "a"}) != nil {
+	if c.size != 90 || !has(v3("9", "a")) || has(v3("6", "a")) {
 		t.Errorf("size %d, want the last three", c.size)
 	}
-	c.get(key{"7", formJSON, "a"})
-	c.put(key{"x", formJSON, "a"}, make([]byte, 20), true)
-	if c.get(key{"7", formJSON, "a"}) == nil || c.get(key{"8", formJSON, "a"}) != nil {
+	has(v3("7", "a"))
+	c.put(v3("x", "a"), make([]byte, 20), false)
+	if !has(v3("7", "a")) || has(v3("8", "a")) {
 		t.Error("want the least recently used evicted")
 	}
-	c.put(key{"x", formJSON, "b"}, make([]byte, 20), true)
-	if c.get(key{"x", formJSON, "a"}) != nil || c.get(key{"x", formJSON, "b"}) == nil {
+	c.put(v3("x", "b"), make([]byte, 20), false)
+	if has(v3("x", "a")) || !has(v3("x", "b")) {
 		t.Error("want the document of the new hash instead of the old one's")
 	}
-	c.put(key{"y", formJSON, "a"}, make([]byte, 40), false)
-	c.put(key{"z", formJSON, "a"}, make([]byte, 60), true)
-	if c.get(key{"y", formJSON, "a"}) != nil || c.get(key{"z", formJSON, "a"}) != nil {
-		t.Error("want neither a document that pushes others out nor a large one")
+	c.put(v3("z", "a"), make([]byte, 60), false)
+	if has(v3("z", "a")) {
+		t.Error("want no document that takes more than half")
+	}
+	for _, form := range []string{formJSON, formProtobuf} {
+		for i := range 5 {
+			c.put(key{fmt.Sprint("v2 ", i), form, "a"}, make([]byte, 30), true)
+		}
+		for i := range 5 {
+			if got, want := has(key{fmt.Sprint("v2 ", i), form, "a"}), i < 3; got != want {
+				t.Errorf("part %d of a scan in %s: kept %v", i, form, got)
+			}
+		}
 	}
 	c.drop()
-	if c.size != 0 || c.get(key{"9", formJSON, "a"}) != nil {
+	if c.size != 0 || has(key{"v2 0", formProtobuf, "a"}) {
 		t.Error("want nothing after drop")
+	}
+	c.put(v3("0", "a"), make([]byte, 30), false)
+	if !has(v3("0", "a")) {
+		t.Error("want it to work after drop")
 	}
 }

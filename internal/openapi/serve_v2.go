@@ -185,7 +185,7 @@ func (d *documentV2) sharedProtobuf() ([]byte, error) {
 // packed returns the compressed part of group i, which build makes if it is not kept.
 func (d *documentV2) packed(i int, build func() ([]byte, error)) ([]byte, error) {
 	k := key{"v2 " + d.groups[i].Name, d.form, d.hashes[i]}
-	return d.h.packed(k, false, build)
+	return d.h.packed(k, true, build)
 }
 
 func separator(i int) string {

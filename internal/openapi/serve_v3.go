@@ -86,7 +86,7 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	if fresh(w, r, hash) {
 		return
 	}
-	packed, err := h.packed(key{"v3 " + path, form, hash}, true, func() ([]byte, error) { return h.encodeV3(g, gv, form) })
+	packed, err := h.packed(key{"v3 " + path, form, hash}, false, func() ([]byte, error) { return h.encodeV3(g, gv, form) })
 	if err != nil {
 		h.options.WriteError(w, r, err)
 		return
@@ -107,8 +107,8 @@ func (h *Handler) encodeV3(g *catalog.Group, gv *catalog.GroupVersion, form stri
 	return proto.Marshal(doc)
 }
 
-// packed returns the compressed document of k, which build makes if it is not kept. evict as in kept.put.
-func (h *Handler) packed(k key, evict bool, build func() ([]byte, error)) ([]byte, error) {
+// packed returns the compressed document of k, which build makes if it is not kept. scan as in kept.put.
+func (h *Handler) packed(k key, scan bool, build func() ([]byte, error)) ([]byte, error) {
 	if packed := h.kept.get(k); packed != nil {
 		return packed, nil
 	}
@@ -122,7 +122,7 @@ func (h *Handler) packed(k key, evict bool, build func() ([]byte, error)) ([]byt
 		return nil, err
 	}
 	packed := pack(body)
-	h.kept.put(k, packed, evict)
+	h.kept.put(k, packed, scan)
 	return packed, nil
 }
 
