@@ -132,12 +132,12 @@ func bounds(namespace, after string) (from, end string) {
 // first one has a dot and so is a group, else one. false if there is no rest, or it is neither name nor namespace/name.
 func split(key string) (prefix, rest string, ok bool) {
 	i := strings.IndexByte(key, '/')
-	if i < 0 {
+	if i <= 0 {
 		return "", "", false
 	}
 	if strings.IndexByte(key[:i], '.') >= 0 {
 		j := strings.IndexByte(key[i+1:], '/')
-		if j < 0 {
+		if j <= 0 {
 			return "", "", false
 		}
 		i += 1 + j

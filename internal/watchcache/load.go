@@ -44,7 +44,12 @@ func (v *View) list(ctx context.Context) error {
 		events = c.replace(t, rev, events, len(v.subscribers) > 0)
 	}
 	if v.Revision() > 0 {
-		slices.SortStableFunc(events, func(a, b *Event) int { return cmp.Compare(a.Revision, b.Revision) })
+		slices.SortStableFunc(events, func(a, b *Event) int {
+			if c := cmp.Compare(a.Revision, b.Revision); c != 0 {
+				return c
+			}
+			return cmp.Compare(b.Type, a.Type) // what was deleted by then went before the last one came
+		})
 	}
 	for batch := range slices.Chunk(events, pageSize) {
 		v.tell(batch)

@@ -45,7 +45,15 @@ func (t *tree) own(n *node) *node {
 	if n.era == t.era {
 		return n
 	}
-	return &node{era: t.era, entries: slices.Clone(n.entries), kids: slices.Clone(n.kids), size: n.size}
+	return &node{era: t.era, entries: roomy(n.entries), kids: roomy(n.kids), size: n.size}
+}
+
+// roomy copies s with room for one more: what is copied is about to be inserted into.
+func roomy[T any](s []T) []T {
+	if s == nil {
+		return nil
+	}
+	return append(make([]T, 0, len(s)+1), s...)
 }
 
 // put stores e and returns the entry that it replaces, or nil.
