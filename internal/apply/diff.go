@@ -10,6 +10,8 @@ import (
 // up, by setting unsure, on whatever is not plainly of the schema's types; the long way decides about that.
 type diff struct {
 	unsure bool
+	// distinct also makes it give up on two items of one identity inside what is owned as a whole.
+	distinct bool
 }
 
 // change is what diff finds at a node. nil trees are empty.
@@ -234,11 +236,21 @@ func (d *diff) check(p place, value any) {
 			return
 		}
 		below := p.item()
+		var seen map[string]struct{}
 		for _, item := range value {
-			if !p.atomicList() {
-				d.identity(p, item)
-			}
 			d.check(below, item)
+			if p.atomicList() {
+				continue
+			}
+			id := d.identity(p, item)
+			if _, twice := seen[id]; twice && d.distinct {
+				d.unsure = true
+				return
+			}
+			if seen == nil {
+				seen = make(map[string]struct{}, len(value))
+			}
+			seen[id] = struct{}{}
 		}
 	default:
 		if !scalar || !scalarFits(p, value) {

@@ -227,6 +227,13 @@ func (o *Ownership) Apply(live, applied map[string]any, name string, force bool,
 	if live == nil {
 		live = o.empty()
 	}
+	if result, ok := o.applyShort(live, applied, name, force, now); ok {
+		return result, nil
+	}
+	return o.applyLong(live, applied, name, force, now)
+}
+
+func (o *Ownership) applyLong(live, applied map[string]any, name string, force bool, now time.Time) (map[string]any, error) {
 	m, err := decodeEntries(entriesOf(live))
 	if err != nil {
 		return nil, fmt.Errorf("failed to decode managed fields: %w", err)

@@ -143,7 +143,16 @@ func (o *Ownership) recordShort(root place, live, obj map[string]any, entries []
 		entries[i].time = timestamp(now)
 		entries[i].raw = nil
 	}
-	return o.encodeShort(entries)
+	updaters := 0
+	for _, e := range entries {
+		if e.operation == metav1.ManagedFieldsOperationUpdate {
+			updaters++
+		}
+	}
+	if updaters > maxUpdaters {
+		return nil, false // some have to be put together
+	}
+	return encodeShort(entries, o.apiVersion), true
 }
 
 // filter drops from c what the endpoint resets.
@@ -208,28 +217,21 @@ func strip(f fields) fields {
 	return f
 }
 
-// encodeShort makes managedFields of entries; not if some updaters would have to be put together.
-func (o *Ownership) encodeShort(entries []shortEntry) ([]any, bool) {
-	updaters := 0
+// encodeShort makes managedFields of entries; nil if there are none.
+func encodeShort(entries []shortEntry, apiVersion string) []any {
+	if len(entries) == 0 {
+		return nil
+	}
 	out := make([]map[string]any, 0, len(entries))
 	for _, e := range entries {
-		if e.operation == metav1.ManagedFieldsOperationUpdate {
-			updaters++
-		}
 		raw := e.raw
 		if raw == nil {
-			raw = entry(e.manager, o.apiVersion, nil, e.fields)
+			raw = entry(e.manager, apiVersion, nil, e.fields)
 			if e.time != "" {
 				raw["time"] = e.time
 			}
 		}
 		out = append(out, raw)
 	}
-	if updaters > maxUpdaters {
-		return nil, false
-	}
-	if len(out) == 0 {
-		return nil, true
-	}
-	return sorted(out), true
+	return sorted(out)
 }
