@@ -52,8 +52,10 @@ func open(t testing.TB, e Embedded) *Store {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if log.String() != "" {
-			t.Errorf("etcd logged:\n%s", log.String())
+		for line := range strings.Lines(log.String()) {
+			if !strings.Contains(line, "request stats") && !strings.Contains(line, "too long") { // that the machine is slow is no fault
+				t.Errorf("etcd logged: %s", line)
+			}
 		}
 	})
 	return s

@@ -51,24 +51,15 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 // JSON of another writer is accepted as it is, with any order of keys and whitespace; what is not a JSON object with
 // metadata (kube-apiserver stores built-in kinds as protobuf) is an error.
 func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
-	data := trim(r.Value)
-	l, err := scan(data)
-	if err == nil && l.metadata && !l.canonical {
-		if data, err = normalize(data); err == nil {
-			l, err = scan(data)
-		}
-	}
+	data, l, err := prepare(r.Value)
 	if err != nil {
 		return nil, err
-	}
-	if !l.metadata {
-		return nil, errNoMetadata
 	}
 	e := &Entry{key: rest, Name: rest, Revision: r.Revision, Created: r.Created, Deleting: l.deleting}
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		e.Namespace, e.Name = rest[:i], rest[i+1:]
 	}
-	e.splice(data, l)
+	e.json, e.version = splice(data, l, r.Revision)
 	grow := len(e.json) - len(data)
 	e.UID = text(l.uid.shift(l.version.to, grow).of(e.json))
 	e.APIVersion = in.text(l.apiVersion.of(data))
@@ -77,21 +68,46 @@ func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
 	return e, nil
 }
 
-// splice sets json to data with the entry's revision as its resourceVersion.
-func (e *Entry) splice(data []byte, l layout) {
+// prepare returns an object's bytes in the form that is served but for the resourceVersion, and their layout. They are
+// copied only if they must change.
+func prepare(data []byte) ([]byte, layout, error) {
+	data = trim(data)
+	l, err := scan(data)
+	if err == nil && l.metadata && !l.canonical {
+		if data, err = normalize(data); err == nil {
+			l, err = scan(data)
+		}
+	}
+	if err == nil && !l.metadata {
+		err = errNoMetadata
+	}
+	return data, l, err
+}
+
+// splice returns a copy of data with rev as its resourceVersion, and where rev's digits are.
+func splice(data []byte, l layout, rev int64) (out []byte, at span) {
 	var buf [20]byte
-	digits := strconv.AppendInt(buf[:0], e.Revision, 10)
-	size := len(data) - (l.version.to - l.version.from) + len(l.before) + len(digits) + 2 + len(l.after)
-	out := make([]byte, 0, size)
+	digits := strconv.AppendInt(buf[:0], rev, 10)
+	out = make([]byte, 0, len(data)-(l.version.to-l.version.from)+len(l.before)+len(digits)+len(`""`)+len(l.after))
 	out = append(out, data[:l.version.from]...)
 	out = append(out, l.before...)
 	out = append(out, '"')
-	e.version.from = len(out)
+	at = span{len(out), len(out) + len(digits)}
 	out = append(out, digits...)
-	e.version.to = len(out)
 	out = append(out, '"')
 	out = append(out, l.after...)
-	e.json = append(out, data[l.version.to:]...)
+	return append(out, data[l.version.to:]...), at
+}
+
+// WithRevision returns the JSON that an Entry of revision rev would have for data: with rev as its resourceVersion. data
+// is an object as it is stored, or an Entry's bytes; it is not changed. What is no object comes back as it is.
+func WithRevision(data []byte, rev int64) []byte {
+	clean, l, err := prepare(data)
+	if err != nil {
+		return data
+	}
+	out, _ := splice(clean, l, rev)
+	return out
 }
 
 // at returns the entry with another resourceVersion: the last state of an object that was deleted at rev.
@@ -100,7 +116,7 @@ func (e *Entry) at(rev int64) *Entry {
 		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
 		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID,
 	}
-	out.splice(e.json, layout{version: span{e.version.from - 1, e.version.to + 1}})
+	out.json, out.version = splice(e.json, layout{version: span{e.version.from - 1, e.version.to + 1}}, rev)
 	return out
 }
 

@@ -49,6 +49,12 @@ func TestNewEntry(t *testing.T) {
 			t.Errorf("%s:\n got %s, %v\nwant %s", c.in, e.JSON(), err, c.want)
 			continue
 		}
+		if got := WithRevision([]byte(c.in), 7); string(got) != c.want {
+			t.Errorf("%s with a revision: %s", c.in, got)
+		}
+		if got := WithRevision(WithRevision([]byte(c.in), 99999), 7); string(got) != c.want {
+			t.Errorf("%s with another revision: %s", c.in, got)
+		}
 		later := e.at(1234)
 		if want := strings.Replace(c.want, `"resourceVersion":"7"`, `"resourceVersion":"1234"`, 1); string(later.JSON()) != want || later.Revision != 1234 {
 			t.Errorf("%s at another revision: %s", c.in, later.JSON())
