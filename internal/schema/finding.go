@@ -8,11 +8,12 @@ import (
 )
 
 // finding is something that a normalizer dropped or could not read. Its path is written from the inside out, while the
-// walk returns, so that an object without findings costs nothing.
+// walk returns, so that an object without findings costs nothing. It is written backwards, so that deep paths are not
+// copied at each level.
 type finding struct {
 	kind    findingKind
-	path    string
-	bracket bool // path starts with a subscript, so no dot comes before it
+	path    []byte // from the end to the beginning, relative to the value at hand
+	bracket bool   // the path starts with a subscript, so no dot comes before it
 
 	value   any // of malformed
 	problem string
@@ -34,37 +35,51 @@ type step struct {
 	additional bool // key is known through additionalProperties only
 }
 
+// find notes a finding at the field key of the object at hand.
+func (z *normalizer) find(f finding, key string) {
+	f.path = appendBackwards(make([]byte, 0, 64), key)
+	z.findings = append(z.findings, f)
+}
+
 // under puts the findings since mark below s. Unknown fields are named as strict decoding does it, the rest as field.Path
 // does it: with a subscript for what additionalProperties governs.
 func (z *normalizer) under(mark int, s step) {
 	for i := mark; i < len(z.findings); i++ {
 		f := &z.findings[i]
 		if !f.bracket {
-			f.path = "." + f.path
+			f.path = append(f.path, '.')
 		}
 		f.bracket = s.list || s.additional && f.kind != unknownField
 		switch {
 		case s.list:
-			f.path = "[" + strconv.Itoa(s.index) + "]" + f.path
+			f.path = append(appendBackwards(append(f.path, ']'), strconv.Itoa(s.index)), '[')
 		case f.bracket:
-			f.path = "[" + s.key + "]" + f.path
+			f.path = append(appendBackwards(append(f.path, ']'), s.key), '[')
 		default:
-			f.path = s.key + f.path
+			f.path = appendBackwards(f.path, s.key)
 		}
 	}
+}
+
+func appendBackwards(path []byte, text string) []byte {
+	for i := len(text) - 1; i >= 0; i-- {
+		path = append(path, text[i])
+	}
+	return path
 }
 
 // finish sorts the findings of a whole walk.
 func (z *normalizer) finish() {
 	for _, f := range z.findings {
+		slices.Reverse(f.path)
 		switch f.kind {
 		case unknownField:
-			z.unknown = append(z.unknown, f.path)
+			z.unknown = append(z.unknown, string(f.path))
 		case unknownMetaField:
-			z.unknownMeta = append(z.unknownMeta, f.path)
+			z.unknownMeta = append(z.unknownMeta, string(f.path))
 		case malformed:
 			if z.err == nil {
-				z.err = field.Invalid(field.NewPath(f.path), f.value, f.problem)
+				z.err = field.Invalid(field.NewPath(string(f.path)), f.value, f.problem)
 			}
 		}
 	}

@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"k8s.io/apimachinery/pkg/runtime"
-)
+import "k8s.io/apimachinery/pkg/runtime"
 
 // Normalize is NormalizeRequest for objects whose embedded metadata is known to be well formed. Malformed metadata stays
 // as it is, for Validate to refuse.
@@ -11,9 +9,9 @@ func (s *Schema) Normalize(obj map[string]any) (unknown []string) {
 	return unknown
 }
 
-// NormalizeRequest brings the object of a request into shape, in place: unknown fields and disallowed nulls go, the metadata of
-// embedded resources becomes what ObjectMeta can hold, defaults come. The root's apiVersion, kind and metadata are the
-// caller's.
+// NormalizeRequest brings the object of a request into shape, in place: unknown fields and disallowed nulls go, the
+// metadata of embedded resources becomes what ObjectMeta can hold, defaults come. The root's apiVersion, kind and
+// metadata are the caller's.
 //
 // unknown has the paths of the dropped fields as kube prints them in strict-decoding errors ("spec.foo",
 // "spec.items[0].bar"), those that the schema does not know first, then those that ObjectMeta does not have, each sorted.
@@ -61,7 +59,7 @@ func (z *normalizer) run(n *Node, obj map[string]any) {
 	z.finish()
 }
 
-// value normalizes v, which is no whole object.
+// value normalizes v, which is no whole object; the checks of defaults need that.
 func (z *normalizer) value(n *Node, v any, keep bool) {
 	z.below(n, v, keep)
 	z.finish()
@@ -89,7 +87,7 @@ func (z *normalizer) object(n *Node, m map[string]any, root, keep bool) {
 		if !known {
 			if !n.flags.has(hasAdditional) {
 				if drop {
-					z.findings = append(z.findings, finding{kind: unknownField, path: key})
+					z.find(finding{kind: unknownField}, key)
 					delete(m, key)
 				}
 				continue
@@ -161,7 +159,7 @@ func (z *normalizer) pruneAll(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key := range v {
-			z.findings = append(z.findings, finding{kind: unknownField, path: key})
+			z.find(finding{kind: unknownField}, key)
 			delete(v, key)
 		}
 	case []any:
@@ -227,15 +225,15 @@ func (z *normalizer) coerceMeta(m map[string]any, key string, v any) {
 		if z.salvage {
 			delete(m, key)
 		} else {
-			z.findings = append(z.findings, finding{kind: malformed, path: key, value: v, problem: "must be a string"})
+			z.find(finding{kind: malformed, value: v, problem: "must be a string"}, key)
 		}
 		return
 	}
 	unknown, err := coerceMetadata(m, z.salvage)
 	if err != nil {
-		z.findings = append(z.findings, finding{kind: malformed, path: key, value: v, problem: err.Error()})
+		z.find(finding{kind: malformed, value: v, problem: err.Error()}, key)
 	}
 	for _, u := range unknown {
-		z.findings = append(z.findings, finding{kind: unknownMetaField, path: key + "." + u})
+		z.find(finding{kind: unknownMetaField}, key+"."+u)
 	}
 }
