@@ -12,9 +12,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
-// real returns the definitions of well-known projects that lie beside the repository.
-func real(b testing.TB) *catalog.Catalog {
-	files, err := filepath.Glob("../../../shared/crds/real/*.yaml")
+// real returns those of the definitions of well-known projects beside the repository whose file names match.
+func real(b testing.TB, pattern string) *catalog.Catalog {
+	files, err := filepath.Glob("../../../shared/crds/real/" + pattern)
 	if err != nil || len(files) == 0 {
 		b.Skip("no real definitions beside the repository")
 	}
@@ -49,7 +49,7 @@ func real(b testing.TB) *catalog.Catalog {
 }
 
 func benchmark(b *testing.B, path, accept string) {
-	c := real(b)
+	c := real(b, "*.yaml")
 	r := httptest.NewRequest("GET", path, nil)
 	r.Header.Set("Accept", accept)
 	r.Header.Set("Accept-Encoding", "gzip")

@@ -88,6 +88,9 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	}
 	packed, err := h.packed(key{"v3 " + path, form, hash}, false, func() ([]byte, error) { return h.encodeV3(g, gv, form) })
 	if err != nil {
+		for _, name := range []string{"ETag", "Cache-Control", "Expires"} { // nobody shall keep the error
+			w.Header().Del(name)
+		}
 		h.options.WriteError(w, r, err)
 		return
 	}
