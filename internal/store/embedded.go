@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -18,6 +19,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
@@ -45,6 +47,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 	if err != nil {
 		return nil, nil, err
 	}
+	smallSegments()
 	fault := newFault()
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdLogger(log, fault))
 
@@ -99,6 +102,11 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 	return nil, nil, fmt.Errorf("store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to start empty", c.Dir, r.err)
 }
 
+// smallSegments has etcd preallocate its log in pieces of 16 MB, two of them: 64 MB are its default, too much for each of
+// many test servers and for a temporary directory that lives in memory. etcd knows this only as a package variable; it
+// is set once, before the first server starts.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
+
 // etcdConfig returns the settings of a small server that is alone.
 func etcdConfig(c Embedded) (*embed.Config, error) {
 	if c.Dir == "" {
@@ -126,7 +134,7 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	cfg.QuotaBackendBytes = 8 << 30
 	// What raft keeps is for followers, and there are none: the log's tail in memory is 100 to 200 entries, and the log
 	// on disk is cut often, which also bounds what a restart must replay.
-	cfg.SnapshotCount = 5000
+	cfg.SnapshotCount = 2000
 	cfg.SnapshotCatchUpEntries = 100
 	cfg.MaxSnapFiles, cfg.MaxWalFiles = 2, 2
 	cfg.PreVote = false

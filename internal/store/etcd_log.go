@@ -91,6 +91,9 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	case e.Level == zapcore.ErrorLevel:
 		level = slog.LevelError
 	}
+	if !c.log.Enabled(context.Background(), level) {
+		return nil
+	}
 	attrs := make([]slog.Attr, 0, len(enc.Fields))
 	for k, v := range enc.Fields {
 		attrs = append(attrs, slog.Any(k, v))
@@ -109,6 +112,8 @@ func expected(message string, reason any) bool {
 		"cannot campaign at term", // see becomeLeader
 		"is unpromotable and can not campaign",
 		"bootstrap failed", // is the error of Open
+		// After a restart etcd tries, without a pause, until the first entries of its log have been applied.
+		"failed to publish local member to cluster through raft",
 		"closing client listener",
 	} {
 		if strings.Contains(message, m) {

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,6 +163,34 @@ func TestRestart(t *testing.T) {
 		if _, ok := <-s.Watch(ctx, 1); ok {
 			t.Error("watch after close delivers")
 		}
+	}
+}
+
+// A restart after thousands of writes: the log has been cut, and etcd says nothing.
+func TestRestartLong(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	dir := filepath.Join(t.TempDir(), "etcd")
+	s := open(t, Embedded{Dir: dir})
+	const writers, each = 16, 400
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if _, err := s.Create(ctx, fmt.Sprintf("k/%d-%d", w, i), make([]byte, 5000)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.Close()
+	s = open(t, Embedded{Dir: dir})
+	if r, err := s.Range(ctx, RangeOptions{Prefix: "k/"}); err != nil || len(r.Records) != writers*each {
+		t.Errorf("%d records, %v", len(r.Records), err)
+	}
+	if segments, _ := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap")); len(segments) == 0 {
+		t.Error("the log was never cut")
 	}
 }
 

@@ -15,16 +15,16 @@ type notifier struct {
 
 // notify has the watchers of the collections woken that have any who sleep. It does not wait.
 func (n *notifier) notify(changed []*Collection) {
-	any := false
+	sleepers := false
 	n.mu.Lock()
 	for _, c := range changed {
 		if c.wake.Load() != nil {
 			n.todo = append(n.todo, c)
-			any = true
+			sleepers = true
 		}
 	}
 	n.mu.Unlock()
-	if any {
+	if sleepers {
 		select {
 		case n.kick <- struct{}{}:
 		default:

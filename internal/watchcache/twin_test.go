@@ -313,7 +313,7 @@ func TestTwin(t *testing.T) {
 		t.Fatalf("loaded at %d, want %d", start, tw.latest)
 	}
 
-	const ops = 3000
+	const ops = 1500
 	last := start + ops
 	var readers, watchers sync.WaitGroup
 	done := make(chan struct{})
