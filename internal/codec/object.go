@@ -44,7 +44,8 @@ func DecodeObject(data []byte, contentType string, strict bool, want schema.Grou
 	if err != nil {
 		return nil, nil, err
 	}
-	if got, _ := obj["apiVersion"].(string); got != want.GroupVersion().String() {
+	apiVersion, _ := obj["apiVersion"].(string)
+	if got, _ := schema.ParseGroupVersion(apiVersion); got != want.GroupVersion() {
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want.GroupVersion()))
 	}
 	return obj, append(strictErrs, duplicates...), nil
@@ -101,28 +102,28 @@ type body struct {
 func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
 	v, repeated, err := decode(b.json)
 	obj, isObject := v.(map[string]any)
+	apiVersion, _ := obj["apiVersion"].(string)
+	gv, badVersion := schema.ParseGroupVersion(apiVersion)
+	actual := &schema.GroupVersionKind{Group: gv.Group, Version: gv.Version}
 	if err != nil || !isObject || repeated || !typed(obj) {
 		// Kube reads kind and apiVersion on their own first, with encoding/json and so without regard to case: its
 		// errors come before those about the rest.
-		actual, err := serializerjson.DefaultMetaFactory.Interpret(b.json)
-		if err != nil {
+		if actual, err = serializerjson.DefaultMetaFactory.Interpret(b.json); err != nil {
 			return nil, nil, b.unrecognized(err)
 		}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(b.json, &map[string]any{}); err != nil {
 			return nil, nil, unhandled(b.defaulted(*actual), err, b.want)
 		}
 	}
-	apiVersion, _ := obj["apiVersion"].(string)
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return nil, nil, b.unrecognized(err)
+	if badVersion != nil {
+		return nil, nil, b.unrecognized(badVersion)
 	}
 	if kind, _ := obj["kind"].(string); kind == "" {
 		if b.strict {
 			return nil, nil, b.unrecognized(runtime.NewMissingKindErr(string(b.original)))
 		}
 		missing := runtime.NewMissingKindErr(strings.TrimSpace(string(b.json)))
-		return nil, nil, unhandled(b.defaulted(schema.GroupVersionKind{Group: gv.Group, Version: gv.Version}), missing, b.want)
+		return nil, nil, unhandled(b.defaulted(*actual), missing, b.want)
 	}
 	if repeated && b.strict {
 		errs, _ := kjson.UnmarshalStrict(b.json, &map[string]any{})
