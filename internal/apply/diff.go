@@ -21,6 +21,7 @@ type change struct {
 
 // objects compares old with new at p, a map owned field by field.
 func (d *diff) objects(p place, old, new map[string]any) (c change) {
+	common := 0
 	for name, value := range new {
 		below, _, ok := p.field(name)
 		if !ok {
@@ -28,6 +29,7 @@ func (d *diff) objects(p place, old, new map[string]any) (c change) {
 			return c
 		}
 		if before, ok := old[name]; ok {
+			common++
 			c.merge("f:", name, d.values(below, before, value))
 		} else {
 			put(&c.added, "f:"+name, d.whole(below, value))
@@ -35,6 +37,9 @@ func (d *diff) objects(p place, old, new map[string]any) (c change) {
 		if d.unsure {
 			return c
 		}
+	}
+	if common == len(old) {
+		return c
 	}
 	for name, value := range old {
 		if _, ok := new[name]; ok {
@@ -130,6 +135,7 @@ func (d *diff) lists(p place, old, new []any) (c change) {
 	}
 	seen := make(map[string]struct{}, len(new))
 	below := p.item()
+	common := 0
 	for _, item := range new {
 		id := d.identity(p, item)
 		if _, twice := seen[id]; twice {
@@ -140,6 +146,7 @@ func (d *diff) lists(p place, old, new []any) (c change) {
 		}
 		seen[id] = struct{}{}
 		if was, ok := before[id]; ok {
+			common++
 			found := d.values(below, was, item)
 			if found.added != nil || found.modified != nil || found.removed != nil {
 				c.merge("", d.key(p, item), found)
@@ -147,6 +154,9 @@ func (d *diff) lists(p place, old, new []any) (c change) {
 		} else {
 			put(&c.added, d.key(p, item), d.whole(below, item))
 		}
+	}
+	if common == len(old) {
+		return c
 	}
 	for _, item := range old {
 		if _, ok := seen[d.identity(p, item)]; !ok {
@@ -306,6 +316,9 @@ func equal(a, b any) bool {
 		b, ok := b.([]any)
 		if !ok || len(a) != len(b) {
 			return false
+		}
+		if len(a) > 0 && &a[0] == &b[0] {
+			return true // the same list, as where a patch left it alone
 		}
 		for i := range a {
 			if !equal(a[i], b[i]) {
