@@ -2,12 +2,12 @@ package crd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	kjson "sigs.k8s.io/json"
 )
 
 // DecodeHead decodes a stored definition without the schemas of its versions and without its managedFields, which
@@ -15,7 +15,7 @@ import (
 //
 // A server that starts reads every definition once; this costs one scan of the bytes and little memory.
 func DecodeHead(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
-	obj, err := scanDefinition(raw, nil)
+	obj, err := newScanner(raw).definition()
 	if err != nil {
 		return nil, fmt.Errorf("decode definition: %w", err)
 	}
@@ -24,17 +24,12 @@ func DecodeHead(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 
 // DecodeSchema decodes the OpenAPI schema of the i-th version of a stored definition. nil means that it has none.
 func DecodeSchema(raw []byte, i int) (*apiextensionsv1.JSONSchemaProps, error) {
-	var validation any
-	_, err := scanDefinition(raw, func(version int, value jsontext.Value) error {
-		if version != i {
-			return nil
-		}
-		return kjson.UnmarshalCaseSensitivePreserveInts(value, &validation)
-	})
-	if err != nil {
+	s := newScanner(raw)
+	s.wanted = i
+	if _, err := s.definition(); err != nil {
 		return nil, fmt.Errorf("decode schema of version %d: %w", i, err)
 	}
-	m, _ := validation.(map[string]any)
+	m, _ := s.schema.(map[string]any)
 	props, _ := m["openAPIV3Schema"].(map[string]any)
 	if props == nil {
 		return nil, nil
@@ -54,26 +49,28 @@ const (
 	elsewhere
 )
 
+// scanner decodes a definition but for schemas and managedFields, which it skips.
 type scanner struct {
-	dec      *jsontext.Decoder
-	version  int
-	onSchema func(version int, value jsontext.Value) error
+	dec     *jsontext.Decoder
+	version int // the index of the version at hand
+	wanted  int // of the version whose "schema" is decoded, into schema; -1 for none
+	schema  any
 }
 
-// scanDefinition decodes raw but for schemas and managedFields. onSchema, if not nil, gets each version's "schema".
-func scanDefinition(raw []byte, onSchema func(int, jsontext.Value) error) (map[string]any, error) {
-	s := scanner{
-		// What is stored was checked when it was written: duplicate names cannot occur.
-		dec:      jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		onSchema: onSchema,
-	}
+func newScanner(raw []byte) *scanner {
+	// What is stored was checked when it was written: duplicate names cannot occur.
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return &scanner{dec: dec, wanted: -1}
+}
+
+func (s *scanner) definition() (map[string]any, error) {
 	v, err := s.read(atRoot)
 	if err != nil {
 		return nil, err
 	}
 	obj, ok := v.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("not an object")
+		return nil, errors.New("not an object")
 	}
 	return obj, nil
 }
@@ -123,12 +120,8 @@ func (s *scanner) readObject(at place) (any, error) {
 		}
 		key := t.String()
 		switch {
-		case at == atVersion && key == "schema" && s.onSchema != nil:
-			v, err := s.dec.ReadValue()
-			if err != nil {
-				return nil, err
-			}
-			if err := s.onSchema(s.version, v); err != nil {
+		case at == atVersion && key == "schema" && s.version == s.wanted:
+			if s.schema, err = s.read(elsewhere); err != nil {
 				return nil, err
 			}
 			continue

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -14,7 +13,7 @@ import (
 
 // Normalize gives a definition the form in which Kubernetes stores it, which is the form it has after a round trip
 // through the Go type: unknown fields and empty optional ones are gone, obligatory ones are there. It returns the paths
-// of the unknown fields, sorted by their place, as strict decoding names them ("spec.versions[0].foo").
+// of the unknown fields, sorted, as strict decoding names them ("spec.versions[0].foo").
 //
 // obj is changed in place. Values that Kubernetes keeps as raw JSON (defaults, enums, examples) are not touched. As in
 // Kubernetes, unknown fields below "items" and "additionalProperties" are dropped without being reported: the types that
@@ -27,7 +26,9 @@ func Normalize(obj map[string]any) (unknown []string, err error) {
 	if _, err := n.value(obj, definitionShape(), true); err != nil {
 		return nil, decodeError(obj, err)
 	}
-	return n.unknown, nil
+	slices.Sort(n.unknown)
+	// Kubernetes stops counting there, too.
+	return n.unknown[:min(len(n.unknown), 100)], nil
 }
 
 // errMismatch means that a value is not of the type that the definition's Go type has at its place.
@@ -93,54 +94,42 @@ func (n *normalizer) object(v any, s *shape, strict bool) (any, error) {
 	if !ok {
 		return nil, errMismatch
 	}
-	known := 0
-	for k := range m {
-		if s.members[k] != nil {
-			known++
-		}
-	}
-	if known != len(m) {
-		n.dropUnknown(m, s, strict)
-	}
 	depth := len(n.path)
-	for _, f := range s.order {
-		child, present := m[f.name]
-		if !present && (f.pointer || f.omitEmpty && f.shape.form != structForm && f.shape.form != opaqueForm) {
+	for name, child := range m {
+		f := s.members[name]
+		if f == nil {
+			delete(m, name)
+			if strict {
+				n.unknown = append(n.unknown, string(append(n.path, "."+name...)[1:]))
+			}
 			continue
 		}
 		if child == nil && f.pointer {
-			delete(m, f.name)
+			delete(m, name)
 			continue
 		}
-		if present {
-			n.push("." + f.name)
-		}
+		n.push("." + name)
 		child, err := n.value(child, f.shape, strict)
 		if err != nil {
 			return nil, err
 		}
 		n.path = n.path[:depth]
 		if !f.pointer && (f.omitEmpty && isEmpty(child, f.shape) || f.omitZero && child == nil) {
-			delete(m, f.name)
+			delete(m, name)
 			continue
 		}
-		m[f.name] = child
+		m[name] = child
+	}
+	for _, f := range s.obligatory {
+		if _, ok := m[f.name]; !ok {
+			child, err := n.value(nil, f.shape, false)
+			if err != nil {
+				return nil, err
+			}
+			m[f.name] = child
+		}
 	}
 	return m, nil
-}
-
-func (n *normalizer) dropUnknown(m map[string]any, s *shape, strict bool) {
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		if s.members[k] != nil {
-			continue
-		}
-		delete(m, k)
-		// 100 is where Kubernetes stops counting, too.
-		if strict && len(n.unknown) < 100 {
-			path := append(slices.Clone(n.path), '.')
-			n.unknown = append(n.unknown, string(append(path, k...)[1:]))
-		}
-	}
 }
 
 func (n *normalizer) dictionary(v any, s *shape, strict bool) (any, error) {
@@ -152,9 +141,9 @@ func (n *normalizer) dictionary(v any, s *shape, strict bool) (any, error) {
 		return nil, errMismatch
 	}
 	depth := len(n.path)
-	for _, k := range slices.Sorted(maps.Keys(m)) {
+	for k, child := range m {
 		n.push("." + k)
-		child, err := n.value(m[k], s.elem, strict)
+		child, err := n.value(child, s.elem, strict)
 		if err != nil {
 			return nil, err
 		}

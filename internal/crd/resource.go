@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/schema/cel"
 )
 
 // Resource makes the catalog's entry for a definition; a DecodeHead is enough. revision is the etcd revision at which the
@@ -53,6 +54,7 @@ func resourceVersion(def *apiextensionsv1.CustomResourceDefinition, i int, sourc
 		Served:                from.Served,
 		Deprecated:            from.Deprecated,
 		PreserveUnknownFields: def.Spec.PreserveUnknownFields,
+		Rules:                 cel.Compile,
 		Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
 			raw, err := source()
 			if err != nil {

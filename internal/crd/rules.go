@@ -17,7 +17,7 @@ import (
 //
 // A definition is established by the write that creates it, so the rules look at the other definitions of its group.
 func Rules() *catalog.Rules {
-	v := &Validator{}
+	v := NewValidator()
 	return &catalog.Rules{
 		Decode:        Normalize,
 		Default:       defaultObject,

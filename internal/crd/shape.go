@@ -17,7 +17,8 @@ type shape struct {
 	typ     reflect.Type
 	elem    *shape // of a list or map, or the schema inside a union
 	members map[string]*member
-	order   []*member // the same, sorted by name
+	// obligatory members are written whether they have been set or not.
+	obligatory []*member
 }
 
 // member is one field of a struct.
@@ -92,9 +93,11 @@ func (known shapes) of(t reflect.Type) *shape {
 		s.members = map[string]*member{}
 		known.members(s, t, nil)
 		for _, m := range s.members {
-			s.order = append(s.order, m)
+			// omitempty does not hold for structs.
+			if !m.pointer && !m.omitZero && (!m.omitEmpty || m.shape.typ.Kind() == reflect.Struct) {
+				s.obligatory = append(s.obligatory, m)
+			}
 		}
-		slices.SortFunc(s.order, func(a, b *member) int { return strings.Compare(a.name, b.name) })
 	case reflect.Map:
 		s.form, s.elem = mapForm, known.of(t.Elem())
 	case reflect.Slice:

@@ -10,13 +10,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/schema"
 )
 
-// Validator validates definitions. The zero value leaves CEL rules unchecked; Rules() uses one that checks them.
+// Validator validates definitions. The zero value leaves CEL rules unchecked; NewValidator makes one that checks them.
 type Validator struct {
 	// CheckRules returns what is wrong with the CEL rules of a schema; path is the schema's.
 	CheckRules func(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorList
-	// DefaultRules and DefaultBudget are those of schema.CheckOptions.
-	DefaultRules  func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
-	DefaultBudget int64
+	// DefaultRules is that of schema.CheckOptions.
+	DefaultRules func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
 }
 
 // RuleCheck is what the check of CEL rules needs to know of an update.

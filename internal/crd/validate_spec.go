@@ -188,7 +188,6 @@ func (v *Validator) validateSchema(props *apiextensionsv1.JSONSchemaProps, statu
 		AllowNonAtomicSets:   l.nonAtomicSets,
 		AllowLooseMapKeys:    l.looseMapKeys,
 		DefaultRules:         v.DefaultRules,
-		DefaultBudget:        v.DefaultBudget,
 	}
 	if v.CheckRules != nil {
 		o.Rules = func(root *schema.Node, path *field.Path, skip func(string) bool) field.ErrorList {

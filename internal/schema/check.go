@@ -24,11 +24,9 @@ type CheckOptions struct {
 	// error, in which case its rules cannot be judged. nil means no check.
 	Rules func(root *Node, path *field.Path, skip func(path string) bool) field.ErrorList
 	// DefaultRules holds a default against the CEL rules of its schema and below. resource is true for the root and for
-	// embedded objects. budget is the evaluation cost that is left; what is left after it is returned, less than 0 when
-	// it is used up. nil means that defaults are not held against rules.
+	// embedded objects. budget is the evaluation cost that the schema's other defaults have left, 0 for all of it; what is
+	// left then is returned, less than 0 when it is used up. nil means that defaults are not held against rules.
 	DefaultRules func(node *Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
-	// DefaultBudget is the evaluation cost that all defaults of a schema may take together.
-	DefaultBudget int64
 }
 
 // CheckDefinition returns everything that is wrong with the schema of a CustomResourceDefinition; path is the place of

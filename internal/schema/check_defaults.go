@@ -21,7 +21,7 @@ func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o C
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}, nil
 	}
-	w := defaultChecker{options: o, budget: o.DefaultBudget}
+	w := defaultChecker{options: o}
 	// The root of a schema stands for a whole object, as an embedded resource does.
 	resource := *root
 	resource.Embedded = true
@@ -84,7 +84,8 @@ func (w *defaultChecker) check(n *Node, path *field.Path) {
 		}
 	} else {
 		if !w.options.AllowUnprunedDefault && isUnpruned(n) {
-			w.errs = append(w.errs, field.Invalid(path, n.Default, "must not have unknown fields"))
+			// kube-apiserver shows the value as it is after the next step, and so do we.
+			w.errs = append(w.errs, field.Invalid(path, value, "must not have unknown fields"))
 		}
 		z := normalizer{coerce: true}
 		z.value(n, value, false)

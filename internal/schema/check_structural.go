@@ -317,11 +317,9 @@ func isIntOrString(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	}
 	for _, p := range anyOf {
 		p.Type = ""
-		if a := p.AdditionalProperties; a != nil && !a.Allows && a.Schema == nil {
-			p.AdditionalProperties = nil
-		}
-		// A clause tells "properties: {}" from none, a node does not.
-		if !isEmptySchema(p) || p.Properties != nil {
+		// A clause tells "properties: {}" from none, and does not tell "additionalProperties: false" from none.
+		a := p.AdditionalProperties
+		if !isEmptySchema(p) || p.Properties != nil || a != nil && (a.Allows || a.Schema != nil) {
 			return false
 		}
 	}

@@ -191,13 +191,20 @@ func (m mutator) mutate(def map[string]any) {
 		s := schemas[m.IntN(len(schemas))]
 		k := keywords[m.IntN(len(keywords))]
 		s[k] = m.keyword(k, 3)
-		if k == "format" {
+		switch k {
+		case "format":
 			s[k] = m.format(s["type"])
+		case "type":
+			delete(s, "format")
 		}
 	case n < 13 && len(schemas) > 0:
 		s := schemas[m.IntN(len(schemas))]
 		if keys := slices.Sorted(maps.Keys(s)); len(keys) > 0 {
-			delete(s, keys[m.IntN(len(keys))])
+			k := keys[m.IntN(len(keys))]
+			delete(s, k)
+			if k == "type" {
+				delete(s, "format")
+			}
 		}
 	case n < 14 && len(schemas) > 0:
 		m.special(schemas[m.IntN(len(schemas))])
@@ -210,6 +217,7 @@ func (m mutator) mutate(def map[string]any) {
 
 // special makes s one of the shapes with rules of their own.
 func (m mutator) special(s map[string]any) {
+	delete(s, "format")
 	properties := func() map[string]any {
 		p, _ := s["properties"].(map[string]any)
 		if p == nil {
@@ -250,6 +258,38 @@ func (m mutator) special(s map[string]any) {
 			s["default"] = m.pick("a", int64(1), 1.5, true)
 		}
 	}
+}
+
+// rule adds a CEL rule to a schema, or changes one that is there.
+func (m mutator) rule(s map[string]any) {
+	rules, _ := s["x-kubernetes-validations"].([]any)
+	if len(rules) == 0 || m.IntN(3) == 0 {
+		rules = append(rules, map[string]any{"rule": m.expression(), "message": "no"})
+		s["x-kubernetes-validations"] = rules
+	}
+	r, ok := rules[m.IntN(len(rules))].(map[string]any)
+	if !ok {
+		return
+	}
+	switch m.IntN(7) {
+	case 0:
+		r["rule"] = m.expression()
+	case 1:
+		r["message"] = m.pick("", " ", "a\nb", "no")
+	case 2:
+		r["messageExpression"] = m.pick("", " ", "'a' + string(1)", "1", "self.foo", "'x'")
+	case 3:
+		r["reason"] = m.pick("FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate", "foo", "")
+	case 4:
+		r["fieldPath"] = m.pick("", " ", ".spec", ".a", "a", ".a\n", ".spec['a']", ".a['b'].c", "['a']")
+	case 5:
+		r["optionalOldSelf"] = m.IntN(2) == 0
+	}
+}
+
+func (m mutator) expression() any {
+	return m.pick("true", "self == self", "self == oldSelf", "size(self) < 5", "has(self.spec)", "self.all(x, x == x)", "self.all(x, self.all(y, x == y))",
+		"self.", "", " ", "1", "foo", "true\n&& true", "self.matches('^a')", "oldSelf.hasValue() || true", "self.metadata.name == 'a'", "!has(self.a) || self.a == oldSelf.a")
 }
 
 // head changes something outside of schemas.

@@ -20,11 +20,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/crd"
 )
 
-var (
-	rounds = setting("ORACLE_CASES", 6000) / 60 // mutations of each definition
-	seed   = uint64(setting("ORACLE_SEED", 1))
-)
-
 func setting(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
@@ -187,9 +182,8 @@ func (p pair) prepare() {
 	}
 }
 
-func compare(t *testing.T, p pair, old *pair) {
+func compare(t *testing.T, v *crd.Validator, p pair, old *pair) {
 	t.Helper()
-	var v crd.Validator
 	var was *apiextensionsv1.CustomResourceDefinition
 	if old != nil {
 		was = old.theirs
@@ -216,40 +210,64 @@ func compare(t *testing.T, p pair, old *pair) {
 	t.Fatalf("%s\n%s", d, mustJSON(p.theirs))
 }
 
-// TestValidate validates mutations of real definitions, as new ones and as updates of each other.
+// TestValidate validates mutations of real definitions without CEL rules, as new ones and as updates of each other.
 func TestValidate(t *testing.T) {
+	run(t, setting("ORACLE_CASES", 6000)/60, &crd.Validator{}, func(m mutator, original map[string]any) func(map[string]any) {
+		dropRules(original)
+		return m.mutate
+	})
+}
+
+// TestValidateRules does the same with rules, most of the time changing one.
+func TestValidateRules(t *testing.T) {
+	run(t, setting("ORACLE_CASES", 6000)/600, crd.NewValidator(), func(m mutator, original map[string]any) func(map[string]any) {
+		return func(obj map[string]any) {
+			if schemas := schemasOf(obj); len(schemas) > 0 && m.IntN(5) > 0 {
+				m.rule(schemas[m.IntN(len(schemas))])
+			} else {
+				m.mutate(obj)
+			}
+		}
+	})
+}
+
+// run validates rounds mutations of each definition.
+func run(t *testing.T, rounds int, v *crd.Validator, prepare func(m mutator, original map[string]any) (mutate func(map[string]any))) {
 	all := definitions(t)
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := mutator{rand.New(rand.NewPCG(seed, uint64(i)))}
-			original := all[name]
-			dropRules(original)
+			m := mutator{rand.New(rand.NewPCG(uint64(setting("ORACLE_SEED", 1)), uint64(i)))}
+			mutate := prepare(m, all[name])
 			var old *pair
 			for range rounds {
-				obj := cloneJSON(original).(map[string]any)
+				obj := cloneJSON(all[name]).(map[string]any)
 				m.shrink(obj, 60)
 				for range m.IntN(4) {
-					m.mutate(obj)
+					mutate(obj)
 				}
 				p, ok := decodeBoth(t, obj)
 				if !ok {
 					continue
 				}
 				p.prepare()
-				compare(t, p, nil)
+				compare(t, v, p, nil)
 				if old != nil {
 					if m.IntN(2) == 0 {
-						for _, def := range []*apiextensionsv1.CustomResourceDefinition{old.ours, old.theirs} {
-							def.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
-						}
+						old.establish()
 					}
-					compare(t, p, old)
+					compare(t, v, p, old)
 				}
 				if old == nil || m.IntN(2) == 0 {
 					old = &p
 				}
 			}
 		})
+	}
+}
+
+func (p pair) establish() {
+	for _, def := range []*apiextensionsv1.CustomResourceDefinition{p.ours, p.theirs} {
+		def.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 	}
 }

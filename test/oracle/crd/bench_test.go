@@ -1,0 +1,136 @@
+package crd
+
+import (
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/crd"
+)
+
+// The largest definitions at hand, and one of the large provider's.
+var benchDefinitions = []string{
+	"crontab", "applicationset-crd.yaml", "monitoring.coreos.com_prometheuses.yaml", "cert-manager.io_issuers.yaml", "gateway.networking.k8s.io_httproutes.yaml",
+}
+
+// BenchmarkValidate validates a new definition; upstream's side includes the conversion to its internal type, as a request does.
+func BenchmarkValidate(b *testing.B) {
+	all := definitions(b)
+	for _, name := range benchDefinitions {
+		if all[name] == nil {
+			continue
+		}
+		raw := mustJSON(all[name])
+		theirs, _, err := decodeUpstream(raw)
+		if err != nil {
+			b.Fatal(err)
+		}
+		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(theirs)
+		b.Run(name+"/ours", func(b *testing.B) {
+			b.ReportAllocs()
+			v := crd.NewValidator()
+			for b.Loop() {
+				if errs := v.Validate(theirs); len(errs) > 0 {
+					b.Fatal(errs)
+				}
+			}
+		})
+		b.Run(name+"/upstream", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if errs, _ := validateUpstream(theirs, nil); len(errs) > 0 {
+					b.Fatal(errs)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDecode takes a body to what validation works on: for us from decoded JSON, which a request has anyway, and
+// including the search for unknown fields.
+func BenchmarkDecode(b *testing.B) {
+	all := definitions(b)
+	for _, name := range benchDefinitions {
+		if all[name] == nil {
+			continue
+		}
+		raw := mustJSON(all[name])
+		b.Run(name+"/ours", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				var obj map[string]any
+				if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := crd.Normalize(obj); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := crd.Decode(obj); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/upstream", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				if _, _, err := decodeUpstream(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		stored := mustJSON(all[name])
+		b.Run(name+"/head", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(stored)))
+			for b.Loop() {
+				if _, err := crd.DecodeHead(stored); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/schema", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(stored)))
+			for b.Loop() {
+				if _, err := crd.DecodeSchema(stored, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkStart makes catalog resources of a tenth of the large provider's definitions.
+func BenchmarkStart(b *testing.B) {
+	var raws [][]byte
+	size := 0
+	for _, y := range upjet(b, 10) {
+		var obj map[string]any
+		if err := yaml.Unmarshal(y, &obj); err != nil || obj["kind"] != "CustomResourceDefinition" {
+			continue
+		}
+		raws = append(raws, mustJSON(obj))
+		size += len(raws[len(raws)-1])
+	}
+	if len(raws) == 0 {
+		b.Skip("no upjet definitions beside the repository")
+	}
+	b.ReportAllocs()
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		for _, raw := range raws {
+			def, err := crd.DecodeHead(raw)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := crd.Resource(def, 1, func() ([]byte, error) { return raw, nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(raws)), "us/definition")
+}
