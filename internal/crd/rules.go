@@ -46,7 +46,8 @@ func Rules() *catalog.Rules {
 			}
 			return v.validateChange(def, was)
 		},
-		Serial: true,
+		Warnings: warnings,
+		Serial:   true,
 	}
 }
 

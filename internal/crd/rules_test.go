@@ -114,6 +114,17 @@ func TestCreateConflict(t *testing.T) {
 	}
 }
 
+func TestWarnings(t *testing.T) {
+	obj := create(t, fromYAML(t, strings.ReplaceAll(cronTab, "old: {type: string}", "old: {type: string, format: nope, example: {format: x}}, n: {type: integer, format: float}, d: {type: string, format: date-time}")), nil)
+	want := []string{`unrecognized format "float"`, `unrecognized format "nope"`}
+	if got := Rules().Warnings(obj); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if got := Rules().Warnings(create(t, fromYAML(t, cronTab), nil)); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestUpdate(t *testing.T) {
 	old := create(t, fromYAML(t, cronTab), nil)
 	same := clone(old).(map[string]any)
