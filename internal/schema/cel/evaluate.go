@@ -221,7 +221,8 @@ func (b *branch) evaluateRule(e *evaluation, at *location, r *compiledRule, vars
 	if out == types.True {
 		return true
 	}
-	return b.failed(e, at, r, activation, v, l)
+	// As in kube, oldSelf is no optional value in the message, whatever the rule says; such messages fall back.
+	return b.failed(e, at, r, &vars.plain, v, l)
 }
 
 // failed reports that a rule evaluated to false.

@@ -248,3 +248,32 @@ func TestAllOf(t *testing.T) {
 		}
 	}
 }
+
+// TestPage compares the cases of internal/schema/cel's own test: the rules of the Kubernetes documentation.
+func TestPage(t *testing.T) {
+	type testCase struct {
+		Name   string                           `json:"name"`
+		Schema *apiextensionsv1.JSONSchemaProps `json:"schema"`
+		Values []struct {
+			Spec any `json:"spec"`
+			Old  any `json:"old"`
+		} `json:"values"`
+	}
+	for _, c := range load[[]testCase](t, "../../../../internal/schema/cel/testdata/cases.yaml") {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *c.Schema}}
+			compareCheck(t, c.Name, props)
+			s := newSubject(t, c.Name, props)
+			resource := func(spec any) map[string]any {
+				if spec == nil {
+					return nil
+				}
+				return map[string]any{"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"}, "spec": spec}
+			}
+			for _, v := range c.Values {
+				s.compare(t, resource(v.Spec), resource(v.Old))
+			}
+		})
+	}
+}

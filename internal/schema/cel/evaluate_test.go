@@ -1,0 +1,153 @@
+package cel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func TestNoRules(t *testing.T) {
+	root := compileSpec(t, &apiextensionsv1.JSONSchemaProps{Type: "string"})
+	if e, err := Compile(root); e != nil || err != nil {
+		t.Errorf("got %v, %v, want nothing", e, err)
+	}
+	if errs := Check(root, nil, CheckOptions{}); errs != nil {
+		t.Errorf("got %v", errs)
+	}
+}
+
+// TestBudget holds that an object whose estimates exceed the budget is evaluated by what it really costs, and that the
+// real costs end the evaluation.
+func TestBudget(t *testing.T) {
+	items := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.size() < 5"}, {Rule: "self.matches('^[a-z ]*$')", Message: "pattern"}}
+	rules := New(compileSpec(t, arrayOf(items, "self.all(a, self.all(b, a + b != 'x'))")), true)
+	for _, c := range []struct {
+		n, size int
+		want    string // what the last error says
+	}{
+		{2, 2, ""},
+		{2, 9, "failed rule: self.size() < 5"},
+		{400, 2, "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(a, self.all(b, a + b != 'x'))"},
+		{240, 30_000, "operation cancelled: actual cost limit exceeded"},
+	} {
+		spec := make([]any, c.n)
+		for i := range spec {
+			spec[i] = strings.Repeat("a", c.size)
+		}
+		obj := resource(spec)
+		got := texts(rules.Evaluate(obj, nil))
+		last := ""
+		if len(got) > 0 {
+			last = got[len(got)-1]
+		}
+		if !strings.Contains(last, c.want) || (c.want == "") != (last == "") {
+			t.Errorf("%d of %d: got %q, want %q", c.n, c.size, last, c.want)
+		}
+		counted, left := rules.EvaluateAt(nil, obj, nil, EvalOptions{})
+		if !slices.Equal(got, texts(counted)) {
+			t.Errorf("%d of %d:\nuncounted %q\ncounted   %q", c.n, c.size, got, texts(counted))
+		}
+		if over := strings.Contains(c.want, "cancelled"); over != (left < 0) {
+			t.Errorf("%d of %d: %d left", c.n, c.size, left)
+		}
+	}
+}
+
+// TestObjectBudget spends the budget of an object by many cheap calls.
+func TestObjectBudget(t *testing.T) {
+	longest := int64(780)
+	items := apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &longest}
+	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.contains(self)"}}
+	rules := New(compileSpec(t, arrayOf(items)), true)
+	spec := make([]any, 2000)
+	for i := range spec {
+		spec[i] = strings.Repeat("a", int(longest))
+	}
+	got := texts(rules.Evaluate(resource(spec), nil))
+	if len(got) != 1 || !strings.HasSuffix(got[0], outOfBudget) {
+		t.Errorf("got %q, want one error: %s", got, outOfBudget)
+	}
+	// The estimates of these exceed the budget, what they cost does not.
+	if got := rules.Evaluate(resource(spec[:1000]), nil); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestEvaluateAt evaluates a part of a schema, as defaults need it.
+func TestEvaluateAt(t *testing.T) {
+	p := &apiextensionsv1.JSONSchemaProps{Type: "integer", XValidations: apiextensionsv1.ValidationRules{{Rule: "self > 0"}}}
+	rules := New(compileSpec(t, p).Properties["spec"], false)
+	path := field.NewPath("default")
+	for _, old := range []any{nil, int64(-1)} {
+		errs, left := rules.EvaluateAt(path, int64(-1), old, EvalOptions{NoRatchet: true, Budget: 100})
+		if want := `default: Invalid value: -1: failed rule: self > 0`; len(errs) != 1 || errs[0].Error() != want || left != 98 {
+			t.Errorf("got %q and %d left, want %q and 98", errs, left, want)
+		}
+	}
+	if errs, _ := rules.EvaluateAt(path, int64(-1), int64(-1), EvalOptions{}); errs != nil {
+		t.Errorf("got %q, want nothing: it is no new failure", errs)
+	}
+}
+
+// TestConcurrentEvaluate compiles and evaluates the same rules many times at once; the race detector does the rest.
+func TestConcurrentEvaluate(t *testing.T) {
+	for _, c := range loadCases(t) {
+		rules := New(compileSpec(t, c.Schema), true)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for _, v := range c.Values {
+					obj, old := resource(v.Spec), resource(v.Old)
+					if got := texts(rules.Evaluate(obj, old)); !slices.Equal(got, v.Errors) {
+						t.Errorf("%s: got %q, want %q", c.Name, got, v.Errors)
+					}
+					rules.EvaluateAt(nil, obj, nil, EvalOptions{})
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestValuesAreViews holds that evaluation changes no object.
+func TestValuesAreViews(t *testing.T) {
+	spec := map[string]any{"s": append(make([]any, 0, 8), "a", "b"), "l": append(make([]any, 0, 8), int64(1))}
+	before := fmt.Sprint(spec)
+	set := "set"
+	s := *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "string"})
+	s.XListType = &set
+	rules := New(compileSpec(t, &apiextensionsv1.JSONSchemaProps{
+		Type:         "object",
+		Properties:   map[string]apiextensionsv1.JSONSchemaProps{"s": s, "l": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "integer"})},
+		XValidations: apiextensionsv1.ValidationRules{{Rule: "(self.s + ['c']).size() == 3 && (self.l + [2]).size() == 2 && self.s == ['b', 'a']"}},
+	}), true)
+	if errs := rules.Evaluate(resource(spec), resource(spec)); errs != nil {
+		t.Error(errs)
+	}
+	full := spec["s"].([]any)[:3]
+	if got := fmt.Sprint(spec); got != before || full[2] != nil {
+		t.Errorf("got %s and %v behind it, want %s", got, full[2], before)
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	p := &apiextensionsv1.JSONSchemaProps{
+		Type:         "object",
+		Properties:   map[string]apiextensionsv1.JSONSchemaProps{"policies": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "string"}), "a": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"x": {Type: "string"}}}},
+		XValidations: apiextensionsv1.ValidationRules{{Rule: "!('*' in self.policies || 'Create' in self.policies) || has(self.a.x)"}},
+	}
+	node := compileSpec(b, p).Properties["spec"]
+	env := storedExpressions()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := newScope(place{node: node}, node.Rules).compile(env, node.Rules[0].Rule, false, ruleRole); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package cel
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+const shards = 8
+
+// TestRandom compares random rules, checked and evaluated on random objects and updates. ORACLE_CASES is the number of
+// rules, 800 by default; ORACLE_SEED starts another series.
+func TestRandom(t *testing.T) {
+	cases, seed := setting("ORACLE_CASES", 800), setting("ORACLE_SEED", 1)
+	objects := load[[]map[string]any](t, "objects.yaml")
+	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
+	for shard := range shards {
+		t.Run(strconv.Itoa(shard), func(t *testing.T) {
+			t.Parallel()
+			var accepted, failures, evaluations int
+			for i := range cases / shards {
+				g := newGenerator(uint64(seed)<<8|uint64(shard), uint64(i))
+				rules := apiextensionsv1.ValidationRules{{Rule: g.rule()}}
+				if g.IntN(3) == 0 {
+					rules[0].MessageExpression = g.string(1)
+				}
+				if g.IntN(4) == 0 {
+					optional := g.IntN(2) == 0
+					rules[0].OptionalOldSelf = &optional
+				}
+				if g.IntN(4) == 0 {
+					rules = append(rules, apiextensionsv1.ValidationRule{Rule: g.rule()})
+				}
+				props := base.DeepCopy()
+				at(props, "spec", func(p *apiextensionsv1.JSONSchemaProps) { p.XValidations = rules })
+				name := fmt.Sprintf("seed %d,%d: %+v", uint64(seed)<<8|uint64(shard), i, rules)
+				errs := compareCheck(t, name, props)
+				if len(errs) == 0 || !strings.Contains(strings.Join(errs, ""), "compilation failed") {
+					accepted++
+					s := newSubject(t, name, props)
+					// A loop over a map is in no order upstream.
+					s.costs = !strings.Contains(name, "objs") && !strings.Contains(name, "labels")
+					for range 4 {
+						obj, old := g.object(objects), g.object(objects)
+						failures += s.compare(t, obj, nil) + s.compare(t, obj, old)
+						evaluations += 2
+					}
+				}
+				if t.Failed() {
+					return
+				}
+			}
+			t.Logf("%d of %d rules accepted, %d evaluations, %d failures", accepted, cases/shards, evaluations, failures)
+		})
+	}
+}
