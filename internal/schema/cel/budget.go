@@ -16,20 +16,56 @@ import (
 )
 
 // Counting what an expression costs takes longer than evaluating it. So an object is first evaluated in the hope that no
-// budget matters: expressions whose estimate is far below the limit of a call run uncounted and are charged the estimate.
+// budget matters: expressions that cannot cost much (maxCost) run uncounted and are charged the most that they can cost.
 // Only if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
-//
-// Estimates hold for values that obey the limits of the schema. The distances to the real budgets are there because
-// ratcheting lets old values pass that do not.
 const (
 	uncountedCallLimit = celconfig.PerCallLimit / 10
 	chargedBudgetFloor = celconfig.RuntimeCELCostBudget * 3 / 4
 )
 
+// extent bounds the parts of an object: the elements of each list and map, and the bytes of each string and key.
+type extent struct{ elements, text uint64 }
+
+// extents are those that estimates are made for, smallest first. An object beyond them is always counted.
+var extents = [...]extent{{16, 256}, {64, 512}, {1024, 8192}}
+
+// within returns the index of the smallest of extents that holds for all values, -1 if none does.
+func within(values ...any) int {
+	var x extent
+	for _, v := range values {
+		x.grow(v)
+	}
+	for i, e := range extents {
+		if x.elements <= e.elements && x.text <= e.text {
+			return i
+		}
+	}
+	return -1
+}
+
+func (x *extent) grow(v any) {
+	switch v := v.(type) {
+	case string:
+		x.text = max(x.text, uint64(len(v)))
+	case []any:
+		x.elements = max(x.elements, uint64(len(v)))
+		for _, e := range v {
+			x.grow(e)
+		}
+	case map[string]any:
+		x.elements = max(x.elements, uint64(len(v)))
+		for k, e := range v {
+			x.text = max(x.text, uint64(len(k)))
+			x.grow(e)
+		}
+	}
+}
+
 // evaluation is the evaluation of one object.
 type evaluation struct {
 	budget    int64 // what is left; without exact, at least so much
 	exact     bool  // costs are counted, not estimated
+	extent    int   // of the object, an index of extents; -1: beyond
 	uncertain bool  // the budget may matter: exact is needed
 	warn      func(string)
 
@@ -87,9 +123,9 @@ func (e *evaluation) stop(at *location, n *schema.Node, r *apiextensionsv1.Valid
 
 // evaluate runs x and charges for it. A *stopError means that nothing more may run.
 func (e *evaluation) evaluate(x *evaluable, vars *activation) (ref.Val, error) {
-	if !e.exact && x.maxCost <= uncountedCallLimit {
+	if !e.exact && e.extent >= 0 && x.maxCosts[e.extent] <= uncountedCallLimit {
 		out, err := run(x.program, vars)
-		if e.budget -= int64(x.maxCost); e.budget < chargedBudgetFloor {
+		if e.budget -= int64(x.maxCosts[e.extent]); e.budget < chargedBudgetFloor {
 			return nil, &stopError{reason: stopUncertain}
 		}
 		return out, err

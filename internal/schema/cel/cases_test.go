@@ -33,22 +33,25 @@ type testValue struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// UnmarshalJSON decodes the values as a request's objects are decoded.
-func (v *testValue) UnmarshalJSON(data []byte) error {
-	type plain testValue
-	return kjson.UnmarshalCaseSensitivePreserveInts(data, (*plain)(v))
+func loadCases(t *testing.T) []testCase {
+	t.Helper()
+	return load[[]testCase](t, "cases.yaml")
 }
 
-func loadCases(t *testing.T) (cases []testCase) {
+// load decodes a file of testdata; numbers become int64 or float64 as in a request.
+func load[T any](t *testing.T, file string) (out T) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/cases.yaml")
+	data, err := os.ReadFile("testdata/" + file)
 	if err == nil {
-		err = yaml.UnmarshalStrict(data, &cases)
+		data, err = yaml.YAMLToJSONStrict(data)
+	}
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &out)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cases
+	return out
 }
 
 // compileSpec compiles the schema of a resource with this spec.

@@ -229,7 +229,7 @@ func (c *check) rule(s *site, scope *scope, r *apiextensionsv1.ValidationRule, p
 		return
 	}
 	optional := r.OptionalOldSelf != nil && *r.OptionalOldSelf
-	condition, err := scope.compile(environmentOf(c.options.PreexistingRules[r.Rule]), r.Rule, optional, ruleRole)
+	condition, cost, err := compileAndEstimate(scope, c.options.PreexistingRules[r.Rule], r.Rule, optional, ruleRole)
 	usesOldSelf := false
 	if err != nil {
 		c.add(field.Invalid(path.Child("rule"), internalRule(r), err.Error()))
@@ -239,7 +239,7 @@ func (c *check) rule(s *site, scope *scope, r *apiextensionsv1.ValidationRule, p
 		if s.repeats != nil {
 			repeats = *s.repeats
 		}
-		c.cost(path.Child("rule"), "estimated rule cost", times(condition.maxCost, repeats))
+		c.cost(path.Child("rule"), "estimated rule cost", times(cost, repeats))
 		if r.MessageExpression != "" {
 			c.message(scope, r, path.Child("messageExpression"), optional)
 		}
@@ -254,19 +254,29 @@ func (c *check) rule(s *site, scope *scope, r *apiextensionsv1.ValidationRule, p
 }
 
 func (c *check) message(scope *scope, r *apiextensionsv1.ValidationRule, path *field.Path, optional bool) {
-	message, err := scope.compile(environmentOf(c.options.PreexistingMessages[r.MessageExpression]), r.MessageExpression, optional, messageRole)
+	_, cost, err := compileAndEstimate(scope, c.options.PreexistingMessages[r.MessageExpression], r.MessageExpression, optional, messageRole)
 	if err != nil {
 		c.add(field.Invalid(path, internalRule(r), err.Error()))
 		return
 	}
-	c.cost(path, "estimated messageExpression cost", message.maxCost)
+	c.cost(path, "estimated messageExpression cost", cost)
 }
 
-func environmentOf(preexisting bool) *environment {
+// compileAndEstimate compiles an expression as it enters the system, or, if preexisting, as one that is in it.
+func compileAndEstimate(s *scope, preexisting bool, source string, optional bool, r role) (*expression, uint64, error) {
+	env := newExpressions
 	if preexisting {
-		return storedExpressions()
+		env = storedExpressions
 	}
-	return newExpressions()
+	x, err := s.compile(env(), source, optional, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	cost, err := env().estimate(x.ast, s.self)
+	if err != nil {
+		return nil, 0, errors.New(r.estimating + err.Error())
+	}
+	return x, cost, nil
 }
 
 // internalRule is a rule as kube-apiserver prints it, with the names of its internal type.

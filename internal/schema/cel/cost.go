@@ -62,7 +62,7 @@ func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNod
 	return nil
 }
 
-// estimate returns the highest cost that a checked expression can have on values at self.
+// estimate returns the highest cost that a checked expression can have on values at self, in the largest possible request.
 func (e *environment) estimate(ast *cel.Ast, self place) (uint64, error) {
 	c, err := e.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes{self}})
 	return c.Max, err

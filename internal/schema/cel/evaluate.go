@@ -53,15 +53,17 @@ func (e *evaluation) run(r *Rules, path *field.Path, v, old any, ratchet bool) f
 	if ratchet && old != nil {
 		l.here = pair{r.node, v, old, true}
 	}
-	start := *e
 	tree := r.tree()
 	if tree == nil {
 		return nil
 	}
+	budget := e.budget
+	if !e.exact {
+		e.extent = within(v, old)
+	}
 	tree.evaluate(e, location{base: path}, v, old, l)
 	if e.uncertain {
-		*e = start
-		e.exact = true
+		*e = evaluation{budget: budget, exact: true, warn: e.warn}
 		tree.evaluate(e, location{base: path}, v, old, l)
 	}
 	if e.warn != nil {

@@ -9,6 +9,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/internal/schema/cel/rulegen"
 )
 
 func TestNoRules(t *testing.T) {
@@ -63,9 +66,9 @@ func TestBudget(t *testing.T) {
 func TestObjectBudget(t *testing.T) {
 	longest := int64(780)
 	items := apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &longest}
-	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.contains(self)"}}
+	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.contains(self)"}, {Rule: "self.contains(self)"}}
 	rules := New(compileSpec(t, arrayOf(items)), true)
-	spec := make([]any, 2000)
+	spec := make([]any, 1000)
 	for i := range spec {
 		spec[i] = strings.Repeat("a", int(longest))
 	}
@@ -74,7 +77,7 @@ func TestObjectBudget(t *testing.T) {
 		t.Errorf("got %q, want one error: %s", got, outOfBudget)
 	}
 	// The estimates of these exceed the budget, what they cost does not.
-	if got := rules.Evaluate(resource(spec[:1000]), nil); got != nil {
+	if got := rules.Evaluate(resource(spec[:400]), nil); got != nil {
 		t.Errorf("got %q", got)
 	}
 }
@@ -133,6 +136,89 @@ func TestValuesAreViews(t *testing.T) {
 	full := spec["s"].([]any)[:3]
 	if got := fmt.Sprint(spec); got != before || full[2] != nil {
 		t.Errorf("got %s and %v behind it, want %s", got, full[2], before)
+	}
+}
+
+// TestMaxCost holds what evaluation without counting relies on: no expression costs more than it is charged.
+func TestMaxCost(t *testing.T) {
+	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
+	objects := load[[]map[string]any](t, "objects.yaml")
+	compile := func(place, rule string) *Rules {
+		props := base.DeepCopy()
+		rules := apiextensionsv1.ValidationRules{{Rule: rule}}
+		if place == "" {
+			props.XValidations = rules
+		} else {
+			p := props.Properties[place]
+			p.XValidations = rules
+			props.Properties[place] = p
+		}
+		s, err := schema.Compile(props, schema.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errs := Check(s.Root(), nil, CheckOptions{}); len(errs) > 0 {
+			return nil
+		}
+		return New(s.Root(), true)
+	}
+	compare := func(r *Rules, rule string, obj, old map[string]any) {
+		const budget = 1 << 40
+		e := evaluation{budget: budget, extent: within(obj, old)}
+		r.tree().evaluate(&e, location{}, obj, old, lineage{})
+		_, left := r.EvaluateAt(nil, obj, old, EvalOptions{Budget: budget, NoRatchet: true})
+		if charged, cost := budget-e.budget, budget-left; charged < cost {
+			t.Errorf("%s: charged %d, costs %d", rule, charged, cost)
+		}
+	}
+	for place, rules := range load[map[string][]any](t, "rules.yaml") {
+		for _, rule := range rules {
+			if r := compile("", fmt.Sprint(rule)); strings.Trim(place, "~") == "" && r != nil {
+				for _, obj := range objects {
+					compare(r, fmt.Sprint(rule), obj, objects[1])
+				}
+			}
+		}
+	}
+	for i := range uint64(400) {
+		g := rulegen.New(1, i)
+		rule := g.Rule()
+		if r := compile("spec", rule); r != nil {
+			for range 3 {
+				compare(r, rule, g.Object(objects), g.Object(objects))
+			}
+		}
+	}
+}
+
+// TestUncounted says for some rules whether they run uncounted on small objects.
+func TestUncounted(t *testing.T) {
+	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
+	s, err := schema.Compile(base, schema.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := place{node: s.Root().Properties["spec"]}
+	for rule, want := range map[string]bool{
+		"!('*' in self.strs || 'a' in self.strs) || has(self.deep.a.b)":                  true,
+		"self.map2.all(a, self.map2.exists_one(b, a.name == b.name))":                    true,
+		"self.strs.map(x, x.size()).filter(x, x > 3).size() == 0":                        true,
+		"self.str.matches('^[a-z]*$') && self.str.startsWith('a')":                       true,
+		"has(self.time) && self.time.getFullYear() > 2000":                               true,
+		"self.strs.all(a, self.strs.all(b, self.strs.all(c, a + b == c)))":               false,
+		"self.strs.all(a, self.strs.all(b, self.strs.all(c, self.strs.all(d, a == b))))": false,
+		"''.split(',').all(x, true)":                                                     false,
+		"lists.range(1000000).all(x, true)":                                              false,
+		"self.text.replace('a', self.text) == ''":                                        false,
+		"[1, 2].map(x, [x, x]).map(x, x + x).size() > 0":                                 false,
+	} {
+		x, err := newScope(self, nil).compile(storedExpressions(), rule, false, ruleRole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := maxCost(x.ast.NativeRep(), extents[0]) <= uncountedCallLimit; got != want {
+			t.Errorf("%s: uncounted %v, want %v", rule, got, want)
+		}
 	}
 }
 

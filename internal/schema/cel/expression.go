@@ -75,15 +75,15 @@ func (s *scope) checker(env *environment, optional bool) (*checker.Env, error) {
 
 // expression is a checked and planned expression.
 type expression struct {
-	maxCost     uint64 // the estimate: no value that obeys the schema makes it cost more
+	ast         *cel.Ast
 	usesOldSelf bool
 	program     interpreter.Interpretable // does not count costs
 }
 
 // role is what an expression is for: its type, and the words for it in messages.
 type role struct {
-	result                                        *cel.Type
-	compiling, mistyped, instantiation, estimates string
+	result                                         *cel.Type
+	compiling, mistyped, instantiation, estimating string
 }
 
 var (
@@ -99,7 +99,7 @@ func (s *scope) compile(env *environment, source string, optional bool, r role) 
 	if err != nil {
 		return nil, err
 	}
-	e := &expression{}
+	e := &expression{ast: ast}
 	for _, ref := range ast.NativeRep().ReferenceMap() {
 		if ref.Name == oldSelfName {
 			e.usesOldSelf = true
@@ -108,9 +108,6 @@ func (s *scope) compile(env *environment, source string, optional bool, r role) 
 	}
 	if e.program, err = env.plan(ast, false); err != nil {
 		return nil, errors.New(r.instantiation + err.Error())
-	}
-	if e.maxCost, err = env.estimate(ast, s.self); err != nil {
-		return nil, errors.New(r.estimates + err.Error())
 	}
 	return e, nil
 }

@@ -105,9 +105,11 @@ func (r *compiledRule) optional() bool {
 
 // evaluable is an expression that can be run with and without counting its costs.
 type evaluable struct {
-	*expression
-	source  string
-	tracked func() (*interpreter.ObservableInterpretable, error) // plans on first use: few rules need it
+	source      string
+	usesOldSelf bool
+	program     interpreter.Interpretable
+	maxCosts    [len(extents)]uint64                                 // on objects of these extents
+	tracked     func() (*interpreter.ObservableInterpretable, error) // plans on first use: few rules need it
 }
 
 // newBranch returns the branch of node with the rules of rules: a node itself, or what its allOf adds to it. It returns nil
@@ -216,11 +218,16 @@ func (b *branch) compile() (*compiledRules, error) {
 }
 
 func (b *branch) evaluable(s *scope, env *environment, source string, optional bool, r role) (*evaluable, error) {
-	e, err := s.compile(env, source, optional, r)
+	x, err := s.compile(env, source, optional, r)
 	if err != nil {
 		return nil, err
 	}
-	return &evaluable{e, source, sync.OnceValues(func() (*interpreter.ObservableInterpretable, error) {
+	e := &evaluable{source: source, usesOldSelf: x.usesOldSelf, program: x.program}
+	for i := range extents {
+		e.maxCosts[i] = maxCost(x.ast.NativeRep(), extents[i])
+	}
+	e.tracked = sync.OnceValues(func() (*interpreter.ObservableInterpretable, error) {
 		return newScope(b.typed, b.rules).tracked(env, source, optional, r)
-	})}, nil
+	})
+	return e, nil
 }

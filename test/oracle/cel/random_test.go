@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/schema/cel/rulegen"
 )
 
 const shards = 8
@@ -15,24 +17,24 @@ const shards = 8
 // rules, 800 by default; ORACLE_SEED starts another series.
 func TestRandom(t *testing.T) {
 	cases, seed := setting("ORACLE_CASES", 800), setting("ORACLE_SEED", 1)
-	objects := load[[]map[string]any](t, "objects.yaml")
-	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
+	objects := load[[]map[string]any](t, shared+"objects.yaml")
+	base := load[*apiextensionsv1.JSONSchemaProps](t, shared+"schema.yaml")
 	for shard := range shards {
 		t.Run(strconv.Itoa(shard), func(t *testing.T) {
 			t.Parallel()
 			var accepted, failures, evaluations int
 			for i := range cases / shards {
-				g := newGenerator(uint64(seed)<<8|uint64(shard), uint64(i))
-				rules := apiextensionsv1.ValidationRules{{Rule: g.rule()}}
+				g := rulegen.New(uint64(seed)<<8|uint64(shard), uint64(i))
+				rules := apiextensionsv1.ValidationRules{{Rule: g.Rule()}}
 				if g.IntN(3) == 0 {
-					rules[0].MessageExpression = g.string(1)
+					rules[0].MessageExpression = g.Text(1)
 				}
 				if g.IntN(4) == 0 {
 					optional := g.IntN(2) == 0
 					rules[0].OptionalOldSelf = &optional
 				}
 				if g.IntN(4) == 0 {
-					rules = append(rules, apiextensionsv1.ValidationRule{Rule: g.rule()})
+					rules = append(rules, apiextensionsv1.ValidationRule{Rule: g.Rule()})
 				}
 				props := base.DeepCopy()
 				at(props, "spec", func(p *apiextensionsv1.JSONSchemaProps) { p.XValidations = rules })
@@ -44,7 +46,7 @@ func TestRandom(t *testing.T) {
 					// A loop over a map is in no order upstream.
 					s.costs = !strings.Contains(name, "objs") && !strings.Contains(name, "labels")
 					for range 4 {
-						obj, old := g.object(objects), g.object(objects)
+						obj, old := g.Object(objects), g.Object(objects)
 						failures += s.compare(t, obj, nil) + s.compare(t, obj, old)
 						evaluations += 2
 					}

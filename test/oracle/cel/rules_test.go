@@ -16,6 +16,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/schema/cel"
 )
 
+// shared are the files of internal/schema/cel's own tests.
+const shared = "../../../../internal/schema/cel/testdata/"
+
 func load[T any](tb testing.TB, file string) (out T) {
 	tb.Helper()
 	data, err := os.ReadFile("testdata/" + file)
@@ -127,9 +130,9 @@ func sorted(s []string) []string {
 
 // TestRules checks and evaluates the rules of testdata/rules.yaml.
 func TestRules(t *testing.T) {
-	objects := load[[]map[string]any](t, "objects.yaml")
-	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
-	cases := load[map[string][]any](t, "rules.yaml")
+	objects := load[[]map[string]any](t, shared+"objects.yaml")
+	base := load[*apiextensionsv1.JSONSchemaProps](t, shared+"schema.yaml")
+	cases := load[map[string][]any](t, shared+"rules.yaml")
 	for place, rules := range cases {
 		for i, text := range rules {
 			t.Run(fmt.Sprintf("%s/%d", place, i), func(t *testing.T) {
@@ -176,8 +179,8 @@ func brief(obj map[string]any) string { return fmt.Sprintf("%.200s", fmt.Sprint(
 
 // TestMessages checks and evaluates rules with messages, reasons and field paths.
 func TestMessages(t *testing.T) {
-	objects := load[[]map[string]any](t, "objects.yaml")
-	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
+	objects := load[[]map[string]any](t, shared+"objects.yaml")
+	base := load[*apiextensionsv1.JSONSchemaProps](t, shared+"schema.yaml")
 	for i, rules := range load[[]apiextensionsv1.ValidationRules](t, "messages.yaml") {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
@@ -218,8 +221,8 @@ func compareStatic(t *testing.T, props *apiextensionsv1.JSONSchemaProps) {
 
 // TestAllOf evaluates rules that stand below allOf: they run, but only if the schema has others.
 func TestAllOf(t *testing.T) {
-	objects := load[[]map[string]any](t, "objects.yaml")
-	base := load[*apiextensionsv1.JSONSchemaProps](t, "schema.yaml")
+	objects := load[[]map[string]any](t, shared+"objects.yaml")
+	base := load[*apiextensionsv1.JSONSchemaProps](t, shared+"schema.yaml")
 	rule := func(text string) apiextensionsv1.ValidationRules {
 		return apiextensionsv1.ValidationRules{{Rule: text}}
 	}
@@ -259,7 +262,7 @@ func TestPage(t *testing.T) {
 			Old  any `json:"old"`
 		} `json:"values"`
 	}
-	for _, c := range load[[]testCase](t, "../../../../internal/schema/cel/testdata/cases.yaml") {
+	for _, c := range load[[]testCase](t, shared+"cases.yaml") {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *c.Schema}}

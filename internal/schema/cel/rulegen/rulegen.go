@@ -1,4 +1,6 @@
-package cel
+// Package rulegen makes random CEL rules and objects for the tests of package cel and for those that compare it with
+// upstream. It belongs to the schema in ../testdata/schema.yaml.
+package rulegen
 
 import (
 	"fmt"
@@ -6,21 +8,22 @@ import (
 	"strings"
 )
 
-// generator makes random rules for the spec of testdata/schema.yaml, mostly well typed, and random objects of it.
-type generator struct {
+// Generator makes random rules for the spec of the schema, mostly well typed, and random objects of it.
+type Generator struct {
 	*rand.Rand
 	vars map[string][]string // variables of enclosing loops, by type
 	next int
 }
 
-func newGenerator(seed1, seed2 uint64) *generator {
-	return &generator{Rand: rand.New(rand.NewPCG(seed1, seed2)), vars: map[string][]string{}}
+// New returns a generator of one series.
+func New(seed1, seed2 uint64) *Generator {
+	return &Generator{Rand: rand.New(rand.NewPCG(seed1, seed2)), vars: map[string][]string{}}
 }
 
-func (g *generator) pick(from ...string) string { return from[g.IntN(len(from))] }
+func (g *Generator) pick(from ...string) string { return from[g.IntN(len(from))] }
 
 // self is a reference to the new or, sometimes, the old value.
-func (g *generator) self() string {
+func (g *Generator) self() string {
 	if g.IntN(12) == 0 {
 		return "oldSelf"
 	}
@@ -28,7 +31,7 @@ func (g *generator) self() string {
 }
 
 // leaf is a field, a variable or a literal of a type.
-func (g *generator) leaf(kind string, fields []string, literals ...string) string {
+func (g *Generator) leaf(kind string, fields []string, literals ...string) string {
 	if vars := g.vars[kind]; len(vars) > 0 && g.IntN(2) == 0 {
 		return g.pick(vars...)
 	}
@@ -39,7 +42,7 @@ func (g *generator) leaf(kind string, fields []string, literals ...string) strin
 }
 
 // loop evaluates body with a new variable of a type.
-func (g *generator) loop(kind string, body func() string) (name, text string) {
+func (g *Generator) loop(kind string, body func() string) (name, text string) {
 	g.next++
 	name = fmt.Sprintf("v%d", g.next)
 	g.vars[kind] = append(g.vars[kind], name)
@@ -48,7 +51,7 @@ func (g *generator) loop(kind string, body func() string) (name, text string) {
 	return name, text
 }
 
-func (g *generator) bool(depth int) string {
+func (g *Generator) bool(depth int) string {
 	if depth <= 0 {
 		switch g.IntN(4) {
 		case 0:
@@ -58,7 +61,7 @@ func (g *generator) bool(depth int) string {
 		case 2:
 			return g.int(0) + g.pick(" < ", " == ", " != ", " >= ") + g.int(0)
 		}
-		return g.string(0) + g.pick(" == ", " != ", " < ") + g.string(0)
+		return g.Text(0) + g.pick(" == ", " != ", " < ") + g.Text(0)
 	}
 	d := depth - 1
 	switch g.IntN(16) {
@@ -73,9 +76,9 @@ func (g *generator) bool(depth int) string {
 	case 4:
 		return g.int(d) + g.pick(" < ", " <= ", " == ", " != ", " > ") + g.int(d)
 	case 5:
-		return g.string(d) + g.pick(" == ", " != ") + g.string(d)
+		return g.Text(d) + g.pick(" == ", " != ") + g.Text(d)
 	case 6:
-		return g.string(d) + g.pick(".startsWith(", ".contains(", ".endsWith(", ".matches(") + g.string(0) + ")"
+		return g.Text(d) + g.pick(".startsWith(", ".contains(", ".endsWith(", ".matches(") + g.Text(0) + ")"
 	case 7:
 		return g.ints(d) + g.pick(" == ", " != ") + g.ints(d)
 	case 8:
@@ -83,7 +86,7 @@ func (g *generator) bool(depth int) string {
 	case 9:
 		return g.int(0) + " in " + g.ints(d)
 	case 10:
-		return g.string(0) + " in " + g.pick(g.strings(d), g.self()+".labels")
+		return g.Text(0) + " in " + g.pick(g.strings(d), g.self()+".labels")
 	case 11:
 		v, body := g.loop("int", func() string { return g.bool(d) })
 		return fmt.Sprintf("%s.%s(%s, %s)", g.ints(d), g.pick("all", "exists", "exists_one"), v, body)
@@ -91,7 +94,7 @@ func (g *generator) bool(depth int) string {
 		v, body := g.loop("string", func() string { return g.bool(d) })
 		return fmt.Sprintf("%s.%s(%s, %s)", g.strings(d), g.pick("all", "exists", "exists_one"), v, body)
 	case 13:
-		v, body := g.loop("item", func() string { return g.item() + ".name" + g.pick(" == ", " != ") + g.string(d) })
+		v, body := g.loop("item", func() string { return g.item() + ".name" + g.pick(" == ", " != ") + g.Text(d) })
 		return fmt.Sprintf("%s.map1.%s(%s, %s)", g.self(), g.pick("all", "exists", "exists_one"), v, body)
 	case 14:
 		f := g.pick("map1", "map2", "labels", "objs", "any", "open", "emb", "names", "deep", "nulobj", "nuls", "ios", "dur", "date", "time", "bytes", "num", "atomicmap", "nested")
@@ -100,14 +103,14 @@ func (g *generator) bool(depth int) string {
 	return g.pick("sets.contains(", "sets.intersects(", "sets.equivalent(") + g.strings(d) + ", " + g.strings(d) + ")"
 }
 
-func (g *generator) item() string {
+func (g *Generator) item() string {
 	if vars := g.vars["item"]; len(vars) > 0 {
 		return g.pick(vars...)
 	}
 	return g.self() + ".map1[0]"
 }
 
-func (g *generator) int(depth int) string {
+func (g *Generator) int(depth int) string {
 	if depth <= 0 || g.IntN(3) == 0 {
 		return g.leaf("int", []string{"int", "int", "int32", "open.__in__", "names.__if__", "emb.spec.x", "atomic[0]", "map1[0].value"}, "0", "1", "-3", "5", "7u")
 	}
@@ -116,40 +119,41 @@ func (g *generator) int(depth int) string {
 	case 0:
 		return "(" + g.int(d) + g.pick(" + ", " - ", " * ", " / ", " % ") + g.int(d) + ")"
 	case 1:
-		return "size(" + g.pick(g.ints(d), g.strings(d), g.string(d), g.self()+".labels") + ")"
+		return "size(" + g.pick(g.ints(d), g.strings(d), g.Text(d), g.self()+".labels") + ")"
 	case 2:
 		return g.ints(d) + g.pick(".sum()", ".min()", ".max()", ".indexOf(1)", "[0]")
 	case 3:
-		return g.string(d) + ".size()"
+		return g.Text(d) + ".size()"
 	case 4:
 		return "(" + g.bool(0) + " ? " + g.int(d) + " : " + g.int(d) + ")"
 	}
 	return g.item() + ".value"
 }
 
-func (g *generator) string(depth int) string {
+// Text returns an expression of type string.
+func (g *Generator) Text(depth int) string {
 	if depth <= 0 || g.IntN(3) == 0 {
 		return g.leaf("string", []string{"str", "str", "text", "enum", "nul", "names.a__dash__b", "names.namespace", "deep.a.b.c", "labels['app']", "strs[0]", "set[0]", "map1[0].name", "emb.metadata.name"}, "'a'", "''", "'hello'", "'☃'")
 	}
 	d := depth - 1
 	switch g.IntN(7) {
 	case 0:
-		return "(" + g.string(d) + " + " + g.string(d) + ")"
+		return "(" + g.Text(d) + " + " + g.Text(d) + ")"
 	case 1:
-		return g.string(d) + g.pick(".lowerAscii()", ".upperAscii()", ".trim()", ".substring(1)", ".charAt(0)", ".replace('l', 'L')", ".find('[a-c]+')")
+		return g.Text(d) + g.pick(".lowerAscii()", ".upperAscii()", ".trim()", ".substring(1)", ".charAt(0)", ".replace('l', 'L')", ".find('[a-c]+')")
 	case 2:
 		return g.strings(d) + g.pick(".join(',')", "[0]", "[1]")
 	case 3:
 		return "string(" + g.int(d) + ")"
 	case 4:
-		return "(" + g.bool(0) + " ? " + g.string(d) + " : " + g.string(d) + ")"
+		return "(" + g.bool(0) + " ? " + g.Text(d) + " : " + g.Text(d) + ")"
 	case 5:
-		return fmt.Sprintf("%s.?%s.orValue(%s)", g.self(), g.pick("str", "nul", "text"), g.string(0))
+		return fmt.Sprintf("%s.?%s.orValue(%s)", g.self(), g.pick("str", "nul", "text"), g.Text(0))
 	}
 	return g.item() + ".name"
 }
 
-func (g *generator) ints(depth int) string {
+func (g *Generator) ints(depth int) string {
 	if depth <= 0 || g.IntN(3) == 0 {
 		return g.leaf("ints", []string{"atomic", "iset"}, "[1, 2, 3]", "[1]", "lists.range(3)")
 	}
@@ -170,7 +174,7 @@ func (g *generator) ints(depth int) string {
 	return fmt.Sprintf("%s.map1.map(%s, %s)", g.self(), v, body)
 }
 
-func (g *generator) strings(depth int) string {
+func (g *Generator) strings(depth int) string {
 	if depth <= 0 || g.IntN(3) == 0 {
 		return g.leaf("strings", []string{"set", "strs", "nested[0]", "map1[0].tags"}, "['a', 'b', 'c']", "['a']")
 	}
@@ -182,16 +186,16 @@ func (g *generator) strings(depth int) string {
 		v, body := g.loop("string", func() string { return g.bool(d) })
 		return fmt.Sprintf("%s.filter(%s, %s)", g.strings(d), v, body)
 	case 2:
-		v, body := g.loop("string", func() string { return g.string(d) })
+		v, body := g.loop("string", func() string { return g.Text(d) })
 		return fmt.Sprintf("%s.map(%s, %s)", g.strings(d), v, body)
 	case 3:
-		return g.string(d) + g.pick(".split(',')", ".findAll('l')")
+		return g.Text(d) + g.pick(".split(',')", ".findAll('l')")
 	}
 	return g.self() + ".nested" + g.pick(".flatten()", "[0]", "[1]")
 }
 
-// rule returns a rule, now and then with a flaw.
-func (g *generator) rule() string {
+// Rule returns a rule, now and then with a flaw.
+func (g *Generator) Rule() string {
 	text := g.bool(1 + g.IntN(3))
 	switch g.IntN(25) {
 	case 0:
@@ -202,8 +206,8 @@ func (g *generator) rule() string {
 	return text
 }
 
-// object mixes the specs of samples.
-func (g *generator) object(samples []map[string]any) map[string]any {
+// Object mixes the specs of samples.
+func (g *Generator) Object(samples []map[string]any) map[string]any {
 	base := samples[g.IntN(len(samples))]
 	spec := map[string]any{"str": "mixed"}
 	for _, s := range samples {

@@ -1,0 +1,170 @@
+package cel
+
+import (
+	"math"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+)
+
+// maxCost returns a cost that evaluating a checked expression on values of an extent never exceeds, math.MaxUint64 if it
+// cannot tell. It decides what runs uncounted, so it must not be too low, whatever the rule's author tries.
+//
+// kube's estimates cannot be used for that: they are about the largest possible request, and they are too low for some
+// expressions (”.split(',') is taken for an empty list, a map's keys for empty strings). Here only operations are known
+// whose results are not larger than their arguments; so each value is as large as a part of the object or a literal.
+func maxCost(a *ast.AST, x extent) uint64 {
+	b := bounds{ast: a, extent: x}
+	b.text = max(b.text, 64) // numbers and times as text
+	b.literals(a.Expr())
+	return b.cost(a.Expr())
+}
+
+const unknownCost = math.MaxUint64
+
+// bounds computes costs from bounds of sizes: those of the object, raised by literals.
+type bounds struct {
+	ast *ast.AST
+	extent
+	loops []string // the results of the loops around
+}
+
+// literals raises the bounds to what stands in the expression itself.
+func (b *bounds) literals(e ast.Expr) {
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.LiteralKind:
+			switch v := e.AsLiteral().(type) {
+			case types.String:
+				b.text = max(b.text, uint64(len(v)))
+			case types.Bytes:
+				b.text = max(b.text, uint64(len(v)))
+			}
+		case ast.ListKind:
+			b.elements = max(b.elements, uint64(e.AsList().Size()))
+		case ast.MapKind:
+			b.elements = max(b.elements, uint64(e.AsMap().Size()))
+		}
+	}))
+}
+
+func plus(costs ...uint64) (sum uint64) {
+	for _, c := range costs {
+		if sum > math.MaxUint64-c {
+			return unknownCost
+		}
+		sum += c
+	}
+	return sum
+}
+
+func (b *bounds) cost(e ast.Expr) uint64 {
+	switch e.Kind() {
+	case ast.LiteralKind, ast.IdentKind:
+		return 1
+	case ast.SelectKind:
+		return plus(1, b.cost(e.AsSelect().Operand()))
+	case ast.ListKind:
+		return plus(40, b.all(e.AsList().Elements()))
+	case ast.MapKind:
+		sum := uint64(40)
+		for _, entry := range e.AsMap().Entries() {
+			sum = plus(sum, b.cost(entry.AsMapEntry().Key()), b.cost(entry.AsMapEntry().Value()))
+		}
+		return sum
+	case ast.CallKind:
+		return b.call(e)
+	case ast.ComprehensionKind:
+		return b.loop(e.AsComprehension())
+	}
+	return unknownCost
+}
+
+func (b *bounds) all(exprs []ast.Expr) (sum uint64) {
+	for _, e := range exprs {
+		sum = plus(sum, b.cost(e))
+	}
+	return sum
+}
+
+func (b *bounds) loop(c ast.ComprehensionExpr) uint64 {
+	repeats := b.elements
+	if r := c.IterRange(); r.Kind() == ast.ListKind {
+		repeats = uint64(r.AsList().Size()) // cel.bind loops over an empty list
+	}
+	around := plus(1, b.cost(c.IterRange()), b.cost(c.AccuInit()), b.cost(c.Result()))
+	b.loops = append(b.loops, c.AccuVar())
+	step := plus(1, b.cost(c.LoopCondition()), b.cost(c.LoopStep()))
+	b.loops = b.loops[:len(b.loops)-1]
+	return plus(around, times(step, repeats))
+}
+
+func (b *bounds) call(e ast.Expr) uint64 {
+	c := e.AsCall()
+	args := c.Args()
+	if c.IsMemberFunction() {
+		args = append([]ast.Expr{c.Target()}, args...)
+	}
+	text := b.text/10 + 1
+	own := uint64(unknownCost)
+	switch name := c.FunctionName(); name {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Index, operators.OptIndex,
+		operators.OptSelect, operators.NotStrictlyFalse, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo,
+		operators.Negate, overloads.Size, "type", "dyn", "hasValue", "value", "orValue", "or", "optional.of", "optional.none":
+		own = 1
+	case operators.Add:
+		if b.addsScalars(e.ID()) || b.addsToResult(args) {
+			own = 1
+		}
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		own = max(b.text, b.elements)/10 + 1
+	case operators.In:
+		own = b.elements + 1
+	case overloads.StartsWith, overloads.EndsWith, "int", "uint", "double", "string", "duration", "timestamp":
+		own = text
+	case overloads.Contains:
+		own = times(text, text)
+	case overloads.Matches:
+		own = times(text, b.text/4+1)
+	default:
+		if strings.HasPrefix(name, "get") && b.isTime(args) {
+			own = 1
+		}
+	}
+	if own == unknownCost {
+		return unknownCost
+	}
+	return plus(own, b.all(args))
+}
+
+// addsScalars says whether a sum is one of numbers or times.
+func (b *bounds) addsScalars(id int64) bool {
+	for _, o := range b.ast.GetOverloadIDs(id) {
+		switch o {
+		case overloads.AddInt64, overloads.AddUint64, overloads.AddDouble, overloads.AddDurationDuration, overloads.AddDurationTimestamp,
+			overloads.AddTimestampDuration:
+		default:
+			return false
+		}
+	}
+	return len(b.ast.GetOverloadIDs(id)) > 0
+}
+
+// addsToResult says whether a sum is a step of map() or filter(): one element is added to the loop's own result. Rules
+// cannot name that variable, only macros can.
+func (b *bounds) addsToResult(args []ast.Expr) bool {
+	return len(args) == 2 && len(b.loops) > 0 && args[0].Kind() == ast.IdentKind && args[0].AsIdent() == b.loops[len(b.loops)-1] &&
+		args[1].Kind() == ast.ListKind && args[1].AsList().Size() == 1
+}
+
+// isTime says whether a call is a method of a timestamp or duration.
+func (b *bounds) isTime(args []ast.Expr) bool {
+	if len(args) == 0 {
+		return false
+	}
+	kind := b.ast.GetType(args[0].ID()).Kind()
+	return kind == types.TimestampKind || kind == types.DurationKind
+}
