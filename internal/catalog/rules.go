@@ -21,8 +21,6 @@ type Rules struct {
 	Decode func(obj Object) (unknown []string, err error)
 	// Default fills in what schema defaults cannot express. It runs on every write after schema defaulting, and on reads.
 	Default func(obj Object)
-	// DefaultStored does for objects read from the store what Default does for requests, and tells whether it changed one.
-	DefaultStored func(obj Object) (changed bool)
 	// PrepareCreate sets and clears fields that the server owns (status on create, for instance).
 	PrepareCreate func(obj Object, e Env)
 	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Subresources.

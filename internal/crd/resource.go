@@ -30,7 +30,7 @@ func Resource(def *apiextensionsv1.CustomResourceDefinition, revision int64, sou
 		Namespaced: def.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		Prefix:     def.Spec.Group + "/" + def.Spec.Names.Plural,
 		Served:     isTrue(def, apiextensionsv1.Established) && names.Plural == def.Spec.Names.Plural,
-		Definition: catalog.Definition{Name: def.Name, UID: string(def.UID), Revision: revision},
+		Definition: catalog.Definition{Name: def.Name, UID: string(def.UID), Generation: def.Generation, Revision: revision},
 	}
 	r.Terminating = isTrue(def, apiextensionsv1.Terminating)
 	for i := range def.Spec.Versions {

@@ -1,0 +1,119 @@
+package bowsprit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/internal/pki"
+)
+
+// Server is a control plane in this process.
+type Server struct {
+	config Config
+	ready  chan struct{} // closed when the API answers
+
+	// Written before ready is closed, read after.
+	url        string
+	kubeconfig string
+	etcdURL    string
+	pki        *pki.PKI
+
+	mu struct {
+		sync.Mutex
+		running bool
+	}
+}
+
+// New returns a server that is not running yet. The error says what is wrong with the configuration.
+func New(c Config) (*Server, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Server{config: c.withDefaults(), ready: make(chan struct{})}, nil
+}
+
+// Ready is closed when the server answers requests.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// URL returns where the API is served, such as "https://127.0.0.1:6443". It is valid once Ready is closed.
+func (s *Server) URL() string { return s.url }
+
+// Kubeconfig returns the file with the administrator's credentials. It is valid once Ready is closed.
+func (s *Server) Kubeconfig() string { return s.kubeconfig }
+
+// EtcdURL returns where the embedded etcd listens, "" if it does not. It is valid once Ready is closed.
+func (s *Server) EtcdURL() string { return s.etcdURL }
+
+// RESTConfig returns a client configuration with the administrator's credentials. It is valid once Ready is closed; the
+// caller owns it. It does not limit the rate of requests.
+func (s *Server) RESTConfig() *rest.Config {
+	cert, key := s.pki.Admin()
+	return &rest.Config{
+		Host:            s.url,
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.pki.ServerCA(), CertData: cert, KeyData: key},
+		QPS:             -1,
+	}
+}
+
+// Run starts the server and serves until ctx ends or something breaks. It returns nil after an orderly stop: no new
+// requests, running ones finished, watches ended, everything acknowledged on disk, no goroutine and no file left behind
+// that is not the data. Run may be called once.
+func (s *Server) Run(ctx context.Context) (err error) {
+	s.mu.Lock()
+	if s.mu.running {
+		s.mu.Unlock()
+		return errors.New("the server has been run already")
+	}
+	s.mu.running = true
+	s.mu.Unlock()
+
+	p := &process{config: s.config, log: s.config.Log}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	for _, step := range p.steps() {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.publish(p); err != nil {
+		return err
+	}
+	return p.wait(ctx)
+}
+
+// publish makes known how the server is reached.
+func (s *Server) publish(p *process) error {
+	s.pki, s.etcdURL = p.pki, p.store.ClientURL()
+	s.url = "https://" + reachable(p.listener.Addr())
+	s.kubeconfig = s.config.Kubeconfig
+	if s.kubeconfig == "" {
+		s.kubeconfig = filepath.Join(p.dir, "kubeconfig")
+	}
+	if err := p.pki.WriteKubeconfig(s.kubeconfig, s.url); err != nil {
+		return fmt.Errorf("kubeconfig: %w: choose another file with --write-kubeconfig", err)
+	}
+	close(s.ready)
+	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(p.began)))
+	return nil
+}
+
+// reachable returns an address that a client on this machine can use.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return addr.String()
+	}
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bowsprit/bowsprit"
+)
+
+// serveFlags are the flags that are not fields of bowsprit.Config.
+type serveFlags struct {
+	logFormat string
+	verbosity int
+}
+
+func serveCommand() *cobra.Command {
+	config := bowsprit.Config{}
+	flags := serveFlags{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start the API server with its embedded etcd",
+		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT or SIGTERM.
+Everything it needs is made on the first start: data directory, certificates, a kubeconfig for the administrator.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), cmd.OutOrStdout(), config, flags, cmd.Flags())
+		},
+	}
+	bindFlags(cmd.Flags(), &config, &flags)
+	return cmd
+}
+
+// bindFlags declares the flags; where kube-apiserver has the same thing, its name is used.
+func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
+	f.SortFlags = false
+	f.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory of the data, certificates and kubeconfig")
+	f.BoolVar(&c.Ephemeral, "ephemeral", false, "keep nothing: a temporary directory, no fsync, removed at exit")
+	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address to listen on")
+	f.IntVar(&c.SecurePort, "secure-port", 6443, "port to listen on, with TLS; 0 picks a free one")
+	f.StringVar(&c.Kubeconfig, "write-kubeconfig", "", `file to write the administrator's kubeconfig to (default "<data-dir>/kubeconfig")`)
+	f.StringSliceVar(&c.EtcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, instead of the embedded etcd")
+	f.StringVar(&c.EtcdCAFile, "etcd-cafile", "", "authority of the external etcd's certificates, PEM")
+	f.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "client certificate for the external etcd, PEM")
+	f.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "key of --etcd-certfile, PEM")
+	f.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "root of all keys in etcd")
+	f.StringVar(&c.EtcdListenClientURL, "etcd-listen-client-url", "", "make the embedded etcd reachable at this URL, for etcdctl (default: no socket)")
+	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
+	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
+	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 0, "how long running requests may take to end (default 10s)")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
+}
+
+func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags serveFlags, given *pflag.FlagSet) error {
+	log, err := newLogger(flags)
+	if err != nil {
+		return err
+	}
+	config.Log = log
+	if config.Ephemeral && !given.Changed("data-dir") {
+		config.DataDir = ""
+	}
+	server, err := bowsprit.New(config)
+	if err != nil {
+		return err
+	}
+	ctx, stop := stopOnSignal(ctx)
+	defer stop()
+
+	ended := make(chan error, 1) // one result, read at the end or not at all
+	go func() { ended <- server.Run(ctx) }()
+	select {
+	case <-server.Ready():
+		announce(out, server)
+	case err := <-ended:
+		return err
+	}
+	return <-ended
+}
+
+// announce tells the user how to go on.
+func announce(out io.Writer, server *bowsprit.Server) {
+	fmt.Fprintf(out, "Bowsprit is ready at %s\n", server.URL())
+	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get namespaces\n\n", server.Kubeconfig())
+	fmt.Fprintln(out, "Stop with Ctrl-C.")
+}
+
+// stopOnSignal returns a context that ends with the first SIGINT or SIGTERM. A second one ends the process at once.
+func stopOnSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2) // both signals count, even if they come together
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+		<-signals
+		os.Exit(130)
+	}()
+	return ctx, func() { cancel(); signal.Stop(signals) }
+}
+
+func newLogger(o serveFlags) (*slog.Logger, error) {
+	level := slog.LevelWarn
+	switch {
+	case o.verbosity >= 4:
+		level = slog.LevelDebug
+	case o.verbosity >= 1:
+		level = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q is unknown: use text or json", o.logFormat)
+}
+
+// defaultDataDir is <XDG data home>/bowsprit.
+func defaultDataDir() string {
+	base := os.Getenv("XDG_DATA_HOME")
+	if base == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return filepath.Join(os.TempDir(), "bowsprit")
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "bowsprit")
+}

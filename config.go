@@ -1,0 +1,130 @@
+package bowsprit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete.
+type Config struct {
+	// DataDir holds etcd's data, certificates and the kubeconfig. It is made if missing; one process at a time uses it.
+	// With Ephemeral it may be empty: then a temporary directory is used and removed at the end.
+	DataDir string
+	// Ephemeral gives up durability for speed: nothing is fsynced. For tests.
+	Ephemeral bool
+
+	// BindAddress is the address to listen on, "127.0.0.1" if empty.
+	BindAddress string
+	// SecurePort is the port to listen on; 0 picks a free one.
+	SecurePort int
+	// Listener, if set, is used instead of BindAddress and SecurePort. The server closes it.
+	Listener net.Listener
+
+	// Kubeconfig is the file to write for the administrator, mode 0600; "<data directory>/kubeconfig" if empty.
+	Kubeconfig string
+
+	// EtcdServers are the URLs of an external etcd cluster to use instead of the embedded etcd.
+	EtcdServers                           []string
+	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
+	// EtcdPrefix is the root of all keys, "/registry" if empty.
+	EtcdPrefix string
+	// EtcdListenClientURL makes the embedded etcd reachable, for etcdctl; empty means no socket.
+	EtcdListenClientURL string
+
+	// TLSCertFile and TLSPrivateKeyFile are the serving certificate; without them the server makes its own.
+	TLSCertFile, TLSPrivateKeyFile string
+	// ClientCAFile holds further authorities whose client certificates are believed.
+	ClientCAFile string
+	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
+	TokenAuthFile string
+
+	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
+	ShutdownTimeout time.Duration
+	// Log receives what happens; nil drops it.
+	Log *slog.Logger
+}
+
+// withDefaults returns the configuration with every default filled in.
+func (c Config) withDefaults() Config {
+	if c.BindAddress == "" {
+		c.BindAddress = "127.0.0.1"
+	}
+	if c.EtcdPrefix == "" {
+		c.EtcdPrefix = "/registry"
+	}
+	if c.ShutdownTimeout == 0 {
+		c.ShutdownTimeout = 10 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Validate returns everything that is wrong with the configuration, each error naming the flag that sets the field.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	if c.DataDir == "" && !c.Ephemeral {
+		bad("--data-dir is empty: name a directory, or use --ephemeral for a temporary one")
+	}
+	if c.SecurePort < 0 || c.SecurePort > 65535 {
+		bad("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
+	}
+	if c.BindAddress != "" && net.ParseIP(c.BindAddress) == nil {
+		bad("--bind-address %q is not an IP address", c.BindAddress)
+	}
+	for _, server := range c.EtcdServers {
+		if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			bad("--etcd-servers: %q is not a URL such as https://127.0.0.1:2379", server)
+		}
+	}
+	if len(c.EtcdServers) > 0 && c.EtcdListenClientURL != "" {
+		bad("--etcd-listen-client-url exposes the embedded etcd, which --etcd-servers replaces: drop one of them")
+	}
+	if len(c.EtcdServers) == 0 && (c.EtcdCAFile != "" || c.EtcdCertFile != "" || c.EtcdKeyFile != "") {
+		bad("--etcd-cafile, --etcd-certfile and --etcd-keyfile belong to an external cluster: add --etcd-servers")
+	}
+	if (c.EtcdCertFile == "") != (c.EtcdKeyFile == "") {
+		bad("--etcd-certfile and --etcd-keyfile go together")
+	}
+	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
+		bad("--tls-cert-file and --tls-private-key-file go together")
+	}
+	if strings.Trim(c.EtcdPrefix, "/") == "" && c.EtcdPrefix != "" {
+		bad("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.EtcdPrefix)
+	}
+	if u := c.EtcdListenClientURL; u != "" {
+		if parsed, err := url.Parse(u); err != nil || parsed.Host == "" || parsed.Scheme != "http" {
+			bad("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", u)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// prepareDataDir makes the data directory and returns it, with the function that removes what is temporary.
+func (c Config) prepareDataDir() (dir string, cleanup func(), err error) {
+	if c.DataDir == "" {
+		dir, err = os.MkdirTemp("", "bowsprit-")
+		if err != nil {
+			return "", nil, fmt.Errorf("temporary directory: %w", err)
+		}
+		return dir, func() { os.RemoveAll(dir) }, nil
+	}
+	dir, err = filepath.Abs(c.DataDir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("data directory: %w: choose one that this user may write with --data-dir", err)
+	}
+	return dir, func() {}, nil
+}

@@ -1,0 +1,59 @@
+package admit
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Lifecycle refuses new objects in namespaces that are missing or being deleted, and the deletion of the namespaces that
+// the server cannot do without. It is kube's NamespaceLifecycle.
+type Lifecycle struct {
+	View *watchcache.View
+}
+
+var _ Plugin = Lifecycle{}
+
+// Name returns kube's name for the plugin.
+func (Lifecycle) Name() string { return "NamespaceLifecycle" }
+
+// Protected tells whether a namespace may not be deleted.
+func Protected(namespace string) bool {
+	return namespace == metav1.NamespaceDefault || namespace == metav1.NamespaceSystem || namespace == metav1.NamespacePublic
+}
+
+// Admit judges by the namespace as the view has it; a namespace it does not know is looked for once more after catching
+// up, since it may have been made on another replica a moment ago.
+func (l Lifecycle) Admit(ctx context.Context, a *Attributes, _, _ map[string]any) error {
+	if a.Operation == Delete && a.Resource.IsNamespace() && Protected(a.Name) {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, a.Name, fmt.Errorf("this namespace may not be deleted"))
+	}
+	if a.Operation != Create || !a.Resource.Namespaced {
+		return nil
+	}
+	namespaces := l.View.Collection("namespaces")
+	ns := namespaces.Snapshot().Get("", a.Namespace)
+	if ns == nil {
+		if _, err := l.View.Fresh(ctx); err != nil {
+			return err
+		}
+		if ns = namespaces.Snapshot().Get("", a.Namespace); ns == nil {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, a.Namespace)
+		}
+	}
+	if phase, _ := ns.Field("status.phase"); phase != string(corev1.NamespaceTerminating) {
+		return nil
+	}
+	err := apierrors.NewForbidden(schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Plural}, a.Name,
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.Namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", a.Namespace), Field: "metadata.namespace",
+	})
+	return err
+}

@@ -1,0 +1,21 @@
+package controllers
+
+import (
+	"encoding/json"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// finalizersOf returns metadata.finalizers of an entry, in any version: metadata is the same in all.
+func finalizersOf(e *watchcache.Entry) []string {
+	raw, err := codec.Field(e.JSON(), "metadata")
+	if err != nil {
+		return nil
+	}
+	var meta struct{ Finalizers []string }
+	if json.Unmarshal(raw, &meta) != nil {
+		return nil
+	}
+	return meta.Finalizers
+}

@@ -1,0 +1,136 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// namespaces empties namespaces that are being deleted, and lets them go when they are empty.
+type namespaces struct {
+	Config
+	// dying is known to the view's goroutine only: the namespaces whose remaining objects are worth a look when they go.
+	dying map[string]bool
+}
+
+func newNamespaces(c Config) *namespaces { return &namespaces{Config: c, dying: map[string]bool{}} }
+
+var namespacesResource = catalog.GroupResource{Resource: "namespaces"}
+
+func (n *namespaces) observe(ev *watchcache.Event, need func(string)) {
+	switch {
+	case ev.Collection.Prefix() == "namespaces":
+		if ev.Type == watchcache.Deleted {
+			delete(n.dying, ev.Entry.Name)
+		} else if ev.Entry.Deleting {
+			n.dying[ev.Entry.Name] = true
+			need(ev.Entry.Name)
+		}
+	case ev.Type == watchcache.Deleted && n.dying[ev.Entry.Namespace]:
+		need(ev.Entry.Namespace)
+	}
+}
+
+func (n *namespaces) reconcile(ctx context.Context, name string) error {
+	entry := n.View.Collection("namespaces").Snapshot().Get("", name)
+	if entry == nil || !entry.Deleting {
+		return nil
+	}
+	failure := n.deleteContent(ctx, name)
+	if _, err := n.View.Fresh(ctx); err != nil {
+		return err
+	}
+	left := n.remaining(name)
+	if err := n.report(ctx, name, left, failure); err != nil {
+		return err
+	}
+	if failure != nil || len(left) > 0 {
+		return failure // the deletion of what is left brings us back
+	}
+	return n.finalize(ctx, name)
+}
+
+// deleteContent asks for the deletion of every object in the namespace, kinds that are no longer served included.
+func (n *namespaces) deleteContent(ctx context.Context, name string) error {
+	var errs []error
+	n.each(name, func(r *catalog.Resource, _ *watchcache.Snapshot) {
+		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "", identity("namespace-controller"))
+		if err == nil {
+			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("delete %s in namespace %s: %w", r.Qualified(), name, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// each calls f for the namespaced resources that have objects in the namespace.
+func (n *namespaces) each(name string, f func(*catalog.Resource, *watchcache.Snapshot)) {
+	n.Catalog.Snapshot().Resources(func(r *catalog.Resource) {
+		if !r.Namespaced {
+			return
+		}
+		if snapshot := n.View.Collection(r.Prefix).Snapshot(); snapshot.Count(name, "") > 0 {
+			f(r, snapshot)
+		}
+	})
+}
+
+// remaining counts what the namespace still holds.
+func (n *namespaces) remaining(name string) []remains {
+	var all []remains
+	n.each(name, func(r *catalog.Resource, snapshot *watchcache.Snapshot) {
+		left := remains{resource: r.Qualified(), finalizers: map[string]int{}}
+		snapshot.Scan(name, "", func(e *watchcache.Entry) bool {
+			left.objects++
+			for _, f := range finalizersOf(e) {
+				left.finalizers[f]++
+			}
+			return true
+		})
+		all = append(all, left)
+	})
+	return all
+}
+
+// report keeps the namespace's conditions true.
+func (n *namespaces) report(ctx context.Context, name string, left []remains, failure error) error {
+	return n.update(ctx, name, "status", func(ns rest.Object) error {
+		return setConditions(ns, namespaceConditions(left, failure), n.Now())
+	})
+}
+
+// finalize takes kube's finalizer from the namespace; with the last one it is gone.
+func (n *namespaces) finalize(ctx context.Context, name string) error {
+	return n.update(ctx, name, "finalize", func(ns rest.Object) error {
+		spec, _, err := unstructured.NestedStringSlice(ns, "spec", "finalizers")
+		if err != nil {
+			return err
+		}
+		return unstructured.SetNestedStringSlice(ns, without(spec, "kubernetes"), "spec", "finalizers")
+	})
+}
+
+func (n *namespaces) update(ctx context.Context, name, subresource string, change func(rest.Object) error) error {
+	call, err := n.Rest.Call(namespacesResource, "", name, identity("namespace-controller"))
+	if err != nil {
+		return err
+	}
+	call.Subresource = subresource
+	_, err = n.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(ns rest.Object) (rest.Object, error) {
+		return ns, change(ns)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+// Package convert brings an object of one version of its kind into another.
+//
+// It stands between the stored bytes and the version that a request names: on reads from storage to request, on writes
+// back. So far it knows the strategy None: only apiVersion changes, and what the target version's schema does not declare
+// is dropped. Functions are pure and safe for concurrent use.
+package convert
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// Convert returns obj, an object of version from, as one of version to. obj is not changed.
+func Convert(r *catalog.Resource, from, to *catalog.Version, obj map[string]any) (map[string]any, error) {
+	if from == to {
+		return obj, nil
+	}
+	out := runtime.DeepCopyJSON(obj)
+	return out, rename(r, to, out)
+}
+
+// Present brings a decoded stored object into version to, in place, as a read shows it. What is in storage gets the
+// defaults of the version it was stored in and loses what that version does not declare, then it is converted.
+func Present(r *catalog.Resource, to *catalog.Version, obj map[string]any) error {
+	from := r.Storage
+	if to != from {
+		for _, v := range r.Versions {
+			if r.APIVersion(v) == obj["apiVersion"] {
+				from = v
+			}
+		}
+	}
+	obj["kind"] = r.Kind
+	if err := restore(r, from, obj); err != nil || from == to {
+		obj["apiVersion"] = r.APIVersion(to)
+		return err
+	}
+	return rename(r, to, obj)
+}
+
+// restore does to a stored object what NormalizeRequest did when it was written, by today's schema.
+func restore(r *catalog.Resource, v *catalog.Version, obj map[string]any) error {
+	sch, err := v.Schema()
+	if err != nil {
+		return fmt.Errorf("schema of %s %s: %w", r.Qualified(), v.Name, err)
+	}
+	if sch != nil && (r.Rules == nil || r.Rules.Decode == nil) {
+		sch.NormalizeStored(obj)
+	}
+	if r.Rules != nil && r.Rules.Default != nil {
+		r.Rules.Default(obj)
+	}
+	return nil
+}
+
+// rename is the conversion None.
+func rename(r *catalog.Resource, to *catalog.Version, obj map[string]any) error {
+	obj["apiVersion"] = r.APIVersion(to)
+	sch, err := to.Schema()
+	if err != nil {
+		return fmt.Errorf("schema of %s %s: %w", r.Qualified(), to.Name, err)
+	}
+	if sch == nil {
+		return nil
+	}
+	return sch.NormalizeConverted(obj)
+}

@@ -1,0 +1,92 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Apply is server-side apply: body is the YAML or JSON of the fields that the manager o.FieldManager wants. An object
+// that does not exist is created.
+func (s *Server) Apply(ctx context.Context, c *Call, body []byte, o metav1.PatchOptions) (*Result, error) {
+	for {
+		res, err := s.replace(ctx, c, isDryRun(o.DryRun), func(_ *watchcache.Entry, old Object) (Object, error) {
+			return s.merge(ctx, c, old, body, o)
+		})
+		if !apierrors.IsNotFound(err) || c.Subresource != "" {
+			return res, err
+		}
+		res, err = s.applyNew(ctx, c, body, o)
+		if apierrors.IsAlreadyExists(err) {
+			continue // somebody was faster: apply to what they made
+		}
+		return res, err
+	}
+}
+
+// applyNew creates an object by apply.
+func (s *Server) applyNew(ctx context.Context, c *Call, body []byte, o metav1.PatchOptions) (*Result, error) {
+	if c.Resource.Terminating {
+		return nil, terminating(c, "create")
+	}
+	defer s.lock(c)()
+	s.refresh(c)
+	obj, err := s.merge(ctx, c, nil, body, o)
+	if err != nil {
+		return nil, err
+	}
+	meta := metaOf(obj)
+	if uid := str(meta, "uid"); uid != "" {
+		return nil, apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	if str(meta, "resourceVersion") != "" {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	attributes := admit.Attributes{Operation: admit.Create, Resource: c.Resource, Version: c.Version, Namespace: c.Namespace, Name: c.Name, User: c.User, DryRun: isDryRun(o.DryRun)}
+	if err := s.Admit.Admit(ctx, &attributes, obj, nil); err != nil {
+		return nil, err
+	}
+	res, err := s.storeNew(ctx, c, obj, isDryRun(o.DryRun))
+	if err == nil {
+		res.Created = true
+	}
+	return res, err
+}
+
+// merge applies the body to the live object (nil if there is none) and gives the result what a decoded object has:
+// defaults, a name and a namespace that agree with the path.
+func (s *Server) merge(ctx context.Context, c *Call, live Object, body []byte, o metav1.PatchOptions) (Object, error) {
+	own, err := s.ownership(c)
+	if err != nil {
+		return nil, err
+	}
+	validation := fieldValidation(o.FieldValidation)
+	applied, repeated, err := codec.DecodeApply(body, validation != metav1.FieldValidationIgnore)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	obj, err := own.Apply(live, applied, o.FieldManager, o.Force != nil && *o.Force, s.Now())
+	if err != nil {
+		return nil, err
+	}
+	if repeated != nil {
+		if validation == metav1.FieldValidationStrict {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", repeated))
+		}
+		c.warn(ctx, repeated.Error())
+	}
+	if _, err := c.normalize(obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return nil, err
+	}
+	return obj, matchName(obj, c)
+}

@@ -1,0 +1,121 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+)
+
+// maxBody is the largest request body, as in kube-apiserver: what JSON of the largest etcd value can come to.
+const maxBody = 3 << 20
+
+// readBody reads a request's body up to maxBody bytes.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.ContentLength > maxBody {
+		return nil, bodyTooLarge(maxBody)
+	}
+	buf := make([]byte, 0, max(r.ContentLength, 512))
+	limited := io.LimitReader(r.Body, maxBody+1)
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := limited.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if len(buf) > maxBody {
+			return nil, bodyTooLarge(maxBody)
+		}
+		switch {
+		case err == io.EOF:
+			return buf, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, apierrors.NewBadRequest("the request body ended before its declared length: unexpected EOF")
+		case err != nil:
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("read the request body: %v", err))
+		}
+	}
+}
+
+// decode turns a body into an object that fits the schema of the call's version: unknown fields and disallowed nulls are
+// gone, defaults are filled in. validation is the fieldValidation parameter and decides what unknown and repeated fields
+// lead to.
+func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, validation string) (Object, error) {
+	obj, problems, err := codec.DecodeObject(body, contentType, validation != metav1.FieldValidationIgnore, c.gvk())
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := c.normalize(obj)
+	if err != nil {
+		return nil, codec.Unhandled(obj, err, c.gvk())
+	}
+	return obj, c.report(ctx, obj, append(problems, unknown...), validation)
+}
+
+// normalize prunes and defaults an object of the call's version and returns what is wrong with its fields, in the form
+// `unknown field "spec.foo"`.
+func (c *Call) normalize(obj Object) (problems []string, err error) {
+	unknown, err := checkMeta(obj)
+	if err != nil {
+		return nil, err
+	}
+	sch, err := c.Version.Schema()
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("schema of %s %s: %w", c.Resource.Qualified(), c.Version.Name, err))
+	}
+	if rules := c.Resource.Rules; sch != nil && (rules == nil || rules.Decode == nil) {
+		more, err := sch.NormalizeRequest(obj)
+		if err != nil {
+			return nil, err
+		}
+		unknown = append(more, unknown...)
+	}
+	if rules := c.Resource.Rules; rules != nil {
+		if rules.Decode != nil {
+			more, err := rules.Decode(obj)
+			if err != nil {
+				return nil, err
+			}
+			unknown = append(unknown, more...)
+		}
+		if rules.Default != nil {
+			rules.Default(obj)
+		}
+	}
+	for _, path := range unknown {
+		problems = append(problems, fmt.Sprintf("unknown field %q", path))
+	}
+	return problems, nil
+}
+
+// report turns problems with fields into warnings or an error, by the fieldValidation parameter.
+func (c *Call) report(ctx context.Context, obj Object, problems []string, validation string) error {
+	switch {
+	case len(problems) == 0 || validation == metav1.FieldValidationIgnore:
+		return nil
+	case validation == metav1.FieldValidationStrict:
+		return codec.StrictError(obj, problems, c.gvk())
+	}
+	for _, p := range problems {
+		c.warn(ctx, p)
+	}
+	return nil
+}
+
+func strictText(problems []string) string {
+	return "strict decoding error: " + strings.Join(problems, ", ")
+}
+
+// New completes an object that a program makes for Create: kind, apiVersion and defaults.
+func (s *Server) New(c *Call, obj Object) (Object, error) {
+	obj["apiVersion"], obj["kind"] = c.apiVersion(), c.Resource.Kind
+	_, err := c.normalize(obj)
+	return obj, err
+}

@@ -1,0 +1,175 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/store"
+)
+
+func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *Call) error {
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	options, err := createOptions(r)
+	if err != nil {
+		return err
+	}
+	obj, err := s.decode(r.Context(), c, body, r.Header.Get("Content-Type"), fieldValidation(options.FieldValidation))
+	if err != nil {
+		return err
+	}
+	made, err := s.Create(r.Context(), c, obj, *options)
+	if err != nil {
+		return err
+	}
+	return s.writeObject(w, r, http.StatusCreated, c, made, media)
+}
+
+// Create stores obj, a pruned and defaulted object of the call's version, as a new object. It owns obj from here on.
+//
+// This is the story of a write: say who and where, admit, note who owns which field, prepare, validate, store, show.
+func (s *Server) Create(ctx context.Context, c *Call, obj Object, o metav1.CreateOptions) (*Result, error) {
+	if c.Resource.Terminating {
+		return nil, terminating(c, "create")
+	}
+	defer s.lock(c)()
+	s.refresh(c)
+
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return nil, err
+	}
+	c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
+	meta := metaOf(obj)
+	if str(meta, "resourceVersion") != "" {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	wipeSystemFields(meta)
+
+	own, err := s.ownership(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := own.Update(nil, obj, c.manager(o.FieldManager), s.Now()); err != nil {
+		return nil, err
+	}
+	attributes := admit.Attributes{Operation: admit.Create, Resource: c.Resource, Version: c.Version, Namespace: c.Namespace, Name: str(meta, "name"), User: c.User, DryRun: isDryRun(o.DryRun)}
+	if err := s.Admit.Admit(ctx, &attributes, obj, nil); err != nil {
+		return nil, err
+	}
+	return s.storeNew(ctx, c, obj, isDryRun(o.DryRun))
+}
+
+// storeNew finishes an object that is known not to exist: system fields, rules, validation, one transaction.
+func (s *Server) storeNew(ctx context.Context, c *Call, obj Object, dryRun bool) (*Result, error) {
+	meta := metaOf(obj)
+	meta["uid"] = s.NewUID()
+	meta["creationTimestamp"] = stamp(s.Now())
+	if !c.Resource.NoGeneration {
+		meta["generation"] = int64(1)
+	}
+	if c.Version.Status && c.Resource.Custom() {
+		delete(obj, "status")
+	}
+	if rules := c.Resource.Rules; rules != nil && rules.PrepareCreate != nil {
+		rules.PrepareCreate(obj, s.env(c))
+	}
+	prefix := str(meta, "generateName")
+	generated := prefix != "" && str(meta, "name") == ""
+
+	// A generated name may be taken; seven more are tried, as upstream does.
+	for attempt := 0; ; attempt++ {
+		if generated {
+			meta["name"] = generatedName(prefix, s.NewSuffix())
+			if rules := c.Resource.Rules; rules != nil && rules.Default != nil {
+				rules.Default(obj) // some defaults depend on the name
+			}
+		}
+		if err := s.validateNew(ctx, c, obj); err != nil {
+			return nil, err
+		}
+		name := str(meta, "name")
+		if dryRun {
+			return s.dryCreated(ctx, c, obj, name)
+		}
+		made, err := s.insert(ctx, c, obj, name)
+		if errors.Is(err, store.ErrExists) && generated {
+			if attempt < 7 {
+				continue
+			}
+			return nil, apierrors.NewGenerateNameConflict(c.groupResource(), name, 1)
+		}
+		return made, storeError(err, c, name)
+	}
+}
+
+func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {
+	stored, err := c.toStorage(obj)
+	if err != nil {
+		return nil, err
+	}
+	revision, err := s.Store.Create(ctx, c.key(name), stored)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.shown(ctx, c, revision); err != nil {
+		return nil, err
+	}
+	return c.result(obj, stored, revision), nil
+}
+
+func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {
+	if _, err := s.View.Fresh(ctx); err != nil {
+		return nil, err
+	}
+	if s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, name) != nil {
+		return nil, apierrors.NewAlreadyExists(c.groupResource(), name)
+	}
+	return &Result{Object: obj}, nil
+}
+
+// shown waits until the view has caught up with a write that changes what the server serves, so that the client's next
+// request finds it. Other writes need not wait: reads catch up by themselves.
+func (s *Server) shown(ctx context.Context, c *Call, revision int64) error {
+	if c.Resource.Rules == nil || !c.Resource.Rules.Serial {
+		return nil
+	}
+	return s.View.WaitFor(ctx, revision)
+}
+
+func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
+	errs, err := c.validate(obj)
+	if err != nil {
+		return err
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(c.groupKind(), str(metaOf(obj), "name"), errs)
+	}
+	c.warnings(ctx, obj, nil)
+	return nil
+}
+
+// wipeSystemFields drops what only the server sets.
+func wipeSystemFields(meta Object) {
+	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"} {
+		delete(meta, key)
+	}
+}
+
+// generatedName appends a random suffix to a prefix, which is cut so that the name stays within 63 characters.
+func generatedName(prefix, suffix string) string {
+	if limit := 63 - len(suffix); len(prefix) > limit {
+		prefix = prefix[:limit]
+	}
+	return prefix + suffix
+}

@@ -1,0 +1,135 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) error {
+	if c.Name == "" {
+		return apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
+	}
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	options, err := deleteOptions(r)
+	if err != nil {
+		return err
+	}
+	res, err := s.Delete(r.Context(), c, *options)
+	if err != nil {
+		return err
+	}
+	if res.Deleted {
+		codec.WriteObject(w, r, http.StatusOK, deletedStatus(c, res), media.plain())
+		return nil
+	}
+	code := http.StatusOK
+	if orphan := options.OrphanDependents; orphan != nil && !*orphan { //nolint:staticcheck // older clients send it
+		code = http.StatusAccepted
+	}
+	return s.writeObject(w, r, code, c, res, media)
+}
+
+// deletedStatus is the answer to a deletion that is complete.
+func deletedStatus(c *Call, res *Result) []byte {
+	details := Object{"name": c.Name, "kind": c.Resource.Plural, "uid": str(metaOf(res.Object), "uid")}
+	if c.Resource.Group != "" {
+		details["group"] = c.Resource.Group
+	}
+	return codec.AppendJSON(nil, Object{"kind": "Status", "apiVersion": "v1", "metadata": Object{}, "status": metav1.StatusSuccess, "details": details})
+}
+
+// Delete removes the named object, or marks it as being deleted while finalizers or the kind's rules hold it.
+// Result.Deleted tells which.
+//
+// Propagation policies are accepted and have no effect yet: there is no garbage collector whose work a finalizer could
+// wait for (docs/differences.md).
+func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
+	defer s.lock(c)()
+	s.refresh(c)
+	for {
+		e, err := s.current(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkPreconditions(c, o.Preconditions, e); err != nil {
+			return nil, err
+		}
+		obj, err := s.fromEntry(c, e)
+		if err != nil {
+			return nil, err
+		}
+		attributes := admit.Attributes{Operation: admit.Delete, Resource: c.Resource, Version: c.Version, Namespace: c.Namespace, Name: c.Name, User: c.User, DryRun: isDryRun(o.DryRun)}
+		if err := s.Admit.Admit(ctx, &attributes, nil, obj); err != nil {
+			return nil, err
+		}
+		res, err := s.remove(ctx, c, e, obj, isDryRun(o.DryRun))
+		if errors.Is(err, store.ErrConflict) {
+			continue
+		}
+		return res, storeError(err, c, c.Name)
+	}
+}
+
+// remove deletes an entry, or marks its object.
+func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, dryRun bool) (*Result, error) {
+	rules := c.Resource.Rules
+	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
+	if !held && len(finalizers(obj)) == 0 {
+		if dryRun {
+			return &Result{Object: obj, Deleted: true}, nil
+		}
+		revision, err := s.Store.Delete(ctx, c.key(c.Name), e.Revision)
+		if err != nil {
+			return nil, err
+		}
+		return &Result{Object: obj, Deleted: true}, s.shown(ctx, c, revision)
+	}
+	s.mark(obj)
+	if dryRun {
+		return &Result{Object: obj}, nil
+	}
+	return s.swap(ctx, c, e, obj)
+}
+
+// mark sets what tells everyone that an object is being deleted; the first deletion counts.
+func (s *Server) mark(obj Object) {
+	meta := metaOf(obj)
+	if str(meta, "deletionTimestamp") != "" {
+		return
+	}
+	meta["deletionTimestamp"] = stamp(s.Now())
+	meta["deletionGracePeriodSeconds"] = int64(0)
+	if generation, ok := meta["generation"].(int64); ok && generation > 0 {
+		meta["generation"] = generation + 1
+	}
+}
+
+func checkPreconditions(c *Call, p *metav1.Preconditions, e *watchcache.Entry) error {
+	if p == nil {
+		return nil
+	}
+	// Upstream names the kind where the resource belongs, and clients have seen it so for years.
+	gr := schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Kind}
+	if p.UID != nil && *p.UID != types.UID(e.UID) {
+		return apierrors.NewConflict(gr, c.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, e.UID))
+	}
+	if have := fmt.Sprint(e.Revision); p.ResourceVersion != nil && *p.ResourceVersion != have {
+		return apierrors.NewConflict(gr, c.Name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, have))
+	}
+	return nil
+}

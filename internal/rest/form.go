@@ -1,0 +1,90 @@
+package rest
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/table"
+)
+
+// form is how a client wants its answer: the media type and, instead of the object, perhaps its metadata or a table.
+type form struct {
+	codec.Media
+	include metav1.IncludeObjectPolicy // what of the object goes into a table's rows
+}
+
+func negotiate(r *http.Request) (form, error) {
+	m, err := codec.Negotiate(r)
+	return formOf(r, m, err)
+}
+
+func negotiateWatch(r *http.Request) (form, error) {
+	m, err := codec.NegotiateWatch(r)
+	return formOf(r, m, err)
+}
+
+func formOf(r *http.Request, m codec.Media, err error) (form, error) {
+	f := form{Media: m}
+	if err != nil || m.As != "Table" || r.URL.RawQuery == "" {
+		return f, err
+	}
+	f.include = metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject"))
+	if err := table.CheckIncludeObject(string(f.include)); err != nil {
+		return f, err
+	}
+	return f, nil
+}
+
+// plain is the form of an answer that is no object of the kind: a Status, a Scale.
+func (f form) plain() codec.Media { return codec.Media{Type: f.Type, Pretty: f.Pretty} }
+
+func (s *Server) tableOptions(c *Call, f form) table.Options {
+	return table.Options{Version: f.Version, IncludeObject: f.include, Env: s.env(c)}
+}
+
+// transform gives an object's bytes the form that the client asked for.
+func (s *Server) transform(c *Call, f form, raw []byte, obj Object) ([]byte, error) {
+	switch f.As {
+	case "":
+		return raw, nil
+	case "PartialObjectMetadata":
+		return codec.PartialMetadata(raw, f.Group+"/"+f.Version)
+	case "Table":
+		return table.Single(c.Resource, c.Version, table.Row{JSON: raw, Object: obj}, s.tableOptions(c, f))
+	}
+	return nil, codec.NotAcceptable(codec.JSON, codec.YAML)
+}
+
+// transformEvent is transform for the object of a watch event. Column definitions come with the first row only.
+func (st *stream) transformEvent(raw []byte) ([]byte, error) {
+	if st.form.As != "Table" {
+		f := st.form
+		if f.As == "PartialObjectMetadataList" {
+			f.As = "PartialObjectMetadata"
+		}
+		return st.s.transform(st.c, f, raw, nil)
+	}
+	o := st.s.tableOptions(st.c, st.form)
+	o.NoHeaders = st.rows > 0
+	st.rows++
+	return table.Single(st.c.Resource, st.c.Version, table.Row{JSON: raw}, o)
+}
+
+// writeTable answers a list as a table, row by row.
+func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *Call, p *page, f form) error {
+	out := table.New(c.Resource, c.Version, s.tableOptions(c, f))
+	body := out.Header(nil, p.meta())
+	for _, e := range p.entries {
+		raw, err := s.served(c, e)
+		if err != nil {
+			return err
+		}
+		if body, err = out.AppendRow(body, table.Row{JSON: raw}); err != nil {
+			return err
+		}
+	}
+	codec.WriteObject(w, r, http.StatusOK, out.Trailer(body), f.plain())
+	return nil
+}

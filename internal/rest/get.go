@@ -1,0 +1,49 @@
+package rest
+
+import (
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+)
+
+func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error {
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	o := &metav1.GetOptions{}
+	if r.URL.RawQuery != "" {
+		if err := parameters(r.URL.Query(), o); err != nil {
+			return err
+		}
+	}
+	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
+		return err
+	}
+	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
+	if e == nil {
+		return apierrors.NewNotFound(c.groupResource(), c.Name)
+	}
+	raw, err := s.served(c, e)
+	if err != nil {
+		return err
+	}
+	body, err := s.transform(c, media, raw, nil)
+	if err != nil {
+		return err
+	}
+	codec.WriteObject(w, r, http.StatusOK, body, media.plain())
+	return nil
+}
+
+func parseRevision(text string) (int64, error) {
+	v, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, apierrors.NewBadRequest("Invalid resource version: " + text + ": " + err.Error())
+	}
+	return int64(v), nil
+}

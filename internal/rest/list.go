@@ -1,0 +1,269 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *Call) error {
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	options, err := listOptions(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	page, err := s.list(r.Context(), c, options)
+	if err != nil {
+		return err
+	}
+	return s.writeList(w, r, c, page, media)
+}
+
+// page is what one list request answers.
+type page struct {
+	revision  int64
+	entries   []*watchcache.Entry
+	next      string // continue token, "" at the end
+	remaining *int64 // how many follow, nil if unknown
+}
+
+func (p *page) meta() metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: strconv.FormatInt(p.revision, 10), Continue: p.next, RemainingItemCount: p.remaining}
+}
+
+// list finds the entries of one page. It holds pointers into an immutable snapshot: nothing is locked or copied.
+func (s *Server) list(ctx context.Context, c *Call, o *metainternal.ListOptions) (*page, error) {
+	sel, err := s.selector(c, o.LabelSelector, o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
+	start, err := s.start(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{revision: start.snapshot.Revision}
+	if sel.name != "" && o.Continue == "" && (c.Namespace != "" || !c.Resource.Namespaced) {
+		if e := start.snapshot.Get(c.Namespace, sel.name); sel.matches(e) {
+			p.entries = append(p.entries, e)
+		}
+		return p, nil
+	}
+	if sel.all() && o.Limit == 0 && c.Namespace == "" {
+		p.entries = make([]*watchcache.Entry, 0, start.snapshot.Len())
+	}
+	more := false
+	start.snapshot.Scan(c.Namespace, start.after, func(e *watchcache.Entry) bool {
+		if !sel.matches(e) {
+			return true
+		}
+		if o.Limit > 0 && int64(len(p.entries)) == o.Limit {
+			more = true
+			return false
+		}
+		p.entries = append(p.entries, e)
+		return true
+	})
+	if more {
+		s.toBeContinued(c, p, start, sel)
+	}
+	return p, nil
+}
+
+// listStart is where a list begins.
+type listStart struct {
+	snapshot *watchcache.Snapshot
+	after    string // the key before the first one
+}
+
+// start chooses the snapshot by continue, resourceVersion and resourceVersionMatch, as the table "The
+// resourceVersionMatch parameter" of the Kubernetes API concepts has it.
+func (s *Server) start(ctx context.Context, c *Call, o *metainternal.ListOptions) (listStart, error) {
+	collection := s.View.Collection(c.Resource.Prefix)
+	if o.Continue != "" {
+		return s.startAtToken(ctx, c, collection, o)
+	}
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
+		o.ResourceVersionMatch == "" && o.Limit > 0 && o.ResourceVersion != "" && o.ResourceVersion != "0"
+	if _, err := s.catchUp(ctx, o.ResourceVersion); err != nil {
+		return listStart{}, err
+	}
+	if exact {
+		revision, err := parseRevision(o.ResourceVersion)
+		if err != nil {
+			return listStart{}, err
+		}
+		snapshot, err := collection.SnapshotAt(ctx, revision)
+		if errors.Is(err, watchcache.ErrExpired) {
+			return listStart{}, tooOldList()
+		}
+		return listStart{snapshot: snapshot}, err
+	}
+	return listStart{snapshot: collection.Snapshot()}, nil
+}
+
+func (s *Server) startAtToken(ctx context.Context, c *Call, collection *watchcache.Collection, o *metainternal.ListOptions) (listStart, error) {
+	token, err := parseContinue(o.Continue)
+	if err != nil {
+		return listStart{}, err
+	}
+	after := token.after()
+	if c.Namespace != "" {
+		after = c.Namespace + "/" + after
+	}
+	if token.Revision < 0 {
+		_, err := s.View.Fresh(ctx)
+		return listStart{snapshot: collection.Snapshot(), after: after}, err
+	}
+	if _, err := s.reach(ctx, token.Revision); err != nil {
+		return listStart{}, err
+	}
+	snapshot, err := collection.SnapshotAt(ctx, token.Revision)
+	if errors.Is(err, watchcache.ErrExpired) {
+		return listStart{}, tooOldContinue(continueToken{Revision: -1, Start: token.Start}.encode())
+	}
+	return listStart{snapshot: snapshot, after: after}, err
+}
+
+// toBeContinued gives a page its continue token and says how many objects follow, which only lists without selectors do.
+func (s *Server) toBeContinued(c *Call, p *page, start listStart, sel *selector) {
+	last := p.entries[len(p.entries)-1]
+	key := last.Key()
+	if sel.all() {
+		left := int64(start.snapshot.Count(c.Namespace, key))
+		p.remaining = &left
+	}
+	if c.Namespace != "" {
+		key = last.Name // tokens of one namespace do not name it
+	}
+	s.View.Collection(c.Resource.Prefix).Pin(start.snapshot)
+	p.next = continueToken{Revision: p.revision, Start: key + "\x00"}.encode()
+}
+
+// writeList streams a page: a header, each object's bytes, a trailer.
+func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *page, media form) error {
+	if media.As == "Table" {
+		return s.writeTable(w, r, c, p, media)
+	}
+	out := listWriter{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, item: func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) }}
+	if media.As != "" {
+		metaVersion := media.Group + "/" + media.Version
+		out.apiVersion, out.kind = metaVersion, "PartialObjectMetadataList"
+		out.item = func(e *watchcache.Entry) ([]byte, error) {
+			raw, err := s.served(c, e)
+			if err != nil {
+				return nil, err
+			}
+			return codec.PartialMetadata(raw, metaVersion)
+		}
+	}
+	if media.Type != codec.JSON || media.Pretty {
+		body, err := out.appendTo(nil, p)
+		if err != nil {
+			return err
+		}
+		codec.WriteObject(w, r, http.StatusOK, body, media.plain())
+		return nil
+	}
+	return out.stream(w, r, p)
+}
+
+// listWriter writes a list of objects as JSON, fields in the order of kube's encoder.
+type listWriter struct {
+	apiVersion, kind string
+	item             func(*watchcache.Entry) ([]byte, error)
+}
+
+func (l *listWriter) header(dst []byte) []byte {
+	dst = append(dst, `{"apiVersion":`...)
+	dst = strconv.AppendQuote(dst, l.apiVersion)
+	return append(dst, `,"items":[`...)
+}
+
+func (l *listWriter) trailer(dst []byte, p *page) []byte {
+	dst = append(dst, `],"kind":`...)
+	dst = strconv.AppendQuote(dst, l.kind)
+	dst = append(dst, `,"metadata":{`...)
+	if p.next != "" {
+		dst = append(dst, `"continue":`...)
+		dst = strconv.AppendQuote(dst, p.next)
+		dst = append(dst, ',')
+		if p.remaining != nil && *p.remaining > 0 {
+			dst = append(dst, `"remainingItemCount":`...)
+			dst = strconv.AppendInt(dst, *p.remaining, 10)
+			dst = append(dst, ',')
+		}
+	}
+	dst = append(dst, `"resourceVersion":"`...)
+	dst = strconv.AppendInt(dst, p.revision, 10)
+	return append(dst, `"}}`...)
+}
+
+func (l *listWriter) appendTo(dst []byte, p *page) ([]byte, error) {
+	dst = l.header(dst)
+	for i, e := range p.entries {
+		raw, err := l.item(e)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, raw...)
+	}
+	return l.trailer(dst, p), nil
+}
+
+// streamChunk is how much of a list is gathered before it goes to the connection: large enough for full TLS records and
+// HTTP/2 frames, small enough to stay in cache.
+const streamChunk = 64 << 10
+
+// stream writes the list piece by piece. An object that cannot be brought into the asked version is found before the
+// first byte is sent, so that the client gets an error and not half a list.
+func (l *listWriter) stream(w http.ResponseWriter, r *http.Request, p *page) error {
+	items := make([][]byte, len(p.entries))
+	for i, e := range p.entries {
+		raw, err := l.item(e)
+		if err != nil {
+			return err
+		}
+		items[i] = raw
+	}
+	w.Header().Set("Content-Type", codec.JSON)
+	out := codec.Compress(w, r)
+	defer out.Close()
+	buf := make([]byte, 0, streamChunk+8<<10)
+	buf = l.header(buf)
+	for i, raw := range items {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		if len(raw) >= streamChunk {
+			if _, err := out.Write(buf); err != nil {
+				return nil // the client has gone
+			}
+			buf = buf[:0]
+			if _, err := out.Write(raw); err != nil {
+				return nil
+			}
+			continue
+		}
+		if buf = append(buf, raw...); len(buf) >= streamChunk {
+			if _, err := out.Write(buf); err != nil {
+				return nil
+			}
+			buf = buf[:0]
+		}
+	}
+	_, _ = out.Write(append(l.trailer(buf, p), '\n'))
+	return nil
+}

@@ -1,0 +1,129 @@
+package rest
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metainternalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metainternalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/apply"
+	"github.com/bowsprit/bowsprit/internal/codec"
+)
+
+// metaVersion is the version in which query parameters are read.
+var metaVersion = schema.GroupVersion{Version: "v1"}
+
+// parameters decodes a request's query into the options of a verb. The library's codec gives kube's errors; requests
+// without a query, the most of them, do not pay for it.
+func parameters(query url.Values, into runtime.Object) error {
+	if len(query) == 0 {
+		return nil
+	}
+	if err := metainternalscheme.ParameterCodec.DecodeParameters(query, metaVersion, into); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+func createOptions(r *http.Request) (*metav1.CreateOptions, error) {
+	o := &metav1.CreateOptions{}
+	if err := parameters(r.URL.Query(), o); err != nil {
+		return nil, err
+	}
+	return o, invalidOptions("CreateOptions", metav1validation.ValidateCreateOptions(o))
+}
+
+func updateOptions(r *http.Request) (*metav1.UpdateOptions, error) {
+	o := &metav1.UpdateOptions{}
+	if err := parameters(r.URL.Query(), o); err != nil {
+		return nil, err
+	}
+	return o, invalidOptions("UpdateOptions", metav1validation.ValidateUpdateOptions(o))
+}
+
+func patchOptions(r *http.Request, patchType types.PatchType) (*metav1.PatchOptions, error) {
+	o := &metav1.PatchOptions{}
+	if err := parameters(r.URL.Query(), o); err != nil {
+		return nil, err
+	}
+	return o, invalidOptions("PatchOptions", metav1validation.ValidatePatchOptions(o, patchType))
+}
+
+// deleteOptions come in the body or, if there is none, in the query.
+func deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	o := &metav1.DeleteOptions{}
+	if len(body) > 0 {
+		if err := decodeDeleteOptions(body, r.Header.Get("Content-Type"), o); err != nil {
+			return nil, err
+		}
+	} else if err := parameters(r.URL.Query(), o); err != nil {
+		return nil, err
+	}
+	return o, invalidOptions("DeleteOptions", metav1validation.ValidateDeleteOptions(o))
+}
+
+// decodeDeleteOptions accepts DeleteOptions of any API group, and, as kube does, a body that does not say what it is.
+func decodeDeleteOptions(body []byte, contentType string, into *metav1.DeleteOptions) error {
+	if contentType, _, _ = strings.Cut(contentType, ";"); strings.HasSuffix(contentType, "yaml") {
+		asJSON, err := yaml.YAMLToJSON(body)
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		body = asJSON
+	} else if contentType != "" && contentType != "application/json" {
+		return codec.UnsupportedMediaType(codec.JSON, codec.YAML)
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err))
+	}
+	if into.Kind != "" && into.Kind != "DeleteOptions" {
+		return apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+	}
+	return nil
+}
+
+func listOptions(query url.Values) (*metainternal.ListOptions, error) {
+	o := &metainternal.ListOptions{}
+	if err := parameters(query, o); err != nil {
+		return nil, err
+	}
+	metainternal.SetListOptionsDefaults(o, true)
+	return o, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(o, true))
+}
+
+// fieldValidation returns what a request without the parameter gets: a warning for each problem.
+func fieldValidation(v string) string {
+	if v == "" {
+		return metav1.FieldValidationWarn
+	}
+	return v
+}
+
+func isDryRun(values []string) bool { return len(values) > 0 }
+
+// manager returns the name under which a write is recorded: the fieldManager parameter, or the client's program name.
+func (c *Call) manager(param string) string { return apply.ManagerName(param, c.agent) }

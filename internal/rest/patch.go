@@ -1,0 +1,205 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/bowsprit/bowsprit/internal/apply"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// patchTypes returns the content types that a PATCH of the call's kind may have. Strategic merge needs a Go type, which
+// only built-in kinds have.
+func (c *Call) patchTypes() []string {
+	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
+	if c.Version.New != nil {
+		accepted = append(accepted, string(types.StrategicMergePatchType))
+	}
+	return append(accepted, string(types.ApplyYAMLPatchType))
+}
+
+// patchRequest reads what all kinds of patches have in common.
+func (c *Call) patchRequest(r *http.Request) (types.PatchType, []byte, *metav1.PatchOptions, error) {
+	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	known := false
+	for _, t := range c.patchTypes() {
+		known = known || t == contentType
+	}
+	if !known {
+		return "", nil, nil, codec.UnsupportedMediaType(c.patchTypes()...)
+	}
+	if c.Name == "" {
+		return "", nil, nil, apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	options, err := patchOptions(r, types.PatchType(contentType))
+	return types.PatchType(contentType), body, options, err
+}
+
+func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *Call) error {
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	kind, body, options, err := c.patchRequest(r)
+	if err != nil {
+		return err
+	}
+	var res *Result
+	if kind == types.ApplyYAMLPatchType {
+		res, err = s.Apply(r.Context(), c, body, *options)
+	} else {
+		res, err = s.Patch(r.Context(), c, kind, body, *options)
+	}
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if res.Created {
+		code = http.StatusCreated
+	}
+	return s.writeObject(w, r, code, c, res, media)
+}
+
+// Patch applies a JSON patch, a merge patch or a strategic merge patch to the named object.
+func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch []byte, o metav1.PatchOptions) (*Result, error) {
+	own, err := s.ownership(c)
+	if err != nil {
+		return nil, err
+	}
+	validation := fieldValidation(o.FieldValidation)
+	return s.replace(ctx, c, isDryRun(o.DryRun), func(e *watchcache.Entry, old Object) (Object, error) {
+		current, err := s.served(c, e)
+		if err != nil {
+			return nil, err
+		}
+		obj, problems, err := c.patched(kind, current, patch, validation)
+		if err != nil {
+			return nil, err
+		}
+		more, err := c.normalize(obj)
+		if err != nil {
+			return nil, invalidPatch(obj, err.Error())
+		}
+		if problems = append(problems, more...); len(problems) > 0 {
+			if validation == metav1.FieldValidationStrict {
+				return nil, invalidPatch(obj, strictText(problems))
+			}
+			if validation == metav1.FieldValidationWarn {
+				for _, p := range problems {
+					c.warn(ctx, p)
+				}
+			}
+		}
+		if err := matchNamespace(obj, c.Namespace); err != nil {
+			return nil, err
+		}
+		if err := matchName(obj, c); err != nil {
+			return nil, err
+		}
+		c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
+		return obj, own.Update(old, obj, c.manager(o.FieldManager), s.Now())
+	})
+}
+
+// patched returns what the patch makes of the current object, with the problems of the patch itself (repeated fields).
+func (c *Call) patched(kind types.PatchType, current, patch []byte, validation string) (Object, []string, error) {
+	switch kind {
+	case types.JSONPatchType:
+		problems, err := strictJSONPatch(patch, validation)
+		if err != nil {
+			return nil, nil, err
+		}
+		doc, err := apply.JSONPatch(current, patch)
+		if err != nil {
+			return nil, nil, err
+		}
+		v, err := codec.DecodeJSON(doc)
+		if err == nil {
+			if obj, ok := v.(Object); ok {
+				return obj, problems, nil
+			}
+			err = fmt.Errorf("json: cannot unmarshal %s into Go value of type map[string]interface {}", jsonKind(v))
+		}
+		return nil, nil, invalidPatchText(string(doc), err.Error())
+	default:
+		var change Object
+		problems, err := strictMergePatch(patch, &change, validation)
+		if err != nil {
+			return nil, nil, err
+		}
+		v, err := codec.DecodeJSON(current)
+		if err != nil {
+			return nil, nil, err
+		}
+		if kind == types.StrategicMergePatchType {
+			obj, err := apply.StrategicMerge(v.(Object), change, c.Version.New())
+			return obj, problems, err
+		}
+		obj, ok := apply.MergePatch(v, change).(Object)
+		if !ok {
+			return nil, nil, errNotAnObject
+		}
+		return obj, problems, nil
+	}
+}
+
+// jsonPatchOp is what strict decoding knows of an operation.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
+func strictJSONPatch(patch []byte, validation string) ([]string, error) {
+	if validation == metav1.FieldValidationIgnore {
+		return nil, nil
+	}
+	var ops []jsonPatchOp
+	strict, err := kjson.UnmarshalStrict(patch, &ops)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	var problems []string
+	for _, e := range strict {
+		problems = append(problems, "json patch "+e.Error())
+	}
+	return problems, nil
+}
+
+func strictMergePatch(patch []byte, into *Object, validation string) ([]string, error) {
+	strict, err := kjson.UnmarshalStrict(patch, into)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	if validation == metav1.FieldValidationIgnore {
+		return nil, nil
+	}
+	var problems []string
+	for _, e := range strict {
+		problems = append(problems, e.Error())
+	}
+	return problems, nil
+}
+
+func invalidPatch(obj Object, why string) error {
+	return invalidPatchText(string(codec.AppendJSON(nil, obj)), why)
+}
+
+func invalidPatchText(doc, why string) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), doc, why)})
+}

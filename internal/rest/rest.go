@@ -1,0 +1,286 @@
+// Package rest answers requests for objects: one file for each verb, for built-in and custom kinds alike.
+//
+// It stands in the middle of a request's path: package front has found out who asks and for what, rest decodes the body,
+// changes the object, validates and stores it (create.go reads top to bottom as that story), and answers reads from the
+// watch cache. Controllers act through the same verbs in process (Server.Create, Update, Delete, ...).
+//
+// A Call is one request to one resource. It holds the catalog snapshot that the request began with, so an answer never
+// mixes two states of a definition. A Server is safe for concurrent use.
+package rest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
+type Object = map[string]any
+
+// Config is what a Server works with. All fields are required but Log.
+type Config struct {
+	Catalog *catalog.Catalog
+	View    *watchcache.View
+	Store   *store.Store
+	Admit   admit.Chain
+	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
+	Now       func() time.Time
+	NewUID    func() string
+	NewSuffix func() string
+	Log       *slog.Logger
+}
+
+// Server answers requests for objects.
+type Server struct {
+	Config
+
+	// serial holds a lock per resource whose rules look at other objects of the resource (definitions: their names must
+	// not collide), from the read to the moment the view shows the write.
+	serial sync.Map // catalog.GroupResource -> *sync.Mutex
+}
+
+// New returns a server.
+func New(c Config) *Server {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{Config: c}
+}
+
+// ServeHTTP answers a request for a resource. Errors end in one place, codec.WriteError.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+	if err := s.serve(w, r, info, who); err != nil {
+		codec.WriteError(w, r, err)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) error {
+	c, err := s.resolve(r.Context(), info, who)
+	if err != nil {
+		return err
+	}
+	c.agent = r.UserAgent()
+	if c.Version.Deprecated && c.Version.Warning != "" {
+		c.warn(r.Context(), c.Version.Warning)
+	}
+	serve, err := s.verb(c, info)
+	if err != nil {
+		return err
+	}
+	return serve(w, r, c)
+}
+
+// verb chooses the function that answers, by subresource and verb.
+func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *http.Request, *Call) error, error) {
+	switch c.Subresource {
+	case "":
+		if !c.Resource.Answers(info.Verb) {
+			return nil, apierrors.NewMethodNotSupported(c.groupResource(), info.Verb)
+		}
+		switch info.Verb {
+		case "get":
+			return s.serveGet, nil
+		case "list":
+			return s.serveList, nil
+		case "watch":
+			return s.serveWatch, nil
+		case "create":
+			return s.serveCreate, nil
+		case "update":
+			return s.serveUpdate, nil
+		case "patch":
+			return s.servePatch, nil
+		case "delete":
+			return s.serveDelete, nil
+		case "deletecollection":
+			return s.serveDeleteCollection, nil
+		}
+	case "scale":
+		if c.Version.Scale == nil {
+			return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+		}
+		switch info.Verb {
+		case "get":
+			return s.serveScaleGet, nil
+		case "update":
+			return s.serveScaleUpdate, nil
+		case "patch":
+			return s.serveScalePatch, nil
+		}
+	default:
+		if !c.Resource.HasSubresource(c.Version, c.Subresource) {
+			return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+		}
+		switch info.Verb {
+		case "get":
+			return s.serveGet, nil
+		case "update":
+			return s.serveUpdate, nil
+		case "patch":
+			return s.servePatch, nil
+		}
+	}
+	return nil, apierrors.NewMethodNotSupported(c.groupResource(), info.Verb)
+}
+
+// resolve finds the resource that a request names. What this replica does not know may have been made on another one a
+// moment ago, so an unknown name is looked up again after catching up with the log.
+func (s *Server) resolve(ctx context.Context, info *request.Info, who user.Info) (*Call, error) {
+	c := s.lookup(info, who)
+	if c == nil {
+		if _, err := s.View.Fresh(ctx); err != nil {
+			return nil, err
+		}
+		if c = s.lookup(info, who); c == nil {
+			return nil, notServed()
+		}
+	}
+	return c, nil
+}
+
+func (s *Server) lookup(info *request.Info, who user.Info) *Call {
+	snap := s.Catalog.Snapshot()
+	res, ver := snap.Served(info.Group, info.Version, info.Resource)
+	if res == nil {
+		return nil
+	}
+	c := &Call{Snapshot: snap, Resource: res, Version: ver, Namespace: info.Namespace, Name: info.Name, Subresource: info.Subresource, Verb: info.Verb, User: who}
+	switch {
+	case res.Namespaced && c.Namespace == "" && info.Verb != "list" && info.Verb != "watch":
+		return nil // only these two work across namespaces
+	case !res.Namespaced && c.Namespace != "" && !res.IsNamespace():
+		return nil
+	case !res.Namespaced:
+		c.Namespace = ""
+	}
+	return c
+}
+
+// notServed is the answer to a path that names nothing: kubectl prints its message word for word.
+func notServed() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
+	}}
+}
+
+// Call is one request to one resource.
+type Call struct {
+	Snapshot    *catalog.Snapshot
+	Resource    *catalog.Resource
+	Version     *catalog.Version
+	Namespace   string // "" for cluster-scoped kinds and across all namespaces
+	Name        string // "" for collections
+	Subresource string
+	Verb        string
+	User        user.Info
+	// Warn receives sentences for the client; nil drops them.
+	Warn func(string)
+
+	agent string // User-Agent, the field manager of those who name none
+}
+
+// Call returns a call in process, as user who, for the named resource in its storage version, or an error if it is not
+// in the catalog. Unserved resources can be called too: objects of a dying definition must still be deleted.
+func (s *Server) Call(gr catalog.GroupResource, namespace, name string, who user.Info) (*Call, error) {
+	snap := s.Catalog.Snapshot()
+	res := snap.Resource(gr.Group, gr.Resource)
+	if res == nil {
+		return nil, notServed()
+	}
+	return &Call{Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who, agent: who.GetName()}, nil
+}
+
+func (c *Call) warn(ctx context.Context, text string) {
+	if c.Warn != nil {
+		c.Warn(text)
+		return
+	}
+	request.Warn(ctx, text)
+}
+
+func (c *Call) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural}
+}
+
+func (c *Call) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.Version.Name, Kind: c.Resource.Kind}
+}
+
+func (c *Call) groupKind() schema.GroupKind {
+	return schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Kind}
+}
+
+func (c *Call) apiVersion() string { return c.Resource.APIVersion(c.Version) }
+
+// key returns where an object lives in the store.
+func (c *Call) key(name string) string {
+	if c.Namespace == "" {
+		return c.Resource.Prefix + "/" + name
+	}
+	return c.Resource.Prefix + "/" + c.Namespace + "/" + name
+}
+
+func (s *Server) env(c *Call) catalog.Env {
+	return catalog.Env{Now: s.Now(), Snapshot: c.Snapshot}
+}
+
+// current returns the newest entry of the named object, or a NotFound error.
+func (s *Server) current(ctx context.Context, c *Call) (*watchcache.Entry, error) {
+	if _, err := s.View.Fresh(ctx); err != nil {
+		return nil, err
+	}
+	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
+	if e == nil {
+		return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+	}
+	return e, nil
+}
+
+// lock serialises the writes to a resource whose rules demand it, and returns the function that ends it.
+func (s *Server) lock(c *Call) (unlock func()) {
+	if c.Resource.Rules == nil || !c.Resource.Rules.Serial {
+		return func() {}
+	}
+	mu, _ := s.serial.LoadOrStore(catalog.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural}, &sync.Mutex{})
+	mu.(*sync.Mutex).Lock()
+	return mu.(*sync.Mutex).Unlock
+}
+
+// refresh gives the call the newest catalog; the caller holds the resource's lock. It fails if the kind is gone.
+func (s *Server) refresh(c *Call) {
+	if c.Resource.Rules != nil && c.Resource.Rules.Serial {
+		c.Snapshot = s.Catalog.Snapshot()
+	}
+}
+
+// storeError turns what the store says into what the client is told.
+func storeError(err error, c *Call, name string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrExists):
+		return apierrors.NewAlreadyExists(c.groupResource(), name)
+	case errors.Is(err, store.ErrNotFound):
+		return apierrors.NewNotFound(c.groupResource(), name)
+	case errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTimeoutError("the store did not answer in time; the write may or may not have happened", 1)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,113 @@
+package rest
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/convert"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Result is an object as a write left it.
+type Result struct {
+	// Object is the object in the call's version.
+	Object Object
+	// JSON is its encoding with the resourceVersion, nil until needed.
+	JSON []byte
+	// Created is true if the write made the object.
+	Created bool
+	// Deleted is true if the write removed it: an update that emptied a dying object's finalizers.
+	Deleted bool
+}
+
+// result puts a new revision on an object. stored is what went to the store; where the call's version is the stored one
+// its bytes are served as they are.
+func (c *Call) result(obj Object, stored []byte, revision int64) *Result {
+	metaOf(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
+	res := &Result{Object: obj}
+	if c.Version == c.Resource.Storage {
+		res.JSON = watchcache.WithRevision(stored, revision)
+	}
+	return res
+}
+
+// Bytes returns the object as JSON.
+func (r *Result) Bytes() []byte {
+	if r.JSON == nil {
+		r.JSON = codec.AppendJSON(nil, r.Object)
+	}
+	return r.JSON
+}
+
+// toStorage encodes an object of the call's version as the store keeps it: in the storage version, without a revision.
+func (c *Call) toStorage(obj Object) ([]byte, error) {
+	meta := metaOf(obj)
+	revision, had := meta["resourceVersion"]
+	delete(meta, "resourceVersion")
+	defer func() {
+		if had {
+			meta["resourceVersion"] = revision
+		}
+	}()
+	out := obj
+	if c.Version != c.Resource.Storage {
+		var err error
+		if out, err = convert.Convert(c.Resource, c.Version, c.Resource.Storage, obj); err != nil {
+			return nil, err
+		}
+	}
+	return codec.AppendJSON(nil, out), nil
+}
+
+// fromEntry decodes a stored object into the call's version.
+func (s *Server) fromEntry(c *Call, e *watchcache.Entry) (Object, error) {
+	raw, err := s.served(c, e)
+	if err != nil {
+		return nil, err
+	}
+	v, err := codec.DecodeJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := v.(Object)
+	if !ok {
+		return nil, errNotAnObject
+	}
+	return obj, nil
+}
+
+// served returns an entry's bytes in the call's version, encoded at most once for each definition of the version.
+func (s *Server) served(c *Call, e *watchcache.Entry) ([]byte, error) {
+	return e.Encoded(c.Version, func() ([]byte, error) { return present(c, e.JSON()) })
+}
+
+// present brings stored bytes into the call's version. What is stored under today's definition in the asked version comes
+// back unchanged, as the same slice.
+func present(c *Call, stored []byte) ([]byte, error) {
+	v, err := codec.DecodeJSON(stored)
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := v.(Object)
+	if !ok {
+		return nil, errNotAnObject
+	}
+	if err := convert.Present(c.Resource, c.Version, obj); err != nil {
+		return nil, err
+	}
+	if out := codec.AppendJSON(nil, obj); string(out) != string(stored) {
+		return out, nil
+	}
+	return stored, nil
+}
+
+// writeObject answers with one object, in the form the client asked for.
+func (s *Server) writeObject(w http.ResponseWriter, r *http.Request, code int, c *Call, res *Result, media form) error {
+	body, err := s.transform(c, media, res.Bytes(), res.Object)
+	if err != nil {
+		return err
+	}
+	codec.WriteObject(w, r, code, body, media.plain())
+	return nil
+}

@@ -1,0 +1,256 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// The scale subresource is a view of three fields of an object as an autoscaling/v1 Scale. Changing the view changes the
+// object, under the object's own rules.
+
+func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) error {
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.catchUp(r.Context(), r.URL.Query().Get("resourceVersion")); err != nil {
+		return err
+	}
+	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
+	if e == nil {
+		return apierrors.NewNotFound(c.groupResource(), c.Name)
+	}
+	obj, err := s.fromEntry(c, e)
+	if err != nil {
+		return err
+	}
+	scale, found, err := scaleOf(obj, c.Version.Scale)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", c.Version.Scale.SpecReplicasPath))
+	}
+	return s.writeScale(w, r, scale, media)
+}
+
+func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Call) error {
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	options, err := updateOptions(r)
+	if err != nil {
+		return err
+	}
+	decode := func(Object) (Object, error) {
+		obj, problems, err := codec.DecodeObject(body, r.Header.Get("Content-Type"), true, scaleKind)
+		if err != nil {
+			return nil, err
+		}
+		return obj, c.report(r.Context(), obj, problems, fieldValidation(options.FieldValidation))
+	}
+	scale, err := s.changeScale(r.Context(), c, c.manager(options.FieldManager), isDryRun(options.DryRun), decode)
+	if err != nil {
+		return err
+	}
+	return s.writeScale(w, r, scale, media)
+}
+
+func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call) error {
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	kind, body, options, err := c.patchRequest(r)
+	if err != nil {
+		return err
+	}
+	change := func(current Object) (Object, error) {
+		obj, _, err := c.patched(kind, codec.AppendJSON(nil, current), body, fieldValidation(options.FieldValidation))
+		return obj, err
+	}
+	var scale *autoscalingv1.Scale
+	if kind == types.ApplyYAMLPatchType {
+		scale, err = s.applyScale(r.Context(), c, body, options)
+	} else {
+		scale, err = s.changeScale(r.Context(), c, c.manager(options.FieldManager), isDryRun(options.DryRun), change)
+	}
+	if err != nil {
+		return err
+	}
+	return s.writeScale(w, r, scale, media)
+}
+
+// applyScale is server-side apply of a scale: as an apply of the one field of the object that the scale shows.
+func (s *Server) applyScale(ctx context.Context, c *Call, body []byte, options *metav1.PatchOptions) (*autoscalingv1.Scale, error) {
+	applied, _, err := codec.DecodeApply(body, false)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	if gv := str(applied, "apiVersion"); gv != scaleKind.GroupVersion().String() || str(applied, "kind") != scaleKind.Kind {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the applied object is a %s of %q, not a Scale of \"autoscaling/v1\"", str(applied, "kind"), gv))
+	}
+	own, err := s.ownership(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.rescale(ctx, c, isDryRun(options.DryRun), func(old Object, _ *autoscalingv1.Scale, _ bool) (Object, error) {
+		patch := Object{"apiVersion": c.apiVersion(), "kind": c.Resource.Kind, "metadata": Object{"name": c.Name, "namespace": c.Namespace}}
+		if replicas, found, err := unstructured.NestedInt64(applied, "spec", "replicas"); err != nil {
+			return nil, codec.Unhandled(applied, err, scaleKind)
+		} else if found {
+			if err := unstructured.SetNestedField(patch, replicas, splitPath(c.Version.Scale.SpecReplicasPath)...); err != nil {
+				return nil, err
+			}
+		}
+		return own.Apply(old, patch, options.FieldManager, options.Force != nil && *options.Force, s.Now())
+	})
+}
+
+// changeScale replaces an object's scale by what change makes of the current one.
+func (s *Server) changeScale(ctx context.Context, c *Call, manager string, dryRun bool, change func(Object) (Object, error)) (*autoscalingv1.Scale, error) {
+	own, err := s.ownership(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.rescale(ctx, c, dryRun, func(old Object, scale *autoscalingv1.Scale, found bool) (Object, error) {
+		current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			unstructured.RemoveNestedField(current, "spec", "replicas") // the change must set it
+		}
+		next, err := change(current)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := c.scaled(old, next)
+		if err != nil {
+			return nil, err
+		}
+		return obj, own.Update(old, obj, manager, s.Now())
+	})
+}
+
+// rescale runs a change of the scale as an update of the object, by the object's own rules.
+func (s *Server) rescale(ctx context.Context, c *Call, dryRun bool, change func(old Object, scale *autoscalingv1.Scale, found bool) (Object, error)) (*autoscalingv1.Scale, error) {
+	main := *c
+	main.Subresource = ""
+	res, err := s.replace(ctx, &main, dryRun, func(_ *watchcache.Entry, old Object) (Object, error) {
+		scale, found, err := scaleOf(old, c.Version.Scale)
+		if err != nil {
+			return nil, err
+		}
+		return change(old, scale, found)
+	})
+	if err != nil {
+		return nil, err
+	}
+	scale, _, err := scaleOf(res.Object, c.Version.Scale)
+	return scale, err
+}
+
+// scaled returns old with the replicas of a Scale that a client sent.
+func (c *Call) scaled(old, scale Object) (Object, error) {
+	if err := c.checkScale(scale); err != nil {
+		return nil, err
+	}
+	path := c.Version.Scale.SpecReplicasPath
+	replicas, found, err := unstructured.NestedInt64(scale, "spec", "replicas")
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if !found {
+		if _, found, _ = unstructured.NestedInt64(old, splitPath(path)...); !found {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", path))
+		}
+	}
+	obj := runtime.DeepCopyJSON(old)
+	if err := unstructured.SetNestedField(obj, replicas, splitPath(path)...); err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"resourceVersion", "uid"} {
+		if v := str(metaOf(scale), key); v != "" {
+			metaOf(obj)[key] = v
+		}
+	}
+	return obj, nil
+}
+
+var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+
+// checkScale returns what is wrong with a Scale that a client sent.
+func (c *Call) checkScale(scale Object) error {
+	var typed autoscalingv1.Scale
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(scale, &typed); err != nil {
+		return codec.Unhandled(scale, err, scaleKind)
+	}
+	if err := matchNamespace(scale, c.Namespace); err != nil {
+		return err
+	}
+	if err := matchName(scale, c); err != nil {
+		return err
+	}
+	if n := typed.Spec.Replicas; n < 0 {
+		return apierrors.NewInvalid(scaleKind.GroupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
+	}
+	return nil
+}
+
+// scaleOf returns the Scale of an object; found is false if the object has no spec replicas.
+func scaleOf(obj Object, p *catalog.Scale) (scale *autoscalingv1.Scale, found bool, err error) {
+	spec, found, err := unstructured.NestedInt64(obj, splitPath(p.SpecReplicasPath)...)
+	if err != nil {
+		return nil, false, err
+	}
+	status, _, err := unstructured.NestedInt64(obj, splitPath(p.StatusReplicasPath)...)
+	if err != nil {
+		return nil, false, err
+	}
+	if spec > math.MaxInt32 || spec < math.MinInt32 || status > math.MaxInt32 || status < math.MinInt32 {
+		return nil, false, apierrors.NewInternalError(fmt.Errorf("the replicas of %v do not fit into 32 bits", obj["kind"]))
+	}
+	var labels string
+	if p.LabelSelectorPath != "" {
+		if labels, _, err = unstructured.NestedString(obj, splitPath(p.LabelSelectorPath)...); err != nil {
+			return nil, false, err
+		}
+	}
+	meta := access(obj)
+	return &autoscalingv1.Scale{
+		TypeMeta:   metav1.TypeMeta{Kind: "Scale", APIVersion: "autoscaling/v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: meta.GetName(), Namespace: meta.GetNamespace(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(), CreationTimestamp: meta.GetCreationTimestamp()},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(spec)},
+		Status:     autoscalingv1.ScaleStatus{Replicas: int32(status), Selector: labels},
+	}, found, nil
+}
+
+func (s *Server) writeScale(w http.ResponseWriter, r *http.Request, scale *autoscalingv1.Scale, media form) error {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
+	if err != nil {
+		return err
+	}
+	codec.WriteObject(w, r, http.StatusOK, codec.AppendJSON(nil, obj), media.plain())
+	return nil
+}

@@ -1,0 +1,293 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/apply"
+	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *Call) error {
+	if c.Name == "" {
+		return apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
+	}
+	media, err := negotiate(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	options, err := updateOptions(r)
+	if err != nil {
+		return err
+	}
+	contentType, validation := r.Header.Get("Content-Type"), fieldValidation(options.FieldValidation)
+	obj, err := s.decode(r.Context(), c, body, contentType, validation)
+	if err != nil {
+		return err
+	}
+	res, err := s.Update(r.Context(), c, *options, func(Object) (Object, error) {
+		next := obj
+		if obj = nil; next == nil { // a retry needs the object as it came; what was wrong with it has been said
+			return s.decode(context.WithoutCancel(r.Context()), c, body, contentType, metav1.FieldValidationIgnore)
+		}
+		return next, nil
+	})
+	if apierrors.IsNotFound(err) && c.Subresource == "" && c.Resource.Rules != nil && c.Resource.Rules.CreateOnUpdate {
+		if obj, err = s.decode(r.Context(), c, body, contentType, validation); err == nil {
+			res, err = s.createByUpdate(r.Context(), c, obj, *options)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if res.Created {
+		code = http.StatusCreated
+	}
+	return s.writeObject(w, r, code, c, res, media)
+}
+
+// createByUpdate makes the object that a PUT describes, for the kinds that allow it.
+func (s *Server) createByUpdate(ctx context.Context, c *Call, obj Object, o metav1.UpdateOptions) (*Result, error) {
+	if err := matchName(obj, c); err != nil {
+		return nil, err
+	}
+	res, err := s.Create(ctx, c, obj, metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
+	if err == nil {
+		res.Created = true
+	}
+	return res, err
+}
+
+// Update replaces the named object by what change makes of it. change gets the current object in the call's version and
+// owns it; it is called again with a newer one if another write came between and the result does not insist on a
+// resourceVersion.
+func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(current Object) (Object, error)) (*Result, error) {
+	own, err := s.ownership(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.replace(ctx, c, isDryRun(o.DryRun), func(e *watchcache.Entry, old Object) (Object, error) {
+		current, err := s.fromEntry(c, e)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := change(current)
+		if err != nil {
+			return nil, err
+		}
+		if err := matchNamespace(obj, c.Namespace); err != nil {
+			return nil, err
+		}
+		if err := matchName(obj, c); err != nil {
+			return nil, err
+		}
+		c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
+		return obj, own.Update(old, obj, c.manager(o.FieldManager), s.Now())
+	})
+}
+
+// replace is the loop of every write to an existing object: read, change, judge, compare and swap. change gets the
+// current entry and the object decoded from it, which it must not alter, and returns the new object with managedFields.
+func (s *Server) replace(ctx context.Context, c *Call, dryRun bool, change func(e *watchcache.Entry, old Object) (Object, error)) (*Result, error) {
+	defer s.lock(c)()
+	s.refresh(c)
+	for {
+		e, err := s.current(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		old, err := s.fromEntry(c, e)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := change(e, old)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.checkRevision(obj, e); err != nil {
+			return nil, err
+		}
+		attributes := admit.Attributes{Operation: admit.Update, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Namespace: c.Namespace, Name: c.Name, User: c.User, DryRun: dryRun}
+		if err := s.Admit.Admit(ctx, &attributes, obj, old); err != nil {
+			return nil, err
+		}
+		if err := s.prepareUpdate(ctx, c, obj, old); err != nil {
+			return nil, err
+		}
+		if dryRun {
+			return &Result{Object: obj}, nil
+		}
+		res, err := s.swap(ctx, c, e, obj)
+		if errors.Is(err, store.ErrConflict) {
+			continue // whoever insists on a revision gets the conflict from checkRevision now
+		}
+		return res, storeError(err, c, c.Name)
+	}
+}
+
+// swap writes obj over the entry that it was made from: as an update, as nothing if the bytes are the same, or as the
+// deletion that an emptied list of finalizers completes.
+func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Object) (*Result, error) {
+	if s.finished(c, obj) {
+		revision, err := s.Store.Delete(ctx, c.key(c.Name), e.Revision)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.shown(ctx, c, revision); err != nil {
+			return nil, err
+		}
+		return &Result{Object: obj, Deleted: true}, nil
+	}
+	stored, err := c.toStorage(obj)
+	if err != nil {
+		return nil, err
+	}
+	if string(watchcache.WithRevision(stored, e.Revision)) == string(e.JSON()) {
+		metaOf(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
+		return &Result{Object: obj}, nil
+	}
+	revision, err := s.Store.Update(ctx, c.key(c.Name), stored, e.Revision)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.shown(ctx, c, revision); err != nil {
+		return nil, err
+	}
+	return c.result(obj, stored, revision), nil
+}
+
+// finished tells whether an object that is being deleted has nothing left to wait for.
+func (s *Server) finished(c *Call, obj Object) bool {
+	meta := metaOf(obj)
+	if str(meta, "deletionTimestamp") == "" || len(finalizers(obj)) > 0 {
+		return false
+	}
+	if grace, ok := meta["deletionGracePeriodSeconds"].(int64); ok && grace > 0 {
+		return false
+	}
+	rules := c.Resource.Rules
+	return rules == nil || rules.PrepareDelete == nil || !rules.PrepareDelete(obj, s.env(c))
+}
+
+// checkRevision compares the resourceVersion and uid that a new object carries with the current one's.
+func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
+	meta := metaOf(obj)
+	if uid := str(meta, "uid"); uid != "" && uid != e.UID {
+		return apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, e.UID))
+	}
+	text := str(meta, "resourceVersion")
+	if text == "" || text == "0" {
+		if c.Resource.Rules != nil && c.Resource.Rules.UnconditionalUpdate {
+			meta["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
+			return nil
+		}
+		return apierrors.NewInvalid(schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}, c.Name,
+			field.ErrorList{field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0), "must be specified for an update")})
+	}
+	revision, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return apierrors.NewInvalid(c.groupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata").Child("resourceVersion"), text, err.Error())})
+	}
+	if int64(revision) != e.Revision {
+		return conflict(c, c.Name)
+	}
+	return nil
+}
+
+// prepareUpdate carries over what a client cannot change, and validates the rest.
+func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object) error {
+	meta, oldMeta := metaOf(obj), metaOf(old)
+	setOrDrop(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
+	switch {
+	case c.Resource.Rules != nil && c.Resource.Rules.PrepareUpdate != nil:
+		c.Resource.Rules.PrepareUpdate(obj, old, c.Subresource, s.env(c))
+		meta = metaOf(obj)
+	case c.Subresource == "status":
+		keepOnlyStatus(obj, old)
+		meta = metaOf(obj)
+	default:
+		c.keepStatus(obj, old)
+		if !c.Resource.NoGeneration && !sameBeyondMeta(obj, old) {
+			generation, _ := oldMeta["generation"].(int64)
+			meta["generation"] = generation + 1
+		}
+	}
+	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp"} {
+		if v := oldMeta[key]; v != nil && (key != "uid" || str(meta, key) == "") {
+			meta[key] = v
+		}
+	}
+	if meta["deletionGracePeriodSeconds"] == nil && oldMeta["deletionGracePeriodSeconds"] != nil {
+		meta["deletionGracePeriodSeconds"] = oldMeta["deletionGracePeriodSeconds"]
+	}
+	errs, err := c.validateUpdate(obj, old)
+	if err != nil {
+		return err
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(c.groupKind(), str(meta, "name"), errs)
+	}
+	c.warnings(ctx, obj, old)
+	apply.KeepTimes(old, obj) // a write that changes nothing else does not change the times of managedFields either
+	return nil
+}
+
+// keepStatus makes an update of the main resource ignore status where /status exists.
+func (c *Call) keepStatus(obj, old Object) {
+	if !c.Version.Status {
+		return
+	}
+	status, had := old["status"]
+	setOrDrop(obj, "status", status, had)
+}
+
+// keepOnlyStatus makes an update of /status ignore all but status and the managed fields that record it.
+func keepOnlyStatus(obj, old Object) {
+	status, has := obj["status"]
+	managed, hasManaged := metaOf(obj)["managedFields"]
+	for key := range obj {
+		delete(obj, key)
+	}
+	for key, v := range old {
+		obj[key] = v
+	}
+	meta := Object{}
+	for key, v := range metaOf(old) {
+		meta[key] = v
+	}
+	obj["metadata"] = meta
+	setOrDrop(meta, "managedFields", managed, hasManaged)
+	setOrDrop(obj, "status", status, has)
+}
+
+func sameBeyondMeta(a, b Object) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, v := range a {
+		if key == "metadata" {
+			continue
+		}
+		w, ok := b[key]
+		if !ok || !reflect.DeepEqual(v, w) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,123 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var errNotAnObject = errors.New("the stored value is not a JSON object")
+
+// validate returns everything that is wrong with a new object of the call's version.
+func (c *Call) validate(obj Object) (field.ErrorList, error) {
+	if errs := c.validateType(obj); len(errs) > 0 {
+		return errs, nil
+	}
+	errs := c.validateMeta(obj)
+	sch, err := c.Version.Schema()
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if rules := c.Resource.Rules; sch != nil && (rules == nil || rules.Validate == nil) {
+		errs = sch.ValidateAfter(errs, obj, nil)
+	}
+	if rules := c.Resource.Rules; rules != nil && rules.Validate != nil {
+		errs = append(errs, rules.Validate(obj)...)
+	}
+	return errs, nil
+}
+
+// validateUpdate returns everything that is wrong with an update; what was wrong before and has not changed passes.
+func (c *Call) validateUpdate(obj, old Object) (field.ErrorList, error) {
+	if errs := c.validateType(obj); len(errs) > 0 {
+		return errs, nil
+	}
+	errs := c.validateMeta(obj)
+	errs = append(errs, c.validateMetaUpdate(obj, old)...)
+	sch, err := c.Version.Schema()
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	switch {
+	case sch == nil || c.Resource.Rules != nil && c.Resource.Rules.ValidateUpdate != nil:
+	case c.Subresource == "status":
+		errs = sch.ValidateStatus(errs, obj, old)
+	default:
+		errs = sch.ValidateAfter(errs, obj, old)
+	}
+	if rules := c.Resource.Rules; rules != nil && rules.ValidateUpdate != nil {
+		errs = append(errs, rules.ValidateUpdate(obj, old, c.Subresource)...)
+	}
+	return unique(errs), nil
+}
+
+// unique drops errors that two checks found alike (metadata is judged as an object and as an update).
+func unique(errs field.ErrorList) field.ErrorList {
+	seen := make(map[string]bool, len(errs))
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		text := e.Error()
+		dup := seen[text]
+		seen[text] = true
+		return dup
+	})
+}
+
+func (c *Call) validateType(obj Object) (errs field.ErrorList) {
+	if kind := str(obj, "kind"); kind != c.Resource.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+c.Resource.Kind))
+	}
+	if v := str(obj, "apiVersion"); v != c.apiVersion() {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), v, "must be "+c.apiVersion()))
+	}
+	return errs
+}
+
+func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+
+// warnings tells the client what is allowed but unwise in what it wrote.
+func (c *Call) warnings(ctx context.Context, obj, old Object) {
+	if rules := c.Resource.Rules; rules != nil && rules.Warnings != nil {
+		for _, text := range rules.Warnings(obj) {
+			c.warn(ctx, text)
+		}
+	}
+	if !c.Resource.Custom() {
+		return
+	}
+	had := finalizers(old)
+	for _, f := range finalizers(obj) {
+		if !slices.Contains(had, f) {
+			c.warnFinalizer(ctx, f)
+		}
+	}
+}
+
+func (c *Call) warnFinalizer(ctx context.Context, name string) {
+	for _, why := range validation.IsQualifiedName(name) {
+		c.warn(ctx, fmt.Sprintf("metadata.finalizers: %q: %s", name, why))
+	}
+	standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == "kubernetes"
+	switch {
+	case strings.Contains(name, "/") || standard:
+	case strings.Contains(name, "."):
+		c.warn(ctx, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", name))
+	default:
+		c.warn(ctx, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+	}
+}
+
+func finalizers(obj Object) []string {
+	if obj == nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedStringSlice(obj, "metadata", "finalizers")
+	return list
+}

@@ -1,0 +1,265 @@
+package bowsprit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/authn"
+	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/controllers"
+	"github.com/bowsprit/bowsprit/internal/discovery"
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/openapi"
+	"github.com/bowsprit/bowsprit/internal/pki"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// process is a running server: the parts in the order in which they start. It is the one place where they are put
+// together. stop takes them down in the opposite order.
+type process struct {
+	config Config
+	log    *slog.Logger
+	began  time.Time
+
+	dir      string
+	store    *store.Store
+	pki      *pki.PKI
+	listener net.Listener
+	catalog  *catalog.Catalog
+	view     *watchcache.View
+	rest     *rest.Server
+	control  *controllers.Controllers
+	front    *front.Server
+
+	broken chan error // the first part that breaks while running; capacity 1, later ones are dropped
+	undo   []func() error
+}
+
+// steps are what starting means, in order. Each registers with onStop what undoes it.
+func (p *process) steps() []func(context.Context) error {
+	p.began = time.Now()
+	p.broken = make(chan error, 1)
+	return []func(context.Context) error{
+		p.openDataDir,
+		p.openStore,
+		p.openCertificates,
+		p.listen,
+		p.buildAPI,
+		p.loadView,
+		p.bootstrap,
+		p.startControllers,
+		p.serve,
+	}
+}
+
+func (p *process) onStop(f func() error) { p.undo = append(p.undo, f) }
+
+// stop undoes the steps that were done, the last first.
+func (p *process) stop() error {
+	var errs []error
+	for i := len(p.undo) - 1; i >= 0; i-- {
+		errs = append(errs, p.undo[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// wait returns nil when ctx ends, or the error of the part that broke.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.store.Failed():
+		return p.store.Check(context.WithoutCancel(ctx))
+	case err := <-p.broken:
+		return err
+	}
+}
+
+// background runs f until the server stops. An error that f returns before that stops the server.
+func (p *process) background(f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			select {
+			case p.broken <- err:
+			default:
+			}
+		}
+	})
+	p.onStop(func() error {
+		cancel()
+		wg.Wait()
+		return nil
+	})
+}
+
+func (p *process) openDataDir(context.Context) error {
+	dir, cleanup, err := p.config.prepareDataDir()
+	if err != nil {
+		return err
+	}
+	p.dir = dir
+	p.onStop(func() error { cleanup(); return nil })
+	return nil
+}
+
+func (p *process) openStore(ctx context.Context) error {
+	c := store.Config{Prefix: p.config.EtcdPrefix, Log: p.log}
+	if len(p.config.EtcdServers) > 0 {
+		c.External = &store.External{Endpoints: p.config.EtcdServers, CAFile: p.config.EtcdCAFile, CertFile: p.config.EtcdCertFile, KeyFile: p.config.EtcdKeyFile}
+	} else {
+		c.Embedded = &store.Embedded{Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral, ListenClientURL: p.config.EtcdListenClientURL}
+	}
+	s, err := store.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	p.store = s
+	p.onStop(s.Close)
+	return nil
+}
+
+func (p *process) openCertificates(context.Context) error {
+	c := pki.Config{
+		Dir: filepath.Join(p.dir, "pki"), Hosts: []string{p.config.BindAddress}, Log: p.log,
+		ServingCertFile: p.config.TLSCertFile, ServingKeyFile: p.config.TLSPrivateKeyFile, ClientCAFile: p.config.ClientCAFile,
+	}
+	if p.config.DataDir == "" {
+		c.Dir = "" // nothing would be left to find
+	}
+	keys, err := pki.Open(c)
+	if err != nil {
+		return err
+	}
+	p.pki = keys
+	p.background(func(ctx context.Context) error { keys.Run(ctx); return nil })
+	return nil
+}
+
+func (p *process) listen(ctx context.Context) error {
+	if p.listener = p.config.Listener; p.listener == nil {
+		ln, err := front.Listen(ctx, net.JoinHostPort(p.config.BindAddress, strconv.Itoa(p.config.SecurePort)))
+		if err != nil {
+			return err
+		}
+		p.listener = ln
+	}
+	p.onStop(func() error { p.listener.Close(); return nil }) // serve closes it too; this is for a start that fails
+	return nil
+}
+
+// buildAPI connects the parts that answer requests.
+func (p *process) buildAPI(context.Context) error {
+	p.catalog = catalog.New(builtin.Resources()...)
+	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log})
+	controllers.Publish(p.catalog, p.view, p.log)
+	p.rest = rest.New(rest.Config{
+		Catalog: p.catalog, View: p.view, Store: p.store,
+		Admit: admit.Chain{admit.Lifecycle{View: p.view}},
+		Now:   time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
+	})
+	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log})
+
+	who := authn.Config{ClientRoots: p.pki.ClientRoots}
+	if p.config.TokenAuthFile != "" {
+		tokens, err := authn.LoadTokens(p.config.TokenAuthFile, p.log)
+		if err != nil {
+			return err
+		}
+		who.Tokens = tokens
+	}
+	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
+	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
+	p.front = front.New(front.Config{
+		Authenticator: authn.New(who),
+		Authorizer:    authz.Basic{},
+		Resources:     p.rest.ServeHTTP,
+		Discovery:     p.fresh(discover.ServeHTTP),
+		OpenAPI:       p.fresh(documents.ServeHTTP),
+		Checks: []front.Check{
+			{Name: "etcd", Run: p.store.Check},
+			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
+		},
+		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
+		TLS:     p.pki.TLSConfig(),
+		Served: func(info *request.Info) bool {
+			r, v := p.catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
+			return r != nil && (info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil || r.HasSubresource(v, info.Subresource))
+		},
+		Log: p.log,
+	})
+	return nil
+}
+
+func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }
+
+// fresh answers from a catalog that knows every definition that was acknowledged before the request.
+func (p *process) fresh(serve func(http.ResponseWriter, *http.Request, *catalog.Snapshot)) front.Handler {
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+		if _, err := p.view.Fresh(r.Context()); err != nil {
+			writeError(w, r, err)
+			return
+		}
+		serve(w, r, p.catalog.Snapshot())
+	}
+}
+
+func (p *process) loadView(ctx context.Context) error {
+	if err := p.view.Load(ctx); err != nil {
+		return fmt.Errorf("read the store: %w", err)
+	}
+	p.background(p.view.Run)
+	return nil
+}
+
+func (p *process) bootstrap(ctx context.Context) error { return controllers.Bootstrap(ctx, p.rest) }
+
+func (p *process) startControllers(context.Context) error {
+	p.background(func(ctx context.Context) error { p.control.Run(ctx); return nil })
+	return nil
+}
+
+func (p *process) serve(context.Context) error {
+	p.background(func(context.Context) error { return p.front.Serve(p.listener) })
+	p.onStop(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), p.config.ShutdownTimeout)
+		defer cancel()
+		return p.front.Shutdown(ctx)
+	})
+	return nil
+}
+
+// suffixLetters are those of kube's generated names: no vowels and no digits that look like letters, so that no words
+// come out.
+const suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
+
+// nameSuffix returns five random letters.
+func nameSuffix() string {
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails
+	for i := range b {
+		b[i] = suffixLetters[int(b[i])%len(suffixLetters)]
+	}
+	return string(b[:])
+}
