@@ -24,7 +24,7 @@ import (
 )
 
 // metaVersion is the version in which query parameters are read.
-var metaVersion = schema.GroupVersion{Version: "v1"}
+var metaVersion = metav1.SchemeGroupVersion
 
 // parameters decodes a request's query into the options of a verb. The library's codec gives kube's errors; requests
 // without a query, the most of them, do not pay for it.
