@@ -48,6 +48,13 @@ func readBody(r *http.Request) ([]byte, error) {
 // gone, defaults are filled in. validation is the fieldValidation parameter and decides what unknown and repeated fields
 // lead to.
 func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, validation string) (Object, error) {
+	if codec.IsProtobuf(contentType) && c.Version.New != nil {
+		asJSON, err := codec.FromProtobuf(body, c.Version.New())
+		if err != nil {
+			return nil, err
+		}
+		body, contentType = asJSON, codec.JSON
+	}
 	obj, problems, err := codec.DecodeObject(body, contentType, validation != metav1.FieldValidationIgnore, c.gvk())
 	if err != nil {
 		return nil, err

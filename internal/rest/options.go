@@ -88,6 +88,10 @@ func deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 
 // decodeDeleteOptions accepts DeleteOptions of any API group, and, as kube does, a body that does not say what it is.
 func decodeDeleteOptions(body []byte, contentType string, into *metav1.DeleteOptions) error {
+	if codec.IsProtobuf(contentType) {
+		_, err := codec.FromProtobuf(body, into)
+		return err
+	}
 	if contentType, _, _ = strings.Cut(contentType, ";"); strings.HasSuffix(contentType, "yaml") {
 		asJSON, err := yaml.YAMLToJSON(body)
 		if err != nil {
