@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -201,6 +202,7 @@ func (p *process) buildAPI(context.Context) error {
 			{Name: "etcd", Run: p.store.Check},
 			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
 		},
+		Paths:   map[string]front.Handler{"/debug/pprof/": serveProfile},
 		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
 		TLS:     p.pki.TLSConfig(),
 		Served: func(info *request.Info) bool {
@@ -213,6 +215,22 @@ func (p *process) buildAPI(context.Context) error {
 }
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }
+
+// serveProfile shows where the process spends time and memory, to administrators, as kube-apiserver does.
+func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
+	switch info.Path {
+	case "/debug/pprof/cmdline":
+		pprof.Cmdline(w, r)
+	case "/debug/pprof/profile":
+		pprof.Profile(w, r)
+	case "/debug/pprof/symbol":
+		pprof.Symbol(w, r)
+	case "/debug/pprof/trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r)
+	}
+}
 
 // fresh answers from a catalog that knows every definition that was acknowledged before the request.
 func (p *process) fresh(serve func(http.ResponseWriter, *http.Request, *catalog.Snapshot)) front.Handler {

@@ -83,6 +83,7 @@ func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags ser
 	select {
 	case <-server.Ready():
 		announce(out, server)
+		releaseStartup()
 	case err := <-ended:
 		return err
 	}
