@@ -1,0 +1,88 @@
+# `make help` lists the targets. Everything works on a machine with Go, git and make alone: the other tools are built
+# from tools/go.mod, so that the root module does not carry their dependencies.
+
+SHELL   := /bin/sh
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X github.com/bowsprit/bowsprit.version=$(VERSION)
+TOOL    := go tool -modfile=tools/go.mod
+
+# Packages tested at the same time. Each brings its own goroutines, so more than the cores only makes timeouts likelier.
+P ?= 2
+# How long one fuzz target runs, and how long soak goes on.
+FUZZTIME ?= 30s
+SOAK     ?= 30m
+# The harness of Kubernetes' own tests; it is not part of this repository.
+SHARED ?= ../shared
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+.PHONY: run
+run: build ## build, then start the server (ARGS adds flags: make run ARGS=--ephemeral)
+	bin/bowsprit serve $(ARGS)
+
+.PHONY: build
+build: ## build the static binary bin/bowsprit
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/bowsprit ./cmd/bowsprit
+
+.PHONY: test check
+test: fmt vet lint unit oracle e2e ## everything that CI checks
+check: test ## the same as test
+
+.PHONY: fmt
+fmt: ## gofmt of every file in git (lists what differs)
+	@differs=$$(git ls-files '*.go' | xargs gofmt -l) && test -z "$$differs" || { echo "run gofmt -w on:"; echo "$$differs"; exit 1; }
+
+.PHONY: vet
+vet: ## go vet, staticcheck, govulncheck
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; \
+	if [ $$code -eq 0 ]; then echo "govulncheck: nothing found"; \
+	elif echo "$$out" | grep -q 'fetching vulnerabilities'; then echo "govulncheck: skipped, its database cannot be reached"; \
+	else echo "$$out"; exit $$code; fi
+
+.PHONY: lint
+lint: ## the import order and the other rules of internal/lint
+	go test -count=1 ./internal/lint
+
+.PHONY: unit
+unit: ## tests of the root module, with the race detector
+	go test -race -p $(P) -timeout 10m ./...
+
+.PHONY: oracle
+oracle: ## ours against the Kubernetes libraries, with few random cases
+	cd test/oracle && go vet ./... && go test -p $(P) -timeout 10m ./...
+
+.PHONY: e2e
+e2e: ## a built binary and a real kubectl
+	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 10m ./...; else echo "e2e: test/e2e is not there yet"; fi
+
+.PHONY: bench
+bench: ## every benchmark, ours and the libraries' side by side
+	go test -run '^$$' -bench . -benchmem -p 1 ./...
+	cd test/oracle && go test -run '^$$' -bench . -benchmem -p 1 ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
+	@for dir in $$(git grep -l '^func Fuzz' -- '*_test.go' ':!test' | xargs -n1 dirname | sort -u); do \
+	  for name in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -d' ' -f2); do \
+	    echo "== $$dir $$name"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$dir || exit 1; \
+	  done; \
+	done
+
+.PHONY: soak
+soak: ## repeat the race tests and e2e, uncached and shuffled, for SOAK=30m (s, m or h); it drives no load of its own
+	@n=$$(echo $(SOAK) | tr -d smh); case $(SOAK) in *h) n=$$((n*3600));; *m) n=$$((n*60));; esac; \
+	end=$$(( $$(date +%s) + n )); round=0; \
+	while [ $$(date +%s) -lt $$end ]; do round=$$((round+1)); echo "== soak: round $$round"; \
+	  go test -race -count=1 -shuffle=on -p $(P) -timeout 10m ./... || exit 1; \
+	  $(MAKE) --no-print-directory e2e || exit 1; \
+	done; echo "soak: $$round rounds without a failure"
+
+.PHONY: conformance
+conformance: build ## Kubernetes' own integration tests against bin/bowsprit; needs ../shared/conformance
+	@if [ ! -d $(SHARED)/conformance ]; then echo "conformance: skipped, $(SHARED)/conformance is not there"; exit 0; fi; \
+	export SUT_CMD=$(CURDIR)/test/conformance/sut.sh; \
+	for suite in apiext apiext-conversion; do $(SHARED)/conformance/run.sh $$suite; done

@@ -1,0 +1,101 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+)
+
+// only says which packages of ours may import a foreign path and what is below it. Tests are no exception, but where one
+// reads as a client does: what they need of etcd or of Kubernetes' servers belongs to test/oracle.
+var only = []struct {
+	foreign string
+	ours    []string // folders of ours, "." for all; empty: none
+	why     string
+}{
+	{"go.etcd.io", []string{"internal/store"}, "store is the only importer of etcd"},
+	{"k8s.io/apiextensions-apiserver/pkg/apis", []string{"."}, ""}, // types, for everybody
+	{"k8s.io/apiextensions-apiserver", nil, "of this module only the types below pkg/apis belong to the binary"},
+	{"k8s.io/apiserver/pkg/cel", []string{"internal/schema/cel"}, "CEL is behind schema/cel"},
+	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/schema/cel"}, "CEL is behind schema/cel"},
+	{"k8s.io/apiserver/pkg/authentication/user", []string{"."}, ""}, // names of users and groups, for everybody
+	{"k8s.io/apiserver/pkg/authentication/serviceaccount", []string{"internal/authn", "internal/authz"}, "identity is behind authn and authz"},
+	{"k8s.io/apiserver", nil, "Kubernetes' generic server is an oracle of test/oracle, not a part of the binary"},
+	{"k8s.io/kube-aggregator/pkg/apis", []string{"."}, ""},
+	{"k8s.io/kube-aggregator", nil, "Kubernetes' aggregator is an oracle of test/oracle, not a part of the binary"},
+	{"k8s.io/kubernetes", nil, "it cannot be imported as a library"},
+	{"k8s.io/component-base", nil, "logs, metrics and flags have their own libraries here"},
+	{"github.com/google/cel-go", []string{"internal/schema/cel"}, "CEL is behind schema/cel"},
+	{"k8s.io/kubectl", []string{"cmd/bowsprit"}, "kubectl is a command"},
+	{"github.com/spf13/cobra", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
+	{"github.com/spf13/pflag", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
+}
+
+func TestForeignImports(t *testing.T) {
+	for _, f := range sources(t) {
+		for _, imported := range f.imports {
+			if f.test && within(imported, "k8s.io/kubectl") {
+				continue
+			}
+			if why := refuse(f.pkg, imported); why != "" {
+				t.Errorf("%s imports %s: %s", f.path, imported, why)
+			}
+		}
+	}
+}
+
+// refuse returns why pkg may not import the path, or "". The first entry of only that covers the path decides.
+func refuse(pkg, imported string) string {
+	for _, rule := range only {
+		if !within(imported, rule.foreign) {
+			continue
+		}
+		for _, folder := range rule.ours {
+			if folder == "." || pkg == folder || strings.HasPrefix(pkg, folder+"/") {
+				return ""
+			}
+		}
+		return rule.why
+	}
+	return ""
+}
+
+func TestRefuse(t *testing.T) {
+	for _, c := range []struct {
+		pkg, imported string
+		refused       bool
+	}{
+		{"internal/store", "go.etcd.io/etcd/client/v3", false},
+		{"internal/rest", "go.etcd.io/etcd/client/v3", true},
+		{"internal/crd", "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", false},
+		{"internal/crd", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema", true},
+		{"internal/crd", "k8s.io/apiextensions-apiserver/pkg/apisomething", true},
+		{"internal/schema/cel", "k8s.io/apiserver/pkg/cel/library", false},
+		{"internal/schema", "k8s.io/apiserver/pkg/cel/library", true},
+		{"internal/front", "k8s.io/apiserver/pkg/authentication/user", false},
+		{"internal/front", "k8s.io/apiserver/pkg/server", true},
+		{"internal/rest", "k8s.io/apiserver/pkg/registry/generic", true},
+		{"internal/watchcache", "k8s.io/apiserver/pkg/storage/cacher", true},
+		{"internal/rest", "k8s.io/apimachinery/pkg/runtime", false},
+	} {
+		if refused := refuse(c.pkg, c.imported) != ""; refused != c.refused {
+			t.Errorf("refuse(%q, %q) = %v", c.pkg, c.imported, refused)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	vague := map[string]bool{"util": true, "utils": true, "common": true, "helper": true, "helpers": true, "misc": true, "base": true, "types": true}
+	for _, f := range sources(t) {
+		if name := strings.TrimSuffix(f.name, "_test"); vague[name] || strings.HasSuffix(name, "util") {
+			t.Errorf("%s: package %s says nothing about what is in it", f.path, f.name)
+		}
+	}
+}
+
+func TestNoInit(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.inits > 0 {
+			t.Errorf("%s has an init function: what a package needs is passed to its constructor", f.path)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+)
+
+// layers is the import order, the lowest first. A package may import those on the lines above its own; those on one line
+// do not know each other. docs/design/imports.md says why each line is where it is.
+var layers = [][]string{
+	// Know nothing of ours: parsing URLs, certificates, etcd, schemas.
+	{"internal/request", "internal/pki", "internal/store", "internal/schema"},
+	// Rules are checked against a schema; the view is fed by the store; the catalog holds schemas.
+	{"internal/schema/cel", "internal/watchcache", "internal/catalog"},
+	// What can be done with a definition or an object of it, and no request at hand.
+	{"internal/apply", "internal/codec", "internal/convert", "internal/crd"},
+	// Who asks, and may they. Needs a parsed request and no object.
+	{"internal/authn", "internal/authz"},
+	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog; admission reads the view.
+	{"internal/admit", "internal/builtin", "internal/discovery", "internal/openapi", "internal/table"},
+	// Writes what builtin's schemas are made from, by hand; not in the binary.
+	{"internal/builtin/gen"},
+	// The verbs.
+	{"internal/rest"},
+	// Act through the verbs, as users do.
+	{"internal/controllers"},
+	// Takes requests and hands them on, as functions; it knows no verb.
+	{"internal/front"},
+	// Puts all of this together.
+	{"."},
+	// Run it.
+	{"cmd/bowsprit", "testserver"},
+}
+
+// ownCorners are packages that only one other package may import.
+var ownCorners = map[string]string{"internal/schema/cel/rulegen": "internal/schema/cel"}
+
+func TestImportOrder(t *testing.T) {
+	level := map[string]int{}
+	for i, layer := range layers {
+		for _, pkg := range layer {
+			level[pkg] = i
+		}
+	}
+	seen := map[string]bool{}
+	for _, f := range sources(t) {
+		if f.test { // a test may look at its package from above
+			continue
+		}
+		seen[f.pkg] = true
+		mine, listed := level[f.pkg]
+		if !listed && ownCorners[f.pkg] == "" && f.pkg != "internal/lint" {
+			t.Errorf("%s: package %s has no place in the import order; give it one in layers", f.path, f.pkg)
+			continue
+		}
+		for _, imported := range f.imports {
+			if !within(imported, module) {
+				continue
+			}
+			pkg := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+			if pkg == "" {
+				pkg = "."
+			}
+			if owner, ok := ownCorners[pkg]; ok {
+				if f.pkg != owner {
+					t.Errorf("%s imports %s, which belongs to %s", f.path, pkg, owner)
+				}
+				continue
+			}
+			if theirs, ok := level[pkg]; ok && theirs >= mine {
+				t.Errorf("%s imports %s, which is not below %s in the import order", f.path, pkg, f.pkg)
+			}
+		}
+	}
+	for pkg := range level {
+		if !seen[pkg] {
+			t.Errorf("layers lists %s, which has no Go files", pkg)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/bowsprit/bowsprit"
+
+// file is one Go file of the root module.
+type file struct {
+	path    string // from the module's root, with slashes
+	pkg     string // its directory: "." for the root package, "internal/store"
+	name    string // what the package clause says
+	test    bool
+	imports []string
+	inits   int // functions named init
+}
+
+// sources parses every Go file of the root module: not those of the modules below it, of testdata or of hidden folders.
+func sources(t *testing.T) []file {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var files []file
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if rel == "." {
+				return nil
+			}
+			if base := d.Name(); base == "testdata" || base == "bin" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") {
+			return nil
+		}
+		f, err := parse(name, rel)
+		if err == nil {
+			files = append(files, f)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 100 {
+		t.Fatalf("only %d files found below %s: the rules would hold for nothing", len(files), root)
+	}
+	return files
+}
+
+func parse(name, rel string) (file, error) {
+	f := file{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go")}
+	mode := parser.SkipObjectResolution
+	if f.test {
+		mode |= parser.ImportsOnly
+	}
+	tree, err := parser.ParseFile(token.NewFileSet(), name, nil, mode)
+	if err != nil {
+		return f, err
+	}
+	f.name = tree.Name.Name
+	for _, spec := range tree.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return f, err
+		}
+		f.imports = append(f.imports, imported)
+	}
+	for _, decl := range tree.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+			f.inits++
+		}
+	}
+	return f, nil
+}
+
+// within tells whether an import path is p or lies below it.
+func within(imported, p string) bool {
+	return imported == p || strings.HasPrefix(imported, p+"/")
+}
