@@ -359,6 +359,7 @@ func (o *Ownership) typed(obj map[string]any, options ...typed.ValidationOptions
 }
 
 func (o *Ownership) updater() *merge.Updater {
+	//lint:ignore SA1019 there is no other way to set these; kube does the same
 	return &merge.Updater{Converter: converter{o}, IgnoreFilter: o.filters}
 }
 

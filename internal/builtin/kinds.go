@@ -88,6 +88,7 @@ func kinds() []kind {
 			new:     newOf[corev1.Event](),
 			columns: eventColumns(),
 			rules: &catalog.Rules{
+				//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
 				ValidName:           path.ValidatePathSegmentName,
 				Decode:              decode[corev1.Event],
 				Validate:            judge(validateEvent),

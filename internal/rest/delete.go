@@ -38,7 +38,8 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 		return nil
 	}
 	code := http.StatusOK
-	if orphan := options.OrphanDependents; orphan != nil && !*orphan { //nolint:staticcheck // older clients send it
+	//lint:ignore SA1019 older clients send it
+	if orphan := options.OrphanDependents; orphan != nil && !*orphan {
 		code = http.StatusAccepted
 	}
 	return s.writeObject(w, r, code, c, res, media)

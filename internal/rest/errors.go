@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,7 +12,7 @@ import (
 const optimisticLock = "the object has been modified; please apply your changes to the latest version and try again"
 
 func conflict(c *Call, name string) error {
-	return apierrors.NewConflict(c.groupResource(), name, fmt.Errorf(optimisticLock))
+	return apierrors.NewConflict(c.groupResource(), name, errors.New(optimisticLock))
 }
 
 // tooLargeRevision is the answer to a read at a revision that does not exist yet: clients that keep talking to several

@@ -189,6 +189,7 @@ func (s *Server) finished(c *Call, obj Object) bool {
 func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 	meta := metaOf(obj)
 	if uid := str(meta, "uid"); uid != "" && uid != e.UID {
+		//lint:ignore ST1005 kube's text
 		return apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, e.UID))
 	}
 	text := str(meta, "resourceVersion")

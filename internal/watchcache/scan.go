@@ -25,7 +25,6 @@ type layout struct {
 type span struct{ from, to int }
 
 func (s span) of(data []byte) []byte { return data[s.from:s.to] }
-func (s span) empty() bool           { return s.from == s.to }
 
 // shift returns where s is after grow bytes were inserted at offset at.
 func (s span) shift(at, grow int) span {

@@ -52,11 +52,10 @@ func newView(s *store.Store) *View { return New(s, Options{Log: slog.New(slog.Di
 
 // twin is the dumb twin of a view: the list of all changes, replayed whenever a state is wanted.
 type twin struct {
-	mu      sync.Mutex
-	grown   sync.Cond
-	log     []change
-	latest  int64
-	created map[string]int64
+	mu     sync.Mutex
+	grown  sync.Cond
+	log    []change
+	latest int64
 }
 
 type change struct {
