@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -20,22 +21,47 @@ func releaseStartup() {
 	if err != nil {
 		return
 	}
-	maps, err := os.Open("/proc/self/maps")
+	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	defer maps.Close()
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
+	defer smaps.Close()
+	for _, m := range cleanMappings(smaps, self) {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED) // a hint
+	}
+}
+
+// mapping is a piece of the address space.
+type mapping struct{ start, end uintptr }
+
+// cleanMappings returns the read-only mappings of file in smaps (the format of /proc/self/smaps) of which every page is
+// as it is in the file. That a mapping cannot be written does not say so: the loader writes relocations first and then
+// takes the right away (RELRO), and whoever drops such a page calls through a table of zeros afterwards.
+func cleanMappings(smaps io.Reader, file string) []mapping {
+	var clean []mapping
+	var at mapping // of the file and read-only; the zero value if the current one is not
+	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || fields[5] != self || fields[1] != "r-xp" && fields[1] != "r--p" {
-			continue // never what can be written: that exists in memory only
-		}
-		from, to, _ := strings.Cut(fields[0], "-")
-		start, err := strconv.ParseUint(from, 16, 64)
-		end, err2 := strconv.ParseUint(to, 16, 64)
-		if err != nil || err2 != nil {
+		if len(fields) == 0 {
 			continue
 		}
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(start), uintptr(end-start), unix.MADV_DONTNEED) // a hint
+		if !strings.HasSuffix(fields[0], ":") { // a header: 00400000-01639000 r--p 00000000 08:01 131 /usr/bin/bowsprit
+			at = mapping{}
+			if len(fields) < 6 || fields[5] != file || fields[1] != "r-xp" && fields[1] != "r--p" {
+				continue
+			}
+			from, to, _ := strings.Cut(fields[0], "-")
+			start, err := strconv.ParseUint(from, 16, 64)
+			end, err2 := strconv.ParseUint(to, 16, 64)
+			if err == nil && err2 == nil {
+				at = mapping{uintptr(start), uintptr(end)}
+			}
+			continue
+		}
+		// Anonymous pages are those that were written: they exist in memory only.
+		if fields[0] == "Anonymous:" && len(fields) > 1 && fields[1] == "0" && at.end > 0 {
+			clean = append(clean, at)
+		}
 	}
+	return clean
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// What the loader has relocated and then protected (RELRO) looks like the rest of the file, but is in memory only.
+func TestCleanMappings(t *testing.T) {
+	t.Parallel()
+	const smaps = `00400000-0163a000 r--p 00000000 08:01 131 /usr/bin/bowsprit
+Size:              18664 kB
+Anonymous:             0 kB
+0163a000-03a20000 r-xp 0123a000 08:01 131 /usr/bin/bowsprit
+Anonymous:             0 kB
+VmFlags: rd ex mr mw me sd
+0653f000-06540000 r--p 0613e000 08:01 131 /usr/bin/bowsprit
+Anonymous:             4 kB
+06540000-0667e000 rw-p 0613f000 08:01 131 /usr/bin/bowsprit
+Anonymous:             0 kB
+7f0000000000-7f0000021000 r--p 00000000 08:01 7 /lib/libc.so.6
+Anonymous:             0 kB
+7fff00000000-7fff00021000 rw-p 00000000 00:00 0 [stack]
+Anonymous:             0 kB
+`
+	want := []mapping{{0x400000, 0x163a000}, {0x163a000, 0x3a20000}}
+	if got := cleanMappings(strings.NewReader(smaps), "/usr/bin/bowsprit"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
+}
+
+// A binary that links C (this one does, with -race) calls the C library through what the loader wrote: getting new memory
+// from the system after the release crashes if that is lost.
+func TestReleaseStartup(t *testing.T) {
+	releaseStartup()
+	var kept [][]byte
+	for range 64 {
+		kept = append(kept, make([]byte, 4<<20))
+	}
+	for i := range 200_000 { // metadata of the heap is mapped in pieces of its own
+		kept = append(kept, make([]byte, 16+i%64))
+	}
+	if len(kept) != 200_064 {
+		t.Error("lost")
+	}
+}
