@@ -225,3 +225,16 @@ func TestEncodedOnce(t *testing.T) {
 		t.Errorf("%d forms are remembered", n)
 	}
 }
+
+// The comparison of raw keys must agree with that of what they mean, however their escapes lie.
+func TestKeysAscend(t *testing.T) {
+	keys := []string{`a`, `ab`, `b`, `f:a`, `k:{\"name\":\"a\"}`, `k:{\"name\":\"b\"}`, `k:{\"name\":\"ab\"}`, `k:{\"name\":\"item-001\"}`,
+		`k:{\"name\":\"item-002\"}`, `\u0041`, `\u00e9`, `\u00ea`, `a\nb`, `a\tb`, `a\\b`, `a"`[:1] + `\"`, `.`, `é`, `a\u0001`, `aA`}
+	for _, a := range keys {
+		for _, b := range keys {
+			if got, want := keysAscend([]byte(a), []byte(b)), unquote([]byte(a)) < unquote([]byte(b)); got != want {
+				t.Errorf("keysAscend(%q, %q) = %v, want %v", a, b, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package rest
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestCheckMeta(t *testing.T) {
+	for name, c := range map[string]struct {
+		in      any
+		want    any
+		unknown []string
+		err     string
+	}{
+		"plain":            {in: Object{"name": "a", "labels": Object{"x": "y"}}, want: Object{"name": "a", "labels": Object{"x": "y"}}},
+		"null":             {in: nil, want: nil},
+		"not an object":    {in: "a", err: "expected metadata to be a map[string]interface{}, got string"},
+		"unknown field":    {in: Object{"name": "a", "foo": "b"}, want: Object{"name": "a"}, unknown: []string{"metadata.foo"}},
+		"null field":       {in: Object{"name": "a", "labels": nil}, want: Object{"name": "a"}},
+		"null time":        {in: Object{"name": "a", "creationTimestamp": nil}, want: Object{"name": "a"}},
+		"wrong type":       {in: Object{"name": int64(1)}, err: "cannot unmarshal number into Go struct field ObjectMeta.name of type string"},
+		"wrong label":      {in: Object{"labels": Object{"x": int64(1)}}, err: "cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
+		"time with zone":   {in: Object{"creationTimestamp": "2026-01-02T03:04:05+01:00"}, want: Object{"creationTimestamp": "2026-01-02T02:04:05Z"}},
+		"bad time":         {in: Object{"creationTimestamp": "yesterday"}, err: "cannot parse"},
+		"owner":            {in: Object{"ownerReferences": []any{Object{"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c", "zap": true}}}, want: Object{"ownerReferences": []any{Object{"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c"}}}, unknown: []string{"metadata.ownerReferences[0].zap"}},
+		"managed kept":     {in: Object{"name": "a", "managedFields": []any{Object{"manager": "m"}}}, want: Object{"name": "a", "managedFields": []any{Object{"manager": "m"}}}},
+		"managed no list":  {in: Object{"managedFields": "x"}, err: "ObjectMeta.managedFields"},
+		"empty finalizers": {in: Object{"name": "a", "finalizers": []any{}}, want: Object{"name": "a"}},
+	} {
+		obj := Object{"metadata": c.in}
+		unknown, err := checkMeta(obj)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: got error %v, want %q", name, err, c.err)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(obj["metadata"], c.want) || !reflect.DeepEqual(unknown, c.unknown) {
+			t.Errorf("%s: got %v, unknown %v, error %v", name, obj["metadata"], unknown, err)
+		}
+	}
+}
+
+func TestGeneratedName(t *testing.T) {
+	if got := generatedName("x-", "abcde"); got != "x-abcde" {
+		t.Errorf("got %q", got)
+	}
+	if got := generatedName(strings.Repeat("a", 70), "abcde"); len(got) != 63 || !strings.HasSuffix(got, "aabcde") {
+		t.Errorf("a long prefix gives %q (%d)", got, len(got))
+	}
+}
+
+func TestDropDuplicateOwners(t *testing.T) {
+	owner := func(uid string) any { return Object{"apiVersion": "v1", "kind": "A", "name": "n", "uid": uid} }
+	obj := Object{"metadata": Object{"ownerReferences": []any{owner("1"), owner("2"), owner("1")}}}
+	var warned []string
+	(&Call{}).dropDuplicateOwners(obj, func(text string) { warned = append(warned, text) })
+	if got := metaOf(obj)["ownerReferences"].([]any); len(got) != 2 {
+		t.Errorf("kept %d references", len(got))
+	}
+	if len(warned) != 1 || !strings.HasSuffix(warned[0], "duplicate UID(s) observed: 1") {
+		t.Errorf("warned %q", warned)
+	}
+}
