@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// commandLimit bounds every command of a script. It is there to end a hung test, not to measure.
+const commandLimit = 60 * time.Second
+
+// TestStories runs testdata/*.txt, each against a server of its own. A script is a session as a user would paste it:
+//
+//	# text up to the end of the line is a comment
+//	$ command      runs with sh and must succeed; the lines that follow are what it prints, errors included
+//	! command      the same, but it must fail
+//	& command      runs in the background
+//	wait N         waits until the background command has printed N lines, then ends it; what it printed follows
+//
+// "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids, resource
+// versions, addresses) is replaced before the comparison, see settle.
+func TestStories(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &session{server: startServer(t, "--ephemeral"), dir: t.TempDir()}
+			t.Cleanup(s.endBackground)
+			got := s.run(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// session is one running script.
+type session struct {
+	server     *process
+	dir        string
+	background *background
+}
+
+// run executes the script and returns it with what its commands really printed.
+func (s *session) run(t *testing.T, lines []string) string {
+	var script strings.Builder
+	for i := 0; i < len(lines); {
+		line := lines[i]
+		fmt.Fprintln(&script, line)
+		number := i + 1
+		i++
+		verb, rest, _ := strings.Cut(line, " ")
+		var got string
+		switch {
+		case line == "" || verb == "#":
+			continue
+		case strings.HasPrefix(line, "$ cat > "):
+			name, _, _ := strings.Cut(strings.TrimPrefix(line, "$ cat > "), " ")
+			var content strings.Builder
+			for end := false; !end && i < len(lines); i++ {
+				fmt.Fprintln(&script, lines[i])
+				if end = lines[i] == "EOF"; !end {
+					fmt.Fprintln(&content, lines[i])
+				}
+			}
+			if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content.String()), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case verb == "$" || verb == "!":
+			out, err := s.command(t, rest)
+			if (err != nil) != (verb == "!") {
+				t.Errorf("line %d: %s\nended with %v:\n%s", number, line, err, out)
+			}
+			got = out
+		case verb == "&":
+			s.startBackground(t, rest)
+			continue
+		case verb == "wait":
+			n, err := strconv.Atoi(rest)
+			if err != nil || s.background == nil {
+				t.Fatalf("line %d: %s: want a number of lines and a command in the background", number, line)
+			}
+			got = s.background.wait(t, n)
+			s.endBackground()
+		default:
+			t.Fatalf("line %d: %q is not a command; see TestStories", number, line)
+		}
+		first := i
+		for i < len(lines) && !startsCommand(lines[i]) {
+			i++
+		}
+		last := i
+		for last > first && lines[last-1] == "" {
+			last-- // the empty lines before the next command are layout
+		}
+		got = s.settle(got)
+		if want := strings.Join(lines[first:last], "\n"); !*update && got != want {
+			t.Errorf("line %d: %s\ngot:\n%s\nwant:\n%s", number, line, got, want)
+		}
+		if got != "" {
+			fmt.Fprintln(&script, got)
+		}
+		for ; last < i; last++ {
+			fmt.Fprintln(&script)
+		}
+	}
+	return script.String()
+}
+
+// startsCommand says whether a line is the script's and not a command's output.
+func startsCommand(line string) bool {
+	for _, verb := range []string{"$ ", "! ", "& ", "# ", "wait "} {
+		if strings.HasPrefix(line, verb) {
+			return true
+		}
+	}
+	return false
+}
+
+// command runs a line of shell and returns what it printed.
+func (s *session) command(t *testing.T, line string) (string, error) {
+	out, err := s.shell(bounded(t, commandLimit), line).CombinedOutput()
+	return string(out), err
+}
+
+// shell returns the command that runs a line of shell in the session's directory. It and its children end with ctx.
+func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = s.dir
+	cmd.Env = []string{
+		"PATH=" + binaries + ":" + s.dir + ":" + os.Getenv("PATH"),
+		"HOME=" + s.dir, "TMPDIR=" + s.dir, "KUBECONFIG=" + s.server.kubeconfig,
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// settle replaces what differs from run to run, and cuts white space at the ends of lines.
+func (s *session) settle(out string) string {
+	for _, r := range []struct {
+		pattern *regexp.Regexp
+		by      string
+	}{
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
+		{regexp.MustCompile(`(resourceVersion"?: ?)"\d+"`), `$1"N"`},
+		{regexp.MustCompile(`(Resource Version: +)\d+`), "${1}N"},
+		{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "https://SERVER"},
+		{regexp.MustCompile(`kubectl-edit-\d+\.yaml`), "kubectl-edit-N.yaml"},
+		{regexp.MustCompile(`(?m)[ \t]+$`), ""},
+	} {
+		out = r.pattern.ReplaceAllString(out, r.by)
+	}
+	out = strings.ReplaceAll(out, s.dir, "DIR")
+	// An age keeps its width in a column: what follows it does not move.
+	out = regexp.MustCompile(`(?m)( )\d{1,2}s( +|$)`).ReplaceAllStringFunc(out, func(age string) string {
+		return fmt.Sprintf("%-*s", len(age), " AGE")
+	})
+	return strings.TrimRight(out, "\n")
+}
+
+// background is a command that runs while the script goes on.
+type background struct {
+	stop  context.CancelFunc
+	ended chan struct{} // closed when the command has ended
+	mu    struct {
+		sync.Mutex
+		out     bytes.Buffer
+		changed chan struct{} // closed and replaced by each write
+	}
+}
+
+func (s *session) startBackground(t *testing.T, line string) {
+	ctx, stop := context.WithTimeout(t.Context(), commandLimit)
+	b := &background{stop: stop, ended: make(chan struct{})}
+	b.mu.changed = make(chan struct{})
+	cmd := s.shell(ctx, line)
+	cmd.Stdout, cmd.Stderr = b, b
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.background = b
+	go func() { cmd.Wait(); close(b.ended) }()
+}
+
+// Write takes what the command prints.
+func (b *background) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.mu.changed)
+	b.mu.changed = make(chan struct{})
+	return b.mu.out.Write(p)
+}
+
+// wait returns the first n lines, or what there is when the command ends.
+func (b *background) wait(t *testing.T, n int) string {
+	for {
+		b.mu.Lock()
+		out, changed := b.mu.out.String(), b.mu.changed
+		b.mu.Unlock()
+		if strings.Count(out, "\n") >= n {
+			return out
+		}
+		select {
+		case <-changed:
+		case <-b.ended:
+			t.Errorf("the command in the background ended before it printed %d lines", n)
+			return out
+		}
+	}
+}
+
+func (s *session) endBackground() {
+	if s.background != nil {
+		s.background.stop()
+		<-s.background.ended
+		s.background = nil
+	}
+}
