@@ -115,6 +115,7 @@ func expected(message string, reason any) bool {
 		// After a restart etcd tries, without a pause, until the first entries of its log have been applied.
 		"failed to publish local member to cluster through raft",
 		"closing client listener",
+		"retrying of unary invoker failed", // is the error of the call, or of Open
 	} {
 		if strings.Contains(message, m) {
 			return true
