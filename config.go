@@ -8,8 +8,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete.
@@ -45,11 +48,17 @@ type Config struct {
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
 	TokenAuthFile string
 
+	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
+	DisableAdmissionPlugins []string
+
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
 	// Log receives what happens; nil drops it.
 	Log *slog.Logger
 }
+
+// admissionPlugins are the names that DisableAdmissionPlugins may hold.
+var admissionPlugins = []string{admit.Lifecycle{}.Name()}
 
 // withDefaults returns the configuration with every default filled in.
 func (c Config) withDefaults() Config {
@@ -101,6 +110,11 @@ func (c Config) Validate() error {
 	}
 	if strings.Trim(c.EtcdPrefix, "/") == "" && c.EtcdPrefix != "" {
 		bad("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.EtcdPrefix)
+	}
+	for _, name := range c.DisableAdmissionPlugins {
+		if !slices.Contains(admissionPlugins, name) {
+			bad("--disable-admission-plugins: %q is unknown: use %s", name, strings.Join(admissionPlugins, ", "))
+		}
 	}
 	if u := c.EtcdListenClientURL; u != "" {
 		if parsed, err := url.Parse(u); err != nil || parsed.Host == "" || parsed.Scheme != "http" {

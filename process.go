@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,7 +178,7 @@ func (p *process) buildAPI(context.Context) error {
 	controllers.Publish(p.catalog, p.view, p.log)
 	p.rest = rest.New(rest.Config{
 		Catalog: p.catalog, View: p.view, Store: p.store,
-		Admit: admit.Chain{admit.Lifecycle{View: p.view}},
+		Admit: p.admission(),
 		Now:   time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 	})
 	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log})
@@ -212,6 +213,13 @@ func (p *process) buildAPI(context.Context) error {
 		Log: p.log,
 	})
 	return nil
+}
+
+// admission is the chain of plugins in kube's order, without those that are switched off.
+func (p *process) admission() admit.Chain {
+	return slices.DeleteFunc(admit.Chain{admit.Lifecycle{View: p.view}}, func(plugin admit.Plugin) bool {
+		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())
+	})
 }
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }
