@@ -30,6 +30,9 @@ type Resource struct {
 	// "<group>/<plural>" for custom kinds, what kube-apiserver uses for built-in ones.
 	Prefix string
 
+	// WebhookConversion is true if the definition names a webhook that converts between versions.
+	WebhookConversion bool
+
 	// Served is false for a definition that is not established or is being deleted: no endpoint answers for it.
 	Served bool
 	// Terminating is true while a custom resource's definition is being deleted: existing objects may go, new ones may not come.

@@ -6,6 +6,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,13 +14,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
+// ErrNoWebhook is the answer to a read or write in a version that only a conversion webhook could give: none is called
+// yet. The version that objects are stored in works.
+var ErrNoWebhook = errors.New("this version of Bowsprit does not call conversion webhooks; use the storage version")
+
 // Convert returns obj, an object of version from, as one of version to. obj is not changed.
 func Convert(r *catalog.Resource, from, to *catalog.Version, obj map[string]any) (map[string]any, error) {
 	if from == to {
 		return obj, nil
 	}
 	out := runtime.DeepCopyJSON(obj)
-	return out, rename(r, to, out)
+	return out, rename(r, from, to, out)
 }
 
 // Present brings a decoded stored object into version to, in place, as a read shows it. What is in storage gets the
@@ -38,7 +43,7 @@ func Present(r *catalog.Resource, to *catalog.Version, obj map[string]any) error
 		obj["apiVersion"] = r.APIVersion(to)
 		return err
 	}
-	return rename(r, to, obj)
+	return rename(r, from, to, obj)
 }
 
 // restore does to a stored object what NormalizeRequest did when it was written, by today's schema.
@@ -57,7 +62,10 @@ func restore(r *catalog.Resource, v *catalog.Version, obj map[string]any) error 
 }
 
 // rename is the conversion None.
-func rename(r *catalog.Resource, to *catalog.Version, obj map[string]any) error {
+func rename(r *catalog.Resource, from, to *catalog.Version, obj map[string]any) error {
+	if r.WebhookConversion {
+		return fmt.Errorf("conversion webhook for %s, Kind=%s failed: %w", r.APIVersion(from), r.Kind, ErrNoWebhook)
+	}
 	obj["apiVersion"] = r.APIVersion(to)
 	sch, err := to.Schema()
 	if err != nil {

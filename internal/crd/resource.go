@@ -32,6 +32,9 @@ func Resource(def *apiextensionsv1.CustomResourceDefinition, revision int64, sou
 		Served:     isTrue(def, apiextensionsv1.Established) && names.Plural == def.Spec.Names.Plural,
 		Definition: catalog.Definition{Name: def.Name, UID: string(def.UID), Generation: def.Generation, Revision: revision},
 	}
+	if c := def.Spec.Conversion; c != nil {
+		r.WebhookConversion = c.Strategy == apiextensionsv1.WebhookConverter
+	}
 	r.Terminating = isTrue(def, apiextensionsv1.Terminating)
 	for i := range def.Spec.Versions {
 		v := resourceVersion(def, i, source)

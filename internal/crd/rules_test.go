@@ -230,7 +230,7 @@ func TestResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Prefix != "stable.example.com/crontabs" || r.Singular != "crontab" || r.ListKind != "CronTabList" || !r.Namespaced || !r.Served || r.Terminating ||
-		r.Definition != (catalog.Definition{Name: "crontabs.stable.example.com", UID: "u-1", Revision: 9}) {
+		r.Definition != (catalog.Definition{Name: "crontabs.stable.example.com", UID: "u-1", Generation: 1, Revision: 9}) {
 		t.Errorf("%+v", r)
 	}
 	if len(r.Versions) != 2 || r.Versions[0].Name != "v1" || r.Storage != r.Versions[0] {

@@ -1,0 +1,62 @@
+package convert
+
+import (
+	"errors"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// twoVersions is a kind whose v1 has spec.a with a default, and whose v2 has spec.b.
+func twoVersions() *catalog.Resource {
+	version := func(name, field string) *catalog.Version {
+		return &catalog.Version{Name: name, Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
+			return &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					field:  {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"d"`)}},
+					"both": {Type: "string"},
+				}},
+			}}, nil
+		}}
+	}
+	v1, v2 := version("v1", "a"), version("v2", "b")
+	return &catalog.Resource{Group: "example.com", Plural: "things", Kind: "Thing", Versions: []*catalog.Version{v2, v1}, Storage: v1}
+}
+
+func TestNone(t *testing.T) {
+	r := twoVersions()
+	v1, v2 := r.Storage, r.Versions[0]
+	stored := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"both": "x", "gone": "y"}}
+
+	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"both": "x", "gone": "y"}}
+	if err := Present(r, v1, obj); err != nil {
+		t.Fatal(err)
+	}
+	if spec := obj["spec"].(map[string]any); spec["a"] != "d" || spec["gone"] != nil || spec["both"] != "x" {
+		t.Errorf("a stored object is shown with spec %v", spec)
+	}
+	if err := Present(r, v2, stored); err != nil {
+		t.Fatal(err)
+	}
+	if spec := stored["spec"].(map[string]any); stored["apiVersion"] != "example.com/v2" || spec["a"] != nil || spec["both"] != "x" {
+		t.Errorf("in the other version it is %v", stored)
+	}
+	out, err := Convert(r, v1, v2, obj)
+	if err != nil || out["apiVersion"] != "example.com/v2" || obj["apiVersion"] != "example.com/v1" {
+		t.Errorf("converted %v, %v; the original is now %v", out, err, obj)
+	}
+}
+
+func TestWebhookIsNotPassedOver(t *testing.T) {
+	r := twoVersions()
+	r.WebhookConversion = true
+	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}
+	if _, err := Convert(r, r.Storage, r.Versions[0], obj); !errors.Is(err, ErrNoWebhook) {
+		t.Errorf("got %v", err)
+	}
+	if err := Present(r, r.Storage, obj); err != nil {
+		t.Errorf("the storage version needs no webhook: %v", err)
+	}
+}
