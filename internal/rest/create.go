@@ -60,9 +60,7 @@ func (s *Server) Create(ctx context.Context, c *Call, obj Object, o metav1.Creat
 	if err != nil {
 		return nil, err
 	}
-	if err := own.Update(nil, obj, c.manager(o.FieldManager), s.Now()); err != nil {
-		return nil, err
-	}
+	s.track(own, nil, obj, c.manager(o.FieldManager))
 	attributes := admit.Attributes{Operation: admit.Create, Resource: c.Resource, Version: c.Version, Namespace: c.Namespace, Name: str(meta, "name"), User: c.User, DryRun: isDryRun(o.DryRun)}
 	if err := s.Admit.Admit(ctx, &attributes, obj, nil); err != nil {
 		return nil, err

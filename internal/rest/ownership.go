@@ -19,3 +19,11 @@ func (s *Server) ownership(c *Call) (*apply.Ownership, error) {
 	}).(ownershipOrError)
 	return v.own, v.err
 }
+
+// track notes in obj's managedFields that the manager has made obj out of old. An object whose values do not have the types
+// of its schema cannot be tracked: it goes on without managedFields to validation, which tells the client what is wrong.
+func (s *Server) track(own *apply.Ownership, old, obj Object, manager string) {
+	if err := own.Update(old, obj, manager, s.Now()); err != nil {
+		s.Log.Debug("managed fields", "err", err)
+	}
+}

@@ -111,7 +111,8 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 			return nil, err
 		}
 		c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
-		return obj, own.Update(old, obj, c.manager(o.FieldManager), s.Now())
+		s.track(own, old, obj, c.manager(o.FieldManager))
+		return obj, nil
 	})
 }
 

@@ -149,7 +149,8 @@ func (s *Server) changeScale(ctx context.Context, c *Call, manager string, dryRu
 		if err != nil {
 			return nil, err
 		}
-		return obj, own.Update(old, obj, manager, s.Now())
+		s.track(own, old, obj, manager)
+		return obj, nil
 	})
 }
 

@@ -98,7 +98,8 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 			return nil, err
 		}
 		c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
-		return obj, own.Update(old, obj, c.manager(o.FieldManager), s.Now())
+		s.track(own, old, obj, c.manager(o.FieldManager))
+		return obj, nil
 	})
 }
 
