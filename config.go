@@ -89,7 +89,7 @@ func (c Config) Validate() error {
 		bad("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
 	}
 	if c.BindAddress != "" && net.ParseIP(c.BindAddress) == nil {
-		bad("--bind-address %q is not an IP address", c.BindAddress)
+		bad("--bind-address %q is not an IP address: use one such as 127.0.0.1, or 0.0.0.0 for all", c.BindAddress)
 	}
 	for _, server := range c.EtcdServers {
 		if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -103,10 +103,10 @@ func (c Config) Validate() error {
 		bad("--etcd-cafile, --etcd-certfile and --etcd-keyfile belong to an external cluster: add --etcd-servers")
 	}
 	if (c.EtcdCertFile == "") != (c.EtcdKeyFile == "") {
-		bad("--etcd-certfile and --etcd-keyfile go together")
+		bad("--etcd-certfile and --etcd-keyfile go together: give both or none")
 	}
 	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
-		bad("--tls-cert-file and --tls-private-key-file go together")
+		bad("--tls-cert-file and --tls-private-key-file go together: give both or none")
 	}
 	if strings.Trim(c.EtcdPrefix, "/") == "" && c.EtcdPrefix != "" {
 		bad("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.EtcdPrefix)
@@ -120,6 +120,9 @@ func (c Config) Validate() error {
 		if parsed, err := url.Parse(u); err != nil || parsed.Host == "" || parsed.Scheme != "http" {
 			bad("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", u)
 		}
+	}
+	if c.ShutdownTimeout < 0 {
+		bad("--shutdown-timeout %s is negative: use a duration such as 10s", c.ShutdownTimeout)
 	}
 	return errors.Join(errs...)
 }
@@ -138,7 +141,7 @@ func (c Config) prepareDataDir() (dir string, cleanup func(), err error) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("data directory: %w: choose one that this user may write with --data-dir", err)
+		return "", nil, fmt.Errorf("data directory %s cannot be used: %w: name one that this user may write with --data-dir", c.DataDir, err)
 	}
 	return dir, func() {}, nil
 }

@@ -6,7 +6,7 @@
 //	server, err := bowsprit.New(bowsprit.Config{Ephemeral: true})
 //	if err != nil { ... }
 //	go server.Run(ctx)
-//	if err := server.WaitReady(ctx); err != nil { ... }
+//	<-server.Ready() // in a select with Run's result, which says why a server could not start
 //	client, err := kubernetes.NewForConfig(server.RESTConfig())
 //
 // In tests, package testserver does this in one line. The command bowsprit (cmd/bowsprit) is a thin layer over Config.

@@ -152,7 +152,7 @@ func (p *process) openCertificates(context.Context) error {
 	}
 	keys, err := pki.Open(c)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
 	}
 	p.pki = keys
 	p.background(func(ctx context.Context) error { keys.Run(ctx); return nil })
@@ -163,7 +163,7 @@ func (p *process) listen(ctx context.Context) error {
 	if p.listener = p.config.Listener; p.listener == nil {
 		ln, err := front.Listen(ctx, net.JoinHostPort(p.config.BindAddress, strconv.Itoa(p.config.SecurePort)))
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: check --bind-address and --secure-port", err)
 		}
 		p.listener = ln
 	}
@@ -187,7 +187,7 @@ func (p *process) buildAPI(context.Context) error {
 	if p.config.TokenAuthFile != "" {
 		tokens, err := authn.LoadTokens(p.config.TokenAuthFile, p.log)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: correct it, or --token-auth-file", err)
 		}
 		who.Tokens = tokens
 	}

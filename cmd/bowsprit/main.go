@@ -5,34 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
+		os.Exit(runKubectl(os.Args[2:]))
+	}
+	if err := rootCommand().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "bowsprit: "+oneLine(err))
+		os.Exit(1)
+	}
+}
+
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bowsprit",
 		Short: "A Kubernetes API server for custom resources, in one process",
 		Long: `Bowsprit serves CustomResourceDefinitions to unmodified Kubernetes clients: kubectl, client-go, controller-runtime, Helm.
 It needs no cluster and no configuration: "bowsprit serve" starts the API server with an embedded etcd.`,
-		Example: `  bowsprit serve                      # start, data below the XDG data home
-  bowsprit kubectl get namespaces     # the built-in kubectl, against that server
+		Example: `  bowsprit serve                               # start, data below the XDG data home
+  bowsprit kubectl get namespaces              # the built-in kubectl, against that server
   bowsprit serve --ephemeral --secure-port=0   # a server that forgets, on a free port`,
+		Args:          noArguments,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(serveCommand(), kubectlCommand(), versionCommand())
-	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
-		os.Exit(runKubectl(os.Args[2:]))
-	}
-	if err := root.Execute(); err != nil {
-		if !errors.Is(err, errReported) {
-			fmt.Fprintf(os.Stderr, "bowsprit: %v\n", err)
-		}
-		os.Exit(1)
-	}
+	return root
 }
 
-// errReported ends the process with code 1 after its reason has been printed.
-var errReported = errors.New("reported")
+// oneLine returns all that is wrong, on one line: what errors.Join puts on lines of their own is one message to a user.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// noArguments refuses what is not a flag. On the root command it is a subcommand that does not exist.
+func noArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasParent():
+		return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
+	}
+	return fmt.Errorf("unknown command %q: see %q", args[0], cmd.CommandPath()+" help")
+}
+
+// flagError says in the user's words what pflag says in Go's.
+func flagError(cmd *cobra.Command, err error) error {
+	help := cmd.CommandPath() + " --help"
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		flag := invalid.GetFlag()
+		return fmt.Errorf("--%s %q is not a value of type %s: see %q", flag.Name, invalid.GetValue(), flag.Value.Type(), help)
+	}
+	return fmt.Errorf("%w: see %q", err, help)
+}

@@ -30,7 +30,7 @@ func serveCommand() *cobra.Command {
 		Short: "Start the API server with its embedded etcd",
 		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT or SIGTERM.
 Everything it needs is made on the first start: data directory, certificates, a kubeconfig for the administrator.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), cmd.OutOrStdout(), config, flags, cmd.Flags())
 		},

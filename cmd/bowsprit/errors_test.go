@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asCommand makes the test binary behave as the command: the code under test without a second build.
+const asCommand = "BOWSPRIT_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// command returns the command with args. It ends at the latest with the test, and in a minute.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	home := t.TempDir()
+	cmd.Env = []string{asCommand + "=1", "HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// What a user can do wrong ends with code 1 and one line that says what is wrong and what to do.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("no certificate, no directory\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(dir, "damaged")
+	if err := os.MkdirAll(filepath.Join(damaged, "etcd", "member", "snap"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(damaged, "etcd", "member", "snap", "db"), []byte("not a database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { busy.Close() })
+	_, busyPort, _ := net.SplitHostPort(busy.Addr().String())
+	missing := filepath.Join(dir, "missing")
+
+	serve := func(args ...string) []string {
+		return append([]string{"serve", "--ephemeral", "--secure-port=0"}, args...)
+	}
+	tests := []struct {
+		name string
+		args []string
+		want []string // parts of the line, in order
+	}{
+		{"unknown command", []string{"frob"}, []string{`unknown command "frob"`, "bowsprit help"}},
+		{"argument", []string{"serve", "now"}, []string{`"bowsprit serve" takes no arguments`, `"now"`, "bowsprit serve --help"}},
+		{"argument of version", []string{"version", "now"}, []string{`"bowsprit version" takes no arguments`}},
+		{"unknown flag", serve("--nope"), []string{"unknown flag: --nope", "bowsprit serve --help"}},
+		{"flag without value", []string{"serve", "--data-dir"}, []string{"--data-dir", "bowsprit serve --help"}},
+		{"port that is no number", serve("--secure-port=abc"), []string{`--secure-port "abc" is not a value of type int`, "bowsprit serve --help"}},
+		{"duration that is none", serve("--shutdown-timeout=soon"), []string{`--shutdown-timeout "soon" is not a value of type duration`}},
+		{"port out of range", serve("--secure-port=70000"), []string{"--secure-port 70000 is not a port", "use 1 to 65535"}},
+		{"two mistakes", serve("--secure-port=70000", "--bind-address=localhost"), []string{"--secure-port 70000", "; ", "--bind-address"}},
+		{"log format", serve("--log-format=xml"), []string{`--log-format "xml" is unknown`, "use text or json"}},
+		{"busy port", []string{"serve", "--ephemeral", "--secure-port=" + busyPort}, []string{"127.0.0.1:" + busyPort + " is in use by another process", "choose another port", "--secure-port"}},
+		{"address of another machine", serve("--bind-address=192.0.2.1"), []string{"cannot listen on 192.0.2.1:0", "check --bind-address"}},
+		{"data directory is a file", []string{"serve", "--secure-port=0", "--data-dir=" + file}, []string{"data directory " + file, "not a directory", "--data-dir"}},
+		{"data directory below a file", []string{"serve", "--secure-port=0", "--data-dir=" + file + "/sub"}, []string{"not a directory", "--data-dir"}},
+		{"damaged data directory", []string{"serve", "--secure-port=0", "--data-dir=" + damaged}, []string{"data directory " + damaged, "damaged", "restore it from a backup"}},
+		{"kubeconfig below a file", serve("--write-kubeconfig=" + file + "/kubeconfig"), []string{"kubeconfig", "choose another file with --write-kubeconfig"}},
+		{"etcd is no URL", serve("--etcd-servers=foo"), []string{`--etcd-servers: "foo" is not a URL`}},
+		{"etcd's authority is missing", serve("--etcd-servers=https://127.0.0.1:1", "--etcd-cafile="+missing), []string{missing, "check --etcd-cafile"}},
+		{"token file is missing", serve("--token-auth-file=" + missing), []string{"token file", missing, "--token-auth-file"}},
+		{"token file is none", serve("--token-auth-file=" + file), []string{"token file " + file + ": line 1", "--token-auth-file"}},
+		{"client authorities are missing", serve("--client-ca-file=" + missing), []string{"client authorities", missing, "the flag that names it"}},
+		{"client authorities are none", serve("--client-ca-file=" + file), []string{file + " holds no PEM certificate", "the flag that names it"}},
+		{"serving certificate without key", serve("--tls-cert-file=" + file), []string{"--tls-cert-file and --tls-private-key-file go together"}},
+		{"serving certificate is none", serve("--tls-cert-file="+file, "--tls-private-key-file="+file), []string{"serving certificate " + file, "the flag that names it"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			fails(t, test.want, test.args...)
+		})
+	}
+	t.Run("etcd does not answer", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("the server waits ten seconds for etcd")
+		}
+		t.Parallel()
+		fails(t, []string{"etcd at http://127.0.0.1:1 does not answer", "check --etcd-servers"}, serve("--etcd-servers=http://127.0.0.1:1")...)
+	})
+}
+
+// fails runs the command, which must end with code 1, print nothing, and end its log with a line that has all parts.
+func fails(t *testing.T, parts []string, args ...string) {
+	t.Helper()
+	cmd := command(t, args...)
+	var out, log strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &log
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("ended with %v, want code 1", err)
+	}
+	if out.Len() > 0 {
+		t.Errorf("printed %q", out.String())
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	line, ok := strings.CutPrefix(lines[len(lines)-1], "bowsprit: ")
+	if !ok {
+		t.Fatalf("no message in the last line of:\n%s", log.String())
+	}
+	rest := line
+	for _, part := range parts {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Fatalf("no %q (in this order) in: %s", part, line)
+		}
+		rest = after
+	}
+	for _, l := range lines[:len(lines)-1] {
+		if !strings.Contains(l, "level=") {
+			t.Errorf("more than one line: %s", l)
+		}
+	}
+}
+
+// A second process on a data directory is refused, and the first goes on; a restart finds the data directory in order.
+func TestOneProcessPerDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 2 {
+		stop := start(t, "serve", "--secure-port=0", "--data-dir="+dir)
+		fails(t, []string{"data directory " + dir, "in use by another process", "choose another --data-dir"}, "serve", "--secure-port=0", "--data-dir="+dir)
+		stop()
+	}
+}
+
+// start runs the command until it says that it is ready. stop interrupts it; it must end with code 0.
+func start(t *testing.T, args ...string) (stop func()) {
+	t.Helper()
+	cmd := command(t, args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	ready := false
+	for !ready && lines.Scan() {
+		ready = strings.HasPrefix(lines.Text(), "Stop with")
+	}
+	if !ready {
+		t.Fatalf("not ready: %v\n%s", cmd.Wait(), log.String())
+	}
+	return func() {
+		t.Helper()
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		for lines.Scan() {
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("stop: %v\n%s", err, log.String())
+		}
+	}
+}
+
+// Help goes to standard output and names every command.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
+		out, err := command(t, args...).Output()
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		for _, part := range []string{"bowsprit serve", "kubectl", "version", "Examples:"} {
+			if !strings.Contains(string(out), part) {
+				t.Errorf("%q: no %q in:\n%s", args, part, out)
+			}
+		}
+	}
+}

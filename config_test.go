@@ -1,0 +1,80 @@
+package bowsprit
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		config Config
+		want   string // of the error, lines joined by "; "; "" for none
+	}{
+		{"a data directory is enough", Config{DataDir: "x"}, ""},
+		{"ephemeral is enough", Config{Ephemeral: true}, ""},
+		{"ephemeral in a directory", Config{Ephemeral: true, DataDir: "x"}, ""},
+		{"nothing", Config{}, "--data-dir is empty: name a directory, or use --ephemeral for a temporary one"},
+		{"highest port", Config{Ephemeral: true, SecurePort: 65535}, ""},
+		{"port too high", Config{Ephemeral: true, SecurePort: 65536}, "--secure-port 65536 is not a port: use 1 to 65535, or 0 for a free one"},
+		{"port too low", Config{Ephemeral: true, SecurePort: -1}, "--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one"},
+		{"IPv6", Config{Ephemeral: true, BindAddress: "::1"}, ""},
+		{"name instead of address", Config{Ephemeral: true, BindAddress: "localhost"}, `--bind-address "localhost" is not an IP address: use one such as 127.0.0.1, or 0.0.0.0 for all`},
+		{"etcd servers", Config{Ephemeral: true, EtcdServers: []string{"https://a:2379", "http://b:2379"}}, ""},
+		{"etcd server without scheme", Config{Ephemeral: true, EtcdServers: []string{"http://a:2379", "b:2379"}}, `--etcd-servers: "b:2379" is not a URL such as https://127.0.0.1:2379`},
+		{"etcd server with a wrong scheme", Config{Ephemeral: true, EtcdServers: []string{"unix:///a"}}, `--etcd-servers: "unix:///a" is not a URL such as https://127.0.0.1:2379`},
+		{"etcd server without host", Config{Ephemeral: true, EtcdServers: []string{"http://"}}, `--etcd-servers: "http://" is not a URL such as https://127.0.0.1:2379`},
+		{"both etcds", Config{Ephemeral: true, EtcdServers: []string{"http://a:2379"}, EtcdListenClientURL: "http://127.0.0.1:2379"},
+			"--etcd-listen-client-url exposes the embedded etcd, which --etcd-servers replaces: drop one of them"},
+		{"etcd's TLS files without servers", Config{Ephemeral: true, EtcdCAFile: "ca"},
+			"--etcd-cafile, --etcd-certfile and --etcd-keyfile belong to an external cluster: add --etcd-servers"},
+		{"etcd certificate without key", Config{Ephemeral: true, EtcdServers: []string{"https://a:2379"}, EtcdCertFile: "c"},
+			"--etcd-certfile and --etcd-keyfile go together: give both or none"},
+		{"etcd key without certificate", Config{Ephemeral: true, EtcdServers: []string{"https://a:2379"}, EtcdKeyFile: "k"},
+			"--etcd-certfile and --etcd-keyfile go together: give both or none"},
+		{"etcd prefix", Config{Ephemeral: true, EtcdPrefix: "/mine/"}, ""},
+		{"etcd prefix of slashes", Config{Ephemeral: true, EtcdPrefix: "//"}, `--etcd-prefix "//" leaves no name for the keys: use something like /registry`},
+		{"etcd's socket", Config{Ephemeral: true, EtcdListenClientURL: "http://127.0.0.1:0"}, ""},
+		{"etcd's socket with TLS", Config{Ephemeral: true, EtcdListenClientURL: "https://127.0.0.1:0"},
+			`--etcd-listen-client-url "https://127.0.0.1:0" is not a URL such as http://127.0.0.1:2379`},
+		{"serving certificate without key", Config{Ephemeral: true, TLSCertFile: "c"}, "--tls-cert-file and --tls-private-key-file go together: give both or none"},
+		{"serving key without certificate", Config{Ephemeral: true, TLSPrivateKeyFile: "k"}, "--tls-cert-file and --tls-private-key-file go together: give both or none"},
+		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second}, "--shutdown-timeout -1s is negative: use a duration such as 10s"},
+		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
+		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle`},
+		{"all that is wrong", Config{SecurePort: -1, ShutdownTimeout: -1},
+			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one; " +
+				"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one; " +
+				"--shutdown-timeout -1ns is negative: use a duration such as 10s"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			if err := test.config.Validate(); err != nil {
+				got = strings.ReplaceAll(err.Error(), "\n", "; ")
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if _, err := New(test.config); (err == nil) != (test.want == "") {
+				t.Errorf("New: %v", err)
+			}
+		})
+	}
+}
+
+// Every default is filled in, and nothing that was set is changed.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	c := Config{}.withDefaults()
+	if c.BindAddress != "127.0.0.1" || c.EtcdPrefix != "/registry" || c.ShutdownTimeout != 10*time.Second || c.Log == nil {
+		t.Errorf("defaults: %+v", c)
+	}
+	set := Config{BindAddress: "::1", EtcdPrefix: "/mine", ShutdownTimeout: time.Minute, Log: c.Log}
+	if got := set.withDefaults(); got.BindAddress != "::1" || got.EtcdPrefix != "/mine" || got.ShutdownTimeout != time.Minute || got.Log != c.Log {
+		t.Errorf("changed: %+v", got)
+	}
+}
