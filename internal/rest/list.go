@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -115,6 +116,9 @@ func (s *Server) startAtToken(ctx context.Context, c *Call, collection *watchcac
 	token, err := parseContinue(o.Continue)
 	if err != nil {
 		return listStart{}, err
+	}
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return listStart{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
 	after := token.after()
 	if c.Namespace != "" {
