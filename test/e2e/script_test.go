@@ -158,13 +158,23 @@ func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
 
 // settle replaces what differs from run to run, and cuts white space at the ends of lines.
 func (s *session) settle(out string) string {
+	out = strings.ReplaceAll(steady(out), s.dir, "DIR")
+	// An age keeps its width in a column: what follows it does not move.
+	out = regexp.MustCompile(`(?m)( )\d{1,2}s( +|$)`).ReplaceAllStringFunc(out, func(age string) string {
+		return fmt.Sprintf("%-*s", len(age), " AGE")
+	})
+	return strings.TrimRight(out, "\n")
+}
+
+// steady replaces times, uids, resource versions and addresses.
+func steady(out string) string {
 	for _, r := range []struct {
 		pattern *regexp.Regexp
 		by      string
 	}{
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
-		{regexp.MustCompile(`(resourceVersion"?: ?)"\d+"`), `$1"N"`},
+		{regexp.MustCompile(`(resourceVersion\\?"?: ?\\?")\d+`), "${1}N"},
 		{regexp.MustCompile(`(Resource Version: +)\d+`), "${1}N"},
 		{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "https://SERVER"},
 		{regexp.MustCompile(`kubectl-edit-\d+\.yaml`), "kubectl-edit-N.yaml"},
@@ -172,12 +182,7 @@ func (s *session) settle(out string) string {
 	} {
 		out = r.pattern.ReplaceAllString(out, r.by)
 	}
-	out = strings.ReplaceAll(out, s.dir, "DIR")
-	// An age keeps its width in a column: what follows it does not move.
-	out = regexp.MustCompile(`(?m)( )\d{1,2}s( +|$)`).ReplaceAllStringFunc(out, func(age string) string {
-		return fmt.Sprintf("%-*s", len(age), " AGE")
-	})
-	return strings.TrimRight(out, "\n")
+	return out
 }
 
 // background is a command that runs while the script goes on.

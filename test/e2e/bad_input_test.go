@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// badInput is a request that is wrong, or nearly, and what kube-apiserver answers.
+type badInput struct {
+	Name   string `yaml:"name"`
+	Method string `yaml:"method"`
+	Path   string `yaml:"path"` // below the server's root, with the query
+	// ContentType is "application/json" if empty and there is a body, "none" for no header.
+	ContentType string `yaml:"contentType,omitempty"`
+	Body        string `yaml:"body,omitempty"`
+	// Pad is how many spaces follow the body.
+	Pad int `yaml:"pad,omitempty"`
+	// Truncated promises that many bytes more than are sent before the client stops sending.
+	Truncated int `yaml:"truncated,omitempty"`
+
+	Code    int    `yaml:"code"`
+	Reason  string `yaml:"reason,omitempty"`
+	Message string `yaml:"message"` // of the Status; the body if the answer is none
+}
+
+// TestBadInput sends the requests of testdata/bad_input.yaml. None may change anything.
+func TestBadInput(t *testing.T) {
+	const file = "testdata/bad_input.yaml"
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []badInput
+	if err := yaml.Unmarshal(content, &cases); err != nil {
+		t.Fatal(err)
+	}
+	s := newSender(t)
+	s.setUp(t)
+	before := s.state(t)
+	for i := range cases {
+		c := &cases[i]
+		t.Run(c.Name, func(t *testing.T) {
+			got := *c
+			got.Code, got.Reason, got.Message = s.send(t, c)
+			got.Message = steady(got.Message)
+			if got != *c && !*update {
+				t.Errorf("got  %d %s %q\nwant %d %s %q", got.Code, got.Reason, got.Message, c.Code, c.Reason, c.Message)
+			}
+			*c = got
+			if after := s.state(t); after != before {
+				t.Errorf("the store has changed\nfrom %s\nto   %s", before, after)
+			}
+		})
+	}
+	if *update {
+		var out bytes.Buffer
+		encoder := yaml.NewEncoder(&out)
+		encoder.SetIndent(2)
+		if err := encoder.Encode(cases); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sender sends requests as an administrator, without a client's manners.
+type sender struct {
+	client *http.Client
+	url    *url.URL
+	tls    *tls.Config
+}
+
+func newSender(t *testing.T) *sender {
+	t.Helper()
+	config := startServer(t, "--ephemeral").config(t)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure, err := rest.TLSConfigFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sender{client, address, secure}
+}
+
+// setUp creates what the requests are about.
+func (s *sender) setUp(t *testing.T) {
+	t.Helper()
+	for _, c := range []badInput{
+		{Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Body: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"crontabs.stable.example.com"},"spec":{"group":"stable.example.com","scope":"Namespaced","names":{"plural":"crontabs","kind":"CronTab"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","required":["cronSpec"],"properties":{"cronSpec":{"type":"string"},"replicas":{"type":"integer","maximum":10}}},"status":{"type":"object"}}}}}]}}`},
+		{Path: "/apis/stable.example.com/v1/namespaces/default/crontabs", Body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"one"},"spec":{"cronSpec":"* * * * *"}}`},
+		{Path: "/apis/stable.example.com/v1/namespaces/default/crontabs", Body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"two"},"spec":{"cronSpec":"* * * * *"}}`},
+		{Path: "/api/v1/namespaces/default/configmaps", Body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`},
+	} {
+		c.Method = http.MethodPost
+		if code, _, message := s.send(t, &c); code != http.StatusCreated {
+			t.Fatalf("%s: %d %s", c.Path, code, message)
+		}
+	}
+}
+
+// state returns everything that is stored, with its revision.
+func (s *sender) state(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, path := range []string{
+		"/apis/stable.example.com/v1/crontabs", "/api/v1/configmaps", "/api/v1/secrets", "/api/v1/namespaces",
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+	} {
+		code, _, body := s.send(t, &badInput{Method: http.MethodGet, Path: path})
+		if code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, code, body)
+		}
+		all.WriteString(body)
+	}
+	return all.String()
+}
+
+// send returns the answer's code, and the reason and message of its Status or, if it has none, its body.
+func (s *sender) send(t *testing.T, c *badInput) (code int, reason, message string) {
+	t.Helper()
+	body := c.Body + strings.Repeat(" ", c.Pad)
+	request, err := http.NewRequestWithContext(bounded(t, commandLimit), c.Method, s.url.String()+c.Path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case c.ContentType == "" && body != "":
+		request.Header.Set("Content-Type", "application/json")
+	case c.ContentType != "" && c.ContentType != "none":
+		request.Header.Set("Content-Type", c.ContentType)
+	}
+	do := s.client.Do
+	if c.Truncated > 0 {
+		do = func(r *http.Request) (*http.Response, error) { return s.truncated(r, len(body)+c.Truncated, body) }
+	}
+	response, err := do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status metav1.Status
+	if json.Unmarshal(content, &status) == nil && status.Kind == "Status" {
+		if int(status.Code) != response.StatusCode {
+			t.Errorf("the Status says %d, the answer %d", status.Code, response.StatusCode)
+		}
+		return response.StatusCode, string(status.Reason), status.Message
+	}
+	return response.StatusCode, "", string(content)
+}
+
+// truncated sends less of the body than it declares and then only listens.
+func (s *sender) truncated(r *http.Request, length int, body string) (*http.Response, error) {
+	config := s.tls.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	connection, err := tls.Dial("tcp", s.url.Host, config)
+	if err != nil {
+		return nil, err
+	}
+	context := r.Context()
+	go func() { <-context.Done(); connection.Close() }()
+	fmt.Fprintf(connection, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		r.Method, r.URL.RequestURI(), s.url.Host, r.Header.Get("Content-Type"), length, body)
+	if err := connection.CloseWrite(); err != nil {
+		return nil, err
+	}
+	var answer bytes.Buffer
+	if _, err := io.Copy(&answer, connection); err != nil {
+		return nil, err
+	}
+	return http.ReadResponse(bufio.NewReader(&answer), r)
+}
