@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/schema"
 )
 
 // ErrNoWebhook is the answer to a read or write in a version that only a conversion webhook could give: none is called
@@ -48,6 +49,9 @@ func Present(r *catalog.Resource, to *catalog.Version, obj map[string]any) error
 
 // restore does to a stored object what NormalizeRequest did when it was written, by today's schema.
 func restore(r *catalog.Resource, v *catalog.Version, obj map[string]any) error {
+	if err := schema.SalvageMetadata(obj); err != nil {
+		return fmt.Errorf("metadata of a stored %s: %w", r.Kind, err)
+	}
 	sch, err := v.Schema()
 	if err != nil {
 		return fmt.Errorf("schema of %s %s: %w", r.Qualified(), v.Name, err)

@@ -60,3 +60,17 @@ func TestWebhookIsNotPassedOver(t *testing.T) {
 		t.Errorf("the storage version needs no webhook: %v", err)
 	}
 }
+
+func TestPresentSalvagesMetadata(t *testing.T) {
+	r := twoVersions()
+	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",
+		"metadata": map[string]any{"name": "a", "labels": map[string]any{"good": "x", "bad": int64(1)}, "unknown": true}}
+	if err := Present(r, r.Storage, obj); err != nil {
+		t.Fatal(err)
+	}
+	meta := obj["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	if meta["name"] != "a" || meta["unknown"] != nil || labels["bad"] != nil {
+		t.Errorf("metadata is %v", meta)
+	}
+}

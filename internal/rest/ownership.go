@@ -25,5 +25,6 @@ func (s *Server) ownership(c *Call) (*apply.Ownership, error) {
 func (s *Server) track(own *apply.Ownership, old, obj Object, manager string) {
 	if err := own.Update(old, obj, manager, s.Now()); err != nil {
 		s.Log.Debug("managed fields", "err", err)
+		delete(metaOf(obj), "managedFields")
 	}
 }

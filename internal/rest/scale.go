@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bowsprit/bowsprit/internal/apply"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
@@ -101,39 +102,41 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 	return s.writeScale(w, r, scale, media)
 }
 
-// applyScale is server-side apply of a scale: as an apply of the one field of the object that the scale shows.
+// applyScale is server-side apply of a scale.
 func (s *Server) applyScale(ctx context.Context, c *Call, body []byte, options *metav1.PatchOptions) (*autoscalingv1.Scale, error) {
 	applied, _, err := codec.DecodeApply(body, false)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
-	if gv := str(applied, "apiVersion"); gv != scaleKind.GroupVersion().String() || str(applied, "kind") != scaleKind.Kind {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the applied object is a %s of %q, not a Scale of \"autoscaling/v1\"", str(applied, "kind"), gv))
-	}
-	own, err := s.ownership(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.rescale(ctx, c, isDryRun(options.DryRun), func(old Object, _ *autoscalingv1.Scale, _ bool) (Object, error) {
-		patch := Object{"apiVersion": c.apiVersion(), "kind": c.Resource.Kind, "metadata": Object{"name": c.Name, "namespace": c.Namespace}}
-		if replicas, found, err := unstructured.NestedInt64(applied, "spec", "replicas"); err != nil {
-			return nil, codec.Unhandled(applied, err, scaleKind)
-		} else if found {
-			if err := unstructured.SetNestedField(patch, replicas, splitPath(c.Version.Scale.SpecReplicasPath)...); err != nil {
-				return nil, err
-			}
-		}
-		return own.Apply(old, patch, options.FieldManager, options.Force != nil && *options.Force, s.Now())
+	force := options.Force != nil && *options.Force
+	return s.rescale(ctx, c, isDryRun(options.DryRun), func(own *apply.Ownership, current Object) (Object, error) {
+		return own.Apply(current, runtime.DeepCopyJSON(applied), options.FieldManager, force, s.Now())
 	})
 }
 
 // changeScale replaces an object's scale by what change makes of the current one.
 func (s *Server) changeScale(ctx context.Context, c *Call, manager string, dryRun bool, change func(Object) (Object, error)) (*autoscalingv1.Scale, error) {
-	own, err := s.ownership(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.rescale(ctx, c, dryRun, func(old Object, scale *autoscalingv1.Scale, found bool) (Object, error) {
+	return s.rescale(ctx, c, dryRun, func(own *apply.Ownership, current Object) (Object, error) {
+		next, err := change(runtime.DeepCopyJSON(current))
+		if err != nil {
+			return nil, err
+		}
+		s.track(own, current, next, manager)
+		return next, nil
+	})
+}
+
+// rescale runs a change of the scale as an update of the object, by the object's own rules. The scale has managedFields
+// of its own, made from the object's entries that own the replicas, and given back to them afterwards.
+func (s *Server) rescale(ctx context.Context, c *Call, dryRun bool, change func(own *apply.Ownership, current Object) (Object, error)) (*autoscalingv1.Scale, error) {
+	main := *c
+	main.Subresource = ""
+	own := apply.NewScaleOwnership()
+	res, err := s.replace(ctx, &main, dryRun, func(_ *watchcache.Entry, old Object) (Object, error) {
+		scale, found, err := scaleOf(old, c.Version.Scale)
+		if err != nil {
+			return nil, err
+		}
 		current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 		if err != nil {
 			return nil, err
@@ -141,7 +144,12 @@ func (s *Server) changeScale(ctx context.Context, c *Call, manager string, dryRu
 		if !found {
 			unstructured.RemoveNestedField(current, "spec", "replicas") // the change must set it
 		}
-		next, err := change(current)
+		entries, err := apply.ScaleEntries(c.Resource, c.Version, old)
+		if err != nil {
+			return nil, err
+		}
+		setOrDrop(metaOf(current), "managedFields", entries, len(entries) > 0)
+		next, err := change(own, current)
 		if err != nil {
 			return nil, err
 		}
@@ -149,21 +157,7 @@ func (s *Server) changeScale(ctx context.Context, c *Call, manager string, dryRu
 		if err != nil {
 			return nil, err
 		}
-		s.track(own, old, obj, manager)
-		return obj, nil
-	})
-}
-
-// rescale runs a change of the scale as an update of the object, by the object's own rules.
-func (s *Server) rescale(ctx context.Context, c *Call, dryRun bool, change func(old Object, scale *autoscalingv1.Scale, found bool) (Object, error)) (*autoscalingv1.Scale, error) {
-	main := *c
-	main.Subresource = ""
-	res, err := s.replace(ctx, &main, dryRun, func(_ *watchcache.Entry, old Object) (Object, error) {
-		scale, found, err := scaleOf(old, c.Version.Scale)
-		if err != nil {
-			return nil, err
-		}
-		return change(old, scale, found)
+		return obj, apply.TakeScaleEntries(c.Resource, c.Version, obj, next)
 	})
 	if err != nil {
 		return nil, err

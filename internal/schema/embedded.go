@@ -42,6 +42,58 @@ func coerceMetadata(m map[string]any, drop bool) (unknown []string, err error) {
 	return unknown, err
 }
 
+// SalvageMetadata makes the metadata of an object that was read from storage what ObjectMeta can hold, in place: other
+// writers may have put there what no request could. Metadata whose fields have the right types is left alone.
+func SalvageMetadata(obj map[string]any) error {
+	if meta, ok := obj["metadata"].(map[string]any); ok && wellTyped(meta) {
+		return nil
+	}
+	_, err := coerceMetadata(obj, true)
+	return err
+}
+
+// wellTyped says whether the fields of metadata that a broken writer gets wrong have the right types. It is asked for
+// every object that is read, so it does not look into managedFields and owner references.
+func wellTyped(meta map[string]any) bool {
+	for key, v := range meta {
+		switch key {
+		case "labels", "annotations":
+			m, ok := v.(map[string]any)
+			if !ok {
+				return false
+			}
+			for _, e := range m {
+				if _, ok := e.(string); !ok {
+					return false
+				}
+			}
+		case "finalizers":
+			list, ok := v.([]any)
+			if !ok {
+				return false
+			}
+			for _, e := range list {
+				if _, ok := e.(string); !ok {
+					return false
+				}
+			}
+		case "ownerReferences", "managedFields":
+			if _, ok := v.([]any); !ok {
+				return false
+			}
+		case "generation", "deletionGracePeriodSeconds":
+			if _, ok := v.(int64); !ok {
+				return false
+			}
+		default:
+			if _, ok := v.(string); !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // isPlainMetadata says whether v consists only of fields that a trip through ObjectMeta leaves as they are. Nearly all
 // metadata in templates is so.
 func isPlainMetadata(v any) bool {
