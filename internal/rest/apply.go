@@ -82,11 +82,27 @@ func (s *Server) merge(ctx context.Context, c *Call, live Object, body []byte, o
 		}
 		c.warn(ctx, repeated.Error())
 	}
-	if _, err := c.normalize(obj); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	if err := c.normalizeApplied(obj); err != nil {
+		return nil, err
 	}
 	if err := matchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
 	return obj, matchName(obj, c)
+}
+
+// normalizeApplied gives a merged object what a decoded one has. A custom object gets defaults only: what was applied is
+// known to its schema, or Apply has refused it.
+func (c *Call) normalizeApplied(obj Object) error {
+	if c.Resource.Custom() {
+		sch, err := c.Version.Schema()
+		if err == nil && sch != nil {
+			sch.NormalizeApplied(obj)
+		}
+		return err
+	}
+	if _, err := c.normalize(obj); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
 }

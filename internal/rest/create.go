@@ -151,7 +151,7 @@ func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
 		return err
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.groupKind(), str(metaOf(obj), "name"), errs)
+		return apierrors.NewInvalid(c.kindOf(obj), str(metaOf(obj), "name"), errs)
 	}
 	c.warnings(ctx, obj, nil)
 	return nil

@@ -120,9 +120,12 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 func (c *Call) patched(kind types.PatchType, current, patch []byte, validation string) (Object, []string, error) {
 	switch kind {
 	case types.JSONPatchType:
-		problems, err := strictJSONPatch(patch, validation)
-		if err != nil {
-			return nil, nil, err
+		var problems []string
+		if validation != metav1.FieldValidationIgnore {
+			var err error
+			if problems, err = apply.CheckJSONPatch(patch); err != nil {
+				return nil, nil, err
+			}
 		}
 		doc, err := apply.JSONPatch(current, patch)
 		if err != nil {
@@ -156,30 +159,6 @@ func (c *Call) patched(kind types.PatchType, current, patch []byte, validation s
 		}
 		return obj, problems, nil
 	}
-}
-
-// jsonPatchOp is what strict decoding knows of an operation.
-type jsonPatchOp struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	From  string `json:"from"`
-	Value any    `json:"value"`
-}
-
-func strictJSONPatch(patch []byte, validation string) ([]string, error) {
-	if validation == metav1.FieldValidationIgnore {
-		return nil, nil
-	}
-	var ops []jsonPatchOp
-	strict, err := kjson.UnmarshalStrict(patch, &ops)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
-	}
-	var problems []string
-	for _, e := range strict {
-		problems = append(problems, "json patch "+e.Error())
-	}
-	return problems, nil
 }
 
 func strictMergePatch(patch []byte, into *Object, validation string) ([]string, error) {

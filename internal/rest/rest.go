@@ -222,6 +222,11 @@ func (c *Call) gvk() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.Version.Name, Kind: c.Resource.Kind}
 }
 
+// kindOf is the kind that an error about obj names: the one that the object says it is.
+func (c *Call) kindOf(obj Object) schema.GroupKind {
+	return schema.GroupKind{Group: c.Resource.Group, Kind: str(obj, "kind")}
+}
+
 func (c *Call) groupKind() schema.GroupKind {
 	return schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Kind}
 }

@@ -26,9 +26,20 @@ type Result struct {
 func (c *Call) result(obj Object, stored []byte, revision int64) *Result {
 	metaOf(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
 	res := &Result{Object: obj}
+	res.JSON = watchcache.WithRevision(stored, revision)
 	if c.Version == c.Resource.Storage {
-		res.JSON = watchcache.WithRevision(stored, revision)
+		return res
 	}
+	// What a read in this version would show: the stored version's defaults have come in.
+	raw, err := present(c, res.JSON)
+	if err != nil {
+		res.JSON = nil // the write is done; its answer is made of what was written
+		return res
+	}
+	if v, err := codec.DecodeJSON(raw); err == nil {
+		res.Object, _ = v.(Object)
+	}
+	res.JSON = raw
 	return res
 }
 

@@ -243,7 +243,7 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object) er
 		return err
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.groupKind(), str(meta, "name"), errs)
+		return apierrors.NewInvalid(c.kindOf(obj), str(meta, "name"), errs)
 	}
 	c.warnings(ctx, obj, old)
 	apply.KeepTimes(old, obj) // a write that changes nothing else does not change the times of managedFields either

@@ -37,6 +37,13 @@ func (s *Schema) NormalizeConverted(obj map[string]any) error {
 	return z.err
 }
 
+// NormalizeApplied brings the result of a server-side apply into shape, in place: only defaults are filled in. A null in it
+// was asked for by name; where it is not allowed, validation says so.
+func (s *Schema) NormalizeApplied(obj map[string]any) {
+	z := normalizer{fill: true}
+	z.object(s.root, obj, true, false)
+}
+
 // normalizer does the four steps of kube (prune, drop nulls, coerce embedded metadata, fill in defaults) in one pass.
 // A step looks only at a value's own subtree and schema, so it makes no difference that children are done before their
 // siblings have seen the step before. The exception is the metadata of a resource, which is not pruned and is replaced as
