@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -39,18 +40,23 @@ func JSONPatch(doc, patch []byte) ([]byte, error) {
 	return out, nil
 }
 
+// jsonPatchOp is one operation of a JSON patch, for strict decoding.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
 // CheckJSONPatch looks at a JSON patch as fieldValidation Warn and Strict do, before it is applied. It returns what is
 // wrong with its fields (`json patch unknown field "[0].foo"`); the error is a 400 for a patch that cannot be decoded.
 func CheckJSONPatch(patch []byte) (strictErrs []string, err error) {
-	var operations []struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		From  string `json:"from"`
-		Value any    `json:"value"`
-	}
+	var operations []jsonPatchOp
 	errs, err := kjson.UnmarshalStrict(patch, &operations)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		// Kube's message names the Go type of its own decoder.
+		text := strings.ReplaceAll(err.Error(), "apply.jsonPatchOp", "handlers.jsonPatchOp")
+		return nil, apierrors.NewBadRequest("error decoding patch: " + text)
 	}
 	for _, err := range errs {
 		strictErrs = append(strictErrs, fmt.Sprintf("json patch %v", err))
