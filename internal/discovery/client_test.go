@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,9 +20,9 @@ import (
 func TestClientGo(t *testing.T) {
 	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"))
 	h := handler()
-	requests := 0
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
+		requests.Add(1)
 		h.ServeHTTP(w, r, c.Snapshot())
 	}))
 	defer server.Close()
@@ -45,13 +46,13 @@ func TestClientGo(t *testing.T) {
 			if test.legacy {
 				client = full.WithLegacy()
 			}
-			requests = 0
+			requests.Store(0)
 			groups, err := restmapper.GetAPIGroupResources(client)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if requests != test.requests {
-				t.Errorf("%d requests, want %d", requests, test.requests)
+			if n := requests.Load(); n != int64(test.requests) {
+				t.Errorf("%d requests, want %d", n, test.requests)
 			}
 			mapper := restmapper.NewDiscoveryRESTMapper(groups)
 			mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "stable.example.com", Kind: "CronTab"})
