@@ -49,8 +49,7 @@ func (s *Server) applyNew(ctx context.Context, c *Call, body []byte, o metav1.Pa
 	if str(meta, "resourceVersion") != "" {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
-	attributes := admit.Attributes{Operation: admit.Create, Resource: c.Resource, Version: c.Version, Namespace: c.Namespace, Name: c.Name, User: c.User, DryRun: isDryRun(o.DryRun)}
-	if err := s.Admit.Admit(ctx, &attributes, obj, nil); err != nil {
+	if err := s.admit(ctx, c, admit.Create, c.Name, isDryRun(o.DryRun), obj, nil); err != nil {
 		return nil, err
 	}
 	res, err := s.storeNew(ctx, c, obj, isDryRun(o.DryRun))

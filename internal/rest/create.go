@@ -61,8 +61,7 @@ func (s *Server) Create(ctx context.Context, c *Call, obj Object, o metav1.Creat
 		return nil, err
 	}
 	s.track(own, nil, obj, c.manager(o.FieldManager))
-	attributes := admit.Attributes{Operation: admit.Create, Resource: c.Resource, Version: c.Version, Namespace: c.Namespace, Name: str(meta, "name"), User: c.User, DryRun: isDryRun(o.DryRun)}
-	if err := s.Admit.Admit(ctx, &attributes, obj, nil); err != nil {
+	if err := s.admit(ctx, c, admit.Create, str(meta, "name"), isDryRun(o.DryRun), obj, nil); err != nil {
 		return nil, err
 	}
 	return s.storeNew(ctx, c, obj, isDryRun(o.DryRun))

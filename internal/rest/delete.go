@@ -74,8 +74,7 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 		if err != nil {
 			return nil, err
 		}
-		attributes := admit.Attributes{Operation: admit.Delete, Resource: c.Resource, Version: c.Version, Namespace: c.Namespace, Name: c.Name, User: c.User, DryRun: isDryRun(o.DryRun)}
-		if err := s.Admit.Admit(ctx, &attributes, nil, obj); err != nil {
+		if err := s.admit(ctx, c, admit.Delete, c.Name, isDryRun(o.DryRun), nil, obj); err != nil {
 			return nil, err
 		}
 		res, err := s.remove(ctx, c, e, obj, isDryRun(o.DryRun))

@@ -257,6 +257,15 @@ func (s *Server) current(ctx context.Context, c *Call) (*watchcache.Entry, error
 	return e, nil
 }
 
+// admit asks the admission chain about a write. obj is nil for deletions, old for creations; name is "" if it will be
+// generated.
+func (s *Server) admit(ctx context.Context, c *Call, op admit.Operation, name string, dryRun bool, obj, old Object) error {
+	return s.Admit.Admit(ctx, &admit.Attributes{
+		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource,
+		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
+	}, obj, old)
+}
+
 // lock serialises the writes to a resource whose rules demand it, and returns the function that ends it.
 func (s *Server) lock(c *Call) (unlock func()) {
 	if c.Resource.Rules == nil || !c.Resource.Rules.Serial {

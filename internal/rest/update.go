@@ -124,8 +124,7 @@ func (s *Server) replace(ctx context.Context, c *Call, dryRun bool, change func(
 		if err := c.checkRevision(obj, e); err != nil {
 			return nil, err
 		}
-		attributes := admit.Attributes{Operation: admit.Update, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Namespace: c.Namespace, Name: c.Name, User: c.User, DryRun: dryRun}
-		if err := s.Admit.Admit(ctx, &attributes, obj, old); err != nil {
+		if err := s.admit(ctx, c, admit.Update, c.Name, dryRun, obj, old); err != nil {
 			return nil, err
 		}
 		if err := s.prepareUpdate(ctx, c, obj, old); err != nil {
