@@ -15,6 +15,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/schema"
 	"github.com/bowsprit/bowsprit/internal/schema/cel"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
 // definitionsWithRules returns the schemas with rules of a sample of upjet's definitions, and of all others.
@@ -32,8 +33,8 @@ func definitionsWithRules(b *testing.B) (upjet, others []*apiextensionsv1.JSONSc
 			}
 		}
 	}
-	upjetDefinitions(b, 20, add(&upjet))
-	for _, d := range realDefinitions(b) {
+	fixture.UpjetDefinitions(b, 20, func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool { add(&upjet)(d); return true })
+	for _, d := range fixture.Definitions(b) {
 		add(&others)(d)
 	}
 	return upjet, others
@@ -160,11 +161,13 @@ type sample struct {
 
 // samples returns objects with their schemas: those of the schema package's benchmarks that have rules, and a Gateway.
 func samples(tb testing.TB) (out []sample) {
-	definitions := realDefinitions(tb)
-	upjetDefinitions(tb, 1, func(d *apiextensionsv1.CustomResourceDefinition) {
-		if d.Name == "instances.ec2.aws.upbound.io" {
-			definitions = append(definitions, d)
+	definitions := fixture.Definitions(tb)
+	fixture.UpjetDefinitions(tb, 1, func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool {
+		if d.Name != "instances.ec2.aws.upbound.io" {
+			return true
 		}
+		definitions = append(definitions, d)
+		return false
 	})
 	widget := load[*apiextensionsv1.CustomResourceDefinition](tb, "../../schema/testdata/widget-crd.yaml")
 	at(widget.Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", func(p *apiextensionsv1.JSONSchemaProps) {

@@ -1,23 +1,15 @@
 package cel
 
 import (
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bowsprit/bowsprit/internal/schema"
 	"github.com/bowsprit/bowsprit/internal/schema/cel"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
-
-func setting(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
 
 // compareCheck checks a schema on both sides. It returns the errors, equal on both.
 func compareCheck(t *testing.T, name string, props *apiextensionsv1.JSONSchemaProps) []string {
@@ -49,9 +41,9 @@ func TestRealDefinitions(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range realDefinitions(t) {
+	for _, d := range fixture.Definitions(t) {
 		check(d)
 	}
-	upjetDefinitions(t, setting("ORACLE_STEP", 20), check)
+	fixture.UpjetDefinitions(t, fixture.Setting("ORACLE_STEP", 20), func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool { check(d); return true })
 	t.Logf("%d schemas, %d with errors", definitions, rejected)
 }

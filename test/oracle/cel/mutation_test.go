@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
 // TestMutations evaluates the rules of real definitions on objects with random flaws, also such that the value checks would
@@ -19,7 +21,7 @@ func TestMutations(t *testing.T) {
 			subject := newSubject(t, s.name, s.props)
 			subject.costs = false // some loop over maps
 			failures := 0
-			for seed := range uint64(setting("ORACLE_MUTATIONS", 150)) {
+			for seed := range uint64(fixture.Setting("ORACLE_MUTATIONS", 150)) {
 				g := rand.New(rand.NewPCG(uint64(i), seed))
 				mutant := func() map[string]any {
 					obj := runtime.DeepCopyJSON(s.obj)

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bowsprit/bowsprit/internal/schema/cel/rulegen"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
 const shards = 8
@@ -16,9 +18,11 @@ const shards = 8
 // TestRandom compares random rules, checked and evaluated on random objects and updates. ORACLE_CASES is the number of
 // rules, 800 by default; ORACLE_SEED starts another series.
 func TestRandom(t *testing.T) {
-	cases, seed := setting("ORACLE_CASES", 800), setting("ORACLE_SEED", 1)
+	cases, seed := fixture.Setting("ORACLE_CASES", 800), fixture.Setting("ORACLE_SEED", 1)
 	objects := load[[]map[string]any](t, shared+"objects.yaml")
 	base := load[*apiextensionsv1.JSONSchemaProps](t, shared+"schema.yaml")
+	var made atomic.Int64
+	t.Cleanup(func() { t.Logf("%d evaluations", made.Load()) })
 	for shard := range shards {
 		t.Run(strconv.Itoa(shard), func(t *testing.T) {
 			t.Parallel()
@@ -55,6 +59,7 @@ func TestRandom(t *testing.T) {
 					return
 				}
 			}
+			made.Add(int64(evaluations))
 			t.Logf("%d of %d rules accepted, %d evaluations, %d failures", accepted, cases/shards, evaluations, failures)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/crd"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
 // The largest definitions at hand, and one of the large provider's.
@@ -108,14 +109,15 @@ func BenchmarkDecode(b *testing.B) {
 func BenchmarkStart(b *testing.B) {
 	var raws [][]byte
 	size := 0
-	for _, y := range upjet(b, 10) {
-		var obj map[string]any
-		if err := yaml.Unmarshal(y, &obj); err != nil || obj["kind"] != "CustomResourceDefinition" {
-			continue
+	fixture.Upjet(b, 10, func(name string, data []byte) bool {
+		raw, err := yaml.YAMLToJSON(data)
+		if err != nil {
+			b.Fatal(name, err)
 		}
-		raws = append(raws, mustJSON(obj))
-		size += len(raws[len(raws)-1])
-	}
+		raws = append(raws, raw)
+		size += len(raw)
+		return true
+	})
 	if len(raws) == 0 {
 		b.Skip("no upjet definitions beside the repository")
 	}

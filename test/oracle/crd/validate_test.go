@@ -1,16 +1,11 @@
 package crd
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
+	"sync/atomic"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,21 +13,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/crd"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-func setting(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
-
-const shared = "../../../../shared/crds/"
-
-// definitions returns real definitions, which lie outside of the repository, or one of our own.
+// definitions returns real definitions, which lie outside of the repository, and one of our own. ORACLE_STEP chooses every
+// n-th of the large provider's.
 func definitions(t testing.TB) map[string]map[string]any {
 	out := map[string]map[string]any{}
-	add := func(name string, raw []byte) {
+	add := func(name string, raw []byte) bool {
 		raw, err := yaml.YAMLToJSON(raw)
 		if err != nil {
 			t.Fatal(err)
@@ -44,50 +32,14 @@ func definitions(t testing.TB) map[string]map[string]any {
 		if obj["kind"] == "CustomResourceDefinition" {
 			out[name] = obj
 		}
+		return true
 	}
 	add("crontab", []byte(cronTab))
-	files, _ := filepath.Glob(shared + "real/*.yaml")
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		add(filepath.Base(f), raw)
-	}
-	for name, raw := range upjet(t, 100) {
+	for name, raw := range fixture.Files(t) {
 		add(name, raw)
 	}
+	fixture.Upjet(t, fixture.Setting("ORACLE_STEP", 100), add)
 	return out
-}
-
-// upjet returns every n-th definition of the large provider.
-func upjet(t testing.TB, n int) map[string][]byte {
-	f, err := os.Open(shared + "upjet-aws.tar.gz")
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string][]byte{}
-	archive := tar.NewReader(z)
-	for i := 0; ; i++ {
-		h, err := archive.Next()
-		if err == io.EOF {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i%n != 0 || h.Typeflag != tar.TypeReg {
-			continue
-		}
-		if out[h.Name], err = io.ReadAll(archive); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 const cronTab = `
@@ -212,7 +164,7 @@ func compare(t *testing.T, v *crd.Validator, p pair, old *pair) {
 
 // TestValidate validates mutations of real definitions without CEL rules, as new ones and as updates of each other.
 func TestValidate(t *testing.T) {
-	run(t, setting("ORACLE_CASES", 6000)/60, &crd.Validator{}, func(m mutator, original map[string]any) func(map[string]any) {
+	run(t, fixture.Setting("ORACLE_CASES", 6000)/60, &crd.Validator{}, func(m mutator, original map[string]any) func(map[string]any) {
 		dropRules(original)
 		return m.mutate
 	})
@@ -220,7 +172,7 @@ func TestValidate(t *testing.T) {
 
 // TestValidateRules does the same with rules, most of the time changing one.
 func TestValidateRules(t *testing.T) {
-	run(t, setting("ORACLE_CASES", 6000)/600, crd.NewValidator(), func(m mutator, original map[string]any) func(map[string]any) {
+	run(t, fixture.Setting("ORACLE_CASES", 6000)/600, crd.NewValidator(), func(m mutator, original map[string]any) func(map[string]any) {
 		return func(obj map[string]any) {
 			if schemas := schemasOf(obj); len(schemas) > 0 && m.IntN(5) > 0 {
 				m.rule(schemas[m.IntN(len(schemas))])
@@ -234,10 +186,12 @@ func TestValidateRules(t *testing.T) {
 // run validates rounds mutations of each definition.
 func run(t *testing.T, rounds int, v *crd.Validator, prepare func(m mutator, original map[string]any) (mutate func(map[string]any))) {
 	all := definitions(t)
+	var made atomic.Int64
+	t.Cleanup(func() { t.Logf("%d definitions, %d comparisons", len(all), made.Load()) })
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := mutator{rand.New(rand.NewPCG(uint64(setting("ORACLE_SEED", 1)), uint64(i)))}
+			m := mutator{rand.New(rand.NewPCG(uint64(fixture.Setting("ORACLE_SEED", 1)), uint64(i)))}
 			mutate := prepare(m, all[name])
 			var old *pair
 			for range rounds {
@@ -252,11 +206,13 @@ func run(t *testing.T, rounds int, v *crd.Validator, prepare func(m mutator, ori
 				}
 				p.prepare()
 				compare(t, v, p, nil)
+				made.Add(2) // decoded, validated
 				if old != nil {
 					if m.IntN(2) == 0 {
 						old.establish()
 					}
 					compare(t, v, p, old)
+					made.Add(1)
 				}
 				if old == nil || m.IntN(2) == 0 {
 					old = &p

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -22,8 +23,12 @@ type sample struct {
 // samplesOf returns the objects of testdata with their schemas.
 func samplesOf(tb testing.TB) (out []sample) {
 	tb.Helper()
-	definitions := realDefinitions(tb, "testdata/widget-crd.yaml")
-	upjetDefinitions(tb, func(name string, d *apiextensionsv1.CustomResourceDefinition) bool {
+	widget, err := os.ReadFile("testdata/widget-crd.yaml")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	definitions := append(fixture.Definitions(tb), fixture.Definition(tb, widget))
+	fixture.UpjetDefinitions(tb, 1, func(name string, d *apiextensionsv1.CustomResourceDefinition) bool {
 		if strings.HasSuffix(name, "ec2.aws.upbound.io_instances.yaml") {
 			definitions = append(definitions, d)
 			return false
@@ -162,7 +167,7 @@ func each(b *testing.B, obj map[string]any, f func(map[string]any)) {
 // BenchmarkCompile compiles every version of the real definitions and reports the memory that the programs hold.
 func BenchmarkCompile(b *testing.B) {
 	var all []*apiextensionsv1.JSONSchemaProps
-	for _, d := range realDefinitions(b) {
+	for _, d := range fixture.Definitions(b) {
 		for _, v := range d.Spec.Versions {
 			if v.Schema != nil {
 				all = append(all, v.Schema.OpenAPIV3Schema)
@@ -212,7 +217,7 @@ func BenchmarkHold(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	upjetDefinitions(b, func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool {
+	fixture.UpjetDefinitions(b, 1, func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool {
 		for _, v := range d.Spec.Versions {
 			s, err := schema.Compile(v.Schema.OpenAPIV3Schema, schema.Options{})
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
@@ -13,7 +14,7 @@ import (
 // TestFormatsMatchOracle compares the checks of all formats with upstream's registry, on the samples of every format,
 // on what is left of them after random edits, and on nonsense. ORACLE_FORMATS is the number of strings for each format.
 func TestFormatsMatchOracle(t *testing.T) {
-	count := setting("ORACLE_FORMATS", 20000)
+	count := fixture.Setting("ORACLE_FORMATS", 20000)
 	var all []string
 	for _, list := range samples {
 		all = append(all, list...)
@@ -89,7 +90,7 @@ func TestNumbers(t *testing.T) {
 		}
 		return some(v.(float64))
 	}
-	for i := range setting("ORACLE_NUMBERS", 20000) {
+	for i := range fixture.Setting("ORACLE_NUMBERS", 20000) {
 		p := apiextensionsv1.JSONSchemaProps{Type: pick(g, []string{"integer", "number"})}
 		p.Format = pick(g, []string{"", "int32", "int64", "float", "double"})
 		if g.in(40) {

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
 // TestReal compares ours with upstream on the definitions of well-known projects and random objects near them.
 // ORACLE_REAL is the number of objects for each version, 6 by default.
 func TestReal(t *testing.T) {
-	count := setting("ORACLE_REAL", 6)
-	for i, d := range realDefinitions(t) {
+	count := fixture.Setting("ORACLE_REAL", 6)
+	for i, d := range fixture.Definitions(t) {
 		for _, v := range d.Spec.Versions {
 			t.Run(d.Name+"/"+v.Name, func(t *testing.T) {
 				t.Parallel()

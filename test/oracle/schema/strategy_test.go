@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource"
@@ -20,7 +21,7 @@ func TestStrategy(t *testing.T) {
 	selector := ".status.selector"
 	scale := &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: &selector}
 	kind := runtimeschema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
-	for i := range setting("ORACLE_STRATEGY", 300) {
+	for i := range fixture.Setting("ORACLE_STRATEGY", 300) {
 		g := &generator{Rand: rand.New(rand.NewPCG(11, uint64(i)))}
 		g.wild = g.IntN(10)
 		props := g.root()
