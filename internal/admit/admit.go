@@ -1,16 +1,26 @@
 // Package admit decides whether a write may happen, and may change it on the way.
 //
-// It stands between decoding and validation. A Chain runs its plugins in order: first all that change objects, then all
-// that only judge. Plugins are safe for concurrent use.
+// It stands around validation on the path of a write. Before it, Chain.Mutate asks every plugin that changes objects, in
+// kube's order, and asks them once more if a late one has changed what an early one has seen. After it, when the object is
+// as it will be stored, Chain.Validate asks every plugin that only judges. The first refusal is the client's answer.
+//
+// Attributes are what plugins are told about one write: one goroutine's, but for Annotate and Warn. Plugins are safe for
+// concurrent use. The plugins that Kubernetes ships are in Lifecycle and in the packages below this one: policy (CEL
+// policies) and hook (webhooks); match decides which writes those are about and expr runs their expressions.
 package admit
 
 import (
 	"context"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
+
+// Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
+type Object = map[string]any
 
 // Operation is what a request does to an object.
 type Operation string
@@ -22,36 +32,87 @@ const (
 	Delete Operation = "DELETE"
 )
 
-// Attributes say what a request is about.
+// Attributes say what a request is about. All fields but Object and Name keep their values through the whole chain.
 type Attributes struct {
 	Operation   Operation
 	Resource    *catalog.Resource
-	Version     *catalog.Version
+	Version     *catalog.Version // that the request names, and that Object and Old are in
 	Subresource string
-	Namespace   string
-	Name        string // "" if it will be generated
-	User        user.Info
-	DryRun      bool
+	// Kind of Object and Old. It is the resource's, but autoscaling/v1 Scale for /scale.
+	Kind schema.GroupVersionKind
+	// Namespace is the object's own name for the kind Namespace, as in Kubernetes, and "" for other cluster-wide kinds.
+	Namespace string
+	// Name is "" while a name is still to be generated, and for the objects of a deletecollection.
+	Name   string
+	User   user.Info
+	DryRun bool
+	// Options returns the CreateOptions, UpdateOptions or DeleteOptions of the operation, with kind and apiVersion. A patch has
+	// the options of the update or create that it amounts to. It makes a new object at each call.
+	Options func() Object
+	// Object is the new object, nil for deletions. Validators do not change it. Old is the object before, nil for creations, and read only.
+	Object, Old Object
+
+	// Convert returns an object of Version in another version of the resource. obj is not changed; the result may share
+	// parts of it. nil if the resource has one version only.
+	Convert func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error)
+	// Normalize gives an object of version v that a mutator has changed what a decoded one has: defaults, and for built-in
+	// kinds the form of their Go type. It works in place.
+	Normalize func(v *catalog.Version, obj Object) error
+	// Warn receives sentences for the client, from any goroutine. Never nil.
+	Warn func(string)
+
+	changed bool
+	round   round
+
+	mu          sync.Mutex
+	annotations map[string]string
 }
 
-// Plugin judges writes. obj is nil for deletions, old is nil for creations; both are decoded JSON of Attributes.Version.
-// An error is what the client gets.
+// Replace puts obj in the place of Object, which it may be itself after a change: a mutator says by it that it has changed
+// something. obj must not share changed parts with Old.
+func (a *Attributes) Replace(obj Object) { a.Object, a.changed = obj, true }
+
+// Changed tells whether a mutator has changed the object.
+func (a *Attributes) Changed() bool { return a.changed }
+
+// GroupResource returns the resource's name in errors.
+func (a *Attributes) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Plural}
+}
+
+// Annotate adds an audit annotation. The first value of a key stays, as in Kubernetes. It is safe for concurrent use.
+func (a *Attributes) Annotate(key, value string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.annotations == nil {
+		a.annotations = map[string]string{}
+	}
+	if _, ok := a.annotations[key]; !ok {
+		a.annotations[key] = value
+	}
+}
+
+// Annotations returns the audit annotations, nil if there are none.
+func (a *Attributes) Annotations() map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.annotations
+}
+
+// Plugin judges writes. It is a Mutator, a Validator or both.
 type Plugin interface {
 	// Name is kube's name for the plugin, as --disable-admission-plugins spells it.
 	Name() string
-	// Admit may change obj.
-	Admit(ctx context.Context, a *Attributes, obj, old map[string]any) error
 }
 
-// Chain is the ordered list of plugins.
-type Chain []Plugin
+// Mutator is a plugin that is asked before an object is validated. It changes the object by a.Replace.
+type Mutator interface {
+	Plugin
+	Mutate(ctx context.Context, a *Attributes) error
+}
 
-// Admit asks each plugin in turn and stops at the first refusal.
-func (c Chain) Admit(ctx context.Context, a *Attributes, obj, old map[string]any) error {
-	for _, p := range c {
-		if err := p.Admit(ctx, a, obj, old); err != nil {
-			return err
-		}
-	}
-	return nil
+// Validator is a plugin that is asked when an object is as it will be stored, and changes nothing.
+type Validator interface {
+	Plugin
+	Validate(ctx context.Context, a *Attributes) error
 }

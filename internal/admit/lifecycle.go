@@ -18,7 +18,7 @@ type Lifecycle struct {
 	View *watchcache.View
 }
 
-var _ Plugin = Lifecycle{}
+var _ Mutator = Lifecycle{}
 
 // Name returns kube's name for the plugin.
 func (Lifecycle) Name() string { return "NamespaceLifecycle" }
@@ -28,9 +28,10 @@ func Protected(namespace string) bool {
 	return namespace == metav1.NamespaceDefault || namespace == metav1.NamespaceSystem || namespace == metav1.NamespacePublic
 }
 
-// Admit judges by the namespace as the view has it; a namespace it does not know is looked for once more after catching
-// up, since it may have been made on another replica a moment ago.
-func (l Lifecycle) Admit(ctx context.Context, a *Attributes, _, _ map[string]any) error {
+// Mutate changes nothing; it stands among the mutators, as in Kubernetes, so that nobody is asked about a write to a
+// namespace that is not there. It judges by the namespace as the view has it; one that the view does not know is looked for
+// once more after catching up, since it may have been made on another replica a moment ago.
+func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	if a.Operation == Delete && a.Resource.IsNamespace() && Protected(a.Name) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, a.Name, fmt.Errorf("this namespace may not be deleted"))
 	}
@@ -50,8 +51,7 @@ func (l Lifecycle) Admit(ctx context.Context, a *Attributes, _, _ map[string]any
 	if phase, _ := ns.Field("status.phase"); phase != string(corev1.NamespaceTerminating) {
 		return nil
 	}
-	err := apierrors.NewForbidden(schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Plural}, a.Name,
-		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.Namespace))
+	err := Forbidden(a, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.Namespace))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
 		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", a.Namespace), Field: "metadata.namespace",
 	})

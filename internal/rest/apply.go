@@ -17,7 +17,7 @@ import (
 // that does not exist is created.
 func (s *Server) Apply(ctx context.Context, c *Call, body []byte, o metav1.PatchOptions) (*Result, error) {
 	for {
-		res, err := s.replace(ctx, c, isDryRun(o.DryRun), func(_ *watchcache.Entry, old Object) (Object, error) {
+		res, err := s.replace(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old Object) (Object, error) {
 			return s.merge(ctx, c, old, body, o)
 		})
 		if !apierrors.IsNotFound(err) || c.Subresource != "" {
@@ -49,10 +49,9 @@ func (s *Server) applyNew(ctx context.Context, c *Call, body []byte, o metav1.Pa
 	if str(meta, "resourceVersion") != "" {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
-	if err := s.admit(ctx, c, admit.Create, c.Name, isDryRun(o.DryRun), obj, nil); err != nil {
-		return nil, err
-	}
-	res, err := s.storeNew(ctx, c, obj, isDryRun(o.DryRun))
+	a := s.asked(ctx, c, admit.Create, c.Name, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}, isDryRun(o.DryRun))
+	a.Object = obj
+	res, err := s.storeNew(ctx, c, a)
 	if err == nil {
 		res.Created = true
 	}

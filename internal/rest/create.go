@@ -61,14 +61,20 @@ func (s *Server) Create(ctx context.Context, c *Call, obj Object, o metav1.Creat
 		return nil, err
 	}
 	s.track(own, nil, obj, c.manager(o.FieldManager))
-	if err := s.admit(ctx, c, admit.Create, str(meta, "name"), isDryRun(o.DryRun), obj, nil); err != nil {
-		return nil, err
-	}
-	return s.storeNew(ctx, c, obj, isDryRun(o.DryRun))
+	a := s.asked(ctx, c, admit.Create, str(meta, "name"), &o, isDryRun(o.DryRun))
+	a.Object = obj
+	return s.storeNew(ctx, c, a)
 }
 
-// storeNew finishes an object that is known not to exist: system fields, rules, validation, one transaction.
-func (s *Server) storeNew(ctx context.Context, c *Call, obj Object, dryRun bool) (*Result, error) {
+// storeNew lets admission change a new object, and finishes it: system fields, rules, validation, one transaction.
+func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Result, error) {
+	if err := s.mutate(ctx, c, a); err != nil {
+		return nil, err
+	}
+	obj := a.Object
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return nil, err
+	}
 	meta := metaOf(obj)
 	meta["uid"] = s.NewUID()
 	meta["creationTimestamp"] = stamp(s.Now())
@@ -95,8 +101,11 @@ func (s *Server) storeNew(ctx context.Context, c *Call, obj Object, dryRun bool)
 		if err := s.validateNew(ctx, c, obj); err != nil {
 			return nil, err
 		}
+		if err := s.judge(ctx, a, obj); err != nil {
+			return nil, err
+		}
 		name := str(meta, "name")
-		if dryRun {
+		if a.DryRun {
 			return s.dryCreated(ctx, c, obj, name)
 		}
 		made, err := s.insert(ctx, c, obj, name)

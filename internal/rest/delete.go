@@ -74,7 +74,7 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 		if err != nil {
 			return nil, err
 		}
-		if err := s.admit(ctx, c, admit.Delete, c.Name, isDryRun(o.DryRun), nil, obj); err != nil {
+		if err := s.admitDelete(ctx, c, &o, obj); err != nil {
 			return nil, err
 		}
 		res, err := s.remove(ctx, c, e, obj, isDryRun(o.DryRun))
@@ -83,6 +83,20 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 		}
 		return res, storeError(err, c, c.Name)
 	}
+}
+
+// admitDelete asks admission about a deletion: those that change objects too, since it stands between both.
+func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptions, obj Object) error {
+	name := c.Name
+	if c.Verb == "deletecollection" {
+		name = "" // as in Kubernetes
+	}
+	a := s.asked(ctx, c, admit.Delete, name, o, isDryRun(o.DryRun))
+	a.Old = obj
+	if err := s.mutate(ctx, c, a); err != nil {
+		return err
+	}
+	return s.Admit.Validate(ctx, a)
 }
 
 // remove deletes an entry, or marks its object.

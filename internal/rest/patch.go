@@ -81,7 +81,7 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 		return nil, err
 	}
 	validation := fieldValidation(o.FieldValidation)
-	return s.replace(ctx, c, isDryRun(o.DryRun), func(e *watchcache.Entry, old Object) (Object, error) {
+	return s.replace(ctx, c, updateOptionsOf(o), func(e *watchcache.Entry, old Object) (Object, error) {
 		current, err := s.served(c, e)
 		if err != nil {
 			return nil, err
@@ -114,6 +114,11 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 		s.track(own, old, obj, c.manager(o.FieldManager))
 		return obj, nil
 	})
+}
+
+// updateOptionsOf returns the options of the update that a patch amounts to.
+func updateOptionsOf(o metav1.PatchOptions) metav1.UpdateOptions {
+	return metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
 }
 
 // patched returns what the patch makes of the current object, with the problems of the patch itself (repeated fields).

@@ -193,6 +193,8 @@ type Call struct {
 	Warn func(string)
 
 	agent string // User-Agent, the field manager of those who name none
+	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually "".
+	through string
 }
 
 // Call returns a call in process, as user who, for the named resource in its storage version, or an error if it is not
@@ -255,15 +257,6 @@ func (s *Server) current(ctx context.Context, c *Call) (*watchcache.Entry, error
 		return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
 	}
 	return e, nil
-}
-
-// admit asks the admission chain about a write. obj is nil for deletions, old for creations; name is "" if it will be
-// generated.
-func (s *Server) admit(ctx context.Context, c *Call, op admit.Operation, name string, dryRun bool, obj, old Object) error {
-	return s.Admit.Admit(ctx, &admit.Attributes{
-		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource,
-		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
-	}, obj, old)
 }
 
 // lock serialises the writes to a resource whose rules demand it, and returns the function that ends it.

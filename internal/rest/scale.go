@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/apply"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
@@ -70,7 +71,7 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 		}
 		return obj, c.report(r.Context(), obj, problems, fieldValidation(options.FieldValidation))
 	}
-	scale, err := s.changeScale(r.Context(), c, c.manager(options.FieldManager), isDryRun(options.DryRun), decode)
+	scale, err := s.changeScale(r.Context(), c, *options, decode)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 	if kind == types.ApplyYAMLPatchType {
 		scale, err = s.applyScale(r.Context(), c, body, options)
 	} else {
-		scale, err = s.changeScale(r.Context(), c, c.manager(options.FieldManager), isDryRun(options.DryRun), change)
+		scale, err = s.changeScale(r.Context(), c, updateOptionsOf(*options), change)
 	}
 	if err != nil {
 		return err
@@ -109,39 +110,35 @@ func (s *Server) applyScale(ctx context.Context, c *Call, body []byte, options *
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
 	force := options.Force != nil && *options.Force
-	return s.rescale(ctx, c, isDryRun(options.DryRun), func(own *apply.Ownership, current Object) (Object, error) {
+	return s.rescale(ctx, c, updateOptionsOf(*options), func(own *apply.Ownership, current Object) (Object, error) {
 		return own.Apply(current, runtime.DeepCopyJSON(applied), options.FieldManager, force, s.Now())
 	})
 }
 
 // changeScale replaces an object's scale by what change makes of the current one.
-func (s *Server) changeScale(ctx context.Context, c *Call, manager string, dryRun bool, change func(Object) (Object, error)) (*autoscalingv1.Scale, error) {
-	return s.rescale(ctx, c, dryRun, func(own *apply.Ownership, current Object) (Object, error) {
+func (s *Server) changeScale(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(Object) (Object, error)) (*autoscalingv1.Scale, error) {
+	return s.rescale(ctx, c, o, func(own *apply.Ownership, current Object) (Object, error) {
 		next, err := change(runtime.DeepCopyJSON(current))
 		if err != nil {
 			return nil, err
 		}
-		s.track(own, current, next, manager)
+		s.track(own, current, next, c.manager(o.FieldManager))
 		return next, nil
 	})
 }
 
 // rescale runs a change of the scale as an update of the object, by the object's own rules. The scale has managedFields
 // of its own, made from the object's entries that own the replicas, and given back to them afterwards.
-func (s *Server) rescale(ctx context.Context, c *Call, dryRun bool, change func(own *apply.Ownership, current Object) (Object, error)) (*autoscalingv1.Scale, error) {
+func (s *Server) rescale(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(own *apply.Ownership, current Object) (Object, error)) (*autoscalingv1.Scale, error) {
 	main := *c
-	main.Subresource = ""
+	main.Subresource, main.through = "", "scale"
 	own := apply.NewScaleOwnership()
-	res, err := s.replace(ctx, &main, dryRun, func(_ *watchcache.Entry, old Object) (Object, error) {
-		scale, found, err := scaleOf(old, c.Version.Scale)
+	res, err := s.replace(ctx, &main, o, func(_ *watchcache.Entry, old Object) (Object, error) {
+		current, err := scaleObject(old, c.Version.Scale)
 		if err != nil {
 			return nil, err
 		}
-		current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
-		if err != nil {
-			return nil, err
-		}
-		if !found {
+		if _, found, _ := unstructured.NestedInt64(old, splitPath(c.Version.Scale.SpecReplicasPath)...); !found {
 			unstructured.RemoveNestedField(current, "spec", "replicas") // the change must set it
 		}
 		entries, err := apply.ScaleEntries(c.Resource, c.Version, old)
@@ -149,10 +146,15 @@ func (s *Server) rescale(ctx context.Context, c *Call, dryRun bool, change func(
 			return nil, err
 		}
 		setOrDrop(metaOf(current), "managedFields", entries, len(entries) > 0)
-		next, err := change(own, current)
-		if err != nil {
+		a := s.asked(ctx, &main, admit.Update, c.Name, &o, isDryRun(o.DryRun))
+		a.Old = current
+		if a.Object, err = change(own, current); err != nil {
 			return nil, err
 		}
+		if err := s.mutate(ctx, &main, a); err != nil {
+			return nil, err
+		}
+		next := a.Object
 		obj, err := c.scaled(old, next)
 		if err != nil {
 			return nil, err
@@ -239,6 +241,15 @@ func scaleOf(obj Object, p *catalog.Scale) (scale *autoscalingv1.Scale, found bo
 		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(spec)},
 		Status:     autoscalingv1.ScaleStatus{Replicas: int32(status), Selector: labels},
 	}, found, nil
+}
+
+// scaleObject is scaleOf as decoded JSON.
+func scaleObject(obj Object, p *catalog.Scale) (Object, error) {
+	scale, _, err := scaleOf(obj, p)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 }
 
 func (s *Server) writeScale(w http.ResponseWriter, r *http.Request, scale *autoscalingv1.Scale, media form) error {

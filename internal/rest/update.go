@@ -82,7 +82,7 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 	if err != nil {
 		return nil, err
 	}
-	return s.replace(ctx, c, isDryRun(o.DryRun), func(e *watchcache.Entry, old Object) (Object, error) {
+	return s.replace(ctx, c, o, func(e *watchcache.Entry, old Object) (Object, error) {
 		current, err := s.fromEntry(c, e)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 
 // replace is the loop of every write to an existing object: read, change, judge, compare and swap. change gets the
 // current entry and the object decoded from it, which it must not alter, and returns the new object with managedFields.
-func (s *Server) replace(ctx context.Context, c *Call, dryRun bool, change func(e *watchcache.Entry, old Object) (Object, error)) (*Result, error) {
+func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(e *watchcache.Entry, old Object) (Object, error)) (*Result, error) {
 	defer s.lock(c)()
 	s.refresh(c)
 	for {
@@ -121,16 +121,24 @@ func (s *Server) replace(ctx context.Context, c *Call, dryRun bool, change func(
 		if err != nil {
 			return nil, err
 		}
-		if err := c.checkRevision(obj, e); err != nil {
-			return nil, err
+		a := s.asked(ctx, c, admit.Update, c.Name, &o, isDryRun(o.DryRun))
+		if c.through == "" { // or change has asked
+			a.Object, a.Old = obj, old
+			if err := s.mutate(ctx, c, a); err != nil {
+				return nil, err
+			}
+			obj = a.Object
 		}
-		if err := s.admit(ctx, c, admit.Update, c.Name, dryRun, obj, old); err != nil {
+		if err := c.checkRevision(obj, e); err != nil {
 			return nil, err
 		}
 		if err := s.prepareUpdate(ctx, c, obj, old); err != nil {
 			return nil, err
 		}
-		if dryRun {
+		if err := s.judgeUpdate(ctx, c, a, obj, old); err != nil {
+			return nil, err
+		}
+		if a.DryRun {
 			return &Result{Object: obj}, nil
 		}
 		res, err := s.swap(ctx, c, e, obj)

@@ -1,0 +1,121 @@
+package admit
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Chain is the ordered list of plugins.
+type Chain []Plugin
+
+// Mutate asks each mutator in turn and stops at the first refusal. If one of them demands it (Reinvoke), all are asked a
+// second time, and no more than that.
+func (c Chain) Mutate(ctx context.Context, a *Attributes) error {
+	if err := c.mutate(ctx, a); err != nil {
+		return err
+	}
+	if !a.round.wanted {
+		return nil
+	}
+	a.round.second = true
+	return c.mutate(ctx, a)
+}
+
+func (c Chain) mutate(ctx context.Context, a *Attributes) error {
+	for _, p := range c {
+		if m, ok := p.(Mutator); ok {
+			if err := m.Mutate(ctx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Validate asks each validator in turn and stops at the first refusal.
+func (c Chain) Validate(ctx context.Context, a *Attributes) error {
+	for _, p := range c {
+		if v, ok := p.(Validator); ok {
+			if err := v.Validate(ctx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// round is what a write's attributes remember between the two rounds of mutation.
+type round struct {
+	wanted, second bool
+	plugins        map[string]*Reinvocation
+}
+
+// Reinvocation returns what the named plugin remembers about this write. name is that of a Mutator whose parts (webhooks,
+// policies) are called again only if they ask for it and the object has changed since.
+func (a *Attributes) Reinvocation(name string) *Reinvocation {
+	if a.round.plugins == nil {
+		a.round.plugins = map[string]*Reinvocation{}
+	}
+	r := a.round.plugins[name]
+	if r == nil {
+		r = &Reinvocation{round: &a.round}
+		a.round.plugins[name] = r
+	}
+	return r
+}
+
+// Reinvocation decides which parts of a plugin are called in the second round: those that ask for it and that ran before
+// the object's last change. The rules are those of "Reinvocation policy" in the Kubernetes documentation.
+type Reinvocation struct {
+	round  *round
+	ran    map[string]bool // asked to be called again, not yet due
+	due    map[string]bool
+	output Object // the object as the plugin left it
+}
+
+// Begin opens a round of the plugin. In the second one, a change that others have made since the first is one that its
+// parts have not seen.
+func (r *Reinvocation) Begin(obj Object) {
+	if r.round.second && !reflect.DeepEqual(r.output, obj) {
+		r.require()
+	}
+}
+
+// Second tells whether this is the second round.
+func (r *Reinvocation) Second() bool { return r.round.second }
+
+// Skip tells whether a part is not to be called now: in the second round nothing is called that is not due.
+func (r *Reinvocation) Skip(part string) bool { return r.round.second && !r.due[part] }
+
+// Changed notes that a part has changed the object: what ran before is due, and a second round is needed.
+func (r *Reinvocation) Changed() {
+	r.require()
+	r.round.wanted = true
+}
+
+// Ran notes that a part that asks for reinvocation has been called.
+func (r *Reinvocation) Ran(part string) {
+	if r.ran == nil {
+		r.ran = map[string]bool{}
+	}
+	r.ran[part] = true
+}
+
+// End closes a round of the plugin. Nothing is kept if no part may become due.
+func (r *Reinvocation) End(obj Object) {
+	if len(r.ran) > 0 && !r.round.second {
+		r.output = runtime.DeepCopyJSON(obj)
+	}
+}
+
+func (r *Reinvocation) require() {
+	if r.due == nil {
+		r.due = map[string]bool{}
+	}
+	for part := range r.ran {
+		r.due[part] = true
+	}
+	clear(r.ran)
+}
