@@ -12,6 +12,8 @@ var layers = [][]string{
 	{"internal/request", "internal/pki", "internal/store", "internal/schema"},
 	// Rules are checked against a schema; the view is fed by the store; the catalog holds schemas.
 	{"internal/schema/cel", "internal/watchcache", "internal/catalog"},
+	// Calls webhooks over HTTPS, where services in the view say; it knows neither conversion nor admission.
+	{"internal/webhook"},
 	// What can be done with a definition or an object of it, and no request at hand.
 	{"internal/apply", "internal/codec", "internal/convert", "internal/crd"},
 	// Who asks, and may they. Needs a parsed request and no object.

@@ -1,0 +1,155 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// An endpoint is one address under one name, believed by one set of authorities: what connections may be shared by.
+type endpoint struct {
+	client *http.Client
+	// large holds a place for each long answer that is being read, so that webhooks which answer with rubbish cannot fill
+	// the memory however many ask them.
+	large chan struct{}
+	used  time.Time // guarded by endpoints.mu
+}
+
+// endpointKey is what connections of one endpoint have in common.
+type endpointKey struct {
+	authorities [sha256.Size]byte
+	serverName  string // "" for URLs: the URL's own host
+	address     string // of a service; "" for URLs
+}
+
+// endpoints are those in use. The zero value is ready.
+type endpoints struct {
+	mu struct {
+		sync.Mutex
+		byKey map[endpointKey]*endpoint
+	}
+}
+
+const (
+	// unusedFor is how long an endpoint that nobody calls is remembered. Its connections are closed before that.
+	unusedFor = 10 * time.Minute
+	// maxEndpoints bounds what is remembered; the endpoint not used for the longest time goes. Kube keeps as many clients.
+	maxEndpoints = 200
+	// idleFor is how long a connection without calls is kept.
+	idleFor = 90 * time.Second
+	// maxIdle is how many connections an HTTP/1 webhook may have left over from busy times.
+	maxIdle = 25
+	// maxLarge is how many long answers of an endpoint are read at a time.
+	maxLarge = 8
+)
+
+// endpoint returns the endpoint that a target is reached at now. A service is looked up at each call, so that calls spread
+// over its addresses and follow them when they move.
+func (c *Client) endpoint(ctx context.Context, t Target) (*endpoint, error) {
+	authorities := bytes.TrimSpace(t.CABundle) // whitespace counts as none
+	key := endpointKey{authorities: sha256.Sum256(authorities)}
+	if s := t.Service; s != nil {
+		if c.options.Resolve == nil {
+			return nil, errors.New("services cannot be resolved")
+		}
+		address, err := c.options.Resolve(ctx, s.Namespace, s.Name, s.port())
+		if err != nil {
+			return nil, err
+		}
+		key.serverName, key.address = s.serverName(), address
+	}
+	return c.endpoints.get(key, time.Now(), func() (*endpoint, error) { return c.newEndpoint(key, authorities) })
+}
+
+func (c *Client) newEndpoint(key endpointKey, authorities []byte) (*endpoint, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: key.serverName}
+	if len(authorities) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(authorities) {
+			return nil, errors.New("unable to load root certificates: unable to parse bytes as PEM block")
+		}
+	}
+	transport := &http.Transport{
+		DialContext:         c.options.Dial,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout:     idleFor,
+		MaxIdleConnsPerHost: maxIdle,
+		ForceAttemptHTTP2:   true,
+		// A connection whose other end has vanished would else swallow calls for minutes.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
+	if key.address == "" {
+		transport.Proxy = http.ProxyFromEnvironment
+	} else {
+		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return c.options.Dial(ctx, network, key.address)
+		}
+	}
+	return &endpoint{
+		client: &http.Client{
+			Transport: transport,
+			// A webhook is where its definition says, and nowhere else.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		large: make(chan struct{}, maxLarge),
+	}, nil
+}
+
+// get returns the endpoint of a key, made by make if there is none yet.
+func (s *endpoints) get(key endpointKey, now time.Time, make func() (*endpoint, error)) (*endpoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.mu.byKey[key]; e != nil {
+		e.used = now
+		return e, nil
+	}
+	e, err := make()
+	if err != nil {
+		return nil, err
+	}
+	if s.mu.byKey == nil {
+		s.mu.byKey = map[endpointKey]*endpoint{}
+	}
+	s.sweepLocked(now)
+	e.used = now
+	s.mu.byKey[key] = e
+	return e, nil
+}
+
+// sweepLocked forgets endpoints that are not used any more and makes room for one.
+func (s *endpoints) sweepLocked(now time.Time) {
+	var oldest endpointKey
+	var at time.Time
+	for key, e := range s.mu.byKey {
+		if now.Sub(e.used) > unusedFor {
+			s.dropLocked(key)
+		} else if at.IsZero() || e.used.Before(at) {
+			oldest, at = key, e.used
+		}
+	}
+	if len(s.mu.byKey) >= maxEndpoints {
+		s.dropLocked(oldest)
+	}
+}
+
+// dropLocked forgets an endpoint. Calls that run end well: their connections are closed when they become idle.
+func (s *endpoints) dropLocked(key endpointKey) {
+	s.mu.byKey[key].client.CloseIdleConnections()
+	delete(s.mu.byKey, key)
+}
+
+func (s *endpoints) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.mu.byKey {
+		s.dropLocked(key)
+	}
+}

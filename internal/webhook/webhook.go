@@ -1,0 +1,169 @@
+// Package webhook calls webhooks: it is the one place from which the server posts JSON over HTTPS to what users have
+// configured, be it for conversion or for admission.
+//
+// It stands beside the request's path, below convert and admit. A Target says where to: a URL or a service, and whom to
+// trust. Client.Call sends a body and returns the answer's bytes; what they mean is the caller's business. Resolver finds
+// the address of a service in the view.
+//
+// Connections are kept per authority, server name and address, so that certificates are never mixed up and each address of
+// a service gets its share of calls although HTTP/2 holds one connection. A Client is safe for concurrent use and starts no
+// goroutine beyond those of its connections.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"time"
+)
+
+// defaultTimeout bounds a call whose target does not say how long it may take.
+const defaultTimeout = 30 * time.Second
+
+// Target is where a webhook listens and whom to trust there. Either URL or Service is set.
+type Target struct {
+	URL     string
+	Service *Service
+	// CABundle holds the authorities, PEM, that may have signed the webhook's certificate; empty means the system's.
+	CABundle []byte
+	// Timeout of the whole call, 30 seconds if zero. The webhook reads it in the query, as Kubernetes sends it.
+	Timeout time.Duration
+}
+
+// Service refers to a Service object. Its certificate must be one for <Name>.<Namespace>.svc.
+type Service struct {
+	Namespace, Name string
+	Path            string // "" or beginning with a slash
+	Port            int32  // 0 means 443
+}
+
+// Options are what a Client works with.
+type Options struct {
+	// Resolve returns the address, "host:port", of a port of a service. Required for targets that name services.
+	Resolve func(ctx context.Context, namespace, name string, port int32) (hostport string, err error)
+	// Dial opens connections, net.Dialer's if nil.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Log receives what is odd about webhooks; nil drops it.
+	Log *slog.Logger
+}
+
+// Client calls webhooks.
+type Client struct {
+	options   Options
+	endpoints endpoints
+}
+
+// New returns a client.
+func New(o Options) *Client {
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Client{options: o}
+}
+
+// Close ends idle connections. Calls that run go on.
+func (c *Client) Close() { c.endpoints.close() }
+
+// Call posts body, JSON, to the target and returns the body of a successful answer, which is never empty.
+//
+// The texts of errors are those of Kubernetes' clients, which users know: `Post "https://…": …` for what goes wrong on the
+// way, the webhook's own words if it answers with a Status or with text. An answer may be at most a few times as long as the
+// body, and 5 MiB. It is called again if it asks for that by Retry-After, up to ten times, within the timeout.
+func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte, err error) {
+	where, err := t.locate()
+	if err != nil {
+		return nil, err
+	}
+	limit := t.Timeout
+	if limit == 0 {
+		limit = defaultTimeout
+	}
+	where.RawQuery = url.Values{"timeout": {limit.String()}}.Encode()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		answer, wait, err := c.post(ctx, t, where, body)
+		if wait < 0 || attempt == maxRetries {
+			return answer, err
+		}
+		if !sleep(ctx, wait) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// maxRetries is how often a webhook that answers with Retry-After is called again.
+const maxRetries = 10
+
+// post makes one attempt. wait is how long the webhook wants the client to wait before the next one, negative if there shall
+// be none.
+func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte) (answer []byte, wait time.Duration, err error) {
+	e, err := c.endpoint(ctx, t)
+	if err != nil {
+		return nil, -1, &url.Error{Op: "Post", URL: where.String(), Err: err}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, where.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, -1, err
+	}
+	r.Header = http.Header{
+		"Accept":       {"application/json, */*"},
+		"Content-Type": {"application/json"},
+		"User-Agent":   {userAgent},
+	}
+	resp, err := e.client.Do(r)
+	if err != nil {
+		return nil, -1, err
+	}
+	defer resp.Body.Close()
+	return e.read(ctx, resp, maxAnswer(len(body)))
+}
+
+// userAgent is what kube-apiserver calls itself towards webhooks of either kind.
+const userAgent = "kube-apiserver-admission"
+
+// locate returns the URL that a target stands for, with a clean path as kube's clients send it.
+func (t Target) locate() (*url.URL, error) {
+	if s := t.Service; s != nil {
+		return &url.URL{Scheme: "https", Host: net.JoinHostPort(s.serverName(), strconv.Itoa(int(s.port()))), Path: path.Join("/", s.Path)}, nil
+	}
+	if t.URL == "" {
+		return nil, errors.New("webhook configuration must have either service or URL")
+	}
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		//lint:ignore ST1005 kube's text
+		return nil, fmt.Errorf("Unparsable URL: %v", err)
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: path.Join("/", u.Path)}, nil
+}
+
+func (s *Service) serverName() string { return s.Name + "." + s.Namespace + ".svc" }
+
+func (s *Service) port() int32 {
+	if s.Port == 0 {
+		return 443
+	}
+	return s.Port
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
