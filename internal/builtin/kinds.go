@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,7 @@ func kinds() []kind {
 				Validate:            judge(validateNamespace),
 				ValidateUpdate:      judgeUpdate(validateNamespaceUpdate),
 				PrepareDelete:       prepareNamespaceDelete,
+				Encloses:            true,
 				UnconditionalUpdate: true,
 				FieldLabels:         map[string]func(catalog.Object) string{"status.phase": textAt("status", "phase")},
 				Subresources:        []string{"finalize"},
@@ -95,6 +97,7 @@ func kinds() []kind {
 				ValidateUpdate:      judgeUpdate(func(e, _ *corev1.Event, _ string) errorList { return validateEvent(e) }),
 				UnconditionalUpdate: true,
 				CreateOnUpdate:      true,
+				TTL:                 time.Hour, // kube's --event-ttl
 				FieldLabels:         eventFields(),
 				Cells:               eventCells,
 			},

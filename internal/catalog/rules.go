@@ -34,6 +34,11 @@ type Rules struct {
 	Warnings func(obj Object) []string
 	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes Terminating).
 	PrepareDelete func(obj Object, e Env) (update bool)
+	// Encloses is true if objects of other kinds belong to one of this kind and go with it (namespaces, definitions): once
+	// its deletion has begun, no write that has been under way adds to them. PrepareDelete begins it.
+	Encloses bool
+	// TTL is how long an object lives after its last write; 0 means forever.
+	TTL time.Duration
 	// CreateOnUpdate lets a PUT create the object if it does not exist.
 	CreateOnUpdate bool
 	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).

@@ -24,6 +24,7 @@ func Rules() *catalog.Rules {
 		PrepareCreate: prepareCreate,
 		PrepareUpdate: prepareUpdate,
 		PrepareDelete: prepareDelete,
+		Encloses:      true,
 		Validate: func(obj catalog.Object) field.ErrorList {
 			def, errs := decodeFor(obj)
 			if def == nil {

@@ -124,7 +124,7 @@ func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (
 	if err != nil {
 		return nil, err
 	}
-	revision, err := s.Store.Create(ctx, c.key(name), stored)
+	revision, err := s.create(ctx, c, name, stored)
 	if err != nil {
 		return nil, err
 	}

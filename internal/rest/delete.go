@@ -117,7 +117,7 @@ func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj O
 	if dryRun {
 		return &Result{Object: obj}, nil
 	}
-	return s.swap(ctx, c, e, obj)
+	return s.swap(ctx, c, e, obj, c.raise(obj))
 }
 
 // mark sets what tells everyone that an object is being deleted; the first deletion counts.

@@ -52,6 +52,8 @@ type Server struct {
 	// serial holds a lock per resource whose rules look at other objects of the resource (definitions: their names must
 	// not collide), from the read to the moment the view shows the write.
 	serial sync.Map // catalog.GroupResource -> *sync.Mutex
+	// lifecycle is the plugin of Admit that keeps objects out of namespaces that are being deleted; nil if it is switched off.
+	lifecycle admit.Mutator
 }
 
 // New returns a server.
@@ -59,7 +61,13 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{Config: c}
+	s := &Server{Config: c}
+	for _, p := range c.Admit {
+		if l, ok := p.(admit.Lifecycle); ok {
+			s.lifecycle = l
+		}
+	}
+	return s
 }
 
 // ServeHTTP answers a request for a resource. Errors end in one place, codec.WriteError.
@@ -241,6 +249,14 @@ func (c *Call) key(name string) string {
 		return c.Resource.Prefix + "/" + name
 	}
 	return c.Resource.Prefix + "/" + c.Namespace + "/" + name
+}
+
+// ttl is how long the object lives after each write; 0 means forever.
+func (c *Call) ttl() time.Duration {
+	if c.Resource.Rules == nil {
+		return 0
+	}
+	return c.Resource.Rules.TTL
 }
 
 func (s *Server) env(c *Call) catalog.Env {

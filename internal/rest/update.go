@@ -141,7 +141,7 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if a.DryRun {
 			return &Result{Object: obj}, nil
 		}
-		res, err := s.swap(ctx, c, e, obj)
+		res, err := s.swap(ctx, c, e, obj, store.Options{TTL: c.ttl()})
 		if errors.Is(err, store.ErrConflict) {
 			continue // whoever insists on a revision gets the conflict from checkRevision now
 		}
@@ -151,7 +151,7 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 
 // swap writes obj over the entry that it was made from: as an update, as nothing if the bytes are the same, or as the
 // deletion that an emptied list of finalizers completes.
-func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Object) (*Result, error) {
+func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o store.Options) (*Result, error) {
 	if s.finished(c, obj) {
 		revision, err := s.Store.Delete(ctx, c.key(c.Name), e.Revision)
 		if err != nil {
@@ -170,7 +170,7 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Obj
 		metaOf(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 		return &Result{Object: obj}, nil
 	}
-	revision, err := s.Store.Update(ctx, c.key(c.Name), stored, e.Revision)
+	revision, err := s.Store.With(o).Update(ctx, c.key(c.Name), stored, e.Revision)
 	if err != nil {
 		return nil, err
 	}

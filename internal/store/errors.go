@@ -14,9 +14,11 @@ import (
 
 // Conditions that callers test with errors.Is.
 var (
-	ErrExists    = errors.New("key exists already")
-	ErrNotFound  = errors.New("key not found")
-	ErrConflict  = errors.New("key was changed meanwhile")
+	ErrExists   = errors.New("key exists already")
+	ErrNotFound = errors.New("key not found")
+	ErrConflict = errors.New("key was changed meanwhile")
+	// ErrFenced: what the key belongs to is being deleted (Options.Unless).
+	ErrFenced    = errors.New("what the key belongs to is being deleted")
 	ErrCompacted = errors.New("the requested revision has been compacted")
 	// ErrFuture: the requested revision has not been reached yet.
 	ErrFuture = errors.New("the requested revision is in the future")
@@ -29,6 +31,9 @@ var (
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("the store is closed")
 )
+
+// errLeaseLost: etcd does not know the lease under which a key should be written; nothing was written.
+var errLeaseLost = errors.New("etcd has lost a lease")
 
 // readError translates what a read returned.
 func readError(err error) error {
@@ -54,6 +59,8 @@ func writeError(err error) error {
 		return ErrTooLarge
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return ErrNoSpace
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		return errLeaseLost
 	case errors.Is(err, rpctypes.ErrTooManyRequests), errors.Is(err, rpctypes.ErrPermissionDenied),
 		errors.Is(err, rpctypes.ErrInvalidAuthToken), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
 		return fmt.Errorf("etcd: %w", err)

@@ -70,12 +70,8 @@ func (s *Store) Range(ctx context.Context, o RangeOptions) (Range, error) {
 }
 
 func (s *Store) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64, error) {
-	select {
-	case <-s.done:
-		return nil, false, 0, ErrClosed
-	case <-s.backend.failed():
-		return nil, false, 0, s.backend.failure()
-	default:
+	if err := s.usable(ctx); err != nil {
+		return nil, false, 0, err
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

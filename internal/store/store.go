@@ -83,6 +83,7 @@ type Store struct {
 	client   *clientv3.Client
 	log      *slog.Logger
 
+	leases    *leases
 	compactor compactor
 	background
 
@@ -128,7 +129,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if prefix == "" {
 		prefix = "registry"
 	}
-	s := &Store{prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, background: background{done: make(chan struct{})}}
+	s := &Store{prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, leases: newLeases(), background: background{done: make(chan struct{})}}
 	var err error
 	switch {
 	case c.Embedded != nil && c.External != nil:
@@ -171,12 +172,8 @@ func (s *Store) Failed() <-chan struct{} { return s.backend.failed() }
 
 // Check tells whether the store can be read right now, linearizably: whether there is a quorum and a leader.
 func (s *Store) Check(ctx context.Context) error {
-	select {
-	case <-s.done:
-		return ErrClosed
-	case <-s.backend.failed():
-		return s.backend.failure()
-	default:
+	if err := s.usable(ctx); err != nil {
+		return err
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

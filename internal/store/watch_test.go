@@ -129,7 +129,7 @@ func TestWatchProgress(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
 		ctx := testContext(t)
-		other := &Store{prefix: "/other/", backend: s.backend, client: s.client, background: background{done: make(chan struct{})}}
+		other := &Store{prefix: "/other/", backend: s.backend, client: s.client, leases: newLeases(), background: background{done: make(chan struct{})}}
 		start, err := s.Revision(ctx)
 		if err != nil {
 			t.Fatal(err)

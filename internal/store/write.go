@@ -2,80 +2,193 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
+
+// Options are conditions and effects of a write beyond its own key; the zero value has none and costs nothing.
+type Options struct {
+	// TTL is how long the key lives unless it is written again; 0 means forever, as does a later write without a TTL. The
+	// key goes a little later than that, by at most a twentieth of TTL or a minute: see leases.
+	TTL time.Duration
+	// Unless names fences: the write fails with ErrFenced if one of them stands.
+	Unless []string
+	// Raise puts up the fence of this name together with the write, or not at all. It stands for an hour, which is longer
+	// than any request that was under way can last.
+	Raise string
+}
+
+// Writer writes with options. Its methods are those of Store.
+type Writer struct {
+	store   *Store
+	options Options
+}
+
+// With returns a writer with options.
+//
+// Fences keep out what comes too late. Who deletes a thing that contains others (a definition with its objects, a
+// namespace) raises a fence under the thing's uid in the write that begins the deletion; who adds something to it writes
+// unless that fence stands. So no object appears after the search for what must be deleted has begun, on whichever
+// replica and however long its request has been under way. A fence that does not stand costs a look into etcd's index; a
+// condition on the definition's own key would read the whole definition with each write, and fail with each change of
+// its status.
+func (s *Store) With(o Options) Writer { return Writer{store: s, options: o} }
 
 // Create writes a key that must not exist, and returns the revision that it has now. ErrExists if it does.
 //
 // value is not kept.
 func (s *Store) Create(ctx context.Context, key string, value []byte) (rev int64, err error) {
-	k := s.prefix + key
-	ok, rev, _, err := s.swap(ctx, k, 0, clientv3.OpPut(k, string(value)), nil)
-	if err == nil && !ok {
-		err = ErrExists
-	}
-	return rev, wrap("create", key, err)
+	return s.With(Options{}).Create(ctx, key, value)
 }
 
 // Update replaces the value of a key whose mod revision must still be rev. ErrConflict if it is another one,
 // ErrNotFound if the key is gone.
 func (s *Store) Update(ctx context.Context, key string, value []byte, rev int64) (newRev int64, err error) {
-	k := s.prefix + key
-	return s.change(ctx, "update", key, rev, clientv3.OpPut(k, string(value)))
+	return s.With(Options{}).Update(ctx, key, value, rev)
 }
 
 // Delete removes a key whose mod revision must still be rev, and returns the revision of the deletion. ErrConflict if
 // it is another one, ErrNotFound if the key is gone.
 func (s *Store) Delete(ctx context.Context, key string, rev int64) (newRev int64, err error) {
-	return s.change(ctx, "delete", key, rev, clientv3.OpDelete(s.prefix+key))
+	return s.With(Options{}).Delete(ctx, key, rev)
 }
 
-func (s *Store) change(ctx context.Context, verb, key string, rev int64, op clientv3.Op) (int64, error) {
-	if rev <= 0 {
-		return 0, fmt.Errorf("%s %s: revision %d: a change needs the revision that it replaces", verb, key, rev)
+// Create is Store.Create; ErrFenced takes precedence over ErrExists.
+func (w Writer) Create(ctx context.Context, key string, value []byte) (rev int64, err error) {
+	rev, found, err := w.swap(ctx, change{key: key, value: value})
+	if err == nil && found {
+		err = ErrExists
 	}
-	k := s.prefix + key
-	exists := clientv3.OpGet(k, clientv3.WithKeysOnly())
-	ok, newRev, found, err := s.swap(ctx, k, rev, op, &exists)
+	return rev, wrap("create", key, err)
+}
+
+// Update is Store.Update.
+func (w Writer) Update(ctx context.Context, key string, value []byte, rev int64) (newRev int64, err error) {
+	return w.change(ctx, "update", change{key: key, rev: rev, value: value})
+}
+
+// Delete is Store.Delete. TTL means nothing to it.
+func (w Writer) Delete(ctx context.Context, key string, rev int64) (newRev int64, err error) {
+	return w.change(ctx, "delete", change{key: key, rev: rev, remove: true})
+}
+
+// change is what a write does to its own key.
+type change struct {
+	key    string
+	rev    int64 // mod revision that the key must have; 0: it must not exist
+	value  []byte
+	remove bool // in place of writing value
+}
+
+func (w Writer) change(ctx context.Context, verb string, c change) (int64, error) {
+	if c.rev <= 0 {
+		return 0, fmt.Errorf("%s %s: revision %d: a change needs the revision that it replaces", verb, c.key, c.rev)
+	}
+	newRev, found, err := w.swap(ctx, c)
 	switch {
-	case err != nil || ok:
+	case err != nil || newRev > 0:
 	case found:
 		err = ErrConflict
 	default:
 		err = ErrNotFound
 	}
-	return newRev, wrap(verb, key, err)
+	return newRev, wrap(verb, c.key, err)
 }
 
-// swap does op if key's mod revision is rev (0: the key does not exist), in one transaction. If it is not, nothing
-// happens but look (if not nil), and found tells whether that read found the key.
-func (s *Store) swap(ctx context.Context, key string, rev int64, op clientv3.Op, look *clientv3.Op) (ok bool, newRev int64, found bool, err error) {
-	select {
-	case <-s.done:
-		return false, 0, false, ErrClosed
-	case <-s.backend.failed():
-		return false, 0, false, s.backend.failure()
-	default:
+// swap makes the change if the key has the revision that it must have and no fence stands, in one transaction, and
+// returns the new revision. If not, nothing happens: newRev is 0, and found tells whether the key is there.
+func (w Writer) swap(ctx context.Context, c change) (newRev int64, found bool, err error) {
+	newRev, found, err = w.try(ctx, c)
+	if errors.Is(err, errLeaseLost) { // etcd may forget leases that we remember: somebody revoked them, or restored a backup
+		w.store.leases.forget()
+		newRev, found, err = w.try(ctx, c)
 	}
-	if err := ctx.Err(); err != nil {
-		return false, 0, false, err // nothing was sent, so nothing is uncertain
+	return newRev, found, err
+}
+
+func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, err error) {
+	s := w.store
+	if err := s.usable(ctx); err != nil {
+		return 0, false, err // nothing was sent, so nothing is uncertain
 	}
+	effects, err := w.effects(ctx, c)
+	if err != nil {
+		return 0, false, err
+	}
+	key := s.prefix + c.key
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", c.rev)}
+	var looks []clientv3.Op // at what may have failed: the fences, then the key
+	for _, name := range w.options.Unless {
+		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(fencePrefix+name), "=", 0))
+		looks = append(looks, clientv3.OpGet(fencePrefix+name, clientv3.WithKeysOnly()))
+	}
+	if c.rev > 0 || len(looks) > 0 { // that a key exists needs no look if nothing else can be wrong
+		looks = append(looks, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+	}
+
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	txn := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).Then(op)
-	if look != nil {
-		txn = txn.Else(*look)
-	}
-	resp, err := txn.Commit()
+	resp, err := s.client.Txn(ctx).If(conditions...).Then(effects...).Else(looks...).Commit()
 	if err != nil {
-		return false, 0, false, writeError(err)
+		return 0, false, writeError(err)
 	}
-	if !resp.Succeeded {
-		return false, 0, look != nil && len(resp.Responses[0].GetResponseRange().GetKvs()) > 0, nil
+	if resp.Succeeded {
+		return resp.Header.Revision, false, nil
 	}
-	return true, resp.Header.Revision, false, nil
+	for i := range looks {
+		found = len(resp.Responses[i].GetResponseRange().GetKvs()) > 0
+		if found && i < len(w.options.Unless) {
+			return 0, true, ErrFenced
+		}
+	}
+	return 0, found || len(looks) == 0, nil
+}
+
+// effects are what the transaction does: the change, and the fence.
+func (w Writer) effects(ctx context.Context, c change) ([]clientv3.Op, error) {
+	key := w.store.prefix + c.key
+	ops := make([]clientv3.Op, 1, 2)
+	switch {
+	case c.remove:
+		ops[0] = clientv3.OpDelete(key)
+	case w.options.TTL > 0:
+		id, err := w.store.lease(ctx, w.options.TTL)
+		if err != nil {
+			return nil, err
+		}
+		ops[0] = clientv3.OpPut(key, string(c.value), clientv3.WithLease(id))
+	default:
+		ops[0] = clientv3.OpPut(key, string(c.value))
+	}
+	if w.options.Raise != "" {
+		id, err := w.store.lease(ctx, fenceTTL)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, clientv3.OpPut(fencePrefix+w.options.Raise, "", clientv3.WithLease(id)))
+	}
+	return ops, nil
+}
+
+// Where fences stand, and for how long. They lie outside the prefix of objects: they are nobody's objects.
+const (
+	fencePrefix = "/bowsprit/fences/"
+	fenceTTL    = time.Hour
+)
+
+// usable tells whether a request may be sent at all.
+func (s *Store) usable(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return ErrClosed
+	case <-s.backend.failed():
+		return s.backend.failure()
+	default:
+		return ctx.Err()
+	}
 }
 
 func wrap(verb, key string, err error) error {

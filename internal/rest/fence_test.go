@@ -1,0 +1,208 @@
+package rest_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/controllers"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// gate is an admission plugin that stops creations of one kind, as a slow webhook does.
+type gate struct {
+	plural  string
+	arrived chan struct{}
+	open    chan struct{}
+}
+
+func (*gate) Name() string { return "Gate" }
+
+func (g *gate) Validate(ctx context.Context, a *admit.Attributes) error {
+	if a.Operation != admit.Create || a.Resource.Plural != g.plural {
+		return nil
+	}
+	g.arrived <- struct{}{}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var admin = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
+
+// start returns a server of objects with its controllers, without HTTP.
+func start(t *testing.T, plugins ...admit.Plugin) *rest.Server {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat := catalog.New(builtin.Resources()...)
+	view := watchcache.New(st, watchcache.Options{Log: log})
+	controllers.Publish(cat, view, log)
+	var ids atomic.Int64
+	id := func() string { return "id-" + strconv.FormatInt(ids.Add(1), 10) }
+	s := rest.New(rest.Config{
+		Catalog: cat, View: view, Store: st, Admit: append(plugins, admit.Lifecycle{View: view}),
+		Now: time.Now, NewUID: id, NewSuffix: id, Log: log,
+	})
+	all := controllers.New(controllers.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
+	if err := view.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = view.Run(ctx) })
+	if err := controllers.Bootstrap(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	running.Go(func() { all.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func create(ctx context.Context, s *rest.Server, gr catalog.GroupResource, namespace string, obj rest.Object) (*rest.Result, error) {
+	call, err := s.Call(gr, namespace, "", admin)
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = s.New(call, obj); err != nil {
+		return nil, err
+	}
+	return s.Create(ctx, call, obj, metav1.CreateOptions{})
+}
+
+func remove(t *testing.T, s *rest.Server, gr catalog.GroupResource, name string) {
+	t.Helper()
+	call, err := s.Call(gr, "", name, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := s.View.Collection(call.Resource.Prefix).Watch(s.View.Revision())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	if _, err := s.Delete(t.Context(), call, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		events, _, err := gone.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range events {
+			if ev.Type == watchcache.Deleted && ev.Entry.Name == name {
+				return
+			}
+		}
+	}
+}
+
+var (
+	definitions = catalog.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	namespaces  = catalog.GroupResource{Resource: "namespaces"}
+	crontabs    = catalog.GroupResource{Group: "stable.example.com", Resource: "crontabs"}
+	configmaps  = catalog.GroupResource{Resource: "configmaps"}
+)
+
+func crontabDefinition() rest.Object {
+	return rest.Object{
+		"metadata": rest.Object{"name": "crontabs.stable.example.com"},
+		"spec": rest.Object{
+			"group": "stable.example.com", "scope": "Namespaced",
+			"names": rest.Object{"plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList"},
+			"versions": []any{rest.Object{
+				"name": "v1", "served": true, "storage": true,
+				"schema": rest.Object{"openAPIV3Schema": rest.Object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}
+}
+
+func named(name string) rest.Object { return rest.Object{"metadata": rest.Object{"name": name}} }
+
+// A creation that is under way while its definition, or its namespace, is deleted leaves nothing behind: not for the
+// definition of the same name that comes after, and not in a namespace that does not exist.
+func TestNothingComesAfterDeletion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind     catalog.GroupResource
+		deleted  catalog.GroupResource
+		name     string
+		again    func() rest.Object // what is made anew under the name, nil for nothing
+		want     string             // in the error; "" means that the creation succeeds
+		leftover int
+	}{
+		"definition":           {crontabs, definitions, "crontabs.stable.example.com", nil, "the server could not find the requested resource", 0},
+		"definition, anew":     {crontabs, definitions, "crontabs.stable.example.com", crontabDefinition, "the server could not find the requested resource", 0},
+		"namespace":            {configmaps, namespaces, "away", nil, `namespaces "away" not found`, 0},
+		"namespace, anew":      {configmaps, namespaces, "away", func() rest.Object { return named("away") }, "", 1},
+		"namespace, of custom": {crontabs, namespaces, "away", nil, `namespaces "away" not found`, 0},
+		"another namespace":    {configmaps, namespaces, "other", nil, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &gate{plural: c.kind.Resource, arrived: make(chan struct{}), open: make(chan struct{})}
+			s := start(t, g)
+			for _, ns := range []string{"away", "other"} {
+				if _, err := create(t.Context(), s, namespaces, "", named(ns)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := create(t.Context(), s, definitions, "", crontabDefinition()); err != nil {
+				t.Fatal(err)
+			}
+			answered := make(chan error, 1)
+			go func() {
+				_, err := create(t.Context(), s, c.kind, "away", named("late"))
+				answered <- err
+			}()
+			<-g.arrived
+			remove(t, s, c.deleted, c.name)
+			if c.again != nil {
+				if _, err := create(t.Context(), s, c.deleted, "", c.again()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(g.open)
+			switch err := <-answered; {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("the late creation got %v, want %q", err, c.want)
+			}
+			r, err := s.Store.Range(t.Context(), store.RangeOptions{Prefix: c.kind.Resource + "/away/"})
+			if c.kind == crontabs {
+				r, err = s.Store.Range(t.Context(), store.RangeOptions{Prefix: "stable.example.com/crontabs/"})
+			}
+			if err != nil || len(r.Records) != c.leftover {
+				t.Errorf("%d objects are left, %v; want %d", len(r.Records), err, c.leftover)
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A fence that was raised by a write keeps out the writes that would come behind it, and no others.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	forEachMode(t, func(t *testing.T, s *Store) {
+		ctx := testContext(t)
+		inside := s.With(Options{Unless: []string{"other", "uid"}})
+		rev, err := s.Create(ctx, "definition", []byte("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := inside.Create(ctx, "a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := inside.Create(ctx, "a", nil); !errors.Is(err, ErrExists) {
+			t.Errorf("create of what exists: %v", err)
+		}
+		raise := s.With(Options{Raise: "uid"})
+		if _, err := raise.Update(ctx, "definition", []byte("2"), rev+1); !errors.Is(err, ErrConflict) {
+			t.Errorf("update of another revision: %v", err)
+		}
+		if _, err := inside.Create(ctx, "b", nil); err != nil {
+			t.Errorf("the fence stands although its write failed: %v", err)
+		}
+		next, err := raise.Update(ctx, "definition", []byte("2"), rev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"a", "c"} { // whether it exists or not
+			if _, err := inside.Create(ctx, key, nil); !errors.Is(err, ErrFenced) {
+				t.Errorf("create of %s behind the fence: %v", key, err)
+			}
+		}
+		if _, err := inside.Update(ctx, "a", []byte("2"), a); !errors.Is(err, ErrFenced) {
+			t.Errorf("update behind the fence: %v", err)
+		}
+		if _, err := s.With(Options{Unless: []string{"another"}}).Create(ctx, "c", nil); err != nil {
+			t.Errorf("create under another fence: %v", err)
+		}
+		if now, err := s.Revision(ctx); err != nil || now != next+1 {
+			t.Errorf("revision %d, %v; want %d: refused writes change nothing", now, err, next+1)
+		}
+		r, err := s.Range(ctx, RangeOptions{})
+		if err != nil || len(r.Records) != 4 {
+			t.Errorf("%d records, %v; a fence is not one of them", len(r.Records), err)
+		}
+	})
+}
+
+// A key with a TTL goes by itself, and the watch tells so; written again without one, it stays.
+func TestTTL(t *testing.T) {
+	t.Parallel()
+	forEachMode(t, func(t *testing.T, s *Store) {
+		ctx := testContext(t)
+		short := s.With(Options{TTL: time.Second}) // etcd makes 2 s of it
+		a, err := short.Create(ctx, "a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watch := s.Watch(ctx, a)
+		b, err := short.Create(ctx, "b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err = s.Update(ctx, "b", nil, b); err != nil {
+			t.Fatal(err)
+		}
+		got := collect(t, watch, b+1)
+		if last := got[len(got)-1]; len(got) != 4 || last.Key != "a" || !last.Deleted {
+			t.Errorf("%+v", got)
+		}
+		if r, err := s.Get(ctx, "b"); err != nil || r.Revision != b {
+			t.Errorf("b: %+v, %v", r, err)
+		}
+	})
+}
+
+// Keys that are written within a minute share a lease, but no more than fit into a transaction.
+func TestLeaseShared(t *testing.T) {
+	t.Parallel()
+	s := open(t, Embedded{})
+	ctx := testContext(t)
+	now := time.Now()
+	s.leases.now = func() time.Time { return now }
+	id := func(ttl time.Duration) int64 {
+		t.Helper()
+		id, err := s.lease(ctx, ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(id)
+	}
+	first := id(time.Hour)
+	if other := id(2 * time.Hour); other == first {
+		t.Error("another TTL got the same lease")
+	}
+	now = now.Add(59 * time.Second)
+	for range leaseKeys - 1 {
+		if got := id(time.Hour); got != first {
+			t.Fatalf("lease %d, want %d", got, first)
+		}
+	}
+	second := id(time.Hour)
+	if second == first {
+		t.Errorf("more than %d keys under one lease", leaseKeys)
+	}
+	now = now.Add(time.Minute)
+	if third := id(time.Hour); third == second {
+		t.Error("a lease is given out after its time")
+	}
+	if l, err := s.client.TimeToLive(ctx, s.leases.of(time.Hour).id); err != nil || l.GrantedTTL != 3660 {
+		t.Errorf("granted: %+v, %v", l, err)
+	}
+	for i := range leaseKinds + 1 {
+		id(time.Duration(i+1) * time.Minute)
+	}
+	if n := len(s.leases.mu.byTTL); n > leaseKinds {
+		t.Errorf("%d leases are remembered", n)
+	}
+}
+
+// A lease that etcd has lost does not fail a write.
+func TestLeaseLost(t *testing.T) {
+	t.Parallel()
+	forEachMode(t, func(t *testing.T, s *Store) { // etcd warns of it, which open lets pass
+		ctx := testContext(t)
+		w := s.With(Options{TTL: time.Hour})
+		if _, err := w.Create(ctx, "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.client.Revoke(ctx, s.leases.of(time.Hour).id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Create(ctx, "b", nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func BenchmarkCreateFenced(b *testing.B) {
+	for name, o := range map[string]Options{"plain": {}, "fences": {Unless: []string{"11111111-1111-1111-1111-111111111111", "21111111-1111-1111-1111-111111111111"}}} {
+		b.Run(name, func(b *testing.B) {
+			s := open(b, Embedded{})
+			value := make([]byte, 5<<10)
+			n := 0
+			for b.Loop() {
+				if _, err := s.With(o).Create(b.Context(), fmt.Sprintf("k/%d", n), value); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+		})
+	}
+}
