@@ -11,6 +11,8 @@ P ?= 2
 # How long one fuzz target runs, and how long soak goes on.
 FUZZTIME ?= 30s
 SOAK     ?= 30m
+# How many objects `compare` tries: ten million comparisons.
+OBJECTS  ?= 1800000
 # The harness of Kubernetes' own tests; it is not part of this repository.
 SHARED ?= ../shared
 
@@ -63,6 +65,23 @@ e2e: ## a built binary and a real kubectl
 bench: ## every benchmark, ours and the libraries' side by side
 	go test -run '^$$' -bench . -benchmem -p 1 ./...
 	cd test/oracle && go test -run '^$$' -bench . -benchmem -p 1 ./...
+
+.PHONY: compare
+compare: ## OBJECTS random objects (six comparisons each), 60,000 rules and real definitions mutated; then what of both engines that ran
+	cd test/oracle && ORACLE_CASES=$(OBJECTS) go test -v -timeout 0 -run '^TestRandom$$' ./schema | grep -v '^ *=== '
+	cd test/oracle && ORACLE_CASES=60000 go test -v -timeout 0 -run '^TestRandom$$' ./cel | grep -v '^ *=== '
+	cd test/oracle && ORACLE_CASES=120000 go test -v -timeout 0 -run '^TestValidate' ./crd | grep -v '^ *=== '
+	cd test/oracle && ORACLE_CASES=1200 ORACLE_STEP=1 go test -timeout 0 -run '^TestValidate$$' ./crd
+	$(MAKE) --no-print-directory compare-coverage
+
+# Both engines: what checks and runs schemas and rules here, and in the Kubernetes libraries.
+ENGINES := github.com/bowsprit/bowsprit/internal/schema,github.com/bowsprit/bowsprit/internal/schema/cel,github.com/bowsprit/bowsprit/internal/crd,k8s.io/apiextensions-apiserver/pkg/apiserver/schema/...,k8s.io/apiextensions-apiserver/pkg/apiserver/validation,k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation,k8s.io/kube-openapi/pkg/validation/validate
+
+.PHONY: compare-coverage
+compare-coverage: ## how much of both engines the comparisons of schemas, rules and definitions reach
+	@mkdir -p bin; cd test/oracle && go test -timeout 0 -coverpkg=$(ENGINES) -coverprofile=../../bin/engines.cover ./schema ./cel ./crd >/dev/null
+	@awk -F '[: ]' 'NR > 1 { n = $$1 ":" $$2; size[n] = $$3; if ($$4) ran[n] = 1 } END { for (n in size) { p = n; sub("/[^/]*$$", "", p); all[p] += size[n]; if (n in ran) hit[p] += size[n] } \
+	  for (p in all) printf "%5.1f%% of %4d statements  %s\n", 100 * hit[p] / all[p], all[p], p }' bin/engines.cover | sort -k6
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
