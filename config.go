@@ -60,6 +60,9 @@ type Config struct {
 // admissionPlugins are the names that DisableAdmissionPlugins may hold.
 var admissionPlugins = []string{admit.Lifecycle{}.Name()}
 
+// AdmissionPlugins returns the names that DisableAdmissionPlugins may hold, which are kube-apiserver's.
+func AdmissionPlugins() []string { return slices.Clone(admissionPlugins) }
+
 // withDefaults returns the configuration with every default filled in.
 func (c Config) withDefaults() Config {
 	if c.BindAddress == "" {

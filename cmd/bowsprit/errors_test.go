@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // command returns the command with args. It ends at the latest with the test, and in a minute.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute) // t.Context ends before cleanup does
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	home := t.TempDir()

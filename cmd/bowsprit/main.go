@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,13 +14,35 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
-		os.Exit(runKubectl(os.Args[2:]))
+	name, args := invoked(os.Args)
+	switch name {
+	case "kubectl":
+		os.Exit(runKubectl(args))
+	case "etcd":
+		runEtcd(args)
+		return
 	}
-	if err := rootCommand().Execute(); err != nil {
+	root := rootCommand()
+	if name != "" {
+		root.SetArgs(append([]string{name}, args...))
+	}
+	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "bowsprit: "+oneLine(err))
 		os.Exit(1)
 	}
+}
+
+// invoked returns the subcommand that stands first, or that the program's own name is because it was started by a link of
+// one of the names in assets; "" if neither is one of them.
+func invoked(argv []string) (name string, args []string) {
+	own := strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
+	if slices.Contains(assets[:], own) {
+		return own, argv[1:]
+	}
+	if len(argv) > 1 && slices.Contains(assets[:], argv[1]) {
+		return argv[1], argv[2:]
+	}
+	return "", nil
 }
 
 func rootCommand() *cobra.Command {
@@ -37,7 +61,7 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(), kubectlCommand(), versionCommand())
+	root.AddCommand(serveCommand(), kubectlCommand(), envtestCommand(), kubeAPIServerCommand(), etcdCommand(), versionCommand())
 	return root
 }
 

@@ -72,6 +72,11 @@ func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags ser
 	if config.Ephemeral && !given.Changed("data-dir") {
 		config.DataDir = ""
 	}
+	return run(ctx, config, func(server *bowsprit.Server) { announce(out, server) })
+}
+
+// run serves until SIGINT or SIGTERM. ready is called when the API answers.
+func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Server)) error {
 	server, err := bowsprit.New(config)
 	if err != nil {
 		return err
@@ -83,7 +88,7 @@ func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags ser
 	go func() { ended <- server.Run(ctx) }()
 	select {
 	case <-server.Ready():
-		announce(out, server)
+		ready(server)
 		releaseStartup()
 	case err := <-ended:
 		return err

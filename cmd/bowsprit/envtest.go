@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// assets are the programs that envtest starts from KUBEBUILDER_ASSETS, and the names under which this one behaves as they do.
+var assets = [...]string{"kube-apiserver", "etcd", "kubectl"}
+
+func envtestCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "envtest DIRECTORY",
+		Short: "Fill a directory for envtest's KUBEBUILDER_ASSETS",
+		Long: `Fill a directory with kube-apiserver, etcd and kubectl, all of them links to this program, for tests that use
+controller-runtime's envtest: it starts what it finds in the directory that KUBEBUILDER_ASSETS names.`,
+		Example: `  bowsprit envtest bin/envtest
+  KUBEBUILDER_ASSETS=$PWD/bin/envtest go test ./...`,
+		Args: oneDirectory,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			program, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			return fillAssets(cmd.OutOrStdout(), args[0], program)
+		},
+	}
+}
+
+func oneDirectory(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%q takes one directory, but got %d arguments: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help")
+	}
+	return nil
+}
+
+// fillAssets links the assets in dir to program and prints what to do with them. It replaces links, its own of an earlier
+// run for example, and nothing else.
+func fillAssets(out io.Writer, dir, program string) error {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: name a directory that can be written", err)
+	}
+	for _, name := range assets {
+		found, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil && found.Mode()&fs.ModeSymlink == 0 {
+			return fmt.Errorf("%s is there already and is not a link: remove it, or name another directory", filepath.Join(dir, name))
+		}
+	}
+	target := program
+	if temporary(program) {
+		if err := copyProgram(program, filepath.Join(dir, "bowsprit")); err != nil {
+			return err
+		}
+		target = "bowsprit" // relative: the directory may be moved
+	}
+	for _, name := range assets {
+		file := filepath.Join(dir, name)
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.Symlink(target, file); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(out, "export KUBEBUILDER_ASSETS=%s\n", dir)
+	return err
+}
+
+// temporary reports whether program is gone when this process ends: "go run" builds below a directory of that name and
+// removes it. A link to it would lead nowhere.
+func temporary(program string) bool {
+	return strings.Contains(filepath.ToSlash(program), "/go-build")
+}
+
+func copyProgram(from, to string) (err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	// Under another name first: a program that is running cannot be written to, but it can be replaced.
+	temp, err := os.OpenFile(to+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(temp, source)
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
+}

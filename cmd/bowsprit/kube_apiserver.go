@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bowsprit/bowsprit"
+)
+
+// kubeFlags are the flags of kube-apiserver that have a meaning here and are not fields of bowsprit.Config.
+type kubeFlags struct {
+	serveFlags
+	certDir                         string
+	enabledPlugins, disabledPlugins []string
+	version                         bool
+}
+
+func kubeAPIServerCommand() *cobra.Command {
+	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its end.
+	config := bowsprit.Config{Ephemeral: true}
+	flags := kubeFlags{}
+	cmd := &cobra.Command{
+		Use:   "kube-apiserver",
+		Short: "Start the API server alone, with kube-apiserver's flags, on an etcd that runs elsewhere",
+		Long: `Start the API server as kube-apiserver is started, for programs that do so, such as envtest. It takes every flag of
+kube-apiserver ` + bowsprit.Version().Kubernetes + `. Flags that are about something that Bowsprit does not have are accepted and named once in the log.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags.version {
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "Kubernetes v%s\n", bowsprit.Version().Kubernetes)
+				return err
+			}
+			return runKubeAPIServer(cmd.Context(), config, flags, cmd.Flags())
+		},
+	}
+	bindKubeFlags(cmd.Flags(), &config, &flags)
+	return cmd
+}
+
+// bindKubeFlags declares all flags of kube-apiserver, with its defaults. Those that are declared here have a meaning; the
+// rest of kube_apiserver_flags.tsv is only checked.
+func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
+	// kube-apiserver takes --etcd_servers as well.
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+	f.StringSliceVar(&c.EtcdServers, "etcd-servers", nil, "URLs of etcd's members")
+	f.StringVar(&c.EtcdCAFile, "etcd-cafile", "", "authority of etcd's certificates, PEM")
+	f.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "client certificate for etcd, PEM")
+	f.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "key of --etcd-certfile, PEM")
+	f.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "root of all keys in etcd")
+	f.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "IP address to listen on")
+	f.IntVar(&c.SecurePort, "secure-port", 6443, "port to listen on, with TLS; 0 picks a free one")
+	f.StringVar(&o.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key, used unless --tls-cert-file is given")
+	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
+	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities whose client certificates are believed, PEM")
+	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
+	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
+	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
+	f.BoolVar(&o.version, "version", false, "print the version of Kubernetes whose API is served, and end")
+	for _, known := range readKubeFlags() {
+		if f.Lookup(known.name) == nil {
+			known.declareUnused(f)
+		}
+	}
+}
+
+func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFlags, given *pflag.FlagSet) error {
+	if len(config.EtcdServers) == 0 {
+		return errors.New(`--etcd-servers must be specified: "bowsprit serve" is the command that brings its own etcd`)
+	}
+	unused, err := flags.applyTo(&config)
+	if err != nil {
+		return err
+	}
+	given.Visit(func(f *pflag.Flag) {
+		if _, ok := f.Value.(*unusedValue); ok {
+			unused = append(unused, "--"+f.Name)
+		}
+	})
+	if config.Log, err = newLogger(flags.serveFlags); err != nil {
+		return err
+	}
+	if len(unused) > 0 {
+		config.Log.Warn("these flags have no effect here", slog.Any("flags", unused))
+	}
+	return run(ctx, config, func(*bowsprit.Server) {})
+}
+
+// applyTo sets in c what flags say in kube-apiserver's terms, and returns those without effect.
+func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
+	if c.TLSCertFile == "" && c.TLSPrivateKeyFile == "" && o.certDir != "" {
+		c.TLSCertFile, c.TLSPrivateKeyFile, err = servingFiles(o.certDir)
+		if err != nil {
+			return nil, err
+		}
+	}
+	ours := bowsprit.AdmissionPlugins()
+	plugins := func(flag string, names []string, missing func(string)) {
+		for _, name := range names {
+			switch {
+			case !slices.Contains(kubeAdmissionPlugins, name):
+				err = errors.Join(err, fmt.Errorf("--%s: plugin %q is unknown: use %s", flag, name, strings.Join(kubeAdmissionPlugins, ", ")))
+			case !slices.Contains(ours, name):
+				missing(name)
+			}
+		}
+	}
+	// What is not there is off already; wanting it is what the user should know of.
+	plugins("disable-admission-plugins", o.disabledPlugins, func(string) {})
+	plugins("enable-admission-plugins", o.enabledPlugins, func(name string) { unused = append(unused, "--enable-admission-plugins="+name) })
+	for _, name := range o.disabledPlugins {
+		if slices.Contains(o.enabledPlugins, name) {
+			err = errors.Join(err, fmt.Errorf("admission plugin %q is in --enable-admission-plugins and in --disable-admission-plugins: drop it in one", name))
+		}
+		if slices.Contains(ours, name) {
+			c.DisableAdmissionPlugins = append(c.DisableAdmissionPlugins, name)
+		}
+	}
+	return unused, err
+}
+
+// servingFiles returns the serving certificate and key of a --cert-dir, or "" if it has none of them.
+func servingFiles(dir string) (cert, key string, err error) {
+	cert, key = filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
+	_, certErr := os.Stat(cert)
+	_, keyErr := os.Stat(key)
+	noCert, noKey := errors.Is(certErr, fs.ErrNotExist), errors.Is(keyErr, fs.ErrNotExist)
+	switch {
+	case noCert && noKey:
+		return "", "", nil
+	case noCert != noKey:
+		return "", "", fmt.Errorf("--cert-dir %s holds one of apiserver.crt and apiserver.key: give both or none", dir)
+	}
+	return cert, key, nil
+}
