@@ -27,7 +27,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 func (s *Server) newHTTPServer() *http.Server {
-	return &http.Server{
+	srv := &http.Server{
 		Handler:           s,
 		TLSConfig:         s.config.TLS,
 		MaxHeaderBytes:    1 << 20,
@@ -45,6 +45,12 @@ func (s *Server) newHTTPServer() *http.Server {
 		},
 		ErrorLog: log.New(connectionLog{s}, "", 0),
 	}
+	if s.config.TLS != nil {
+		if err := serveHTTP2(srv); err != nil {
+			panic(err) // it is about cipher suites, which are Go's
+		}
+	}
+	return srv
 }
 
 // connectionLog receives what net/http has to say. Handshakes that fail are the client's matter: counted, not logged.
@@ -64,7 +70,7 @@ func (l connectionLog) Write(line []byte) (int, error) {
 func (s *Server) Serve(ln net.Listener) error {
 	var err error
 	if s.config.TLS != nil {
-		err = s.http.ServeTLS(ln, "", "")
+		err = s.http.ServeTLS(corks{ln}, "", "")
 	} else {
 		err = s.http.Serve(ln)
 	}
