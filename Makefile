@@ -66,6 +66,11 @@ bench: ## every benchmark, ours and the libraries' side by side
 	go test -run '^$$' -bench . -benchmem -p 1 ./...
 	cd test/oracle && go test -run '^$$' -bench . -benchmem -p 1 ./...
 
+.PHONY: bench-engine
+bench-engine: ## the schema engine against the Kubernetes libraries: medians of ten, by benchstat
+	@mkdir -p bin; cd test/oracle && go test -run '^$$' -bench 'Create|Update|Compile|Check|Evaluate|Validate' -benchtime 200ms -count 10 -timeout 0 -p 1 ./schema ./cel ./crd > ../../bin/engine.bench
+	$(TOOL) benchstat -row .fullname -col /by bin/engine.bench
+
 .PHONY: compare
 compare: ## OBJECTS random objects (six comparisons each), 60,000 rules and real definitions mutated; then what of both engines that ran
 	cd test/oracle && ORACLE_CASES=$(OBJECTS) go test -v -timeout 0 -run '^TestRandom$$' ./schema | grep -v '^ *=== '

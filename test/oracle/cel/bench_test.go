@@ -48,7 +48,7 @@ func BenchmarkCheck(b *testing.B) {
 		name    string
 		schemas []*apiextensionsv1.JSONSchemaProps
 	}{{"upjet", upjet}, {"others", others}} {
-		b.Run(set.name+"/ours", func(b *testing.B) {
+		b.Run(set.name+"/by=bowsprit", func(b *testing.B) {
 			var roots []*schema.Node
 			for _, p := range set.schemas {
 				s, err := schema.Compile(p, schema.Options{})
@@ -65,7 +65,7 @@ func BenchmarkCheck(b *testing.B) {
 				}
 			}
 		})
-		b.Run(set.name+"/upstream", func(b *testing.B) {
+		b.Run(set.name+"/by=kubernetes", func(b *testing.B) {
 			var roots []*structuralschema.Structural
 			for _, p := range set.schemas {
 				u, err := newUpstream(p)
@@ -121,7 +121,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		our := cel.New(compiled.Root(), true)
 		for _, old := range []map[string]any{nil, s.obj} {
 			name := fmt.Sprintf("%s/%s/", s.name, map[bool]string{true: "create", false: "update"}[old == nil])
-			b.Run(name+"ours", func(b *testing.B) {
+			b.Run(name+"by=bowsprit", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					if errs := our.Evaluate(s.obj, old); len(errs) > 0 {
@@ -129,7 +129,7 @@ func BenchmarkEvaluate(b *testing.B) {
 					}
 				}
 			})
-			b.Run(name+"ours-counted", func(b *testing.B) {
+			b.Run(name+"by=bowsprit-counted", func(b *testing.B) {
 				var before any
 				if old != nil {
 					before = old
@@ -141,7 +141,7 @@ func BenchmarkEvaluate(b *testing.B) {
 					}
 				}
 			})
-			b.Run(name+"upstream", func(b *testing.B) {
+			b.Run(name+"by=kubernetes", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					if errs, _, _ := up.evaluate(s.obj, old, true, celconfig.RuntimeCELCostBudget); len(errs) > 0 {

@@ -29,7 +29,7 @@ func BenchmarkValidate(b *testing.B) {
 			b.Fatal(err)
 		}
 		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(theirs)
-		b.Run(name+"/ours", func(b *testing.B) {
+		b.Run(name+"/by=bowsprit", func(b *testing.B) {
 			b.ReportAllocs()
 			v := crd.NewValidator()
 			for b.Loop() {
@@ -38,7 +38,7 @@ func BenchmarkValidate(b *testing.B) {
 				}
 			}
 		})
-		b.Run(name+"/upstream", func(b *testing.B) {
+		b.Run(name+"/by=kubernetes", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if errs, _ := validateUpstream(theirs, nil); len(errs) > 0 {
@@ -58,7 +58,7 @@ func BenchmarkDecode(b *testing.B) {
 			continue
 		}
 		raw := mustJSON(all[name])
-		b.Run(name+"/ours", func(b *testing.B) {
+		b.Run(name+"/by=bowsprit", func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(raw)))
 			for b.Loop() {
@@ -74,7 +74,7 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
-		b.Run(name+"/upstream", func(b *testing.B) {
+		b.Run(name+"/by=kubernetes", func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(raw)))
 			for b.Loop() {

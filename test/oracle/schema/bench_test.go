@@ -104,13 +104,13 @@ func BenchmarkCreate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run(s.name+"/ours", func(b *testing.B) {
+		b.Run(s.name+"/by=bowsprit", func(b *testing.B) {
 			each(b, s.obj, func(obj map[string]any) {
 				our.NormalizeRequest(obj)
 				our.Validate(obj, nil)
 			})
 		})
-		b.Run(s.name+"/upstream", func(b *testing.B) {
+		b.Run(s.name+"/by=kubernetes", func(b *testing.B) {
 			each(b, s.obj, func(obj map[string]any) {
 				up.shape(obj, false, true)
 				up.validate(obj, nil)
@@ -132,13 +132,13 @@ func BenchmarkUpdate(b *testing.B) {
 		}
 		our.Normalize(s.obj)
 		old := kruntime.DeepCopyJSON(s.obj)
-		b.Run(s.name+"/ours", func(b *testing.B) {
+		b.Run(s.name+"/by=bowsprit", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				our.Validate(s.obj, old)
 			}
 		})
-		b.Run(s.name+"/upstream", func(b *testing.B) {
+		b.Run(s.name+"/by=kubernetes", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				up.validate(s.obj, old)
@@ -191,7 +191,7 @@ func BenchmarkCompile(b *testing.B) {
 		b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/float64(len(all)), "held-B/schema")
 		runtime.KeepAlive(held)
 	}
-	b.Run("ours", func(b *testing.B) {
+	b.Run("by=bowsprit", func(b *testing.B) {
 		measure(b, func(p *apiextensionsv1.JSONSchemaProps) any {
 			s, err := schema.Compile(p, schema.Options{})
 			if err != nil {
@@ -200,7 +200,7 @@ func BenchmarkCompile(b *testing.B) {
 			return s
 		})
 	})
-	b.Run("upstream", func(b *testing.B) {
+	b.Run("by=kubernetes", func(b *testing.B) {
 		measure(b, func(p *apiextensionsv1.JSONSchemaProps) any {
 			u, err := newUpstream(p, false)
 			if err != nil {
