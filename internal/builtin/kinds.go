@@ -98,6 +98,7 @@ func kinds() []kind {
 				UnconditionalUpdate: true,
 				CreateOnUpdate:      true,
 				TTL:                 time.Hour, // kube's --event-ttl
+				Dependents:          catalog.NoDependents,
 				FieldLabels:         eventFields(),
 				Cells:               eventCells,
 			},

@@ -145,6 +145,21 @@ func (s *Snapshot) Resource(group, plural string) *Resource {
 	return g.resources[plural]
 }
 
+// ByKind returns the resource of a kind, the served one if there are several, or nil.
+func (s *Snapshot) ByKind(group, kind string) *Resource {
+	g := s.groups[group]
+	if g == nil {
+		return nil
+	}
+	var found *Resource
+	for _, r := range g.resources {
+		if r.Kind == kind && (found == nil || r.Served) {
+			found = r
+		}
+	}
+	return found
+}
+
 // ByPrefix returns the resource whose objects are stored under prefix, or nil.
 func (s *Snapshot) ByPrefix(prefix string) *Resource { return s.byPrefix[prefix] }
 

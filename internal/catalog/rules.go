@@ -39,6 +39,8 @@ type Rules struct {
 	Encloses bool
 	// TTL is how long an object lives after its last write; 0 means forever.
 	TTL time.Duration
+	// Dependents is what a deletion that names no policy does to the objects that the deleted one owns.
+	Dependents Dependents
 	// CreateOnUpdate lets a PUT create the object if it does not exist.
 	CreateOnUpdate bool
 	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).
@@ -53,6 +55,17 @@ type Rules struct {
 	// Cells returns the printed columns' values for Columns of the version, in order.
 	Cells func(obj Object, e Env) []any
 }
+
+// Dependents is a kind's usual way with the objects that name one of its own as their owner.
+type Dependents int
+
+// DeleteDependents deletes them in the background, OrphanDependents lets them live (batch/v1 Job, ReplicationController).
+// NoDependents is for kinds that own nothing: policies are ignored (Event).
+const (
+	DeleteDependents Dependents = iota
+	OrphanDependents
+	NoDependents
+)
 
 // Env is what rules may know about the world.
 type Env struct {

@@ -40,8 +40,10 @@ type Controllers struct {
 // New returns the controllers, listening to the view.
 func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
-	cs.add("namespace-controller", newNamespaces(c))
-	cs.add("definition-controller", newDefinitions(c))
+	cs.add("namespace-controller", newNamespaces(c), 1)
+	cs.add("definition-controller", newDefinitions(c), 1)
+	gc := newCollector(c)
+	gc.need = cs.add(garbageCollector, gc, collectors)
 	return cs
 }
 
@@ -54,9 +56,10 @@ type reconciler interface {
 
 // controller runs a reconciler.
 type controller struct {
-	name  string
-	work  reconciler
-	queue workqueue.TypedRateLimitingInterface[string]
+	name    string
+	work    reconciler
+	queue   workqueue.TypedRateLimitingInterface[string]
+	workers int
 }
 
 // retryFirst and retryMost bound the pause before an object is looked at again after an error; it doubles each time.
@@ -65,8 +68,10 @@ const (
 	retryMost  = 30 * time.Second
 )
 
-func (cs *Controllers) add(name string, work reconciler) {
-	c := &controller{name: name, work: work, queue: workqueue.NewTypedRateLimitingQueue(
+// add has a reconciler hear of every change, and returns what puts a key into its queue. workers is how many keys it
+// works on at a time.
+func (cs *Controllers) add(name string, work reconciler, workers int) (need func(string)) {
+	c := &controller{name: name, work: work, workers: workers, queue: workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))}
 	cs.all = append(cs.all, c)
 	cs.config.View.Subscribe(func(events []*watchcache.Event) {
@@ -74,13 +79,16 @@ func (cs *Controllers) add(name string, work reconciler) {
 			work.observe(ev, c.queue.Add)
 		}
 	})
+	return c.queue.Add
 }
 
 // Run works until ctx ends, and returns when everything has stopped.
 func (cs *Controllers) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range cs.all {
-		wg.Go(func() { c.run(ctx, cs.config.Log) })
+		for range c.workers {
+			wg.Go(func() { c.run(ctx, cs.config.Log) })
+		}
 	}
 	<-ctx.Done()
 	for _, c := range cs.all {

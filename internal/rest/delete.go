@@ -55,10 +55,8 @@ func deletedStatus(c *Call, res *Result) []byte {
 }
 
 // Delete removes the named object, or marks it as being deleted while finalizers or the kind's rules hold it.
-// Result.Deleted tells which.
-//
-// Propagation policies are accepted and have no effect yet: there is no garbage collector whose work a finalizer could
-// wait for (docs/differences.md).
+// Result.Deleted tells which. What happens to the objects that it owns is the garbage collector's work; a policy that
+// makes the deletion wait for it becomes a finalizer (propagate).
 func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
 	defer s.lock(c)()
 	s.refresh(c)
@@ -77,7 +75,7 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 		if err := s.admitDelete(ctx, c, &o, obj); err != nil {
 			return nil, err
 		}
-		res, err := s.remove(ctx, c, e, obj, isDryRun(o.DryRun))
+		res, err := s.remove(ctx, c, e, obj, o)
 		if errors.Is(err, store.ErrConflict) {
 			continue
 		}
@@ -100,9 +98,13 @@ func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptio
 }
 
 // remove deletes an entry, or marks its object.
-func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, dryRun bool) (*Result, error) {
-	rules := c.Resource.Rules
+func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions) (*Result, error) {
+	rules, dryRun := c.Resource.Rules, isDryRun(o.DryRun)
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
+	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
+	if !held || c.Resource.IsNamespace() && !e.Deleting {
+		propagate(c, obj, o)
+	}
 	if !held && len(finalizers(obj)) == 0 {
 		if dryRun {
 			return &Result{Object: obj, Deleted: true}, nil
