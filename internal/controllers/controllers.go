@@ -40,7 +40,7 @@ type Controllers struct {
 // New returns the controllers, listening to the view.
 func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
-	cs.add("namespace-controller", newNamespaces(c), 1)
+	cs.add("namespace-controller", newNamespaces(c), 10)
 	cs.add("definition-controller", newDefinitions(c), 1)
 	gc := newCollector(c)
 	gc.need = cs.add(garbageCollector, gc, collectors)

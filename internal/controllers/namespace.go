@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,33 +45,54 @@ func (n *namespaces) reconcile(ctx context.Context, name string) error {
 	if entry == nil || !entry.Deleting {
 		return nil
 	}
-	failure := n.deleteContent(ctx, name)
+	if finalizers, found := entry.Field("spec.finalizers"); !found || finalizers == "[]" {
+		return nil // emptied; the finalizers of its metadata are somebody else's work
+	}
+	// Pods go before what they use (OrderedNamespaceDeletion): while there are any, everything else stays.
+	failures := n.deleteContent(ctx, name, func(r *catalog.Resource) bool { return isPods(r) })
 	if _, err := n.View.Fresh(ctx); err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(n.remaining(name), func(r remains) bool { return r.resource == podsRemain }) {
+		failures = append(failures, n.deleteContent(ctx, name, func(r *catalog.Resource) bool { return !isPods(r) })...)
+		if _, err := n.View.Fresh(ctx); err != nil {
+			return err
+		}
+	}
 	left := n.remaining(name)
-	if err := n.report(ctx, name, left, failure); err != nil {
+	if err := n.report(ctx, name, left, failures); err != nil {
 		return err
 	}
-	if failure != nil || len(left) > 0 {
-		return failure // the deletion of what is left brings us back
+	if len(failures) > 0 || len(left) > 0 {
+		return errors.Join(failures...) // the deletion of what is left brings us back
 	}
 	return n.finalize(ctx, name)
 }
 
-// deleteContent asks for the deletion of every object in the namespace, kinds that are no longer served included.
-func (n *namespaces) deleteContent(ctx context.Context, name string) error {
+func isPods(r *catalog.Resource) bool { return r.Group == "" && r.Plural == "pods" }
+
+// deleteContent asks for the deletion of every object in the namespace of the kinds that are chosen, those that are no
+// longer served included.
+func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func(*catalog.Resource) bool) []error {
+	// Whatever a kind does usually: nothing is orphaned, since all of it goes.
+	background := metav1.DeletePropagationBackground
 	var errs []error
 	n.each(name, func(r *catalog.Resource, _ *watchcache.Snapshot) {
+		if !chosen(r) {
+			return
+		}
 		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "", identity("namespace-controller"))
 		if err == nil {
-			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{})
+			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{PropagationPolicy: &background})
+		}
+		if err != nil && isPods(r) {
+			err = fmt.Errorf("failed to delete pods for namespace: %s, err: %w", name, err)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("delete %s in namespace %s: %w", r.Qualified(), name, err))
+			errs = append(errs, err)
 		}
 	})
-	return errors.Join(errs...)
+	return errs
 }
 
 // each calls f for the namespaced resources that have objects in the namespace.
@@ -89,7 +111,7 @@ func (n *namespaces) each(name string, f func(*catalog.Resource, *watchcache.Sna
 func (n *namespaces) remaining(name string) []remains {
 	var all []remains
 	n.each(name, func(r *catalog.Resource, snapshot *watchcache.Snapshot) {
-		left := remains{resource: r.Qualified(), finalizers: map[string]int{}}
+		left := remains{resource: r.Plural + "." + r.Group, finalizers: map[string]int{}}
 		snapshot.Scan(name, "", func(e *watchcache.Entry) bool {
 			left.objects++
 			for _, f := range finalizersOf(e) {
@@ -103,9 +125,9 @@ func (n *namespaces) remaining(name string) []remains {
 }
 
 // report keeps the namespace's conditions true.
-func (n *namespaces) report(ctx context.Context, name string, left []remains, failure error) error {
+func (n *namespaces) report(ctx context.Context, name string, left []remains, failures []error) error {
 	return n.update(ctx, name, "status", func(ns rest.Object) error {
-		return setConditions(ns, namespaceConditions(left, failure), n.Now())
+		return setConditions(ns, namespaceConditions(left, failures), n.Now())
 	})
 }
 

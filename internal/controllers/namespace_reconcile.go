@@ -13,10 +13,13 @@ import (
 
 // remains is what a namespace still holds of one resource.
 type remains struct {
-	resource   string         // "crontabs.stable.example.com"
+	resource   string         // "crontabs.stable.example.com"; with its dot in the core group: "configmaps."
 	objects    int            // how many
 	finalizers map[string]int // finalizer -> how many objects have it
 }
+
+// podsRemain is the resource of remaining pods.
+const podsRemain = "pods."
 
 // condition is a namespace condition without its time.
 type condition struct {
@@ -26,7 +29,7 @@ type condition struct {
 }
 
 // namespaceConditions says, in the words of kube's namespace controller, how far the deletion of a namespace has come.
-func namespaceConditions(left []remains, failure error) []condition {
+func namespaceConditions(left []remains, failures []error) []condition {
 	cs := []condition{
 		{corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "ResourcesDiscovered", "All resources successfully discovered"},
 		{corev1.NamespaceDeletionGVParsingFailure, corev1.ConditionFalse, "ParsedGroupVersions", "All legacy kube types successfully parsed"},
@@ -34,9 +37,14 @@ func namespaceConditions(left []remains, failure error) []condition {
 		{corev1.NamespaceContentRemaining, corev1.ConditionFalse, "ContentRemoved", "All content successfully removed"},
 		{corev1.NamespaceFinalizersRemaining, corev1.ConditionFalse, "ContentHasNoFinalizers", "All content-preserving finalizers finished"},
 	}
-	if failure != nil {
+	if len(failures) > 0 {
+		var texts []string
+		for _, err := range failures {
+			texts = append(texts, err.Error())
+		}
+		slices.Sort(texts)
 		cs[2] = condition{corev1.NamespaceDeletionContentFailure, corev1.ConditionTrue, "ContentDeletionFailed",
-			"Failed to delete all resource types, " + failure.Error()}
+			fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures), strings.Join(texts, ", "))}
 	}
 	var resources []string
 	finalizers := map[string]int{}

@@ -30,13 +30,13 @@ func TestNamespaceConditions(t *testing.T) {
 	}
 	left := []remains{
 		{resource: "b.example.com", objects: 2, finalizers: map[string]int{"example.com/x": 2}},
-		{resource: "a.example.com", objects: 1, finalizers: map[string]int{"example.com/x": 1, "example.com/w": 1}},
+		{resource: "as.", objects: 1, finalizers: map[string]int{"example.com/x": 1, "example.com/w": 1}},
 	}
-	cs := namespaceConditions(left, errors.New("boom"))
+	cs := namespaceConditions(left, []error{errors.New("boom"), errors.New("bang")})
 	for kind, want := range map[corev1.NamespaceConditionType]string{
-		corev1.NamespaceContentRemaining:       "Some resources are remaining: a.example.com has 1 resource instances, b.example.com has 2 resource instances",
+		corev1.NamespaceContentRemaining:       "Some resources are remaining: as. has 1 resource instances, b.example.com has 2 resource instances",
 		corev1.NamespaceFinalizersRemaining:    "Some content in the namespace has finalizers remaining: example.com/w in 1 resource instances, example.com/x in 3 resource instances",
-		corev1.NamespaceDeletionContentFailure: "Failed to delete all resource types, boom",
+		corev1.NamespaceDeletionContentFailure: "Failed to delete all resource types, 2 remaining: bang, boom",
 	} {
 		if c := find(cs, kind); c.message != want || c.status != corev1.ConditionTrue {
 			t.Errorf("%s: got %s %q, want %q", kind, c.status, c.message, want)
