@@ -1,66 +1,88 @@
-// Package builtin holds the kinds that ship with the server: namespaces, config maps, secrets, events, service accounts,
-// leases and CustomResourceDefinition itself.
+// Package builtin holds the kinds that ship with the server: those of k8s.io/api that Kubernetes 1.36 serves by default, and
+// CustomResourceDefinition itself.
 //
 // Nothing on the path of a request knows a built-in kind by name. Resources gives each as a catalog.Resource, the same
 // thing that a CustomResourceDefinition becomes, and what a schema cannot say stands in its catalog.Rules. A kind is an
-// entry in kinds.go, a schema under schemas/ that package gen derives from the published Go types, and, if it needs any,
-// a file of rules named after it.
+// entry in one of the tables kinds_*.go, a schema under schemas/ that package gen derives from the published Go types, and,
+// if it needs any, a file of rules named after it.
 //
 // Rules are pure and safe for concurrent use. Those that change an object work on its decoded JSON in place; those that
 // judge it read it through its Go type, which Decode has proven to fit. Error texts, field paths and their order are
-// kube-apiserver's (pkg/apis/core/validation and pkg/registry/core of Kubernetes 1.36).
+// kube-apiserver's (pkg/apis/*/validation and pkg/registry of Kubernetes 1.36).
 package builtin
 
 import (
+	"slices"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // Resources returns the built-in kinds. Each call makes new values, which a catalog may own.
 func Resources() []*catalog.Resource {
+	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), admissionKinds(), controlKinds()}
 	var out []*catalog.Resource
-	for _, k := range kinds() {
-		out = append(out, k.resource())
+	for _, table := range tables {
+		for _, k := range table {
+			out = append(out, k.resource())
+		}
 	}
 	return out
 }
 
 // kind is what is known about a built-in kind beside its schema.
+//
+// Names, categories, storage prefixes, columns and the like are written in tables because no published source has them: in
+// Kubernetes they are code of each kind's registry.
 type kind struct {
-	group, version string
-	kind, plural   string
-	short          []string
-	categories     []string
-	clusterScoped  bool
+	group         // of the storage version
+	kind, plural  string
+	short         []string
+	categories    []string
+	clusterScoped bool
 	// prefix is where kube-apiserver keeps the kind in etcd, if that is not the plural.
 	prefix string
-	// priority of the group in discovery: groupPriorityMinimum of kube-apiserver's own APIService objects.
-	priority int
-	status   bool
+	status bool
+	scale  *catalog.Scale
 	// generation is true if metadata.generation is maintained.
 	generation bool
 	// noDeleteCollection is true for the kinds that cannot be deleted as a collection.
 	noDeleteCollection bool
+	subresources       []catalog.Subresource
 	// new returns a pointer to a fresh value of the Go type.
 	new     func() any
 	columns []catalog.Column
 	rules   *catalog.Rules
+
+	// also is another version that is served, nil for nearly all kinds.
+	also *version
+	// convert is needed if also is there: see catalog.Resource.Convert.
+	convert func(from, to *catalog.Version, obj catalog.Object) error
+}
+
+// group is an API group in one version. The priorities are those of kube-apiserver's own APIService objects.
+type group struct {
+	name, version string
+	// priority orders groups in discovery.
+	priority int
+	// rank orders the group's versions.
+	rank int
+}
+
+// version is one that objects are not stored in.
+type version struct {
+	name  string
+	rank  int
+	new   func() any
+	rules *catalog.Rules
 }
 
 func (k kind) resource() *catalog.Resource {
-	v := &catalog.Version{
-		Name:     k.version,
-		Served:   true,
-		Columns:  k.columns,
-		Status:   k.status,
-		Priority: 1,
-		New:      k.new,
-	}
-	root := typeID(k.new())
-	v.Source = func() (*apiextensionsv1.JSONSchemaProps, error) { return source(root) }
+	stored := k.served(k.group.version, k.rank, k.new)
 	r := &catalog.Resource{
-		Group:         k.group,
+		Group:         k.group.name,
 		Plural:        k.plural,
 		Singular:      singular(k.kind),
 		Kind:          k.kind,
@@ -68,13 +90,21 @@ func (k kind) resource() *catalog.Resource {
 		ShortNames:    k.short,
 		Categories:    k.categories,
 		Namespaced:    !k.clusterScoped,
-		Versions:      []*catalog.Version{v},
-		Storage:       v,
+		Versions:      []*catalog.Version{stored},
+		Storage:       stored,
 		Prefix:        k.prefix,
 		Served:        true,
 		Rules:         k.rules,
+		Subresources:  k.subresources,
+		Convert:       k.convert,
 		GroupPriority: k.priority,
 		NoGeneration:  !k.generation,
+	}
+	if k.also != nil {
+		v := k.served(k.also.name, k.also.rank, k.also.new)
+		v.Own = k.also.rules
+		r.Versions = append(r.Versions, v)
+		slices.SortStableFunc(r.Versions, func(a, b *catalog.Version) int { return b.Priority - a.Priority })
 	}
 	if r.Prefix == "" {
 		r.Prefix = k.plural
@@ -84,3 +114,52 @@ func (k kind) resource() *catalog.Resource {
 	}
 	return r
 }
+
+// served returns a version of the kind as the catalog has it.
+func (k kind) served(name string, rank int, newObject func() any) *catalog.Version {
+	root := typeID(newObject())
+	return &catalog.Version{
+		Name:     name,
+		Served:   true,
+		Columns:  k.columns,
+		Status:   k.status,
+		Scale:    k.scale,
+		Priority: rank,
+		New:      newObject,
+		Source:   func() (*apiextensionsv1.JSONSchemaProps, error) { return source(root) },
+	}
+}
+
+// of completes an entry of a table with what follows from the Go type and what most kinds have in common: names are DNS
+// subdomains, a status that a client sends with a new object is dropped, finalizers are judged, and the age is printed.
+func of[T any, P interface {
+	*T
+	metav1.Object
+}](k kind) kind {
+	k.new = newOf[T]()
+	if k.rules == nil {
+		k.rules = &catalog.Rules{}
+	}
+	r := k.rules
+	if r.Decode == nil {
+		r.Decode = decode[T]
+	}
+	if r.ValidName == nil {
+		r.ValidName = nameIsSubdomain
+	}
+	if r.Validate == nil {
+		r.Validate = judge(func(t *T) errorList { return checkFinalizers(P(t)) })
+	}
+	if r.ValidateUpdate == nil {
+		r.ValidateUpdate = judgeUpdate(func(t, _ *T, _ string) errorList { return checkFinalizers(P(t)) })
+	}
+	if k.status && r.PrepareCreate == nil {
+		r.PrepareCreate = func(obj catalog.Object, _ catalog.Env) { resetStatus[T](obj) }
+	}
+	if r.Cells == nil {
+		r.Cells, k.columns = nameAndAge, columns(nameColumn(), ageColumn())
+	}
+	return k
+}
+
+func newOf[T any]() func() any { return func() any { return new(T) } }

@@ -61,7 +61,9 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 	for _, gr := range remove {
 		g := open(gr.Group)
 		if r := g.resources[gr.Resource]; r != nil {
-			delete(next.byPrefix, r.Prefix)
+			if !r.Alias {
+				delete(next.byPrefix, r.Prefix)
+			}
 			delete(g.resources, gr.Resource)
 			retired = append(retired, r)
 		}
@@ -73,7 +75,9 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 		}
 		r.life, r.retire = context.WithCancel(context.Background())
 		g.resources[r.Plural] = r
-		next.byPrefix[r.Prefix] = r
+		if !r.Alias {
+			next.byPrefix[r.Prefix] = r
+		}
 	}
 	for name, g := range changed {
 		g.arrange()
@@ -161,6 +165,7 @@ func (s *Snapshot) ByKind(group, kind string) *Resource {
 }
 
 // ByPrefix returns the resource whose objects are stored under prefix, or nil.
+// ByPrefix returns the resource whose objects are stored under prefix, or nil. It is never an alias.
 func (s *Snapshot) ByPrefix(prefix string) *Resource { return s.byPrefix[prefix] }
 
 // Resources calls f for every resource, in no particular order.

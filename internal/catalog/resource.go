@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/schema"
 )
@@ -40,8 +41,17 @@ type Resource struct {
 
 	// Definition identifies the CustomResourceDefinition; zero for built-in kinds.
 	Definition Definition
-	// Rules are what the kind checks and sets beyond its schema; nil for custom kinds.
+	// Rules are what the kind checks and sets beyond its schema, for all versions that have none of their own; nil for
+	// custom kinds.
 	Rules *Rules
+	// Convert turns obj, which is of version from, into one of version to, in place. Built-in kinds of several versions have
+	// it; nil for all others.
+	Convert func(from, to *Version, obj Object) error
+	// Alias is true if the objects belong to another resource, which has the same Prefix: the events of events.k8s.io are
+	// those of the core group. Storage is then that resource's version. What goes over all objects leaves aliases out.
+	Alias bool
+	// Subresources beyond status and scale, sorted by name.
+	Subresources []Subresource
 	// Verbs that the resource answers, nil for all eight.
 	Verbs []string
 	// GroupPriority orders the group in discovery; 0 means 1000, what custom groups have.
@@ -77,8 +87,19 @@ func (r *Resource) Version(name string) *Version {
 	return nil
 }
 
+// RulesFor returns the rules of objects of version v, or nil.
+func (r *Resource) RulesFor(v *Version) *Rules {
+	if v.Own != nil {
+		return v.Own
+	}
+	return r.Rules
+}
+
 // APIVersion returns "group/version", or "version" in the core group.
 func (r *Resource) APIVersion(v *Version) string {
+	if v.APIVersion != "" {
+		return v.APIVersion
+	}
 	if r.Group == "" {
 		return v.Name
 	}
@@ -101,7 +122,18 @@ func (r *Resource) Answers(verb string) bool { return r.Verbs == nil || slices.C
 
 // HasSubresource tells whether name is a subresource that takes the object itself.
 func (r *Resource) HasSubresource(v *Version, name string) bool {
-	return name == "status" && v.Status || r.Rules != nil && slices.Contains(r.Rules.Subresources, name)
+	s := r.Subresource(name)
+	return name == "status" && v.Status || s != nil && s.Object
+}
+
+// Subresource returns the named one of Subresources, or nil.
+func (r *Resource) Subresource(name string) *Subresource {
+	for i := range r.Subresources {
+		if r.Subresources[i].Name == name {
+			return &r.Subresources[i]
+		}
+	}
+	return nil
 }
 
 // Custom tells whether a CustomResourceDefinition brought the resource.
@@ -114,9 +146,22 @@ func (r *Resource) priority() int {
 	return r.GroupPriority
 }
 
+// Subresource is a path below an object.
+type Subresource struct {
+	Name string
+	// Kind of what it takes and answers.
+	Kind metav1.GroupVersionKind
+	// Verbs that it answers, sorted: get, patch and update for most that are views of the object.
+	Verbs []string
+	// Object is true if it takes and answers the object itself ("finalize").
+	Object bool
+}
+
 // Version is one version of a resource.
 type Version struct {
-	Name       string
+	Name string
+	// APIVersion that objects of this version carry, if it is not the resource's group and Name: that of an alias's storage.
+	APIVersion string
 	Served     bool
 	Deprecated bool
 	// Warning is sent with each answer of a deprecated version.
@@ -145,6 +190,9 @@ type Version struct {
 	// New returns a pointer to a fresh Go value of the version's published type (*corev1.ConfigMap): what built-in kinds are
 	// decoded through and what strategic merge patches need. nil for custom kinds.
 	New func() any
+
+	// Own are the rules of this version if they are not the resource's.
+	Own *Rules
 
 	program lazy[*schema.Schema]
 	derived sync.Map

@@ -10,7 +10,7 @@ import (
 type Object = map[string]any
 
 // Rules are what a built-in kind checks and sets beyond its schema. Every function is optional, pure, and works on
-// objects of the storage version. Objects passed as old are read only.
+// objects of the version that the rules belong to (Resource.RulesFor). Objects passed as old are read only.
 type Rules struct {
 	// ValidName returns what is wrong with a name, each a sentence of kube's; nil means a DNS subdomain.
 	// prefix is true for a generateName prefix.
@@ -23,7 +23,7 @@ type Rules struct {
 	Default func(obj Object)
 	// PrepareCreate sets and clears fields that the server owns (status on create, for instance).
 	PrepareCreate func(obj Object, e Env)
-	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Subresources.
+	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Resource.Subresources.
 	PrepareUpdate func(obj, old Object, subresource string, e Env)
 	// Validate returns everything wrong with a new object beyond its metadata. It takes the place of validation by the
 	// schema: that of a built-in kind describes, as in Kubernetes, and does not judge.
@@ -50,8 +50,6 @@ type Rules struct {
 	Serial bool
 	// UnconditionalUpdate allows a PUT without resourceVersion to replace whatever is there.
 	UnconditionalUpdate bool
-	// Subresources beyond status and scale that take the object itself ("finalize").
-	Subresources []string
 	// Cells returns the printed columns' values for Columns of the version, in order.
 	Cells func(obj Object, e Env) []any
 }

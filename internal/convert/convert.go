@@ -52,21 +52,31 @@ func restore(r *catalog.Resource, v *catalog.Version, obj map[string]any) error 
 	if err := schema.SalvageMetadata(obj); err != nil {
 		return fmt.Errorf("metadata of a stored %s: %w", r.Kind, err)
 	}
-	sch, err := v.Schema()
-	if err != nil {
-		return fmt.Errorf("schema of %s %s: %w", r.Qualified(), v.Name, err)
+	rules := r.RulesFor(v)
+	if rules == nil || rules.Decode == nil {
+		sch, err := v.Schema()
+		if err != nil {
+			return fmt.Errorf("schema of %s %s: %w", r.Qualified(), v.Name, err)
+		}
+		if sch != nil {
+			sch.NormalizeStored(obj)
+		}
 	}
-	if sch != nil && (r.Rules == nil || r.Rules.Decode == nil) {
-		sch.NormalizeStored(obj)
-	}
-	if r.Rules != nil && r.Rules.Default != nil {
-		r.Rules.Default(obj)
+	if rules != nil && rules.Default != nil {
+		rules.Default(obj)
 	}
 	return nil
 }
 
-// rename is the conversion None.
+// rename is the conversion of built-in kinds, and None.
 func rename(r *catalog.Resource, from, to *catalog.Version, obj map[string]any) error {
+	if r.Convert != nil {
+		if err := r.Convert(from, to, obj); err != nil {
+			return fmt.Errorf("convert %s from %s to %s: %w", r.Kind, r.APIVersion(from), r.APIVersion(to), err)
+		}
+		obj["apiVersion"] = r.APIVersion(to)
+		return nil
+	}
 	if r.WebhookConversion {
 		return fmt.Errorf("conversion webhook for %s, Kind=%s failed: %w", r.APIVersion(from), r.Kind, ErrNoWebhook)
 	}

@@ -48,8 +48,8 @@ func namespaces() *catalog.Resource {
 	return &catalog.Resource{
 		Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ListKind: "NamespaceList", ShortNames: []string{"ns"},
 		Versions: []*catalog.Version{v1}, Storage: v1, Prefix: "namespaces", Served: true,
-		Verbs: []string{"watch", "get", "list", "create", "update", "patch", "delete"},
-		Rules: &catalog.Rules{Subresources: []string{"finalize"}}, GroupPriority: 18000,
+		Verbs:        []string{"watch", "get", "list", "create", "update", "patch", "delete"},
+		Subresources: []catalog.Subresource{{Name: "finalize", Kind: metav1.GroupVersionKind{Kind: "Namespace"}, Verbs: []string{"update"}, Object: true}}, GroupPriority: 18000,
 	}
 }
 

@@ -157,14 +157,8 @@ func subresources(r *catalog.Resource, v *catalog.Version) []subresource {
 		scale := autoscalingv1.SchemeGroupVersion
 		out = append(out, subresource{name: "scale", kind: metav1.GroupVersionKind{Group: scale.Group, Version: scale.Version, Kind: "Scale"}, verbs: change})
 	}
-	if r.Rules != nil {
-		for _, name := range r.Rules.Subresources {
-			s := subresource{name: name, kind: metav1.GroupVersionKind{Kind: r.Kind}, verbs: change}
-			if name == "finalize" {
-				s.verbs = []string{"update"}
-			}
-			out = append(out, s)
-		}
+	for _, s := range r.Subresources {
+		out = append(out, subresource{name: s.Name, kind: s.Kind, verbs: s.Verbs})
 	}
 	if !r.Custom() {
 		slices.SortFunc(out, func(a, b subresource) int {

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -70,7 +71,7 @@ func namespaces(t testing.TB) *catalog.Resource {
 	return &catalog.Resource{
 		Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ListKind: "NamespaceList",
 		Versions: []*catalog.Version{v1}, Storage: v1, Prefix: "namespaces", Served: true,
-		Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}, Rules: &catalog.Rules{Subresources: []string{"finalize"}},
+		Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}, Subresources: []catalog.Subresource{{Name: "finalize", Kind: metav1.GroupVersionKind{Kind: "Namespace"}, Verbs: []string{"update"}, Object: true}},
 	}
 }
 

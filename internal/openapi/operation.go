@@ -70,14 +70,15 @@ func (p published) paths(m *models) []path {
 	if p.version.Scale != nil {
 		out = append(out, p.path(m, base+"/{name}/scale", "scale", changeActions))
 	}
-	if p.resource.Rules != nil {
-		for _, name := range p.resource.Rules.Subresources {
-			actions := changeActions
-			if name == "finalize" {
-				actions = changeActions[1:2]
-			}
-			out = append(out, p.path(m, base+"/{name}/"+name, name, actions))
+	for _, s := range p.resource.Subresources {
+		if !s.Object {
+			continue
 		}
+		actions := changeActions
+		if !slices.Contains(s.Verbs, "get") {
+			actions = changeActions[1:2]
+		}
+		out = append(out, p.path(m, base+"/{name}/"+s.Name, s.Name, actions))
 	}
 	return slices.DeleteFunc(out, func(p path) bool { return len(p.operations) == 0 })
 }

@@ -73,18 +73,21 @@ func (c *Call) normalize(obj Object) (problems []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	sch, err := c.Version.Schema()
-	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("schema of %s %s: %w", c.Resource.Qualified(), c.Version.Name, err))
-	}
-	if rules := c.Resource.Rules; sch != nil && (rules == nil || rules.Decode == nil) {
-		more, err := sch.NormalizeRequest(obj)
+	rules := c.rules()
+	if rules == nil || rules.Decode == nil {
+		sch, err := c.Version.Schema()
 		if err != nil {
-			return nil, err
+			return nil, apierrors.NewInternalError(fmt.Errorf("schema of %s %s: %w", c.Resource.Qualified(), c.Version.Name, err))
 		}
-		unknown = append(more, unknown...)
+		if sch != nil {
+			more, err := sch.NormalizeRequest(obj)
+			if err != nil {
+				return nil, err
+			}
+			unknown = append(more, unknown...)
+		}
 	}
-	if rules := c.Resource.Rules; rules != nil {
+	if rules != nil {
 		if rules.Decode != nil {
 			more, err := rules.Decode(obj)
 			if err != nil {

@@ -84,7 +84,7 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 	if c.Version.Status && c.Resource.Custom() {
 		delete(obj, "status")
 	}
-	if rules := c.Resource.Rules; rules != nil && rules.PrepareCreate != nil {
+	if rules := c.rules(); rules != nil && rules.PrepareCreate != nil {
 		rules.PrepareCreate(obj, s.env(c))
 	}
 	prefix := str(meta, "generateName")
@@ -94,7 +94,7 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 	for attempt := 0; ; attempt++ {
 		if generated {
 			meta["name"] = generatedName(prefix, s.NewSuffix())
-			if rules := c.Resource.Rules; rules != nil && rules.Default != nil {
+			if rules := c.rules(); rules != nil && rules.Default != nil {
 				rules.Default(obj) // some defaults depend on the name
 			}
 		}
@@ -147,7 +147,7 @@ func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name strin
 // shown waits until the view has caught up with a write that changes what the server serves, so that the client's next
 // request finds it. Other writes need not wait: reads catch up by themselves.
 func (s *Server) shown(ctx context.Context, c *Call, revision int64) error {
-	if c.Resource.Rules == nil || !c.Resource.Rules.Serial {
+	if c.rules() == nil || !c.rules().Serial {
 		return nil
 	}
 	return s.View.WaitFor(ctx, revision)

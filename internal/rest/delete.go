@@ -99,7 +99,7 @@ func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptio
 
 // remove deletes an entry, or marks its object.
 func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions) (*Result, error) {
-	rules, dryRun := c.Resource.Rules, isDryRun(o.DryRun)
+	rules, dryRun := c.rules(), isDryRun(o.DryRun)
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
 	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
 	if !held || c.Resource.IsNamespace() && !e.Deleting {

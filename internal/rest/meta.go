@@ -221,8 +221,8 @@ func access(obj Object) metav1.Object {
 }
 
 func (c *Call) validName(name string, prefix bool) []string {
-	if c.Resource.Rules != nil && c.Resource.Rules.ValidName != nil {
-		return c.Resource.Rules.ValidName(name, prefix)
+	if c.rules() != nil && c.rules().ValidName != nil {
+		return c.rules().ValidName(name, prefix)
 	}
 	return validation.NameIsDNSSubdomain(name, prefix)
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,7 +133,13 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 		}
 	default:
 		if !c.Resource.HasSubresource(c.Version, c.Subresource) {
-			return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+			if c.Resource.Custom() {
+				return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+			}
+			return nil, notServed()
+		}
+		if sub := c.Resource.Subresource(c.Subresource); sub != nil && !slices.Contains(sub.Verbs, info.Verb) {
+			return nil, apierrors.NewMethodNotSupported(c.groupResource(), info.Verb)
 		}
 		switch info.Verb {
 		case "get":
@@ -240,6 +247,9 @@ func (c *Call) kindOf(obj Object) schema.GroupKind {
 func (c *Call) groupKind() schema.GroupKind {
 	return schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Kind}
 }
+
+// rules returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
+func (c *Call) rules() *catalog.Rules { return c.Resource.RulesFor(c.Version) }
 
 func (c *Call) apiVersion() string { return c.Resource.APIVersion(c.Version) }
 

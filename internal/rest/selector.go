@@ -53,11 +53,11 @@ func (c *Call) knowsField(name string) bool {
 	if slices.Contains(c.Version.SelectableFields, "."+name) {
 		return true
 	}
-	return c.Resource.Rules != nil && c.Resource.Rules.FieldLabels[name] != nil
+	return c.rules() != nil && c.rules().FieldLabels[name] != nil
 }
 
 func (c *Call) unknownField(name string) string {
-	if c.Resource.Custom() || c.Resource.Rules != nil && c.Resource.Rules.FieldLabels != nil {
+	if c.Resource.Custom() || c.rules() != nil && c.rules().FieldLabels != nil {
 		return "field label not supported: " + name
 	}
 	return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
@@ -91,7 +91,7 @@ func (sel *selector) field(e *watchcache.Entry, name string) string {
 	case "metadata.namespace":
 		return e.Namespace
 	}
-	if rules := sel.c.Resource.Rules; rules != nil && rules.FieldLabels[name] != nil {
+	if rules := sel.c.rules(); rules != nil && rules.FieldLabels[name] != nil {
 		obj, err := sel.s.fromEntry(sel.c, e)
 		if err != nil {
 			return ""

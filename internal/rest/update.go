@@ -47,7 +47,7 @@ func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *Call) er
 		}
 		return next, nil
 	})
-	if apierrors.IsNotFound(err) && c.Subresource == "" && c.Resource.Rules != nil && c.Resource.Rules.CreateOnUpdate {
+	if apierrors.IsNotFound(err) && c.Subresource == "" && c.rules() != nil && c.rules().CreateOnUpdate {
 		if obj, err = s.decode(r.Context(), c, body, contentType, validation); err == nil {
 			res, err = s.createByUpdate(r.Context(), c, obj, *options)
 		}
@@ -189,7 +189,7 @@ func (s *Server) finished(c *Call, obj Object) bool {
 	if grace, ok := meta["deletionGracePeriodSeconds"].(int64); ok && grace > 0 {
 		return false
 	}
-	rules := c.Resource.Rules
+	rules := c.rules()
 	return rules == nil || rules.PrepareDelete == nil || !rules.PrepareDelete(obj, s.env(c))
 }
 
@@ -202,7 +202,7 @@ func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 	}
 	text := str(meta, "resourceVersion")
 	if text == "" || text == "0" {
-		if c.Resource.Rules != nil && c.Resource.Rules.UnconditionalUpdate {
+		if c.rules() != nil && c.rules().UnconditionalUpdate {
 			meta["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 			return nil
 		}
@@ -224,8 +224,8 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object) er
 	meta, oldMeta := metaOf(obj), metaOf(old)
 	setOrDrop(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
 	switch {
-	case c.Resource.Rules != nil && c.Resource.Rules.PrepareUpdate != nil:
-		c.Resource.Rules.PrepareUpdate(obj, old, c.Subresource, s.env(c))
+	case c.rules() != nil && c.rules().PrepareUpdate != nil:
+		c.rules().PrepareUpdate(obj, old, c.Subresource, s.env(c))
 		meta = metaOf(obj)
 	case c.Subresource == "status":
 		keepOnlyStatus(obj, old)

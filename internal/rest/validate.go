@@ -22,15 +22,15 @@ func (c *Call) validate(obj Object) (field.ErrorList, error) {
 		return errs, nil
 	}
 	errs := c.validateMeta(obj)
+	if rules := c.rules(); rules != nil && rules.Validate != nil {
+		return append(errs, rules.Validate(obj)...), nil
+	}
 	sch, err := c.Version.Schema()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if rules := c.Resource.Rules; sch != nil && (rules == nil || rules.Validate == nil) {
+	if sch != nil {
 		errs = sch.ValidateAfter(errs, obj, nil)
-	}
-	if rules := c.Resource.Rules; rules != nil && rules.Validate != nil {
-		errs = append(errs, rules.Validate(obj)...)
 	}
 	return errs, nil
 }
@@ -42,19 +42,19 @@ func (c *Call) validateUpdate(obj, old Object) (field.ErrorList, error) {
 	}
 	errs := c.validateMeta(obj)
 	errs = append(errs, c.validateMetaUpdate(obj, old)...)
+	if rules := c.rules(); rules != nil && rules.ValidateUpdate != nil {
+		return unique(append(errs, rules.ValidateUpdate(obj, old, c.Subresource)...)), nil
+	}
 	sch, err := c.Version.Schema()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	switch {
-	case sch == nil || c.Resource.Rules != nil && c.Resource.Rules.ValidateUpdate != nil:
+	case sch == nil:
 	case c.Subresource == "status":
 		errs = sch.ValidateStatus(errs, obj, old)
 	default:
 		errs = sch.ValidateAfter(errs, obj, old)
-	}
-	if rules := c.Resource.Rules; rules != nil && rules.ValidateUpdate != nil {
-		errs = append(errs, rules.ValidateUpdate(obj, old, c.Subresource)...)
 	}
 	return unique(errs), nil
 }
@@ -84,7 +84,7 @@ func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(p
 
 // warnings tells the client what is allowed but unwise in what it wrote.
 func (c *Call) warnings(ctx context.Context, obj, old Object) {
-	if rules := c.Resource.Rules; rules != nil && rules.Warnings != nil {
+	if rules := c.rules(); rules != nil && rules.Warnings != nil {
 		for _, text := range rules.Warnings(obj) {
 			c.warn(ctx, text)
 		}

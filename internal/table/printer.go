@@ -30,8 +30,8 @@ func printerOf(r *catalog.Resource, v *catalog.Version) *printer {
 
 func compile(r *catalog.Resource, v *catalog.Version) *printer {
 	p := &printer{}
-	if r.Rules != nil && r.Rules.Cells != nil {
-		p.cells = r.Rules.Cells
+	if rules := r.RulesFor(v); rules != nil && rules.Cells != nil {
+		p.cells = rules.Cells
 		for _, c := range v.Columns {
 			p.define(c, c.Description)
 		}

@@ -129,13 +129,13 @@ func bounds(namespace, after string) (from, end string) {
 }
 
 // split divides a key of the store into the prefix of its collection and the rest: the prefix is two segments if the
-// first one has a dot and so is a group, else one. false if there is no rest, or it is neither name nor namespace/name.
+// first one has a dot and so is a group, or is "services" (kube keeps "services/specs" and "services/endpoints"), else one. false if there is no rest, or it is neither name nor namespace/name.
 func split(key string) (prefix, rest string, ok bool) {
 	i := strings.IndexByte(key, '/')
 	if i <= 0 {
 		return "", "", false
 	}
-	if strings.IndexByte(key[:i], '.') >= 0 {
+	if strings.IndexByte(key[:i], '.') >= 0 || key[:i] == "services" {
 		j := strings.IndexByte(key[i+1:], '/')
 		if j <= 0 {
 			return "", "", false

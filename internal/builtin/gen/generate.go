@@ -138,7 +138,11 @@ func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error 
 		doc := comment{f.Doc.Text()}
 		p.Description = doc.description()
 		if v := doc.marker("default"); v != "" {
-			p.Default = json.RawMessage(v)
+			value, err := g.src.value(d.path, v)
+			if err != nil {
+				return err
+			}
+			p.Default = json.RawMessage(value)
 		}
 		if v := doc.marker("listType"); v != "" {
 			p.ListType = v

@@ -57,10 +57,12 @@ type sources struct {
 	files *token.FileSet
 	types map[typeName]*declaration
 	read  map[string]bool // packages
+	// constants are the literals, as the source has them.
+	constants map[typeName]string
 }
 
 func newSources() *sources {
-	return &sources{files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{}}
+	return &sources{files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{}, constants: map[typeName]string{}}
 }
 
 func (s *sources) lookup(n typeName) (*declaration, error) {
@@ -111,6 +113,9 @@ func (s *sources) readFile(importPath string, file *ast.File) {
 	}
 	for _, decl := range file.Decls {
 		gd, ok := decl.(*ast.GenDecl)
+		if ok && gd.Tok == token.CONST {
+			s.readConstants(importPath, gd)
+		}
 		if !ok || gd.Tok != token.TYPE {
 			continue
 		}
@@ -123,4 +128,32 @@ func (s *sources) readFile(importPath string, file *ast.File) {
 			s.types[typeName{importPath, ts.Name.Name}] = &declaration{importPath, ts, comment{doc.Text()}, imports}
 		}
 	}
+}
+
+// readConstants notes the constants that are literals.
+func (s *sources) readConstants(importPath string, decl *ast.GenDecl) {
+	for _, spec := range decl.Specs {
+		vs := spec.(*ast.ValueSpec)
+		for i, name := range vs.Names {
+			if i >= len(vs.Values) {
+				continue
+			}
+			if lit, ok := vs.Values[i].(*ast.BasicLit); ok {
+				s.constants[typeName{importPath, name.Name}] = lit.Value
+			}
+		}
+	}
+}
+
+// value returns the JSON of what a marker "+default=" says: a JSON value, or "ref(Name)" for a constant of package path.
+func (s *sources) value(path, marker string) (string, error) {
+	name, ok := strings.CutPrefix(marker, "ref(")
+	if !ok {
+		return marker, nil
+	}
+	v, ok := s.constants[typeName{path, strings.TrimSuffix(name, ")")}]
+	if !ok {
+		return "", fmt.Errorf("no constant for %s in %s", marker, path)
+	}
+	return v, nil
 }

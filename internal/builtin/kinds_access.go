@@ -1,0 +1,26 @@
+package builtin
+
+import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// accessKinds are those of rbac.authorization.k8s.io and certificates.k8s.io.
+func accessKinds() []kind {
+	rules := func() *catalog.Rules {
+		return &catalog.Rules{ValidName: nameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true}
+	}
+	return []kind{
+		of[rbacv1.Role](kind{group: rbac, kind: "Role", plural: "roles", rules: rules()}),
+		of[rbacv1.RoleBinding](kind{group: rbac, kind: "RoleBinding", plural: "rolebindings", rules: rules()}),
+		of[rbacv1.ClusterRole](kind{group: rbac, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules()}),
+		of[rbacv1.ClusterRoleBinding](kind{group: rbac, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: rules()}),
+		of[certificatesv1.CertificateSigningRequest](kind{
+			group: certificates, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
+			clusterScoped: true, status: true,
+			rules: &catalog.Rules{ValidName: nameIsFree, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+		}),
+	}
+}

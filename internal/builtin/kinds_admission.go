@@ -1,0 +1,45 @@
+package builtin
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/crd"
+)
+
+// admissionKinds are those that extend the API: apiextensions.k8s.io and admissionregistration.k8s.io.
+func admissionKinds() []kind {
+	g := kind{group: admissionregistration, categories: extends, clusterScoped: true, generation: true}
+	named := func(kind, plural string) kind {
+		k := g
+		k.kind, k.plural = kind, plural
+		return k
+	}
+	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+	policy.status = true
+	return []kind{
+		definitionKind(),
+		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")),
+		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")),
+		of[admissionregistrationv1.ValidatingAdmissionPolicy](policy),
+		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")),
+		of[admissionregistrationv1.MutatingAdmissionPolicy](named("MutatingAdmissionPolicy", "mutatingadmissionpolicies")),
+		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")),
+	}
+}
+
+// definitionKind is CustomResourceDefinition. Its rules are those of package crd; it is printed like every kind that has no
+// columns of its own.
+func definitionKind() kind {
+	rules := *crd.Rules()
+	rules.Cells = nameAndCreation
+	return kind{
+		group: apiextensions, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
+		short: []string{"crd", "crds"}, categories: extends,
+		clusterScoped: true, status: true, generation: true,
+		prefix:  "apiextensions.k8s.io/customresourcedefinitions",
+		new:     newOf[apiextensionsv1.CustomResourceDefinition](),
+		columns: columns(nameColumn(), createdColumn()),
+		rules:   &rules,
+	}
+}

@@ -1,0 +1,38 @@
+package builtin
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// controlKinds are those by which the parts of a control plane arrange things among each other.
+func controlKinds() []kind {
+	return []kind{
+		of[coordinationv1.Lease](kind{
+			group: coordination, kind: "Lease", plural: "leases",
+			columns: columns(nameColumn(),
+				catalog.Column{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]},
+				ageColumn()),
+			rules: &catalog.Rules{
+				Validate:       judge(validateLease),
+				ValidateUpdate: judgeUpdate(func(l, _ *coordinationv1.Lease, _ string) errorList { return validateLease(l) }),
+				CreateOnUpdate: true,
+				Cells:          leaseCells,
+			},
+		}),
+		of[flowcontrolv1.FlowSchema](kind{
+			group: flowcontrol, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[flowcontrolv1.PriorityLevelConfiguration](kind{
+			group: flowcontrol, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[storagemigrationv1beta1.StorageVersionMigration](kind{
+			group: storagemigration, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true,
+		}),
+	}
+}

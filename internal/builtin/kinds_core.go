@@ -1,0 +1,145 @@
+package builtin
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// coreKinds are those of the core group. ComponentStatus is not among them: it shows the health of other processes.
+func coreKinds() []kind {
+	return []kind{
+		of[corev1.Namespace](kind{
+			group: core, kind: "Namespace", plural: "namespaces", short: []string{"ns"},
+			clusterScoped: true, status: true, noDeleteCollection: true,
+			subresources: []catalog.Subresource{object("Namespace", "finalize", "update")},
+			columns: columns(nameColumn(),
+				catalog.Column{Name: "Status", Type: "string", Description: "The status of the namespace"},
+				ageColumn()),
+			rules: &catalog.Rules{
+				ValidName:           validation.ValidateNamespaceName,
+				Default:             defaultNamespace,
+				PrepareCreate:       prepareNamespaceCreate,
+				PrepareUpdate:       prepareNamespaceUpdate,
+				Validate:            judge(validateNamespace),
+				ValidateUpdate:      judgeUpdate(validateNamespaceUpdate),
+				PrepareDelete:       prepareNamespaceDelete,
+				Encloses:            true,
+				UnconditionalUpdate: true,
+				FieldLabels:         fields("status.phase"),
+				Cells:               namespaceCells,
+			},
+		}),
+		of[corev1.ConfigMap](kind{
+			group: core, kind: "ConfigMap", plural: "configmaps", short: []string{"cm"},
+			columns: columns(nameColumn(),
+				catalog.Column{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},
+				ageColumn()),
+			rules: &catalog.Rules{
+				Validate:            judge(validateConfigMap),
+				ValidateUpdate:      judgeUpdate(validateConfigMapUpdate),
+				UnconditionalUpdate: true,
+				Cells:               configMapCells,
+			},
+		}),
+		of[corev1.Secret](kind{
+			group: core, kind: "Secret", plural: "secrets",
+			columns: columns(nameColumn(),
+				catalog.Column{Name: "Type", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["type"]},
+				catalog.Column{Name: "Data", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["data"]},
+				ageColumn()),
+			rules: &catalog.Rules{
+				Default:             defaultSecret,
+				Validate:            judge(validateSecret),
+				ValidateUpdate:      judgeUpdate(validateSecretUpdate),
+				Warnings:            warnSecret,
+				UnconditionalUpdate: true,
+				FieldLabels:         fields("type"),
+				Cells:               secretCells,
+			},
+		}),
+		of[corev1.Event](kind{
+			group: core, kind: "Event", plural: "events", short: []string{"ev"},
+			columns: eventColumns(),
+			rules: &catalog.Rules{
+				//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
+				ValidName:           path.ValidatePathSegmentName,
+				Validate:            judge(validateEvent),
+				ValidateUpdate:      judgeUpdate(func(e, _ *corev1.Event, _ string) errorList { return validateEvent(e) }),
+				UnconditionalUpdate: true,
+				CreateOnUpdate:      true,
+				TTL:                 time.Hour, // kube's --event-ttl
+				Dependents:          catalog.NoDependents,
+				FieldLabels:         eventFields(),
+				Cells:               eventCells,
+			},
+		}),
+		of[corev1.ServiceAccount](kind{
+			group: core, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"},
+			rules: &catalog.Rules{
+				ValidName:           validation.ValidateServiceAccountName,
+				PrepareCreate:       prepareServiceAccountCreate,
+				PrepareUpdate:       prepareServiceAccountUpdate,
+				Warnings:            warnServiceAccount,
+				UnconditionalUpdate: true,
+			},
+		}),
+		of[corev1.Pod](kind{
+			group: core, kind: "Pod", plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true,
+			rules: &catalog.Rules{
+				UnconditionalUpdate: true,
+				FieldLabels: fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+					"status.phase", "status.podIP", "status.nominatedNodeName"),
+			},
+		}),
+		of[corev1.PodTemplate](kind{
+			group: core, kind: "PodTemplate", plural: "podtemplates", generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[corev1.ReplicationController](kind{
+			group: core, kind: "ReplicationController", plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
+			prefix: "controllers", status: true, generation: true,
+			scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+			rules: &catalog.Rules{UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
+		}),
+		of[corev1.Service](kind{
+			group: core, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true,
+			rules: &catalog.Rules{
+				ValidName: validation.NameIsDNS1035Label, UnconditionalUpdate: true, CreateOnUpdate: true,
+				FieldLabels: fields("spec.clusterIP", "spec.type"),
+			},
+		}),
+		of[corev1.Endpoints](kind{
+			group: core, kind: "Endpoints", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
+			rules: &catalog.Rules{UnconditionalUpdate: true, CreateOnUpdate: true},
+		}),
+		of[corev1.Node](kind{
+			group: core, kind: "Node", plural: "nodes", short: []string{"no"}, clusterScoped: true, prefix: "minions", status: true,
+			rules: &catalog.Rules{
+				PrepareCreate:       func(catalog.Object, catalog.Env) {}, // a kubelet makes its node with the status it has
+				UnconditionalUpdate: true,
+				FieldLabels:         fields("spec.unschedulable"),
+			},
+		}),
+		of[corev1.PersistentVolume](kind{
+			group: core, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[corev1.PersistentVolumeClaim](kind{
+			group: core, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[corev1.LimitRange](kind{
+			group: core, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
+			rules: &catalog.Rules{UnconditionalUpdate: true, CreateOnUpdate: true},
+		}),
+		of[corev1.ResourceQuota](kind{
+			group: core, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+	}
+}

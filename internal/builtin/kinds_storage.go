@@ -1,0 +1,60 @@
+package builtin
+
+import (
+	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// storageKinds are those that describe what nodes offer: storage.k8s.io, node.k8s.io, scheduling.k8s.io, resource.k8s.io.
+func storageKinds() []kind {
+	return []kind{
+		of[storagev1.StorageClass](kind{
+			group: storage, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[storagev1.VolumeAttributesClass](kind{
+			group: storage, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[storagev1.VolumeAttachment](kind{
+			group: storage, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true,
+		}),
+		of[storagev1.CSIDriver](kind{
+			group: storage, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true, generation: false,
+		}),
+		of[storagev1.CSINode](kind{
+			group: storage, kind: "CSINode", plural: "csinodes", clusterScoped: true,
+		}),
+		of[storagev1.CSIStorageCapacity](kind{
+			group: storage, kind: "CSIStorageCapacity", plural: "csistoragecapacities",
+		}),
+		of[nodev1.RuntimeClass](kind{
+			group: node, kind: "RuntimeClass", plural: "runtimeclasses", clusterScoped: true,
+			rules: &catalog.Rules{CreateOnUpdate: true},
+		}),
+		of[schedulingv1.PriorityClass](kind{
+			group: scheduling, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"}, clusterScoped: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[resourcev1.DeviceClass](kind{
+			group: resource, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[resourcev1.ResourceClaim](kind{
+			group: resource, kind: "ResourceClaim", plural: "resourceclaims", status: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[resourcev1.ResourceClaimTemplate](kind{
+			group: resource, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates",
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[resourcev1.ResourceSlice](kind{
+			group: resource, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver")},
+		}),
+	}
+}

@@ -1,0 +1,62 @@
+package builtin
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// replicas is the scale of the kinds whose selector is a label selector; see catalog.Scale.LabelSelectorPath.
+func replicas() *catalog.Scale {
+	return &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}
+}
+
+// workloadKinds are those of apps, batch, autoscaling and policy.
+func workloadKinds() []kind {
+	return []kind{
+		of[appsv1.Deployment](kind{
+			group: apps, kind: "Deployment", plural: "deployments", short: []string{"deploy"}, categories: all,
+			status: true, generation: true, scale: replicas(),
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[appsv1.ReplicaSet](kind{
+			group: apps, kind: "ReplicaSet", plural: "replicasets", short: []string{"rs"}, categories: all,
+			status: true, generation: true, scale: replicas(),
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[appsv1.StatefulSet](kind{
+			group: apps, kind: "StatefulSet", plural: "statefulsets", short: []string{"sts"}, categories: all,
+			status: true, generation: true, scale: replicas(),
+			rules: &catalog.Rules{ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
+		}),
+		of[appsv1.DaemonSet](kind{
+			group: apps, kind: "DaemonSet", plural: "daemonsets", short: []string{"ds"}, categories: all,
+			status: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[appsv1.ControllerRevision](kind{
+			group: apps, kind: "ControllerRevision", plural: "controllerrevisions",
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[batchv1.Job](kind{
+			group: batch, kind: "Job", plural: "jobs", categories: all, status: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, FieldLabels: fields("status.successful")},
+		}),
+		of[batchv1.CronJob](kind{
+			group: batch, kind: "CronJob", plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
+			rules: &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[autoscalingv2.HorizontalPodAutoscaler](kind{
+			group: autoscaling, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
+			status: true,
+			rules:  &catalog.Rules{UnconditionalUpdate: true},
+		}),
+		of[policyv1.PodDisruptionBudget](kind{
+			group: policy, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, status: true, generation: true,
+		}),
+	}
+}
