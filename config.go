@@ -51,6 +51,10 @@ type Config struct {
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
 
+	// CBOR lets clients send and get CBOR, and stores custom objects in it: kube's feature gate CBORServingAndStorage, which
+	// is off by default there too. Whatever it is, what is stored in CBOR is read.
+	CBOR bool
+
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
 	// Log receives what happens; nil drops it.

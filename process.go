@@ -180,6 +180,7 @@ func (p *process) buildAPI(context.Context) error {
 		Catalog: p.catalog, View: p.view, Store: p.store,
 		Admit: p.admission(),
 		Now:   time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
+		StoreCBOR: p.config.CBOR,
 	})
 	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log})
 
@@ -206,6 +207,7 @@ func (p *process) buildAPI(context.Context) error {
 		Paths:   map[string]front.Handler{"/debug/pprof/": serveProfile},
 		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
 		TLS:     p.pki.TLSConfig(),
+		CBOR:    p.config.CBOR,
 		Served: func(info *request.Info) bool {
 			r, v := p.catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
 			return r != nil && (info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil || r.HasSubresource(v, info.Subresource))

@@ -42,7 +42,7 @@ func TestNegotiate(t *testing.T) {
 		{accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", want: table},
 		{accept: "application/json;as=Table;v=v9;g=meta.k8s.io,application/json", want: Media{Type: JSON}},
 		{accept: "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-			want: Media{Type: JSON, As: "PartialObjectMetadata", Group: "meta.k8s.io", Version: "v1"}},
+			want: Media{Type: Protobuf, As: "PartialObjectMetadata", Group: "meta.k8s.io", Version: "v1"}},
 		{accept: "application/json;as=Other;g=meta.k8s.io;v=v1", bad: true},
 		{accept: "application/json;pretty=1", want: Media{Type: JSON, Pretty: true}},
 		{accept: "application/json;stream=watch", want: Media{Type: JSON}},
@@ -61,7 +61,7 @@ func TestNegotiate(t *testing.T) {
 		if c.accept != "" {
 			r.Header.Set("Accept", c.accept)
 		}
-		got, err := Negotiate(r)
+		got, err := Negotiate(r, Offer{})
 		if c.bad {
 			if want := "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"; err == nil || err.Error() != want || apierrors.ReasonForError(err) != "NotAcceptable" {
 				t.Errorf("%+v: %v", c, err)
@@ -72,11 +72,11 @@ func TestNegotiate(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
-	_, err := NegotiateWatch(request("/x", "Accept", "application/yaml"))
+	_, err := NegotiateWatch(request("/x", "Accept", "application/yaml"), Offer{})
 	if want := "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"; err == nil || err.Error() != want {
 		t.Errorf("watch in YAML: %v", err)
 	}
-	if m, err := NegotiateWatch(request("/x", "Accept", "application/json;stream=watch")); err != nil || m.Type != JSON {
+	if m, err := NegotiateWatch(request("/x", "Accept", "application/json;stream=watch"), Offer{}); err != nil || m.Type != JSON {
 		t.Errorf("watch in JSON: %v, %v", m, err)
 	}
 }

@@ -17,8 +17,12 @@ import "slices"
 const (
 	JSON = "application/json"
 	YAML = "application/yaml"
-	// Protobuf is named in the lists of supported types, as kube names it for custom resources too, but it is not spoken.
+	// Protobuf is spoken by built-in kinds, and by what every kind has in it: its metadata alone, and Status.
 	Protobuf = "application/vnd.kubernetes.protobuf"
+	// CBOR is spoken if the server is told to, see WithCBOR.
+	CBOR = "application/cbor"
+	// cborSequence is what a watch in CBOR is called: one item after the other.
+	cborSequence = "application/cbor-seq"
 )
 
 // supported returns what messages list, in kube's order; suffix is appended to each.

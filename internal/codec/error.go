@@ -24,14 +24,14 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Statu
 	if status.Code == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "" {
 		header.Set("WWW-Authenticate", "Bearer") // RFC 9110, section 15.5.2 asks for it; kube leaves it out
 	}
-	doc, err := json.Marshal(status)
-	if err != nil {
-		panic(fmt.Sprintf("status cannot be encoded: %v", err)) // strings and numbers only
-	}
 	m, ok := negotiate(r, noTransform)
 	if !ok {
 		// What went wrong matters more than the form: readable JSON it is.
 		m = Media{Type: JSON, Pretty: true}
+	}
+	doc, err := EncodeStatus(status, m)
+	if err != nil {
+		panic(fmt.Sprintf("status cannot be encoded: %v", err)) // strings and numbers only
 	}
 	contentType, body, err := render(doc, m)
 	if err != nil {
@@ -43,6 +43,18 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Statu
 	w.WriteHeader(int(status.Code))
 	_, _ = w.Write(body)
 	return status
+}
+
+// EncodeStatus returns a complete Status as WriteObject takes it: in protobuf if that is m's form, else as JSON.
+func EncodeStatus(status *metav1.Status, m Media) ([]byte, error) {
+	if m.Type != Protobuf {
+		return json.Marshal(status)
+	}
+	message, err := status.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return Enclose(status.APIVersion, status.Kind, message), nil
 }
 
 // StatusOf returns the Status that err becomes: its own if it carries one, 504 if the time for the request is over, else

@@ -12,7 +12,7 @@ import (
 
 // Media is the form in which a client gets its answer.
 type Media struct {
-	Type string // JSON or YAML
+	Type string // JSON, YAML, Protobuf or CBOR
 	// As is the kind that the client wants instead of the object: "", "Table", "PartialObjectMetadata" or
 	// "PartialObjectMetadataList". Group is then meta.k8s.io and Version v1 or v1beta1.
 	As, Group, Version string
@@ -20,24 +20,48 @@ type Media struct {
 	Pretty bool
 }
 
+// Binary tells whether the form is not text: Protobuf or CBOR.
+func (m Media) Binary() bool { return m.Type == Protobuf || m.Type == CBOR }
+
+// WatchType is the Content-Type of a stream of watch events in this form.
+func (m Media) WatchType() string {
+	switch m.Type {
+	case Protobuf:
+		return Protobuf + ";stream=watch"
+	case CBOR:
+		return cborSequence
+	}
+	return m.Type
+}
+
+// Offer is what a resource can be answered as.
+type Offer struct {
+	// Message is true if its objects have a protobuf form: built-in kinds.
+	Message bool
+}
+
 // Negotiate chooses by the Accept header of a request for an object or a list: the most wanted clause that the server can
 // answer. Without the header it is JSON. The error is a *apierrors.StatusError, 406.
-func Negotiate(r *http.Request) (Media, error) {
-	m, ok := negotiate(r, allowTransform)
+func Negotiate(r *http.Request, offer Offer) (Media, error) {
+	m, ok := negotiate(r, offer.allows)
 	if !ok {
-		return Media{}, NotAcceptable(JSON, YAML, Protobuf)
+		return Media{}, NotAcceptable(Offered(r.Context())...)
 	}
 	return m, nil
 }
 
-// NegotiateWatch is Negotiate for a stream of watch events, which exists in JSON only.
-func NegotiateWatch(r *http.Request) (Media, error) {
-	m, err := Negotiate(r)
+// NegotiateWatch is Negotiate for a stream of watch events, which does not exist in YAML.
+func NegotiateWatch(r *http.Request, offer Offer) (Media, error) {
+	m, err := Negotiate(r, offer)
 	if err != nil {
 		return Media{}, err
 	}
-	if m.Type != JSON {
-		return Media{}, NotAcceptable(supported(";stream=watch", JSON, Protobuf)...)
+	if m.Type == YAML {
+		types := supported(";stream=watch", JSON, Protobuf)
+		if speaksCBOR(r.Context()) {
+			types = append(types, cborSequence)
+		}
+		return Media{}, NotAcceptable(types...)
 	}
 	return m, nil
 }
@@ -61,8 +85,9 @@ func negotiate(r *http.Request, transform func(Media) bool) (Media, bool) {
 	case "", JSON, "*/*":
 		return Media{Type: JSON, Pretty: pretty}, true
 	}
+	offered := Offered(r.Context())
 	for _, clause := range goautoneg.ParseAccept(accept) {
-		for _, typ := range []string{JSON, YAML} {
+		for _, typ := range offered {
 			major, minor, _ := strings.Cut(typ, "/")
 			switch {
 			case clause.Type == major && clause.SubType == minor, clause.Type == major && clause.SubType == "*", clause.Type == "*" && clause.SubType == "*":
@@ -87,7 +112,7 @@ func (m *Media) parameters(params map[string]string) bool {
 		case "v":
 			m.Version = value
 		case "stream":
-			if value != "" && (m.Type != JSON || value != "watch") {
+			if value != "" && (m.Type == YAML || value != "watch") {
 				return false
 			}
 		case "sv":
@@ -101,16 +126,18 @@ func (m *Media) parameters(params map[string]string) bool {
 	return true
 }
 
-// allowTransform accepts the conversions that every resource offers.
-func allowTransform(m Media) bool {
+// allows tells whether there is such an answer.
+func (o Offer) allows(m Media) bool {
 	if m.As == "" && m.Group == "" && m.Version == "" {
-		return true
+		return o.Message || m.Type != Protobuf
 	}
 	if m.Group != metav1.GroupName || m.Version != "v1" && m.Version != "v1beta1" {
 		return false
 	}
 	switch m.As {
-	case "Table", "PartialObjectMetadata", "PartialObjectMetadataList":
+	case "Table":
+		return !m.Binary()
+	case "PartialObjectMetadata", "PartialObjectMetadataList":
 		return true
 	}
 	return false

@@ -1,11 +1,13 @@
 package codec
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,6 +69,20 @@ func Unhandled(obj map[string]any, err error, want schema.GroupVersionKind) erro
 
 func unhandled(got schema.GroupVersionKind, err error, want schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+}
+
+// BodyType returns the media type of the body of a create or update, one of Offered. The error is a *apierrors.StatusError,
+// 415.
+func BodyType(ctx context.Context, contentType string) (string, error) {
+	switch contentType {
+	case "", JSON:
+		return JSON, nil
+	}
+	offered := Offered(ctx)
+	if mediaType, _, err := mime.ParseMediaType(contentType); err == nil && slices.Contains(offered, mediaType) {
+		return mediaType, nil
+	}
+	return "", UnsupportedMediaType(offered...)
 }
 
 // bodyType returns the media type of a body: JSON or YAML.

@@ -2,7 +2,9 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 
@@ -11,8 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// protobufMagic begins every protobuf body of the Kubernetes API; a runtime.Unknown follows.
-var protobufMagic = []byte("k8s\x00")
+// protobufMagic begins every protobuf document of the Kubernetes API; a runtime.Unknown follows, which holds apiVersion,
+// kind and the message. Messages themselves say neither.
+const protobufMagic = "k8s\x00"
+
+// Tags of the fields that are written by hand: the field's number and wire type 2, length-delimited.
+const (
+	field1, field2, field3, field4 = 1<<3 | 2, 2<<3 | 2, 3<<3 | 2, 4<<3 | 2
+)
+
+// errNoMessage says that a Go type has no protobuf form.
+var errNoMessage = errors.New("the type has no protobuf form")
 
 // IsProtobuf tells whether a Content-Type is Kubernetes' protobuf.
 func IsProtobuf(contentType string) bool {
@@ -30,7 +41,7 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	if !ok {
 		return nil, UnsupportedMediaType(JSON, YAML)
 	}
-	rest, ok := bytes.CutPrefix(data, protobufMagic)
+	rest, ok := bytes.CutPrefix(data, []byte(protobufMagic))
 	if !ok {
 		return nil, apierrors.NewBadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
 	}
@@ -50,4 +61,92 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 		return nil, fmt.Errorf("encode %T as JSON: %w", into, err)
 	}
 	return doc, nil
+}
+
+// Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a fresh value of the
+// document's Go type.
+func Message(doc []byte, into any) ([]byte, error) {
+	message, ok := into.(interface{ Marshal() ([]byte, error) })
+	if !ok {
+		return nil, fmt.Errorf("%T: %w", into, errNoMessage)
+	}
+	if err := json.Unmarshal(doc, into); err != nil {
+		return nil, fmt.Errorf("decode as %T: %w", into, err)
+	}
+	return message.Marshal()
+}
+
+// ToProtobuf returns the protobuf document of a JSON document; into is as in Message.
+func ToProtobuf(doc []byte, into any) ([]byte, error) {
+	message, err := Message(doc, into)
+	if err != nil {
+		return nil, err
+	}
+	typed, ok := into.(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T: %w", into, errNoMessage)
+	}
+	apiVersion, kind := typed.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return Enclose(apiVersion, kind, message), nil
+}
+
+// Envelope makes a document of a message that is written in pieces: what comes before it and what comes after. size is the
+// message's length in bytes.
+func Envelope(apiVersion, kind string, size int) (before, after []byte) {
+	meta := make([]byte, 0, len(apiVersion)+len(kind)+8)
+	meta = appendField(meta, field1, apiVersion)
+	meta = appendField(meta, field2, kind)
+	before = make([]byte, 0, len(meta)+24)
+	before = append(before, protobufMagic...)
+	before = appendField(before, field1, meta)
+	before = append(before, field2)
+	before = binary.AppendUvarint(before, uint64(size))
+	return before, []byte{field3, 0, field4, 0} // contentEncoding and contentType, which kube writes even if they are empty
+}
+
+// Enclose makes a document of a message.
+func Enclose(apiVersion, kind string, message []byte) []byte {
+	before, after := Envelope(apiVersion, kind, len(message))
+	out := make([]byte, 0, len(before)+len(message)+len(after))
+	return append(append(append(out, before...), message...), after...)
+}
+
+// FieldHead appends what stands before a field of a message: the tag of field number n, and the length that follows.
+func FieldHead(dst []byte, n byte, size int) []byte {
+	return binary.AppendUvarint(append(dst, n<<3|2), uint64(size))
+}
+
+func appendField[T string | []byte](dst []byte, tag byte, content T) []byte {
+	dst = binary.AppendUvarint(append(dst, tag), uint64(len(content)))
+	return append(dst, content...)
+}
+
+// WatchFrame makes the frame of one watch event in m's form. object is a document in that form: JSON, CBOR with its tag, or
+// protobuf in its envelope.
+func WatchFrame(m Media, event string, object []byte) []byte {
+	switch m.Type {
+	case Protobuf:
+		// A metav1.WatchEvent without envelope; its object is a RawExtension. The length of all that goes in front, 4 bytes.
+		raw := FieldHead(nil, 1, len(object))
+		body := make([]byte, 4, len(object)+len(event)+24)
+		body = appendField(body, field1, event)
+		body = FieldHead(body, 2, len(raw)+len(object))
+		body = append(append(body, raw...), object...)
+		binary.BigEndian.PutUint32(body, uint32(len(body)-4))
+		return body
+	case CBOR:
+		frame := make([]byte, 0, len(object)+len(event)+24)
+		frame = append(frame, cborTag...)
+		frame = AppendCBORMapHead(frame, 2)
+		frame = appendCBORString(frame, "type")
+		frame = appendCBORString(frame, event)
+		frame = appendCBORString(frame, "object")
+		return append(frame, object...)
+	}
+	frame := make([]byte, 0, len(object)+len(event)+32)
+	frame = append(frame, `{"type":"`...)
+	frame = append(frame, event...)
+	frame = append(frame, `","object":`...)
+	frame = append(frame, object...)
+	return append(frame, "}\n"...)
 }

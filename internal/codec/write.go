@@ -7,16 +7,25 @@ import (
 	"strconv"
 )
 
-// WriteObject answers with an object: doc is its compact JSON, without a line end, and is not changed. Headers that the
-// caller has set stay; a body above 128 KiB is compressed if the client likes.
+// WriteObject answers with an object: doc is its compact JSON, without a line end, and is not changed; where m is Protobuf
+// it is the finished document. Headers that the caller has set stay; a body above 128 KiB is compressed if the client likes.
 func WriteObject(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
 	contentType, body, err := render(doc, m)
 	if err != nil {
 		WriteError(w, r, err)
 		return
 	}
+	write(w, r, code, contentType, body, lineEnd(m))
+}
+
+// WriteBinary answers with a finished document in m's form, Protobuf or CBOR, as WriteObject does.
+func WriteBinary(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
+	write(w, r, code, m.Type, doc, nil)
+}
+
+func write(w http.ResponseWriter, r *http.Request, code int, contentType string, body, end []byte) {
 	w.Header().Set("Content-Type", contentType)
-	size := len(body) + len(lineEnd(m))
+	size := len(body) + len(end)
 	if size > compressAbove && acceptsGzip(r) {
 		c := Compress(w, r)
 		defer c.Close()
@@ -26,7 +35,7 @@ func WriteObject(w http.ResponseWriter, r *http.Request, code int, doc []byte, m
 	}
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the client has gone; nobody is left to tell
-	_, _ = w.Write(lineEnd(m))
+	_, _ = w.Write(end)
 }
 
 // render returns doc in the form m.
@@ -35,6 +44,11 @@ func render(doc []byte, m Media) (contentType string, body []byte, err error) {
 	case m.Type == YAML:
 		body, err = ToYAML(doc)
 		return YAML, body, err
+	case m.Type == Protobuf:
+		return Protobuf, doc, nil
+	case m.Type == CBOR:
+		body, err = ToCBOR(doc)
+		return CBOR, body, err
 	case m.Pretty:
 		var b bytes.Buffer
 		b.Grow(len(doc) * 2)

@@ -54,6 +54,9 @@ type Config struct {
 	Version version.Info // of /version
 	TLS     *tls.Config  // nil serves without TLS (tests)
 
+	// CBOR lets clients send and get CBOR.
+	CBOR bool
+
 	// Metrics is where the server's metrics are registered and what /metrics shows. Nil makes one.
 	Metrics *prometheus.Registry
 	// Served reports whether a resource request names something that exists, with its subresource. Only then does it get

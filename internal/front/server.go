@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
 )
 
 // Listen returns a listener for the TCP address. Its error is one line that says what to do.
@@ -27,7 +29,12 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 func (s *Server) newHTTPServer() *http.Server {
+	base := context.Background()
+	if s.config.CBOR {
+		base = codec.WithCBOR(base)
+	}
 	srv := &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return base },
 		Handler:           s,
 		TLSConfig:         s.config.TLS,
 		MaxHeaderBytes:    1 << 20,

@@ -7,23 +7,45 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
-// Apply is server-side apply: body is the YAML or JSON of the fields that the manager o.FieldManager wants. An object
+// isApply tells whether a patch is server-side apply, in YAML or CBOR.
+func isApply(kind types.PatchType) bool {
+	return kind == types.ApplyYAMLPatchType || kind == types.ApplyCBORPatchType
+}
+
+// decodeApply decodes the body of an apply; repeated is the error about keys that stand in it twice, if strict looks for them.
+func decodeApply(kind types.PatchType, body []byte, strict bool) (applied Object, repeated, err error) {
+	if kind == types.ApplyCBORPatchType {
+		err = codec.UnmarshalCBOR(body, &applied)
+		if applied == nil {
+			applied = Object{}
+		}
+	} else {
+		applied, repeated, err = codec.DecodeApply(body, strict)
+	}
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	return applied, repeated, nil
+}
+
+// Apply is server-side apply: body is the YAML, JSON or, by its kind, CBOR of the fields that the manager o.FieldManager wants. An object
 // that does not exist is created.
-func (s *Server) Apply(ctx context.Context, c *Call, body []byte, o metav1.PatchOptions) (*Result, error) {
+func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body []byte, o metav1.PatchOptions) (*Result, error) {
 	for {
 		res, err := s.replace(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old Object) (Object, error) {
-			return s.merge(ctx, c, old, body, o)
+			return s.merge(ctx, c, old, kind, body, o)
 		})
 		if !apierrors.IsNotFound(err) || c.Subresource != "" {
 			return res, err
 		}
-		res, err = s.applyNew(ctx, c, body, o)
+		res, err = s.applyNew(ctx, c, kind, body, o)
 		if apierrors.IsAlreadyExists(err) {
 			continue // somebody was faster: apply to what they made
 		}
@@ -32,13 +54,13 @@ func (s *Server) Apply(ctx context.Context, c *Call, body []byte, o metav1.Patch
 }
 
 // applyNew creates an object by apply.
-func (s *Server) applyNew(ctx context.Context, c *Call, body []byte, o metav1.PatchOptions) (*Result, error) {
+func (s *Server) applyNew(ctx context.Context, c *Call, kind types.PatchType, body []byte, o metav1.PatchOptions) (*Result, error) {
 	if c.Resource.Terminating {
 		return nil, terminating(c, "create")
 	}
 	defer s.lock(c)()
 	s.refresh(c)
-	obj, err := s.merge(ctx, c, nil, body, o)
+	obj, err := s.merge(ctx, c, nil, kind, body, o)
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +82,15 @@ func (s *Server) applyNew(ctx context.Context, c *Call, body []byte, o metav1.Pa
 
 // merge applies the body to the live object (nil if there is none) and gives the result what a decoded object has:
 // defaults, a name and a namespace that agree with the path.
-func (s *Server) merge(ctx context.Context, c *Call, live Object, body []byte, o metav1.PatchOptions) (Object, error) {
+func (s *Server) merge(ctx context.Context, c *Call, live Object, kind types.PatchType, body []byte, o metav1.PatchOptions) (Object, error) {
 	own, err := s.ownership(c)
 	if err != nil {
 		return nil, err
 	}
 	validation := fieldValidation(o.FieldValidation)
-	applied, repeated, err := codec.DecodeApply(body, validation != metav1.FieldValidationIgnore)
+	applied, repeated, err := decodeApply(kind, body, validation != metav1.FieldValidationIgnore)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, err
 	}
 	obj, err := own.Apply(live, applied, o.FieldManager, o.Force != nil && *o.Force, s.Now())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/codec"
 )
@@ -48,14 +49,7 @@ func readBody(r *http.Request) ([]byte, error) {
 // gone, defaults are filled in. validation is the fieldValidation parameter and decides what unknown and repeated fields
 // lead to.
 func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, validation string) (Object, error) {
-	if codec.IsProtobuf(contentType) && c.Version.New != nil {
-		asJSON, err := codec.FromProtobuf(body, c.Version.New())
-		if err != nil {
-			return nil, err
-		}
-		body, contentType = asJSON, codec.JSON
-	}
-	obj, problems, err := codec.DecodeObject(body, contentType, validation != metav1.FieldValidationIgnore, c.gvk())
+	obj, problems, err := decodeBody(ctx, body, contentType, validation != metav1.FieldValidationIgnore, c.gvk(), c.Version.New)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +58,25 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 		return nil, codec.Unhandled(obj, err, c.gvk())
 	}
 	return obj, c.report(ctx, obj, append(problems, unknown...), validation)
+}
+
+// decodeBody decodes a body of kind want in any form that the server reads. message makes a fresh Go value of the kind, for
+// protobuf; nil means that it has no such form.
+func decodeBody(ctx context.Context, body []byte, contentType string, strict bool, want schema.GroupVersionKind, message func() any) (obj Object, problems []string, err error) {
+	mediaType, err := codec.BodyType(ctx, contentType)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case mediaType == codec.CBOR:
+		obj, err = codec.DecodeCBOR(body, want)
+		return obj, nil, err
+	case mediaType == codec.Protobuf && message != nil:
+		if body, err = codec.FromProtobuf(body, message()); err != nil {
+			return nil, nil, err
+		}
+		contentType = codec.JSON
+	}
+	return codec.DecodeObject(body, contentType, strict, want)
 }
 
 // normalize prunes and defaults an object of the call's version and returns what is wrong with its fields, in the form

@@ -13,7 +13,7 @@ import (
 )
 
 func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := c.negotiate(r)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (
 	if err != nil {
 		return nil, err
 	}
-	revision, err := s.create(ctx, c, name, stored)
+	revision, err := s.create(ctx, c, name, s.persisted(c, stored))
 	if err != nil {
 		return nil, err
 	}

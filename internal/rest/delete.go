@@ -21,7 +21,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 	if c.Name == "" {
 		return apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
 	}
-	media, err := negotiate(r)
+	media, err := c.negotiate(r)
 	if err != nil {
 		return err
 	}
@@ -34,8 +34,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 		return err
 	}
 	if res.Deleted {
-		codec.WriteObject(w, r, http.StatusOK, deletedStatus(c, res), media.plain())
-		return nil
+		return writeDocument(w, r, http.StatusOK, deletedStatus(c, res), media, &metav1.Status{})
 	}
 	code := http.StatusOK
 	//lint:ignore SA1019 older clients send it

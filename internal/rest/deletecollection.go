@@ -16,7 +16,7 @@ import (
 const deleters = 16
 
 func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := c.negotiate(r)
 	if err != nil {
 		return err
 	}

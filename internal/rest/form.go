@@ -1,8 +1,11 @@
 package rest
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/codec"
@@ -15,15 +18,24 @@ type form struct {
 	include metav1.IncludeObjectPolicy // what of the object goes into a table's rows
 }
 
-func negotiate(r *http.Request) (form, error) {
-	m, err := codec.Negotiate(r)
+// negotiate returns the form of an answer with an object of the call's kind, or with a list of them.
+func (c *Call) negotiate(r *http.Request) (form, error) {
+	m, err := codec.Negotiate(r, c.offer())
 	return formOf(r, m, err)
 }
 
-func negotiateWatch(r *http.Request) (form, error) {
-	m, err := codec.NegotiateWatch(r)
+func (c *Call) negotiateWatch(r *http.Request) (form, error) {
+	m, err := codec.NegotiateWatch(r, c.offer())
 	return formOf(r, m, err)
 }
+
+// negotiateScale is negotiate for a Scale, which has a protobuf form whatever kind it scales.
+func negotiateScale(r *http.Request) (form, error) {
+	m, err := codec.Negotiate(r, codec.Offer{Message: true})
+	return formOf(r, m, err)
+}
+
+func (c *Call) offer() codec.Offer { return codec.Offer{Message: c.Version.New != nil} }
 
 func formOf(r *http.Request, m codec.Media, err error) (form, error) {
 	f := form{Media: m}
@@ -54,7 +66,24 @@ func (s *Server) transform(c *Call, f form, raw []byte, obj Object) ([]byte, err
 	case "Table":
 		return table.Single(c.Resource, c.Version, table.Row{JSON: raw, Object: obj}, s.tableOptions(c, f))
 	}
-	return nil, codec.NotAcceptable(codec.JSON, codec.YAML)
+	return nil, c.notAsAsked(f, "not a list", "")
+}
+
+// notAsAsked is the answer to a request for the metadata of a list where there is one object, or the other way about. Kube
+// names its Go type.
+func (c *Call) notAsAsked(f form, what, suffix string) error {
+	goType := "unstructured.Unstructured" + suffix
+	if !c.Resource.Custom() {
+		pkg, _, _ := strings.Cut(c.Resource.Group, ".")
+		if pkg == "" || pkg == "events" {
+			pkg = "core"
+		}
+		goType = pkg + "." + c.Resource.Kind + suffix
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("you requested %s, but the requested object is %s (*%s)", f.As, what, goType),
+	}}
 }
 
 // transformEvent is transform for the object of a watch event. Column definitions come with the first row only.

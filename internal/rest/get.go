@@ -6,12 +6,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/bowsprit/bowsprit/internal/codec"
 )
 
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := c.negotiate(r)
 	if err != nil {
 		return err
 	}
@@ -28,6 +26,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error
 	if e == nil {
 		return apierrors.NewNotFound(c.groupResource(), c.Name)
 	}
+	if media.Binary() && media.As == "" {
+		return s.writeEntry(w, r, c, e, media)
+	}
 	raw, err := s.served(c, e)
 	if err != nil {
 		return err
@@ -36,8 +37,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error
 	if err != nil {
 		return err
 	}
-	codec.WriteObject(w, r, http.StatusOK, body, media.plain())
-	return nil
+	return writeDocument(w, r, http.StatusOK, body, media, media.message(c))
 }
 
 func parseRevision(text string) (int64, error) {

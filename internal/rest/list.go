@@ -15,7 +15,7 @@ import (
 )
 
 func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := c.negotiate(r)
 	if err != nil {
 		return err
 	}
@@ -157,6 +157,12 @@ func (s *Server) toBeContinued(c *Call, p *page, start listStart, sel *selector)
 func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *page, media form) error {
 	if media.As == "Table" {
 		return s.writeTable(w, r, c, p, media)
+	}
+	if media.As == "PartialObjectMetadata" {
+		return c.notAsAsked(media, "a list", "List")
+	}
+	if media.Binary() {
+		return s.writeBinaryList(w, r, c, p, media)
 	}
 	out := listWriter{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, item: func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) }}
 	if media.As != "" {

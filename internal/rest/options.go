@@ -1,10 +1,10 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -77,7 +77,7 @@ func deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 	}
 	o := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		if err := decodeDeleteOptions(body, r.Header.Get("Content-Type"), o); err != nil {
+		if err := decodeDeleteOptions(r.Context(), body, r.Header.Get("Content-Type"), o); err != nil {
 			return nil, err
 		}
 	} else if err := parameters(r.URL.Query(), o); err != nil {
@@ -87,23 +87,33 @@ func deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 }
 
 // decodeDeleteOptions accepts DeleteOptions of any API group, and, as kube does, a body that does not say what it is.
-func decodeDeleteOptions(body []byte, contentType string, into *metav1.DeleteOptions) error {
-	if codec.IsProtobuf(contentType) {
-		_, err := codec.FromProtobuf(body, into)
+func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, into *metav1.DeleteOptions) error {
+	mediaType, err := codec.BodyType(ctx, contentType)
+	switch {
+	case err != nil:
 		return err
-	}
-	if contentType, _, _ = strings.Cut(contentType, ";"); strings.HasSuffix(contentType, "yaml") {
-		asJSON, err := yaml.YAMLToJSON(body)
-		if err != nil {
+	case mediaType == codec.Protobuf:
+		if _, err := codec.FromProtobuf(body, into); err != nil {
+			return err
+		}
+		return checkDeleteOptions(into)
+	case mediaType == codec.CBOR:
+		if err := codec.UnmarshalCBOR(body, into); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("unable to determine group/version/kind: %v", err))
+		}
+		return checkDeleteOptions(into)
+	case mediaType == codec.YAML:
+		if body, err = yaml.YAMLToJSON(body); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
-		body = asJSON
-	} else if contentType != "" && contentType != "application/json" {
-		return codec.UnsupportedMediaType(codec.JSON, codec.YAML)
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err))
 	}
+	return checkDeleteOptions(into)
+}
+
+func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	if into.Kind != "" && into.Kind != "DeleteOptions" {
 		return apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
 	}

@@ -20,23 +20,27 @@ import (
 
 // patchTypes returns the content types that a PATCH of the call's kind may have. Strategic merge needs a Go type, which
 // only built-in kinds have.
-func (c *Call) patchTypes() []string {
+func (c *Call) patchTypes(ctx context.Context) []string {
 	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if c.Version.New != nil {
 		accepted = append(accepted, string(types.StrategicMergePatchType))
 	}
-	return append(accepted, string(types.ApplyYAMLPatchType))
+	accepted = append(accepted, string(types.ApplyYAMLPatchType))
+	if codec.IsCBOR(ctx, codec.CBOR) {
+		accepted = append(accepted, string(types.ApplyCBORPatchType))
+	}
+	return accepted
 }
 
 // patchRequest reads what all kinds of patches have in common.
 func (c *Call) patchRequest(r *http.Request) (types.PatchType, []byte, *metav1.PatchOptions, error) {
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	known := false
-	for _, t := range c.patchTypes() {
+	for _, t := range c.patchTypes(r.Context()) {
 		known = known || t == contentType
 	}
 	if !known {
-		return "", nil, nil, codec.UnsupportedMediaType(c.patchTypes()...)
+		return "", nil, nil, codec.UnsupportedMediaType(c.patchTypes(r.Context())...)
 	}
 	if c.Name == "" {
 		return "", nil, nil, apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
@@ -50,7 +54,7 @@ func (c *Call) patchRequest(r *http.Request) (types.PatchType, []byte, *metav1.P
 }
 
 func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := c.negotiate(r)
 	if err != nil {
 		return err
 	}
@@ -59,8 +63,8 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *Call) err
 		return err
 	}
 	var res *Result
-	if kind == types.ApplyYAMLPatchType {
-		res, err = s.Apply(r.Context(), c, body, *options)
+	if isApply(kind) {
+		res, err = s.Apply(r.Context(), c, kind, body, *options)
 	} else {
 		res, err = s.Patch(r.Context(), c, kind, body, *options)
 	}

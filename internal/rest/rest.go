@@ -33,7 +33,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Config is what a Server works with. All fields are required but Log.
+// Config is what a Server works with. All fields are required but StoreCBOR and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -43,6 +43,8 @@ type Config struct {
 	Now       func() time.Time
 	NewUID    func() string
 	NewSuffix func() string
+	// StoreCBOR writes custom objects as CBOR, which every server reads. Otherwise they are JSON.
+	StoreCBOR bool
 	Log       *slog.Logger
 }
 

@@ -71,6 +71,16 @@ func (c *Call) toStorage(obj Object) ([]byte, error) {
 	return codec.AppendJSON(nil, out), nil
 }
 
+// persisted returns the bytes that go into the store for an object's JSON.
+func (s *Server) persisted(c *Call, stored []byte) []byte {
+	if s.StoreCBOR && c.Resource.Custom() {
+		if out, err := codec.ToCBOR(stored); err == nil {
+			return out
+		}
+	}
+	return stored
+}
+
 // fromEntry decodes a stored object into the call's version.
 func (s *Server) fromEntry(c *Call, e *watchcache.Entry) (Object, error) {
 	raw, err := s.served(c, e)
@@ -119,6 +129,5 @@ func (s *Server) writeObject(w http.ResponseWriter, r *http.Request, code int, c
 	if err != nil {
 		return err
 	}
-	codec.WriteObject(w, r, code, body, media.plain())
-	return nil
+	return writeDocument(w, r, code, body, media, media.message(c))
 }

@@ -26,7 +26,7 @@ import (
 // object, under the object's own rules.
 
 func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := negotiateScale(r)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) 
 }
 
 func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := negotiateScale(r)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 		return err
 	}
 	decode := func(Object) (Object, error) {
-		obj, problems, err := codec.DecodeObject(body, r.Header.Get("Content-Type"), true, scaleKind)
+		obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, scaleKind, func() any { return &autoscalingv1.Scale{} })
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 }
 
 func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiate(r)
+	media, err := negotiateScale(r)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 		return obj, err
 	}
 	var scale *autoscalingv1.Scale
-	if kind == types.ApplyYAMLPatchType {
-		scale, err = s.applyScale(r.Context(), c, body, options)
+	if isApply(kind) {
+		scale, err = s.applyScale(r.Context(), c, kind, body, options)
 	} else {
 		scale, err = s.changeScale(r.Context(), c, updateOptionsOf(*options), change)
 	}
@@ -104,10 +104,10 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 }
 
 // applyScale is server-side apply of a scale.
-func (s *Server) applyScale(ctx context.Context, c *Call, body []byte, options *metav1.PatchOptions) (*autoscalingv1.Scale, error) {
-	applied, _, err := codec.DecodeApply(body, false)
+func (s *Server) applyScale(ctx context.Context, c *Call, kind types.PatchType, body []byte, options *metav1.PatchOptions) (*autoscalingv1.Scale, error) {
+	applied, _, err := decodeApply(kind, body, false)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		return nil, err
 	}
 	force := options.Force != nil && *options.Force
 	return s.rescale(ctx, c, updateOptionsOf(*options), func(own *apply.Ownership, current Object) (Object, error) {
@@ -257,6 +257,5 @@ func (s *Server) writeScale(w http.ResponseWriter, r *http.Request, scale *autos
 	if err != nil {
 		return err
 	}
-	codec.WriteObject(w, r, http.StatusOK, codec.AppendJSON(nil, obj), media.plain())
-	return nil
+	return writeDocument(w, r, http.StatusOK, codec.AppendJSON(nil, obj), media, &autoscalingv1.Scale{})
 }

@@ -23,7 +23,7 @@ func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *Call) er
 	if c.Name == "" {
 		return apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
 	}
-	media, err := negotiate(r)
+	media, err := c.negotiate(r)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Obj
 		metaOf(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 		return &Result{Object: obj}, nil
 	}
-	revision, err := s.Store.With(o).Update(ctx, c.key(c.Name), stored, e.Revision)
+	revision, err := s.Store.With(o).Update(ctx, c.key(c.Name), s.persisted(c, stored), e.Revision)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,7 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -31,7 +29,7 @@ const (
 // serveWatch streams changes of a collection until the client leaves, its timeout is over, the server stops, the kind is
 // no longer served, or the client has been too slow to follow.
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiateWatch(r)
+	media, err := c.negotiateWatch(r)
 	if err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 		return err
 	}
 	watcher, err := s.View.Collection(c.Resource.Prefix).Watch(from)
-	w.Header().Set("Content-Type", media.Type)
+	w.Header().Set("Content-Type", media.WatchType())
 	w.WriteHeader(http.StatusOK)
 	if err != nil {
 		// After the parameters have been understood, what goes wrong is told inside the stream, as kube does it.
@@ -292,12 +290,7 @@ func (st *stream) wrap(kind watch.EventType, raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dst := make([]byte, 0, len(body)+48)
-	dst = append(dst, `{"type":"`...)
-	dst = append(dst, kind...)
-	dst = append(dst, `","object":`...)
-	dst = append(dst, body...)
-	return append(dst, "}\n"...), nil
+	return st.form.frame(kind, body, st.c)
 }
 
 // bookmark tells the client that it has seen everything up to revision. end marks the end of the initial events.
@@ -319,7 +312,10 @@ func (st *stream) bookmark(revision int64, end bool) bool {
 // fail ends a stream with an ERROR event.
 func (st *stream) fail(err error) {
 	status := codec.StatusOf(err)
-	raw, _ := json.Marshal(status) // strings and numbers only
-	_, _ = fmt.Fprintf(st.out, "{\"type\":\"ERROR\",\"object\":%s}\n", raw)
+	raw, _ := codec.EncodeStatus(status, st.form.Media) // strings and numbers only
+	if st.form.Type == codec.CBOR {
+		raw, _ = codec.ToCBOR(raw)
+	}
+	_, _ = st.out.Write(codec.WatchFrame(st.form.Media, string(watch.Error), raw))
 	_ = st.flush()
 }

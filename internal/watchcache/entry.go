@@ -49,9 +49,13 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 // newEntry makes an entry of what the store holds under a key; rest is the key below the collection's prefix.
 //
 // JSON of another writer is accepted as it is, with any order of keys and whitespace; what is not a JSON object with
-// metadata (kube-apiserver stores built-in kinds as protobuf) is an error.
+// metadata (kube-apiserver stores built-in kinds as protobuf) is an error. CBOR becomes JSON.
 func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
-	data, l, err := prepare(r.Value)
+	value, err := fromCBOR(r.Value)
+	if err != nil {
+		return nil, err
+	}
+	data, l, err := prepare(value)
 	if err != nil {
 		return nil, err
 	}

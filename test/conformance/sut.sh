@@ -44,8 +44,8 @@ store() {
   ) 9>"$1/etcd.lock"
 }
 
-# start WORKDIR FLAGS passes on what Bowsprit knows; what is about kube-apiserver's own construction (feature gates,
-# emulated versions, its cache) is dropped.
+# start WORKDIR FLAGS passes on what Bowsprit knows; what is about kube-apiserver's own construction (most
+# feature gates, emulated versions, its cache) is dropped.
 start() {
   local dir=$1 prefix=/registry flags=() name value url
   shift
@@ -58,6 +58,7 @@ start() {
     esac
     case $name in
       --etcd-prefix) prefix=$value ;;
+      --feature-gates) [[ ,$value, == *,CBORServingAndStorage=true,* ]] && flags+=(--feature-gates=CBORServingAndStorage=true) ;;
       --disable-admission-plugins) [[ ,$value, == *,NamespaceLifecycle,* ]] && flags+=(--disable-admission-plugins=NamespaceLifecycle) ;;
     esac
   done

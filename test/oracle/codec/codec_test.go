@@ -139,23 +139,22 @@ func (negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 		}
 		return i
 	}
-	// Protobuf is last and serves metadata only; clients that ask for nothing else are refused here, and it is left out.
-	return []runtime.SerializerInfo{info("json", true), info("yaml", false)}
+	return []runtime.SerializerInfo{info("json", true), info("yaml", false), info("vnd.kubernetes.protobuf", true), info("cbor", true)}
 }
 
-// restrictions are those of k8s.io/apiserver's RequestScope for a custom resource.
-type restrictions struct{}
+// restrictions are those of k8s.io/apiserver's RequestScope, for a built-in kind or a custom one.
+type restrictions struct{ message bool }
 
 func (restrictions) AllowsServerVersion(v string) bool { return v == "v1" }
 func (restrictions) AllowsStreamSchema(s string) bool  { return s == "watch" }
-func (restrictions) AllowsMediaTypeTransform(major, minor string, kind *schema.GroupVersionKind) bool {
+func (r restrictions) AllowsMediaTypeTransform(major, minor string, kind *schema.GroupVersionKind) bool {
 	switch {
 	case kind == nil:
-		return true
+		return r.message || minor != "vnd.kubernetes.protobuf"
 	case kind.Group != "meta.k8s.io" || kind.Version != "v1" && kind.Version != "v1beta1":
 		return false
 	}
-	return kind.Kind == "Table" || kind.Kind == "PartialObjectMetadata" || kind.Kind == "PartialObjectMetadataList"
+	return kind.Kind == "Table" && (minor == "json" || minor == "yaml") || kind.Kind == "PartialObjectMetadata" || kind.Kind == "PartialObjectMetadataList"
 }
 
 func TestNegotiate(t *testing.T) {
@@ -165,17 +164,19 @@ func TestNegotiate(t *testing.T) {
 	for range 20000 {
 		var clauses []string
 		for range g.IntN(4) {
-			clause := pick("application/json", "application/yaml", "*/*", "application/*", "text/html", "*", "json", "application/json/x", " application/json ", "application/vnd.kubernetes.protobuf")
+			clause := pick("application/json", "application/yaml", "*/*", "application/*", "text/html", "*", "json", "application/json/x", " application/json ", "application/vnd.kubernetes.protobuf", "application/cbor")
 			for range g.IntN(5) {
 				clause += pick(";", "; ") + pick("q=0.5", "q=1", "q=0", "q=x", "as=Table", "as=PartialObjectMetadata", "as=Other", "g=meta.k8s.io", "g=other", "v=v1", "v=v1beta1", "v=v2", "stream=watch", "stream=x", "sv=v1", "sv=v2", "pretty=1", "pretty=0", "charset=utf-8", "as", "a=b=c", "")
 			}
 			clauses = append(clauses, clause)
 		}
 		r := httptest.NewRequest(http.MethodGet, "/x"+pick("", "", "?pretty=true", "?pretty=no", "?pretty", "?a=pretty"), nil)
+		r = r.WithContext(codec.WithCBOR(r.Context()))
+		message := g.IntN(2) == 0
 		r.Header.Set("Accept", strings.Join(clauses, pick(",", ", ")))
 		r.Header.Set("User-Agent", pick("curl/8", "kubectl", "Wget/1", "Mozilla/5.0", "Mozilla/4.0"))
-		opts, ok := negotiation.NegotiateMediaTypeOptions(r.Header.Get("Accept"), negotiated{}.SupportedMediaTypes(), restrictions{})
-		got, err := codec.Negotiate(r)
+		opts, ok := negotiation.NegotiateMediaTypeOptions(r.Header.Get("Accept"), negotiated{}.SupportedMediaTypes(), restrictions{message})
+		got, err := codec.Negotiate(r, codec.Offer{Message: message})
 		if ok != (err == nil) {
 			t.Fatalf("%q: %+v, %v, kube says %v", r.Header.Get("Accept"), got, err, ok)
 		}
@@ -203,7 +204,7 @@ func TestWriteError(t *testing.T) {
 		apierrors.NewTooManyRequests("slow", 3), apierrors.NewInvalid(thing.GroupKind(), "x", nil), &apierrors.StatusError{}, apierrors.NewForbidden(things, "x", errors.New("no")),
 		apierrors.NewRequestEntityTooLargeError("limit is 3145728"), apierrors.NewMethodNotSupported(things, "patch"), apierrors.NewTimeoutError("late", 2),
 	} {
-		for _, accept := range []string{"", "application/json", "application/yaml", "text/html", "application/json;as=Table;g=meta.k8s.io;v=v1,application/json", "*/*"} {
+		for _, accept := range []string{"", "application/json", "application/yaml", "text/html", "application/json;as=Table;g=meta.k8s.io;v=v1,application/json", "*/*", "application/vnd.kubernetes.protobuf,application/json", "application/cbor"} {
 			for _, query := range []string{"", "?pretty=true"} {
 				r := httptest.NewRequest(http.MethodGet, "/x"+query, nil)
 				if accept != "" {

@@ -1,0 +1,228 @@
+package rest
+
+import (
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Answers in protobuf and CBOR. They are made of the JSON that is served: an object's binary form is kept with its entry, so
+// that lists copy it as they copy JSON; what is asked for less often (metadata alone, a Scale, a Status) is made each time.
+
+// message returns a fresh Go value of the type that the form's documents have, nil if there is none.
+func (f form) message(c *Call) any {
+	switch {
+	case f.As != "":
+		return &metav1.PartialObjectMetadata{}
+	case c.Version.New != nil:
+		return c.Version.New()
+	}
+	return nil
+}
+
+// writeDocument answers with a JSON document, which in protobuf is a message of into's type; into is a fresh value of it.
+func writeDocument(w http.ResponseWriter, r *http.Request, code int, doc []byte, f form, into any) error {
+	if f.Type == codec.Protobuf {
+		var err error
+		if doc, err = codec.ToProtobuf(doc, into); err != nil {
+			return err
+		}
+	}
+	codec.WriteObject(w, r, code, doc, f.plain())
+	return nil
+}
+
+// binaryKey names the binary form of an entry in one version. Its bytes are a message without envelope, or a CBOR item
+// without tag: what a list has inside.
+type binaryKey struct {
+	version *catalog.Version
+	media   string
+}
+
+// binary returns an entry in a binary form, as it stands in a list.
+func (s *Server) binary(c *Call, f form, e *watchcache.Entry) ([]byte, error) {
+	raw, err := s.served(c, e)
+	if err != nil {
+		return nil, err
+	}
+	if f.As != "" {
+		if raw, err = codec.PartialMetadata(raw, f.Group+"/"+f.Version); err != nil {
+			return nil, err
+		}
+		return f.item(raw, c)
+	}
+	return e.Encoded(binaryKey{c.Version, f.Type}, func() ([]byte, error) { return f.item(raw, c) })
+}
+
+// item returns a JSON document in the form's binary encoding, as it stands in a list.
+func (f form) item(doc []byte, c *Call) ([]byte, error) {
+	if f.Type == codec.Protobuf {
+		return codec.Message(doc, f.message(c))
+	}
+	out, err := codec.ToCBOR(doc)
+	return codec.CBORItem(out), err
+}
+
+// writeEntry answers with one object in a binary form.
+func (s *Server) writeEntry(w http.ResponseWriter, r *http.Request, c *Call, e *watchcache.Entry, f form) error {
+	item, err := s.binary(c, f, e)
+	if err != nil {
+		return err
+	}
+	var doc []byte
+	if f.Type == codec.Protobuf {
+		doc = codec.Enclose(c.apiVersion(), c.Resource.Kind, item)
+	} else {
+		doc = append(codec.CBORTag(len(item)), item...)
+	}
+	codec.WriteBinary(w, r, http.StatusOK, doc, f.Media)
+	return nil
+}
+
+// writeBinaryList streams a page in a binary form.
+func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *Call, p *page, f form) error {
+	items := make([][]byte, len(p.entries))
+	for i, e := range p.entries {
+		item, err := s.binary(c, f, e)
+		if err != nil {
+			return err
+		}
+		items[i] = item
+	}
+	l := binaryList{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, items: items}
+	if f.As != "" {
+		l.apiVersion, l.kind = f.Group+"/"+f.Version, "PartialObjectMetadataList"
+		l.metadataLast = f.Version == "v1beta1"
+	}
+	write := l.cbor
+	if f.Type == codec.Protobuf {
+		write = l.protobuf
+	}
+	w.Header().Set("Content-Type", f.Type)
+	out := codec.Compress(w, r)
+	defer out.Close()
+	chunks := chunkWriter{out: out, buf: make([]byte, 0, streamChunk+8<<10)}
+	if err := write(&chunks, p); err != nil {
+		return err
+	}
+	chunks.flush()
+	return nil
+}
+
+// binaryList is a list of objects about to be written.
+type binaryList struct {
+	apiVersion, kind string
+	items            [][]byte
+	// metadataLast is true for the one list whose fields have the numbers of each other: v1beta1's PartialObjectMetadataList.
+	metadataLast bool
+}
+
+// protobuf writes the list as every kind's list message has it: field 1 is the metadata, field 2 an item each.
+func (l *binaryList) protobuf(out *chunkWriter, p *page) error {
+	listMeta := p.meta()
+	meta, err := listMeta.Marshal()
+	if err != nil {
+		return err
+	}
+	metaField, itemField := byte(1), byte(2)
+	if l.metadataLast {
+		metaField, itemField = 2, 1
+	}
+	head := append(codec.FieldHead(nil, metaField, len(meta)), meta...)
+	size := len(head)
+	var prefix []byte
+	for _, item := range l.items {
+		prefix = codec.FieldHead(prefix[:0], itemField, len(item))
+		size += len(prefix) + len(item)
+	}
+	before, after := codec.Envelope(l.apiVersion, l.kind, size)
+	out.write(before)
+	if !l.metadataLast {
+		out.write(head)
+	}
+	for _, item := range l.items {
+		prefix = codec.FieldHead(prefix[:0], itemField, len(item))
+		out.write(prefix)
+		out.write(item)
+	}
+	if l.metadataLast {
+		out.write(head)
+	}
+	out.write(after)
+	return nil
+}
+
+func (l *binaryList) cbor(out *chunkWriter, p *page) error {
+	meta := Object{"resourceVersion": strconv.FormatInt(p.revision, 10)}
+	if p.next != "" {
+		meta["continue"] = p.next
+		if p.remaining != nil && *p.remaining > 0 {
+			meta["remainingItemCount"] = *p.remaining
+		}
+	}
+	head := codec.AppendCBORMapHead(codec.CBORTag(0), 4)
+	for _, field := range []struct {
+		name  string
+		value any
+	}{{"apiVersion", l.apiVersion}, {"kind", l.kind}, {"metadata", meta}} {
+		head = codec.AppendCBOR(codec.AppendCBOR(head, field.name), field.value)
+	}
+	head = codec.AppendCBORArrayHead(codec.AppendCBOR(head, "items"), len(l.items))
+	out.write(head)
+	for _, item := range l.items {
+		out.write(item)
+	}
+	return nil
+}
+
+// chunkWriter gathers small pieces. A client that goes away while it writes is noticed by whoever writes next.
+type chunkWriter struct {
+	out  http.ResponseWriter
+	buf  []byte
+	gone bool
+}
+
+func (c *chunkWriter) write(p []byte) {
+	if len(c.buf)+len(p) > cap(c.buf) {
+		c.flush()
+	}
+	if len(p) >= streamChunk {
+		c.send(p)
+		return
+	}
+	c.buf = append(c.buf, p...)
+}
+
+func (c *chunkWriter) flush() {
+	c.send(c.buf)
+	c.buf = c.buf[:0]
+}
+
+func (c *chunkWriter) send(p []byte) {
+	if c.gone || len(p) == 0 {
+		return
+	}
+	_, err := c.out.Write(p)
+	c.gone = err != nil
+}
+
+// frame makes the frame of a watch event whose object is the JSON document doc.
+func (f form) frame(kind watch.EventType, doc []byte, c *Call) ([]byte, error) {
+	var err error
+	switch f.Type {
+	case codec.Protobuf:
+		doc, err = codec.ToProtobuf(doc, f.message(c))
+	case codec.CBOR:
+		doc, err = codec.ToCBOR(doc)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return codec.WatchFrame(f.Media, string(kind), doc), nil
+}
