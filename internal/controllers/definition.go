@@ -92,6 +92,10 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	if !holdsObjects(def) {
 		return nil // other finalizers are somebody else's work
 	}
+	// Said before the work begins, as Kubernetes does: who waits for the condition sees it however little there is to do.
+	if err := d.update(ctx, def.Name, func(obj rest.Object) error { crd.SetDeletion(obj, crd.DeletionInProgress, d.Now()); return nil }); err != nil {
+		return err
+	}
 	gr := catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}
 	res := d.Catalog.Snapshot().Resource(gr.Group, gr.Resource)
 	stage := crd.DeletionCompleted

@@ -52,6 +52,9 @@ func restore(r *catalog.Resource, v *catalog.Version, obj map[string]any) error 
 	if err := schema.SalvageMetadata(obj); err != nil {
 		return fmt.Errorf("metadata of a stored %s: %w", r.Kind, err)
 	}
+	if r.Custom() {
+		repairGeneration(obj)
+	}
 	rules := r.RulesFor(v)
 	if rules == nil || rules.Decode == nil {
 		sch, err := v.Schema()
@@ -66,6 +69,14 @@ func restore(r *catalog.Resource, v *catalog.Version, obj map[string]any) error 
 		rules.Default(obj)
 	}
 	return nil
+}
+
+// repairGeneration gives an object that was stored before generations were counted its first one, as Kubernetes does.
+func repairGeneration(obj map[string]any) {
+	meta, _ := obj["metadata"].(map[string]any)
+	if generation, _ := meta["generation"].(int64); meta != nil && generation == 0 {
+		meta["generation"] = int64(1)
+	}
 }
 
 // rename is the conversion of built-in kinds, and None.

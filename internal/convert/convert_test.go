@@ -61,6 +61,28 @@ func TestWebhookIsNotPassedOver(t *testing.T) {
 	}
 }
 
+// TestPresentRepairsGeneration: what was stored before generations were counted has the first one.
+func TestPresentRepairsGeneration(t *testing.T) {
+	r := twoVersions()
+	for _, c := range []struct {
+		definition string
+		stored     any
+		want       any
+	}{{"things.example.com", nil, int64(1)}, {"things.example.com", int64(0), int64(1)}, {"things.example.com", int64(7), int64(7)}, {"", nil, nil}} {
+		r.Definition.Name = c.definition
+		meta := map[string]any{"name": "a"}
+		if c.stored != nil {
+			meta["generation"] = c.stored
+		}
+		if err := Present(r, r.Storage, map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta}); err != nil {
+			t.Fatal(err)
+		}
+		if meta["generation"] != c.want {
+			t.Errorf("definition %q, stored %v: generation %v, want %v", c.definition, c.stored, meta["generation"], c.want)
+		}
+	}
+}
+
 func TestPresentSalvagesMetadata(t *testing.T) {
 	r := twoVersions()
 	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",

@@ -35,7 +35,8 @@ func Resource(def *apiextensionsv1.CustomResourceDefinition, revision int64, sou
 	if c := def.Spec.Conversion; c != nil {
 		r.WebhookConversion = c.Strategy == apiextensionsv1.WebhookConverter
 	}
-	r.Terminating = isTrue(def, apiextensionsv1.Terminating)
+	// The condition becomes False when the objects are gone; the definition may still wait for another finalizer.
+	r.Terminating = def.DeletionTimestamp != nil || isTrue(def, apiextensionsv1.Terminating)
 	for i := range def.Spec.Versions {
 		v := resourceVersion(def, i, source)
 		r.Versions = append(r.Versions, v)

@@ -217,6 +217,10 @@ func TestDelete(t *testing.T) {
 			t.Errorf("%s changes again", step.stage.reason)
 		}
 	}
+	// Another finalizer may still hold the definition, whose condition is False by now.
+	if r, err := Resource(mustDecode(t, obj), 4, nil); err != nil || !r.Terminating {
+		t.Errorf("new objects may come to a definition that is being deleted: %v %+v", err, r)
+	}
 }
 
 func TestResource(t *testing.T) {
