@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -182,7 +183,7 @@ func (p *process) buildAPI(context.Context) error {
 		Now:   time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
 	})
-	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log})
+	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log, Identity: p.identity()})
 
 	who := authn.Config{ClientRoots: p.pki.ClientRoots}
 	if p.config.TokenAuthFile != "" {
@@ -215,6 +216,19 @@ func (p *process) buildAPI(context.Context) error {
 		Log: p.log,
 	})
 	return nil
+}
+
+// identity names this replica in the election of the one whose controllers work, as kube's components name themselves. An
+// embedded etcd has no other replica.
+func (p *process) identity() string {
+	if len(p.config.EtcdServers) == 0 {
+		return ""
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "_" + uuid.NewString()
 }
 
 // admission is the chain of plugins in kube's order, without those that are switched off.

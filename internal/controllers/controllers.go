@@ -12,6 +12,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -29,6 +30,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	Now     func() time.Time
 	Log     *slog.Logger
+	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
+	Identity string
 }
 
 // Controllers are all controllers of a server.
@@ -48,7 +51,9 @@ func New(c Config) *Controllers {
 }
 
 // reconciler is one controller's work. observe is called in the view's goroutine and must not block; it names the keys
-// whose objects need a look. reconcile looks at one of them; an error means to try again later.
+// whose objects need a look. On a replica that does not lead it is called too, and nobody hears which keys it names;
+// when the replica becomes the leader, it is called with every object once more, as Added. reconcile looks at one key; an
+// error means to try again later.
 type reconciler interface {
 	observe(ev *watchcache.Event, need func(key string))
 	reconcile(ctx context.Context, key string) error
@@ -58,8 +63,18 @@ type reconciler interface {
 type controller struct {
 	name    string
 	work    reconciler
-	queue   workqueue.TypedRateLimitingInterface[string]
 	workers int
+	// queue takes the keys; nil while another replica leads. A follower that kept them would keep them for ever.
+	queue atomic.Pointer[queue]
+}
+
+type queue struct {
+	workqueue.TypedRateLimitingInterface[string]
+}
+
+func newQueue() *queue {
+	return &queue{workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))}
 }
 
 // retryFirst and retryMost bound the pause before an object is looked at again after an error; it doubles each time.
@@ -71,45 +86,79 @@ const (
 // add has a reconciler hear of every change, and returns what puts a key into its queue. workers is how many keys it
 // works on at a time.
 func (cs *Controllers) add(name string, work reconciler, workers int) (need func(string)) {
-	c := &controller{name: name, work: work, workers: workers, queue: workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))}
+	c := &controller{name: name, work: work, workers: workers}
+	if cs.config.Identity == "" {
+		c.queue.Store(newQueue())
+	}
 	cs.all = append(cs.all, c)
 	cs.config.View.Subscribe(func(events []*watchcache.Event) {
 		for _, ev := range events {
-			work.observe(ev, c.queue.Add)
+			work.observe(ev, c.need)
 		}
 	})
-	return c.queue.Add
+	return c.need
 }
 
-// Run works until ctx ends, and returns when everything has stopped.
+func (c *controller) need(key string) {
+	if q := c.queue.Load(); q != nil {
+		q.Add(key)
+	}
+}
+
+// Run works until ctx ends, and returns when everything has stopped. Among replicas it works while this one leads.
 func (cs *Controllers) Run(ctx context.Context) {
+	if cs.config.Identity == "" {
+		cs.work(ctx)
+		return
+	}
+	newElection(cs.config).run(ctx, cs.lead)
+}
+
+// lead works for one term: first through everything that is there, as after a start, then on what changes.
+func (cs *Controllers) lead(ctx context.Context) {
+	for _, c := range cs.all {
+		c.queue.Store(newQueue())
+	}
+	err := cs.config.View.Replay(ctx, func(events []*watchcache.Event) {
+		for _, c := range cs.all {
+			for _, ev := range events {
+				c.work.observe(ev, c.need)
+			}
+		}
+	})
+	if err == nil {
+		cs.work(ctx)
+	}
+	for _, c := range cs.all {
+		c.queue.Swap(nil).ShutDown()
+	}
+}
+
+func (cs *Controllers) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range cs.all {
+		q := c.queue.Load()
 		for range c.workers {
-			wg.Go(func() { c.run(ctx, cs.config.Log) })
+			wg.Go(func() { c.run(ctx, q, cs.config.Log) })
 		}
-	}
-	<-ctx.Done()
-	for _, c := range cs.all {
-		c.queue.ShutDown()
+		context.AfterFunc(ctx, q.ShutDown)
 	}
 	wg.Wait()
 }
 
-func (c *controller) run(ctx context.Context, log *slog.Logger) {
+func (c *controller) run(ctx context.Context, q *queue, log *slog.Logger) {
 	for {
-		key, stop := c.queue.Get()
+		key, stop := q.Get()
 		if stop {
 			return
 		}
 		if err := c.work.reconcile(ctx, key); err != nil && ctx.Err() == nil {
 			log.Info("will try again", "controller", c.name, "object", key, "error", err)
-			c.queue.AddRateLimited(key)
+			q.AddRateLimited(key)
 		} else {
-			c.queue.Forget(key)
+			q.Forget(key)
 		}
-		c.queue.Done(key)
+		q.Done(key)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -46,7 +47,7 @@ func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body 
 			return res, err
 		}
 		res, err = s.applyNew(ctx, c, kind, body, o)
-		if apierrors.IsAlreadyExists(err) {
+		if apierrors.IsAlreadyExists(err) || errors.Is(err, store.ErrOvertaken) {
 			continue // somebody was faster: apply to what they made
 		}
 		return res, err

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/store"
@@ -40,6 +41,21 @@ func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *Call) er
 //
 // This is the story of a write: say who and where, admit, note who owns which field, prepare, validate, store, show.
 func (s *Server) Create(ctx context.Context, c *Call, obj Object, o metav1.CreateOptions) (*Result, error) {
+	if !s.takesTurns(c) {
+		return s.createOnce(ctx, c, obj, o)
+	}
+	for {
+		res, err := s.createOnce(ctx, c, runtime.DeepCopyJSON(obj), o)
+		if !errors.Is(err, store.ErrOvertaken) {
+			return res, err
+		}
+		if _, err := s.View.Fresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Server) createOnce(ctx context.Context, c *Call, obj Object, o metav1.CreateOptions) (*Result, error) {
 	if c.Resource.Terminating {
 		return nil, terminating(c, "create")
 	}

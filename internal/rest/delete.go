@@ -58,12 +58,12 @@ func deletedStatus(c *Call, res *Result) []byte {
 // makes the deletion wait for it becomes a finalizer (propagate).
 func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
 	defer s.lock(c)()
-	s.refresh(c)
 	for {
 		e, err := s.current(ctx, c)
 		if err != nil {
 			return nil, err
 		}
+		s.refresh(c)
 		if err := checkPreconditions(c, o.Preconditions, e); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 			return nil, err
 		}
 		res, err := s.remove(ctx, c, e, obj, o)
-		if errors.Is(err, store.ErrConflict) {
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrOvertaken) {
 			continue
 		}
 		return res, storeError(err, c, c.Name)

@@ -16,7 +16,7 @@ import (
 func (s *Server) create(ctx context.Context, c *Call, name string, stored []byte) (revision int64, err error) {
 	for {
 		if fences, ok := s.fences(c); ok {
-			w := s.Store.With(store.Options{TTL: c.ttl(), Unless: fences})
+			w := s.Store.With(store.Options{TTL: c.ttl(), Unless: fences, Turn: c.turn})
 			if revision, err = w.Create(ctx, c.key(name), stored); !errors.Is(err, store.ErrFenced) {
 				return revision, err
 			}
@@ -66,7 +66,7 @@ func (s *Server) stillThere(ctx context.Context, c *Call, name string) error {
 
 // raise returns the options of the write that begins the deletion of obj.
 func (c *Call) raise(obj Object) store.Options {
-	o := store.Options{TTL: c.ttl()}
+	o := store.Options{TTL: c.ttl(), Turn: c.turn}
 	if c.Resource.Rules != nil && c.Resource.Rules.Encloses {
 		o.Raise = str(metaOf(obj), "uid")
 	}

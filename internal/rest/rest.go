@@ -209,7 +209,8 @@ type Call struct {
 	// Warn receives sentences for the client; nil drops them.
 	Warn func(string)
 
-	agent string // User-Agent, the field manager of those who name none
+	turn  store.Turn // among the writes to a kind whose rules look at others; set by refresh
+	agent string     // User-Agent, the field manager of those who name none
 	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually "".
 	through string
 }
@@ -263,6 +264,11 @@ func (c *Call) key(name string) string {
 	return c.Resource.Prefix + "/" + c.Namespace + "/" + name
 }
 
+// takesTurns tells whether writes of the call's kind on other replicas concern it.
+func (s *Server) takesTurns(c *Call) bool {
+	return c.Resource.Rules != nil && c.Resource.Rules.Serial && s.Store.Shared()
+}
+
 // ttl is how long the object lives after each write; 0 means forever.
 func (c *Call) ttl() time.Duration {
 	if c.Resource.Rules == nil {
@@ -297,10 +303,17 @@ func (s *Server) lock(c *Call) (unlock func()) {
 	return mu.(*sync.Mutex).Unlock
 }
 
-// refresh gives the call the newest catalog; the caller holds the resource's lock. It fails if the kind is gone.
+// refresh gives the call the newest catalog; the caller holds the resource's lock. The lock is this process's. Among
+// replicas the write gets a turn: it fails with store.ErrOvertaken if another replica has written what the catalog does
+// not show yet.
 func (s *Server) refresh(c *Call) {
-	if c.Resource.Rules != nil && c.Resource.Rules.Serial {
-		c.Snapshot = s.Catalog.Snapshot()
+	if c.Resource.Rules == nil || !c.Resource.Rules.Serial {
+		return
+	}
+	seen := s.View.Revision() // first: the catalog has everything that the view shows
+	c.Snapshot = s.Catalog.Snapshot()
+	if s.takesTurns(c) {
+		c.turn = store.Turn{Name: c.Resource.Qualified(), Seen: seen}
 	}
 }
 

@@ -107,12 +107,12 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 // current entry and the object decoded from it, which it must not alter, and returns the new object with managedFields.
 func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(e *watchcache.Entry, old Object) (Object, error)) (*Result, error) {
 	defer s.lock(c)()
-	s.refresh(c)
 	for {
 		e, err := s.current(ctx, c)
 		if err != nil {
 			return nil, err
 		}
+		s.refresh(c)
 		old, err := s.fromEntry(c, e)
 		if err != nil {
 			return nil, err
@@ -141,8 +141,8 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if a.DryRun {
 			return &Result{Object: obj}, nil
 		}
-		res, err := s.swap(ctx, c, e, obj, store.Options{TTL: c.ttl()})
-		if errors.Is(err, store.ErrConflict) {
+		res, err := s.swap(ctx, c, e, obj, store.Options{TTL: c.ttl(), Turn: c.turn})
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrOvertaken) {
 			continue // whoever insists on a revision gets the conflict from checkRevision now
 		}
 		return res, storeError(err, c, c.Name)

@@ -18,7 +18,9 @@ var (
 	ErrNotFound = errors.New("key not found")
 	ErrConflict = errors.New("key was changed meanwhile")
 	// ErrFenced: what the key belongs to is being deleted (Options.Unless).
-	ErrFenced    = errors.New("what the key belongs to is being deleted")
+	ErrFenced = errors.New("what the key belongs to is being deleted")
+	// ErrOvertaken: another write of the same turn came before (Options.Turn); look again and try again.
+	ErrOvertaken = errors.New("another write came before that must be seen first")
 	ErrCompacted = errors.New("the requested revision has been compacted")
 	// ErrFuture: the requested revision has not been reached yet.
 	ErrFuture = errors.New("the requested revision is in the future")

@@ -163,6 +163,9 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
+// Shared tells whether other processes may write to the same etcd.
+func (s *Store) Shared() bool { return !s.embedded }
+
 // ClientURL returns the URL at which the embedded etcd listens, with its real port; "" if it does not, or is external.
 func (s *Store) ClientURL() string { return s.backend.clientURL() }
 

@@ -19,6 +19,16 @@ type Options struct {
 	// Raise puts up the fence of this name together with the write, or not at all. It stands for an hour, which is longer
 	// than any request that was under way can last.
 	Raise string
+	// Turn orders the write among others.
+	Turn Turn
+}
+
+// Turn is for writes that are right only if their writer knows all others of the same name: a definition claims names
+// that no other definition may have. The write fails with ErrOvertaken if one of them came after revision Seen. Within
+// one process a lock does the same with less.
+type Turn struct {
+	Name string // "" means none
+	Seen int64  // the writer knows everything up to this revision
 }
 
 // Writer writes with options. Its methods are those of Store.
@@ -56,7 +66,7 @@ func (s *Store) Delete(ctx context.Context, key string, rev int64) (newRev int64
 	return s.With(Options{}).Delete(ctx, key, rev)
 }
 
-// Create is Store.Create; ErrFenced takes precedence over ErrExists.
+// Create is Store.Create; ErrFenced and ErrOvertaken take precedence over ErrExists.
 func (w Writer) Create(ctx context.Context, key string, value []byte) (rev int64, err error) {
 	rev, found, err := w.swap(ctx, change{key: key, value: value})
 	if err == nil && found {
@@ -125,6 +135,10 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(fencePrefix+name), "=", 0))
 		looks = append(looks, clientv3.OpGet(fencePrefix+name, clientv3.WithKeysOnly()))
 	}
+	if turn := w.options.Turn; turn.Name != "" {
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(turnPrefix+turn.Name), "<", turn.Seen+1))
+		looks = append(looks, clientv3.OpGet(turnPrefix+turn.Name, clientv3.WithKeysOnly()))
+	}
 	if c.rev > 0 || len(looks) > 0 { // that a key exists needs no look if nothing else can be wrong
 		looks = append(looks, clientv3.OpGet(key, clientv3.WithKeysOnly()))
 	}
@@ -139,18 +153,23 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 		return resp.Header.Revision, false, nil
 	}
 	for i := range looks {
-		found = len(resp.Responses[i].GetResponseRange().GetKvs()) > 0
-		if found && i < len(w.options.Unless) {
+		kvs := resp.Responses[i].GetResponseRange().GetKvs()
+		found = len(kvs) > 0
+		switch {
+		case !found:
+		case i < len(w.options.Unless):
 			return 0, true, ErrFenced
+		case i == len(w.options.Unless) && w.options.Turn.Name != "" && kvs[0].ModRevision > w.options.Turn.Seen:
+			return 0, true, ErrOvertaken
 		}
 	}
 	return 0, found || len(looks) == 0, nil
 }
 
-// effects are what the transaction does: the change, and the fence.
+// effects are what the transaction does: the change, the fence, the turn.
 func (w Writer) effects(ctx context.Context, c change) ([]clientv3.Op, error) {
 	key := w.store.prefix + c.key
-	ops := make([]clientv3.Op, 1, 2)
+	ops := make([]clientv3.Op, 1, 3)
 	switch {
 	case c.remove:
 		ops[0] = clientv3.OpDelete(key)
@@ -170,11 +189,15 @@ func (w Writer) effects(ctx context.Context, c change) ([]clientv3.Op, error) {
 		}
 		ops = append(ops, clientv3.OpPut(fencePrefix+w.options.Raise, "", clientv3.WithLease(id)))
 	}
+	if turn := w.options.Turn; turn.Name != "" {
+		ops = append(ops, clientv3.OpPut(turnPrefix+turn.Name, ""))
+	}
 	return ops, nil
 }
 
-// Where fences stand, and for how long. They lie outside the prefix of objects: they are nobody's objects.
+// Where fences and turns stand, outside the prefix of objects, and for how long.
 const (
+	turnPrefix  = "/bowsprit/turns/"
 	fencePrefix = "/bowsprit/fences/"
 	fenceTTL    = time.Hour
 )

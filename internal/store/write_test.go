@@ -56,6 +56,48 @@ func TestFence(t *testing.T) {
 	})
 }
 
+// A turn refuses who has not seen the write before, whatever its key was.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	forEachMode(t, func(t *testing.T, s *Store) {
+		ctx := testContext(t)
+		seen, err := s.Revision(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(seen int64) Writer { return s.With(Options{Turn: Turn{Name: "names", Seen: seen}}) }
+		a, err := at(seen).Create(ctx, "a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := at(seen).Create(ctx, "b", nil); !errors.Is(err, ErrOvertaken) {
+			t.Errorf("create that has not seen the other: %v", err)
+		}
+		if _, err := at(seen).Update(ctx, "a", nil, a); !errors.Is(err, ErrOvertaken) {
+			t.Errorf("update that has not seen the other: %v", err)
+		}
+		if _, err := s.With(Options{Turn: Turn{Name: "others", Seen: seen}}).Create(ctx, "c", nil); err != nil {
+			t.Errorf("another turn: %v", err)
+		}
+		if _, err := at(a).Create(ctx, "a", nil); !errors.Is(err, ErrExists) {
+			t.Errorf("create of what exists: %v", err)
+		}
+		if _, err := at(a).Update(ctx, "a", nil, a+100); !errors.Is(err, ErrConflict) {
+			t.Errorf("update of another revision: %v", err)
+		}
+		if _, err := at(a).Update(ctx, "none", nil, a); !errors.Is(err, ErrNotFound) {
+			t.Errorf("update of a missing key: %v", err)
+		}
+		b, err := at(a).Create(ctx, "b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := at(b).Delete(ctx, "b", b); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A key with a TTL goes by itself, and the watch tells so; written again without one, it stays.
 func TestTTL(t *testing.T) {
 	t.Parallel()

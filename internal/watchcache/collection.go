@@ -57,6 +57,10 @@ func (c *Collection) Watch(from int64) (*Watcher, error) {
 	return &Watcher{c: c, after: from, cursor: cursor, changed: c.signal()}, nil
 }
 
+// Changed returns a channel that is closed when something happens in the collection after the call. It is for those who
+// look at snapshots; who needs every event has a Watcher.
+func (c *Collection) Changed() <-chan struct{} { return c.signal() }
+
 // signal returns the channel that is closed when something happens after the call.
 func (c *Collection) signal() chan struct{} {
 	for {

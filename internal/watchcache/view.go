@@ -50,6 +50,7 @@ type View struct {
 	waiters     waiters
 	notifier    notifier
 	subscribers []func([]*Event)
+	plays       chan func() // what the view's goroutine does between two batches, see Replay
 
 	// The view's goroutine only:
 	in     *interner
@@ -59,7 +60,7 @@ type View struct {
 
 // New returns an empty view of s. Then come Subscribe, Load and Run, in this order.
 func New(s *store.Store, o Options) *View {
-	v := &View{store: s, log: o.Log, now: o.Now, in: newInterner()}
+	v := &View{store: s, log: o.Log, now: o.Now, plays: make(chan func()), in: newInterner()}
 	if v.log == nil {
 		v.log = slog.Default()
 	}
@@ -163,6 +164,8 @@ func (v *View) follow(ctx context.Context, sweep <-chan time.Time) (lost bool, e
 			v.apply(b)
 		case <-sweep:
 			v.sweep()
+		case play := <-v.plays:
+			play()
 		}
 	}
 }

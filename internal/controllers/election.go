@@ -1,0 +1,255 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// election decides which of several replicas has working controllers: the one that holds the Lease
+// kube-system/bowsprit-controllers and renews it in time. Clients' leader election works the same way (client-go's package
+// leaderelection), and reads the same fields; here a follower needs no request to watch the leader, because the Lease is in
+// its view, and takes over at once when a leader that stops lets go of it.
+//
+// Two replicas may believe for a moment that they lead, if one of them stood still for seconds. No harm comes of it: every
+// write of a controller is compared with what it has read.
+type election struct {
+	Config
+	leases *watchcache.Collection
+}
+
+const (
+	electionLease     = "bowsprit-controllers"
+	electionNamespace = "kube-system"
+
+	// leaseDuration is how long followers wait after they have last seen the leader's renewal. A leader that could not renew
+	// for renewWithin stops, so that it has stopped when the next one begins.
+	leaseDuration = 6 * time.Second
+	renewWithin   = 4 * time.Second
+	renewEvery    = 1500 * time.Millisecond
+	// electionRetry is the pause after a request that failed.
+	electionRetry = 500 * time.Millisecond
+)
+
+var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
+
+func newElection(c Config) *election {
+	prefix := c.Catalog.Snapshot().Resource(leasesResource.Group, leasesResource.Resource).Prefix
+	return &election{Config: c, leases: c.View.Collection(prefix)}
+}
+
+// run calls lead each time that this replica has been elected, with a context that ends with its term, until ctx ends.
+func (e *election) run(ctx context.Context, lead func(context.Context)) {
+	for e.acquire(ctx) {
+		e.Log.Info("this replica's controllers work now", "identity", e.Identity)
+		e.hold(ctx, lead)
+		e.Log.Info("this replica's controllers rest now", "identity", e.Identity)
+	}
+}
+
+// sighting is a state of the Lease and when this replica has first seen it. Only the own clock counts: those of other
+// replicas may be wrong.
+type sighting struct {
+	lease *coordinationv1.Lease // nil if there is none
+	at    time.Time
+}
+
+// look updates a sighting from the view.
+func (e *election) look(s *sighting) error {
+	entry := e.leases.Snapshot().Get(electionNamespace, electionLease)
+	if entry == nil {
+		s.lease = nil
+		return nil
+	}
+	lease := &coordinationv1.Lease{}
+	if err := json.Unmarshal(entry.JSON(), lease); err != nil {
+		return fmt.Errorf("lease %s/%s: %w", electionNamespace, electionLease, err)
+	}
+	if s.lease == nil || s.lease.ResourceVersion != lease.ResourceVersion {
+		s.lease, s.at = lease, time.Now()
+	}
+	return nil
+}
+
+// acquire returns true when this replica holds the Lease, false when ctx has ended.
+func (e *election) acquire(ctx context.Context) bool {
+	var seen sighting
+	for ctx.Err() == nil {
+		changed := e.leases.Changed() // before the look, so that what comes after it is not missed
+		err := e.look(&seen)
+		pause := electionRetry
+		if err == nil {
+			if pause = untilFree(seen, e.Identity, time.Now()); pause <= 0 {
+				claim, cancel := context.WithTimeout(ctx, renewWithin)
+				err = e.write(claim, seen.lease)
+				cancel()
+				if err == nil {
+					return true
+				}
+				pause = electionRetry
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			e.Log.Debug("this replica is not elected", "error", err)
+		}
+		wait(ctx, pause, changed)
+	}
+	return false
+}
+
+// hold leads until ctx ends or the Lease is lost.
+func (e *election) hold(ctx context.Context, lead func(context.Context)) {
+	term, end := context.WithCancel(ctx)
+	defer end()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lead(term)
+	}()
+	deadline, pause := time.Now().Add(renewWithin), renewEvery
+	for {
+		wait(ctx, pause, nil)
+		if ctx.Err() != nil {
+			<-done
+			e.release()
+			return
+		}
+		asked := time.Now()
+		err := e.renew(ctx, deadline)
+		if err == nil {
+			deadline, pause = asked.Add(renewWithin), renewEvery
+			continue
+		}
+		if lost := errors.Is(err, errDeposed); lost || !time.Now().Before(deadline) {
+			e.Log.Warn("this replica no longer leads", "identity", e.Identity, "error", err)
+			end()
+			<-done
+			return
+		}
+		pause = electionRetry
+	}
+}
+
+// errDeposed says that somebody else holds the Lease.
+var errDeposed = errors.New("another replica leads")
+
+func (e *election) renew(ctx context.Context, deadline time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	return e.update(ctx, func(spec *coordinationv1.LeaseSpec) error {
+		if text(spec.HolderIdentity) != e.Identity {
+			return errDeposed
+		}
+		spec.RenewTime = &metav1.MicroTime{Time: e.Now()}
+		return nil
+	})
+}
+
+// release lets go of the Lease, so that the next leader need not wait. It is called when the controllers have stopped.
+func (e *election) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), renewWithin)
+	defer cancel()
+	err := e.update(ctx, func(spec *coordinationv1.LeaseSpec) error {
+		if text(spec.HolderIdentity) != e.Identity {
+			return errDeposed
+		}
+		spec.HolderIdentity = new(string)
+		spec.RenewTime = &metav1.MicroTime{Time: e.Now()}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errDeposed) {
+		e.Log.Info("the lease of the controllers was not released; others wait until it is over", "error", err)
+	}
+}
+
+// write takes the Lease in the state in which it was seen.
+func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error {
+	if seen == nil {
+		call, err := e.call()
+		if err != nil {
+			return err
+		}
+		spec := e.claim(coordinationv1.LeaseSpec{})
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+		if err != nil {
+			return err
+		}
+		obj, err := e.Rest.New(call, rest.Object{"metadata": rest.Object{"name": electionLease, "namespace": electionNamespace}, "spec": raw})
+		if err != nil {
+			return err
+		}
+		_, err = e.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "bowsprit"})
+		return err
+	}
+	return e.updateLease(ctx, func(lease *coordinationv1.Lease) error {
+		if lease.ResourceVersion != seen.ResourceVersion {
+			return errDeposed // somebody was faster
+		}
+		lease.Spec = e.claim(lease.Spec)
+		return nil
+	})
+}
+
+// claim is what a new leader writes.
+func (e *election) claim(old coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
+	now := metav1.MicroTime{Time: e.Now()}
+	seconds, transitions := int32(leaseDuration/time.Second), int32(0)
+	if old.LeaseTransitions != nil {
+		transitions = *old.LeaseTransitions
+	}
+	if old.HolderIdentity != nil && *old.HolderIdentity != e.Identity {
+		transitions++
+	}
+	return coordinationv1.LeaseSpec{
+		HolderIdentity: &e.Identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now, LeaseTransitions: &transitions,
+	}
+}
+
+func (e *election) update(ctx context.Context, change func(*coordinationv1.LeaseSpec) error) error {
+	return e.updateLease(ctx, func(lease *coordinationv1.Lease) error { return change(&lease.Spec) })
+}
+
+func (e *election) updateLease(ctx context.Context, change func(*coordinationv1.Lease) error) error {
+	call, err := e.call()
+	if err != nil {
+		return err
+	}
+	_, err = e.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "bowsprit"}, func(obj rest.Object) (rest.Object, error) {
+		lease := &coordinationv1.Lease{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, lease); err != nil {
+			return nil, err
+		}
+		if err := change(lease); err != nil {
+			return nil, err
+		}
+		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&lease.Spec)
+		obj["spec"] = spec
+		return obj, err
+	})
+	return err
+}
+
+func (e *election) call() (*rest.Call, error) {
+	return e.Rest.Call(leasesResource, electionNamespace, electionLease, identity("controllers-election"))
+}
+
+// wait returns after d, when changed is closed, or when ctx ends.
+func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
