@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
@@ -55,11 +58,20 @@ type Config struct {
 	// is off by default there too. Whatever it is, what is stored in CBOR is read.
 	CBOR bool
 
+	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of whatever
+	// the kinds' definitions say about conversion.
+	Conversions map[schema.GroupKind]Conversion
+
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
 	// Log receives what happens; nil drops it.
 	Log *slog.Logger
 }
+
+// Conversion returns objects, which it must not change, in version apiVersion ("group/version"), in the same order. Objects are
+// decoded JSON: map[string]any, []any, string, bool, int64, float64, nil. What it returns is checked as the reply of a
+// conversion webhook is: of metadata, only labels and annotations may be others.
+type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 
 // admissionPlugins are the names that DisableAdmissionPlugins may hold.
 var admissionPlugins = []string{admit.Lifecycle{}.Name()}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -27,6 +29,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/controllers"
+	"github.com/bowsprit/bowsprit/internal/convert"
 	"github.com/bowsprit/bowsprit/internal/discovery"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/openapi"
@@ -35,6 +38,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/webhook"
 )
 
 // process is a running server: the parts in the order in which they start. It is the one place where they are put
@@ -48,6 +52,8 @@ type process struct {
 	store    *store.Store
 	pki      *pki.PKI
 	listener net.Listener
+	metrics  *prometheus.Registry
+	webhooks *webhook.Client
 	catalog  *catalog.Catalog
 	view     *watchcache.View
 	rest     *rest.Server
@@ -177,10 +183,14 @@ func (p *process) buildAPI(context.Context) error {
 	p.catalog = catalog.New(builtin.Resources()...)
 	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log})
 	controllers.Publish(p.catalog, p.view, p.log)
+	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
+	p.onStop(func() error { p.webhooks.Close(); return nil })
+	p.metrics = prometheus.NewRegistry()
 	p.rest = rest.New(rest.Config{
 		Catalog: p.catalog, View: p.view, Store: p.store,
-		Admit: p.admission(),
-		Now:   time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
+		Admit:   p.admission(),
+		Convert: p.conversion(),
+		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
 	})
 	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log, Identity: p.identity()})
@@ -196,6 +206,7 @@ func (p *process) buildAPI(context.Context) error {
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
 	p.front = front.New(front.Config{
+		Metrics:       p.metrics,
 		Authenticator: authn.New(who),
 		Authorizer:    authz.Basic{},
 		Resources:     p.rest.ServeHTTP,
@@ -229,6 +240,15 @@ func (p *process) identity() string {
 		host = "unknown"
 	}
 	return host + "_" + uuid.NewString()
+}
+
+// conversion is what converts between versions: by webhook, or by functions of the program that embeds the server.
+func (p *process) conversion() *convert.Converter {
+	functions := make(map[schema.GroupKind]convert.Function, len(p.config.Conversions))
+	for kind, f := range p.config.Conversions {
+		functions[kind] = f
+	}
+	return convert.New(convert.Options{Call: p.webhooks.Call, Functions: functions, Metrics: p.metrics})
 }
 
 // admission is the chain of plugins in kube's order, without those that are switched off.

@@ -9,7 +9,11 @@ import (
 )
 
 // converter lets structured-merge-diff see an object in the version in which a manager owns its fields.
-type converter struct{ o *Ownership }
+type converter struct {
+	o *Ownership
+	// known is what has been asked for, since the same object is wanted several times in one change.
+	known map[preparedKey]*typed.TypedValue
+}
 
 var _ merge.Converter = converter{}
 
@@ -24,11 +28,21 @@ func (c converter) Convert(object *typed.TypedValue, version fieldpath.APIVersio
 	if _, err := c.o.types(string(version)); err != nil {
 		return object, err
 	}
-	converted, err := c.o.convert(obj, string(version))
+	if c.o.foreign == nil {
+		return c.o.typed(rename(obj, string(version)))
+	}
+	if converted, ok := c.known[preparedKey{object, version}]; ok {
+		return converted, nil
+	}
+	converted, err := c.o.foreign.Convert([]map[string]any{obj}, string(version))
 	if err != nil {
 		return object, err
 	}
-	return c.o.typed(converted)
+	result, err := c.o.typed(converted[0])
+	if err == nil {
+		c.known[preparedKey{object, version}] = result
+	}
+	return result, err
 }
 
 func (c converter) IsMissingVersionError(err error) bool {

@@ -23,15 +23,13 @@ type Ownership struct {
 	apiVersion  string
 	subresource string
 	types       func(apiVersion string) (*objectType, error)
-	convert     Converter
+	// foreign is nil where versions differ in name only.
+	foreign *Foreign
 	// resets are the top-level fields that the endpoint does not let its callers change in version apiVersion: nobody owns
 	// them through it. filters says the same, of all versions, to structured-merge-diff.
 	resets  []string
 	filters map[fieldpath.APIVersion]fieldpath.Filter
 }
-
-// Converter returns obj, which it does not change, in another version. The versions' types decide about fields.
-type Converter func(obj map[string]any, apiVersion string) (map[string]any, error)
 
 // objectType is what ownership knows of one version of a resource.
 type objectType struct {
@@ -79,7 +77,6 @@ func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (
 	return v.Derived(ownershipKey{subresource}, func() any {
 		return &Ownership{
 			group: r.Group, kind: r.Kind, apiVersion: r.APIVersion(v), subresource: subresource,
-			convert: rename,
 			resets:  resetFields(v, v, subresource),
 			filters: filters(r, v, subresource),
 			types: func(apiVersion string) (*objectType, error) {
@@ -92,13 +89,6 @@ func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (
 			},
 		}
 	}).(*Ownership), nil
-}
-
-// With returns the same ownership with another way to convert objects between versions.
-func (o *Ownership) With(convert Converter) *Ownership {
-	with := *o
-	with.convert = convert
-	return &with
 }
 
 // resetFields returns the top-level fields that an endpoint in version v resets in objects seen in version of: the object's
@@ -132,13 +122,13 @@ func filters(r *catalog.Resource, v *catalog.Version, subresource string) map[fi
 }
 
 // rename converts as strategy None does.
-func rename(obj map[string]any, apiVersion string) (map[string]any, error) {
+func rename(obj map[string]any, apiVersion string) map[string]any {
 	out := make(map[string]any, len(obj))
 	for k, v := range obj {
 		out[k] = v
 	}
 	out["apiVersion"] = apiVersion
-	return out, nil
+	return out
 }
 
 // errNoVersion says that the resource has no such version, or no longer: what was owned in it is forgotten.
@@ -188,7 +178,11 @@ func (o *Ownership) update(live, obj map[string]any, m *managed, name string, no
 	if err != nil {
 		return nil, fmt.Errorf("failed to convert live object (%s) to smd typed: %w", o.describe(live), err)
 	}
-	_, fields, err := o.updater().Update(liveTyped, newTyped, fieldpath.APIVersion(o.apiVersion), m.fields, self)
+	updater := o.updater()
+	if o.foreign != nil {
+		updater.Converter = o.prepare(live, obj, liveTyped, newTyped, m)
+	}
+	_, fields, err := updater.Update(liveTyped, newTyped, fieldpath.APIVersion(o.apiVersion), m.fields, self)
 	if err != nil {
 		return nil, fmt.Errorf("failed to update ManagedFields (%s): %w", o.describe(obj), err)
 	}
@@ -312,11 +306,13 @@ func (o *Ownership) applyOnce(live, applied map[string]any, m *managed, name str
 		return nil, nil, fmt.Errorf("failed to create typed live object (%s): %w", o.describe(live), err)
 	}
 	who := o.manager(name, metav1.ManagedFieldsOperationApply).id()
+	restore := o.unserved(m)
 	newTyped, fields, err := o.updater().Apply(liveTyped, appliedTyped, fieldpath.APIVersion(o.apiVersion), m.fields, who, force)
 	if err != nil {
 		return nil, nil, err
 	}
 	m = &managed{fields: fields, times: m.times}
+	restore(m)
 	m.strip(who)
 	if newTyped == nil {
 		result := copyObject(live)
@@ -360,7 +356,7 @@ func (o *Ownership) typed(obj map[string]any, options ...typed.ValidationOptions
 
 func (o *Ownership) updater() *merge.Updater {
 	//lint:ignore SA1019 there is no other way to set these; kube does the same
-	return &merge.Updater{Converter: converter{o}, IgnoreFilter: o.filters}
+	return &merge.Updater{Converter: converter{o, map[preparedKey]*typed.TypedValue{}}, IgnoreFilter: o.filters}
 }
 
 // describe names an object as kube's messages do.

@@ -31,7 +31,7 @@ func NewScaleOwnership() *Ownership {
 		}},
 	}}, false))
 	return &Ownership{
-		group: "autoscaling", kind: scaleKind, apiVersion: scaleAPIVersion, subresource: "scale", convert: rename,
+		group: "autoscaling", kind: scaleKind, apiVersion: scaleAPIVersion, subresource: "scale",
 		types: func(apiVersion string) (*objectType, error) {
 			if apiVersion != scaleAPIVersion {
 				return nil, errNoVersion{apiVersion}

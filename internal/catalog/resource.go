@@ -31,8 +31,9 @@ type Resource struct {
 	// "<group>/<plural>" for custom kinds, what kube-apiserver uses for built-in ones.
 	Prefix string
 
-	// WebhookConversion is true if the definition names a webhook that converts between versions.
-	WebhookConversion bool
+	// Conversion returns the webhook that converts between versions. It may decode the definition anew at each call; nil
+	// means that there is none.
+	Conversion func() (*apiextensionsv1.WebhookConversion, error)
 
 	// Served is false for a definition that is not established or is being deleted: no endpoint answers for it.
 	Served bool

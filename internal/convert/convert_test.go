@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"errors"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -43,21 +42,9 @@ func TestNone(t *testing.T) {
 	if spec := stored["spec"].(map[string]any); stored["apiVersion"] != "example.com/v2" || spec["a"] != nil || spec["both"] != "x" {
 		t.Errorf("in the other version it is %v", stored)
 	}
-	out, err := Convert(r, v1, v2, obj)
+	out, err := New(Options{}).Convert(t.Context(), r, v1, v2, obj)
 	if err != nil || out["apiVersion"] != "example.com/v2" || obj["apiVersion"] != "example.com/v1" {
 		t.Errorf("converted %v, %v; the original is now %v", out, err, obj)
-	}
-}
-
-func TestWebhookIsNotPassedOver(t *testing.T) {
-	r := twoVersions()
-	r.WebhookConversion = true
-	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}
-	if _, err := Convert(r, r.Storage, r.Versions[0], obj); !errors.Is(err, ErrNoWebhook) {
-		t.Errorf("got %v", err)
-	}
-	if err := Present(r, r.Storage, obj); err != nil {
-		t.Errorf("the storage version needs no webhook: %v", err)
 	}
 }
 

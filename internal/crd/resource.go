@@ -33,7 +33,9 @@ func Resource(def *apiextensionsv1.CustomResourceDefinition, revision int64, sou
 		Definition: catalog.Definition{Name: def.Name, UID: string(def.UID), Generation: def.Generation, Revision: revision},
 	}
 	if c := def.Spec.Conversion; c != nil {
-		r.WebhookConversion = c.Strategy == apiextensionsv1.WebhookConverter
+		if c.Strategy == apiextensionsv1.WebhookConverter {
+			r.Conversion = func() (*apiextensionsv1.WebhookConversion, error) { return decodeConversion(source) }
+		}
 	}
 	// The condition becomes False when the objects are gone; the definition may still wait for another finalizer.
 	r.Terminating = def.DeletionTimestamp != nil || isTrue(def, apiextensionsv1.Terminating)
@@ -88,6 +90,22 @@ func resourceVersion(def *apiextensionsv1.CustomResourceDefinition, i int, sourc
 		}
 	}
 	return v
+}
+
+// decodeConversion returns what a stored definition says about its webhook.
+func decodeConversion(source func() ([]byte, error)) (*apiextensionsv1.WebhookConversion, error) {
+	raw, err := source()
+	if err != nil {
+		return nil, err
+	}
+	def, err := DecodeHead(raw)
+	if err != nil {
+		return nil, err
+	}
+	if def.Spec.Conversion == nil || def.Spec.Conversion.Webhook == nil || def.Spec.Conversion.Webhook.ClientConfig == nil {
+		return nil, fmt.Errorf("definition %s names no conversion webhook", def.Name)
+	}
+	return def.Spec.Conversion.Webhook, nil
 }
 
 // deprecation returns the warning of a deprecated version; the default names the newest version to use instead.

@@ -15,7 +15,9 @@ var layers = [][]string{
 	// Calls webhooks over HTTPS, where services in the view say; it knows neither conversion nor admission.
 	{"internal/webhook"},
 	// What can be done with a definition or an object of it, and no request at hand.
-	{"internal/apply", "internal/codec", "internal/convert", "internal/crd"},
+	{"internal/apply", "internal/codec", "internal/crd"},
+	// Converts what codec decodes, by webhooks.
+	{"internal/convert"},
 	// Who asks, and may they. Needs a parsed request and no object.
 	{"internal/authn", "internal/authz"},
 	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog; admission reads the view.

@@ -13,7 +13,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/apply"
 	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/convert"
 )
 
 // asked returns what admission is told about a write of the call. options is a pointer to the operation's options, one of
@@ -24,8 +23,8 @@ func (s *Server) asked(ctx context.Context, c *Call, op admit.Operation, name st
 		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
 		Options: func() admit.Object { return optionsObject(options) },
 		Warn:    func(text string) { c.warn(ctx, text) },
-		Convert: func(_ context.Context, obj Object, from, to *catalog.Version) (Object, error) {
-			return convert.Convert(c.Resource, from, to, obj)
+		Convert: func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error) {
+			return s.Convert.Convert(ctx, c.Resource, from, to, obj)
 		},
 		Normalize: func(v *catalog.Version, obj Object) error {
 			in := *c

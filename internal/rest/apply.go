@@ -84,7 +84,7 @@ func (s *Server) applyNew(ctx context.Context, c *Call, kind types.PatchType, bo
 // merge applies the body to the live object (nil if there is none) and gives the result what a decoded object has:
 // defaults, a name and a namespace that agree with the path.
 func (s *Server) merge(ctx context.Context, c *Call, live Object, kind types.PatchType, body []byte, o metav1.PatchOptions) (Object, error) {
-	own, err := s.ownership(c)
+	own, err := s.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (s *Server) createOnce(ctx context.Context, c *Call, obj Object, o metav1.C
 	}
 	wipeSystemFields(meta)
 
-	own, err := s.ownership(c)
+	own, err := s.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 }
 
 func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {
-	stored, err := c.toStorage(obj)
+	stored, err := s.toStorage(ctx, c, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (
 	if err := s.shown(ctx, c, revision); err != nil {
 		return nil, err
 	}
-	return c.result(obj, stored, revision), nil
+	return s.result(ctx, c, obj, name, stored, revision), nil
 }
 
 func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {

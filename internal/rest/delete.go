@@ -67,7 +67,14 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 		if err := checkPreconditions(c, o.Preconditions, e); err != nil {
 			return nil, err
 		}
-		obj, err := s.fromEntry(c, e)
+		if c.inProcess || c.Metadata {
+			c = s.inStoredVersion(c, e) // who cleans up needs no more than metadata
+		}
+		shown, err := s.inVersion(ctx, c, e)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := s.fromEntry(c, shown)
 		if err != nil {
 			return nil, err
 		}

@@ -26,6 +26,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error
 	if e == nil {
 		return apierrors.NewNotFound(c.groupResource(), c.Name)
 	}
+	if e, err = s.inVersion(r.Context(), c, e); err != nil {
+		return err
+	}
 	if media.Binary() && media.As == "" {
 		return s.writeEntry(w, r, c, e, media)
 	}

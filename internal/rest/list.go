@@ -53,6 +53,9 @@ func (s *Server) list(ctx context.Context, c *Call, o *metainternal.ListOptions)
 		return nil, err
 	}
 	p := &page{revision: start.snapshot.Revision}
+	if s.Convert.Foreign(c.Resource) {
+		return p, s.listForeign(ctx, c, o, sel, start, p)
+	}
 	if sel.name != "" && o.Continue == "" && (c.Namespace != "" || !c.Resource.Namespaced) {
 		if e := start.snapshot.Get(c.Namespace, sel.name); sel.matches(e) {
 			p.entries = append(p.entries, e)

@@ -1,7 +1,11 @@
 package rest
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/bowsprit/bowsprit/internal/apply"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 type ownershipKey struct{ subresource string }
@@ -12,12 +16,37 @@ type ownershipOrError struct {
 }
 
 // ownership returns what keeps managedFields for the call's version and subresource.
-func (s *Server) ownership(c *Call) (*apply.Ownership, error) {
+func (s *Server) ownership(ctx context.Context, c *Call) (*apply.Ownership, error) {
 	v := c.Version.Derived(ownershipKey{c.Subresource}, func() any {
 		own, err := apply.NewOwnership(c.Resource, c.Version, c.Subresource)
 		return ownershipOrError{own, err}
 	}).(ownershipOrError)
-	return v.own, v.err
+	if v.err != nil || !s.Convert.Foreign(c.Resource) {
+		return v.own, v.err
+	}
+	return v.own.With(apply.Foreign{
+		Served: func(apiVersion string) bool {
+			of := c.version(apiVersion)
+			return of != nil && of.Served
+		},
+		Convert: func(objs []Object, apiVersion string) ([]Object, error) {
+			from, to := c.version(str(objs[0], "apiVersion")), c.version(apiVersion)
+			if from == nil || to == nil {
+				return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", apiVersion)
+			}
+			return s.Convert.ConvertAll(ctx, c.Resource, from, to, objs)
+		},
+	}), nil
+}
+
+// version returns the version of the call's resource that an apiVersion names, or nil.
+func (c *Call) version(apiVersion string) *catalog.Version {
+	for _, v := range c.Resource.Versions {
+		if c.Resource.APIVersion(v) == apiVersion {
+			return v
+		}
+	}
+	return nil
 }
 
 // track notes in obj's managedFields that the manager has made obj out of old. An object whose values do not have the types

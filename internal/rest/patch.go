@@ -80,7 +80,7 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *Call) err
 
 // Patch applies a JSON patch, a merge patch or a strategic merge patch to the named object.
 func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch []byte, o metav1.PatchOptions) (*Result, error) {
-	own, err := s.ownership(c)
+	own, err := s.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/convert"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
@@ -39,6 +40,8 @@ type Config struct {
 	View    *watchcache.View
 	Store   *store.Store
 	Admit   admit.Chain
+	// Convert converts between versions; by strategy None only if nil.
+	Convert *convert.Converter
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
 	Now       func() time.Time
 	NewUID    func() string
@@ -63,6 +66,9 @@ type Server struct {
 func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Convert == nil {
+		c.Convert = convert.New(convert.Options{})
 	}
 	s := &Server{Config: c}
 	for _, p := range c.Admit {
@@ -206,11 +212,16 @@ type Call struct {
 	Subresource string
 	Verb        string
 	User        user.Info
+	// Metadata is true of a call that changes nothing but metadata. It works on an object in the version in which it is stored
+	// and leaves it there, so that no conversion webhook is asked. Deletions in process do so too.
+	Metadata bool
 	// Warn receives sentences for the client; nil drops them.
 	Warn func(string)
 
-	turn  store.Turn // among the writes to a kind whose rules look at others; set by refresh
-	agent string     // User-Agent, the field manager of those who name none
+	inProcess bool       // made by Server.Call
+	asStored  bool       // Version is the one in which the object is stored, and stays it
+	turn      store.Turn // among the writes to a kind whose rules look at others; set by refresh
+	agent     string     // User-Agent, the field manager of those who name none
 	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually "".
 	through string
 }
@@ -223,7 +234,7 @@ func (s *Server) Call(gr catalog.GroupResource, namespace, name string, who user
 	if res == nil {
 		return nil, notServed()
 	}
-	return &Call{Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who, agent: who.GetName()}, nil
+	return &Call{Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who, agent: who.GetName(), inProcess: true}, nil
 }
 
 func (c *Call) warn(ctx context.Context, text string) {

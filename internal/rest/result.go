@@ -1,9 +1,12 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/convert"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
@@ -23,15 +26,15 @@ type Result struct {
 
 // result puts a new revision on an object. stored is what went to the store; where the call's version is the stored one
 // its bytes are served as they are.
-func (c *Call) result(obj Object, stored []byte, revision int64) *Result {
+func (s *Server) result(ctx context.Context, c *Call, obj Object, name string, stored []byte, revision int64) *Result {
 	metaOf(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
 	res := &Result{Object: obj}
 	res.JSON = watchcache.WithRevision(stored, revision)
-	if c.Version == c.Resource.Storage {
+	if c.Version == c.storage() {
 		return res
 	}
 	// What a read in this version would show: the stored version's defaults have come in.
-	raw, err := present(c, res.JSON)
+	raw, err := s.reread(ctx, c, name, stored, revision)
 	if err != nil {
 		res.JSON = nil // the write is done; its answer is made of what was written
 		return res
@@ -51,8 +54,42 @@ func (r *Result) Bytes() []byte {
 	return r.JSON
 }
 
+// reread returns what has just been stored under name as a read in the call's version shows it.
+func (s *Server) reread(ctx context.Context, c *Call, name string, stored []byte, revision int64) ([]byte, error) {
+	e, err := watchcache.NewEntry(strings.TrimPrefix(c.key(name), c.Resource.Prefix+"/"), stored, revision)
+	if err != nil {
+		return nil, err
+	}
+	if e, err = s.inVersion(ctx, c, e); err != nil {
+		return nil, err
+	}
+	return s.served(c, e)
+}
+
+// storage is the version in which the call stores objects.
+func (c *Call) storage() *catalog.Version {
+	if c.asStored {
+		return c.Version
+	}
+	return c.Resource.Storage
+}
+
+// inStoredVersion returns the call in the version in which an entry is stored, where that matters: where it takes a webhook
+// to get another.
+func (s *Server) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
+	if !s.Convert.Foreign(c.Resource) {
+		return c
+	}
+	if v := c.version(e.APIVersion); v != nil {
+		one := *c
+		one.Version, one.asStored = v, true
+		return &one
+	}
+	return c
+}
+
 // toStorage encodes an object of the call's version as the store keeps it: in the storage version, without a revision.
-func (c *Call) toStorage(obj Object) ([]byte, error) {
+func (s *Server) toStorage(ctx context.Context, c *Call, obj Object) ([]byte, error) {
 	meta := metaOf(obj)
 	revision, had := meta["resourceVersion"]
 	delete(meta, "resourceVersion")
@@ -61,12 +98,9 @@ func (c *Call) toStorage(obj Object) ([]byte, error) {
 			meta["resourceVersion"] = revision
 		}
 	}()
-	out := obj
-	if c.Version != c.Resource.Storage {
-		var err error
-		if out, err = convert.Convert(c.Resource, c.Version, c.Resource.Storage, obj); err != nil {
-			return nil, err
-		}
+	out, err := s.Convert.Convert(ctx, c.Resource, c.Version, c.storage(), obj)
+	if err != nil {
+		return nil, err
 	}
 	return codec.AppendJSON(nil, out), nil
 }
@@ -81,7 +115,18 @@ func (s *Server) persisted(c *Call, stored []byte) []byte {
 	return stored
 }
 
-// fromEntry decodes a stored object into the call's version.
+// inVersion returns an entry as of the call's version, if that takes asking somebody. All that looks at an entry's content
+// comes after it.
+func (s *Server) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {
+	return s.Convert.Entry(ctx, c.Resource, c.Version, e)
+}
+
+// allInVersion is inVersion for many. The slice is not changed.
+func (s *Server) allInVersion(ctx context.Context, c *Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
+	return s.Convert.Entries(ctx, c.Resource, c.Version, entries)
+}
+
+// fromEntry decodes an entry that inVersion returned into the call's version.
 func (s *Server) fromEntry(c *Call, e *watchcache.Entry) (Object, error) {
 	raw, err := s.served(c, e)
 	if err != nil {
@@ -98,8 +143,12 @@ func (s *Server) fromEntry(c *Call, e *watchcache.Entry) (Object, error) {
 	return obj, nil
 }
 
-// served returns an entry's bytes in the call's version, encoded at most once for each definition of the version.
+// served returns the bytes of an entry that inVersion returned, in the call's version, encoded at most once for each
+// definition of the version.
 func (s *Server) served(c *Call, e *watchcache.Entry) ([]byte, error) {
+	if e.IsConverted() {
+		return e.JSON(), nil
+	}
 	return e.Encoded(c.Version, func() ([]byte, error) { return present(c, e.JSON()) })
 }
 

@@ -37,6 +37,9 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) 
 	if e == nil {
 		return apierrors.NewNotFound(c.groupResource(), c.Name)
 	}
+	if e, err = s.inVersion(r.Context(), c, e); err != nil {
+		return err
+	}
 	obj, err := s.fromEntry(c, e)
 	if err != nil {
 		return err

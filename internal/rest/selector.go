@@ -98,7 +98,7 @@ func (sel *selector) field(e *watchcache.Entry, name string) string {
 		}
 		return rules.FieldLabels[name](obj)
 	}
-	if sel.c.Version == sel.c.Resource.Storage {
+	if sel.c.Version == sel.c.Resource.Storage || e.IsConverted() {
 		value, _ := e.Field(name)
 		return value
 	}

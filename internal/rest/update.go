@@ -78,7 +78,7 @@ func (s *Server) createByUpdate(ctx context.Context, c *Call, obj Object, o meta
 // owns it; it is called again with a newer one if another write came between and the result does not insist on a
 // resourceVersion.
 func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(current Object) (Object, error)) (*Result, error) {
-	own, err := s.ownership(c)
+	own, err := s.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +113,18 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 			return nil, err
 		}
 		s.refresh(c)
-		old, err := s.fromEntry(c, e)
+		if c.Metadata {
+			c = s.inStoredVersion(c, e)
+		}
+		shown, err := s.inVersion(ctx, c, e)
 		if err != nil {
 			return nil, err
 		}
-		obj, err := change(e, old)
+		old, err := s.fromEntry(c, shown)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := change(shown, old)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +169,7 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Obj
 		}
 		return &Result{Object: obj, Deleted: true}, nil
 	}
-	stored, err := c.toStorage(obj)
+	stored, err := s.toStorage(ctx, c, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +184,7 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Obj
 	if err := s.shown(ctx, c, revision); err != nil {
 		return nil, err
 	}
-	return c.result(obj, stored, revision), nil
+	return s.result(ctx, c, obj, c.Name, stored, revision), nil
 }
 
 // finished tells whether an object that is being deleted has nothing left to wait for.

@@ -66,7 +66,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 		return nil
 	}
 	defer watcher.Close()
-	if initial != nil && !st.initial(initial, from, options) {
+	if initial != nil && !st.initial(ctx, initial, from, options) {
 		return nil
 	}
 	if st.flush() != nil {
@@ -115,14 +115,18 @@ type stream struct {
 
 // initial sends the state at the start as ADDED events and, if the client asked for the initial events by name, the
 // bookmark that marks their end. It returns false if the client has gone.
-func (st *stream) initial(snapshot *watchcache.Snapshot, revision int64, o *metainternal.ListOptions) bool {
+func (st *stream) initial(ctx context.Context, snapshot *watchcache.Snapshot, revision int64, o *metainternal.ListOptions) bool {
 	ok := true
-	snapshot.Scan(st.c.Namespace, "", func(e *watchcache.Entry) bool {
-		if st.sel.matches(e) {
-			ok = st.send(watch.Added, e)
-		}
-		return ok
-	})
+	if st.s.Convert.Foreign(st.c.Resource) {
+		ok = st.initialForeign(ctx, snapshot, func(e *watchcache.Entry) bool { return st.send(watch.Added, e) })
+	} else {
+		snapshot.Scan(st.c.Namespace, "", func(e *watchcache.Entry) bool {
+			if st.sel.matches(e) {
+				ok = st.send(watch.Added, e)
+			}
+			return ok
+		})
+	}
 	if ok && o.SendInitialEvents != nil && *o.SendInitialEvents && o.AllowWatchBookmarks {
 		ok = st.bookmark(revision, true)
 	}
@@ -139,7 +143,14 @@ func (st *stream) follow(ctx context.Context, w *watchcache.Watcher, from int64)
 		turn, end := context.WithTimeout(ctx, bookmarkEvery)
 		events, revision, err := w.Next(turn)
 		end()
-		for _, ev := range events {
+		changes, failure := st.changes(ctx, events)
+		if failure != nil {
+			if ctx.Err() == nil {
+				st.fail(failure)
+			}
+			return
+		}
+		for _, ev := range changes {
 			if !st.event(ev) {
 				return
 			}
@@ -195,15 +206,15 @@ func (st *stream) whileServed(end func()) (stop func()) {
 }
 
 // event sends one change as the selector sees it: an object that comes into view is ADDED, one that leaves it is DELETED.
-func (st *stream) event(ev *watchcache.Event) bool {
-	if st.c.Namespace != "" && ev.Entry.Namespace != st.c.Namespace {
+func (st *stream) event(ev change) bool {
+	if st.c.Namespace != "" && ev.entry.Namespace != st.c.Namespace {
 		return true
 	}
 	if st.sel.all() {
-		return st.frame(ev, watchType(ev))
+		return st.frame(ev, watchType(ev.Type))
 	}
-	now := ev.Type != watchcache.Deleted && st.sel.matches(ev.Entry)
-	before := ev.Type != watchcache.Added && st.sel.matches(ev.Prev)
+	now := ev.Type != watchcache.Deleted && st.sel.matches(ev.entry)
+	before := ev.Type != watchcache.Added && st.sel.matches(ev.prev)
 	switch {
 	case now && before:
 		return st.frame(ev, watch.Modified)
@@ -213,13 +224,13 @@ func (st *stream) event(ev *watchcache.Event) bool {
 		return st.frame(ev, watch.Deleted)
 	case before:
 		// The client gets the object as it last saw it, with the revision of the change that took it away.
-		return st.sendRaw(watch.Deleted, watchcache.WithRevision(ev.Prev.JSON(), ev.Revision))
+		return st.send(watch.Deleted, ev.prev.At(ev.Revision))
 	}
 	return true
 }
 
-func watchType(ev *watchcache.Event) watch.EventType {
-	switch ev.Type {
+func watchType(t watchcache.EventType) watch.EventType {
+	switch t {
 	case watchcache.Added:
 		return watch.Added
 	case watchcache.Deleted:
@@ -236,12 +247,12 @@ type frameKey struct {
 }
 
 // frame sends an event whose bytes are encoded once for all watchers.
-func (st *stream) frame(ev *watchcache.Event, kind watch.EventType) bool {
+func (st *stream) frame(ev change, kind watch.EventType) bool {
 	if st.form.As == "Table" {
-		return st.send(kind, ev.Entry)
+		return st.send(kind, ev.entry)
 	}
 	raw, err := ev.Encoded(frameKey{st.c.Version, st.form, kind}, func() ([]byte, error) {
-		return st.encode(kind, ev.Entry)
+		return st.encode(kind, ev.entry)
 	})
 	if err != nil {
 		st.fail(err)
@@ -268,20 +279,6 @@ func (st *stream) encode(kind watch.EventType, e *watchcache.Entry) ([]byte, err
 		return nil, err
 	}
 	return st.wrap(kind, raw)
-}
-
-// sendRaw sends stored bytes that belong to no entry.
-func (st *stream) sendRaw(kind watch.EventType, stored []byte) bool {
-	raw, err := present(st.c, stored)
-	if err == nil {
-		raw, err = st.wrap(kind, raw)
-	}
-	if err != nil {
-		st.fail(err)
-		return false
-	}
-	_, err = st.out.Write(raw)
-	return err == nil
 }
 
 // wrap puts an object of the call's version into a frame, in the form that the client asked for.

@@ -28,6 +28,8 @@ type Entry struct {
 	key     string // "namespace/name" or "name"
 	json    []byte
 	version span // of the digits in json
+	// converted is true of what Converted made.
+	converted bool
 
 	encoded slots
 	fields  atomic.Pointer[fieldValue]
@@ -118,7 +120,7 @@ func WithRevision(data []byte, rev int64) []byte {
 func (e *Entry) at(rev int64) *Entry {
 	out := &Entry{
 		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
-		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID,
+		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID, converted: e.converted,
 	}
 	out.json, out.version = splice(e.json, layout{version: span{e.version.from - 1, e.version.to + 1}}, rev)
 	return out

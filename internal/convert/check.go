@@ -1,0 +1,97 @@
+package convert
+
+import (
+	"fmt"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// checkIdentity refuses a converted object that is another one than what was sent. Texts are kube's.
+func checkIdentity(in, out Object) error {
+	before, after := unstructured.Unstructured{Object: in}, unstructured.Unstructured{Object: out}
+	for _, part := range []struct {
+		name      string
+		sent, got string
+	}{
+		{"kind", before.GetKind(), after.GetKind()},
+		{"name", before.GetName(), after.GetName()},
+		{"namespace", before.GetNamespace(), after.GetNamespace()},
+		{"UID", string(before.GetUID()), string(after.GetUID())},
+	} {
+		if part.sent != part.got {
+			return fmt.Errorf("must have the same %s: %v != %v", part.name, part.sent, part.got)
+		}
+	}
+	return nil
+}
+
+// restoreMetadata gives a converted object the metadata of the original, with the labels and annotations of the converted
+// one: nothing else of metadata is a webhook's to change.
+func restoreMetadata(original, converted Object) error {
+	v, found := converted["metadata"]
+	if !found {
+		return fmt.Errorf("missing metadata in converted object")
+	}
+	theirs, ok := v.(Object)
+	if !ok {
+		return fmt.Errorf("invalid metadata of type %T in converted object", v)
+	}
+	meta := Object{}
+	if v, ok := original["metadata"]; ok {
+		if meta, ok = v.(Object); !ok {
+			return fmt.Errorf("invalid metadata of type %T in input object", v)
+		}
+		meta = runtime.DeepCopyJSON(meta)
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		if err := takeStrings(meta, theirs, name); err != nil {
+			return err
+		}
+	}
+	converted["metadata"] = meta
+	return nil
+}
+
+// takeStrings sets meta's labels or annotations to those that a webhook returned, if they are good.
+func takeStrings(meta, theirs Object, name string) error {
+	v := theirs[name]
+	if v == nil {
+		delete(meta, name)
+		return nil
+	}
+	now, ok := v.(Object)
+	if !ok {
+		return fmt.Errorf("invalid metadata.%s of type %T in converted object", name, v)
+	}
+	before, ok := meta[name].(Object)
+	if !ok && meta[name] != nil {
+		return fmt.Errorf("invalid metadata.%s of type %T in original object", name, meta[name])
+	}
+	changed := len(before) != len(now)
+	texts := make(map[string]string, len(now))
+	for k, v := range now {
+		text, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", name, k, v)
+		}
+		texts[k] = text
+		changed = changed || before[k] != v
+	}
+	if changed { // what was there is not judged anew: it may be older than a rule
+		var errs field.ErrorList
+		if name == "labels" {
+			errs = metav1validation.ValidateLabels(texts, field.NewPath("metadata", "labels"))
+		} else {
+			errs = apivalidation.ValidateAnnotations(texts, field.NewPath("metadata", "annotation"))
+		}
+		if len(errs) > 0 {
+			return errs.ToAggregate()
+		}
+	}
+	meta[name] = now
+	return nil
+}
