@@ -56,6 +56,7 @@ unit: ## tests of the root module, with the race detector
 .PHONY: oracle
 oracle: ## ours against the Kubernetes libraries, with few random cases
 	cd test/oracle && go vet ./... && go test -p $(P) -timeout 10m ./...
+	cd test/oracle-builtins && go vet ./... && go test -p $(P) -timeout 10m ./...
 
 .PHONY: e2e
 e2e: ## a built binary and a real kubectl

@@ -23,13 +23,39 @@ import (
 // Resources returns the built-in kinds. Each call makes new values, which a catalog may own.
 func Resources() []*catalog.Resource {
 	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), admissionKinds(), controlKinds()}
+	static := loadDefaults()
 	var out []*catalog.Resource
 	for _, table := range tables {
 		for _, k := range table {
+			k.fill(static)
 			out = append(out, k.resource())
 		}
 	}
 	return out
+}
+
+// fill puts the static defaults of the kind before those of its rules.
+func (k kind) fill(static defaults) {
+	if static[k.kind] == nil {
+		return
+	}
+	for _, rules := range k.allRules() {
+		computed := rules.Default
+		rules.Default = func(obj catalog.Object) {
+			static.apply(k.kind, obj)
+			if computed != nil {
+				computed(obj)
+			}
+		}
+	}
+}
+
+// allRules returns the rules of all versions.
+func (k kind) allRules() []*catalog.Rules {
+	if k.also != nil {
+		return []*catalog.Rules{k.rules, k.also.rules}
+	}
+	return []*catalog.Rules{k.rules}
 }
 
 // kind is what is known about a built-in kind beside its schema.

@@ -13,25 +13,25 @@ import (
 
 // The groups, with the priorities of kube-apiserver's table.
 var (
-	core                  = group{"", "v1", 18000, 1}
-	apps                  = group{"apps", "v1", 17800, 15}
-	events                = group{"events.k8s.io", "v1", 17750, 15}
-	autoscaling           = group{"autoscaling", "v2", 17500, 30}
-	batch                 = group{"batch", "v1", 17400, 15}
-	certificates          = group{"certificates.k8s.io", "v1", 17300, 15}
-	networking            = group{"networking.k8s.io", "v1", 17200, 15}
-	policy                = group{"policy", "v1", 17100, 15}
-	rbac                  = group{"rbac.authorization.k8s.io", "v1", 17000, 15}
-	storage               = group{"storage.k8s.io", "v1", 16800, 15}
-	apiextensions         = group{"apiextensions.k8s.io", "v1", 16700, 15}
-	admissionregistration = group{"admissionregistration.k8s.io", "v1", 16700, 15}
-	scheduling            = group{"scheduling.k8s.io", "v1", 16600, 15}
-	coordination          = group{"coordination.k8s.io", "v1", 16500, 15}
-	node                  = group{"node.k8s.io", "v1", 16300, 15}
-	discovery             = group{"discovery.k8s.io", "v1", 16200, 15}
-	resource              = group{"resource.k8s.io", "v1", 16200, 21}
-	flowcontrol           = group{"flowcontrol.apiserver.k8s.io", "v1", 16100, 21}
-	storagemigration      = group{"storagemigration.k8s.io", "v1beta1", 15800, 9}
+	coreV1                  = group{"", "v1", 18000, 1}
+	appsV1                  = group{"apps", "v1", 17800, 15}
+	eventsV1                = group{"events.k8s.io", "v1", 17750, 15}
+	autoscalingV2           = group{"autoscaling", "v2", 17500, 30}
+	batchV1                 = group{"batch", "v1", 17400, 15}
+	certificatesV1          = group{"certificates.k8s.io", "v1", 17300, 15}
+	networkingV1            = group{"networking.k8s.io", "v1", 17200, 15}
+	policyV1                = group{"policy", "v1", 17100, 15}
+	rbacV1                  = group{"rbac.authorization.k8s.io", "v1", 17000, 15}
+	storageV1               = group{"storage.k8s.io", "v1", 16800, 15}
+	apiextensionsV1         = group{"apiextensions.k8s.io", "v1", 16700, 15}
+	admissionregistrationV1 = group{"admissionregistration.k8s.io", "v1", 16700, 15}
+	schedulingV1            = group{"scheduling.k8s.io", "v1", 16600, 15}
+	coordinationV1          = group{"coordination.k8s.io", "v1", 16500, 15}
+	nodeV1                  = group{"node.k8s.io", "v1", 16300, 15}
+	discoveryV1             = group{"discovery.k8s.io", "v1", 16200, 15}
+	resourceV1              = group{"resource.k8s.io", "v1", 16200, 21}
+	flowcontrolV1           = group{"flowcontrol.apiserver.k8s.io", "v1", 16100, 21}
+	storagemigrationV1beta1 = group{"storagemigration.k8s.io", "v1beta1", 15800, 9}
 )
 
 // all is the category of the kinds that "kubectl get all" shows, extends that of the kinds that extend the API.

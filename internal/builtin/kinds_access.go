@@ -12,13 +12,18 @@ func accessKinds() []kind {
 	rules := func() *catalog.Rules {
 		return &catalog.Rules{ValidName: nameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true}
 	}
+	binding := func() *catalog.Rules {
+		r := rules()
+		r.Default = defaultSubjects
+		return r
+	}
 	return []kind{
-		of[rbacv1.Role](kind{group: rbac, kind: "Role", plural: "roles", rules: rules()}),
-		of[rbacv1.RoleBinding](kind{group: rbac, kind: "RoleBinding", plural: "rolebindings", rules: rules()}),
-		of[rbacv1.ClusterRole](kind{group: rbac, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules()}),
-		of[rbacv1.ClusterRoleBinding](kind{group: rbac, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: rules()}),
+		of[rbacv1.Role](kind{group: rbacV1, kind: "Role", plural: "roles", rules: rules()}),
+		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: binding()}),
+		of[rbacv1.ClusterRole](kind{group: rbacV1, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules()}),
+		of[rbacv1.ClusterRoleBinding](kind{group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: binding()}),
 		of[certificatesv1.CertificateSigningRequest](kind{
-			group: certificates, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
+			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
 			clusterScoped: true, status: true,
 			rules: &catalog.Rules{ValidName: nameIsFree, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
 		}),

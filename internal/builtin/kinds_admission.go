@@ -9,7 +9,7 @@ import (
 
 // admissionKinds are those that extend the API: apiextensions.k8s.io and admissionregistration.k8s.io.
 func admissionKinds() []kind {
-	g := kind{group: admissionregistration, categories: extends, clusterScoped: true, generation: true}
+	g := kind{group: admissionregistrationV1, categories: extends, clusterScoped: true, generation: true}
 	named := func(kind, plural string) kind {
 		k := g
 		k.kind, k.plural = kind, plural
@@ -34,7 +34,7 @@ func definitionKind() kind {
 	rules := *crd.Rules()
 	rules.Cells = nameAndCreation
 	return kind{
-		group: apiextensions, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
+		group: apiextensionsV1, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
 		short: []string{"crd", "crds"}, categories: extends,
 		clusterScoped: true, status: true, generation: true,
 		prefix:  "apiextensions.k8s.io/customresourcedefinitions",

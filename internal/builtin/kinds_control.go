@@ -12,7 +12,7 @@ import (
 func controlKinds() []kind {
 	return []kind{
 		of[coordinationv1.Lease](kind{
-			group: coordination, kind: "Lease", plural: "leases",
+			group: coordinationV1, kind: "Lease", plural: "leases",
 			columns: columns(nameColumn(),
 				catalog.Column{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]},
 				ageColumn()),
@@ -24,15 +24,15 @@ func controlKinds() []kind {
 			},
 		}),
 		of[flowcontrolv1.FlowSchema](kind{
-			group: flowcontrol, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, generation: true,
+			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[flowcontrolv1.PriorityLevelConfiguration](kind{
-			group: flowcontrol, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, generation: true,
+			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[storagemigrationv1beta1.StorageVersionMigration](kind{
-			group: storagemigration, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true,
+			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true,
 		}),
 	}
 }

@@ -14,7 +14,7 @@ import (
 func coreKinds() []kind {
 	return []kind{
 		of[corev1.Namespace](kind{
-			group: core, kind: "Namespace", plural: "namespaces", short: []string{"ns"},
+			group: coreV1, kind: "Namespace", plural: "namespaces", short: []string{"ns"},
 			clusterScoped: true, status: true, noDeleteCollection: true,
 			subresources: []catalog.Subresource{object("Namespace", "finalize", "update")},
 			columns: columns(nameColumn(),
@@ -35,7 +35,7 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.ConfigMap](kind{
-			group: core, kind: "ConfigMap", plural: "configmaps", short: []string{"cm"},
+			group: coreV1, kind: "ConfigMap", plural: "configmaps", short: []string{"cm"},
 			columns: columns(nameColumn(),
 				catalog.Column{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},
 				ageColumn()),
@@ -47,7 +47,7 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Secret](kind{
-			group: core, kind: "Secret", plural: "secrets",
+			group: coreV1, kind: "Secret", plural: "secrets",
 			columns: columns(nameColumn(),
 				catalog.Column{Name: "Type", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["type"]},
 				catalog.Column{Name: "Data", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["data"]},
@@ -63,7 +63,7 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Event](kind{
-			group: core, kind: "Event", plural: "events", short: []string{"ev"},
+			group: coreV1, kind: "Event", plural: "events", short: []string{"ev"},
 			columns: eventColumns(),
 			rules: &catalog.Rules{
 				//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
@@ -79,7 +79,7 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.ServiceAccount](kind{
-			group: core, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"},
+			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"},
 			rules: &catalog.Rules{
 				ValidName:           validation.ValidateServiceAccountName,
 				PrepareCreate:       prepareServiceAccountCreate,
@@ -89,56 +89,62 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Pod](kind{
-			group: core, kind: "Pod", plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true,
+			group: coreV1, kind: "Pod", plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true,
+			subresources: []catalog.Subresource{object("Pod", "ephemeralcontainers", views...), object("Pod", "resize", views...)},
 			rules: &catalog.Rules{
+				Default:             defaultPod,
+				PrepareCreate:       preparePodCreate,
+				PrepareUpdate:       preparePodUpdate,
 				UnconditionalUpdate: true,
 				FieldLabels: fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
 					"status.phase", "status.podIP", "status.nominatedNodeName"),
 			},
 		}),
 		of[corev1.PodTemplate](kind{
-			group: core, kind: "PodTemplate", plural: "podtemplates", generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			group: coreV1, kind: "PodTemplate", plural: "podtemplates", generation: true,
+			rules: &catalog.Rules{Default: defaultPodTemplate, UnconditionalUpdate: true},
 		}),
 		of[corev1.ReplicationController](kind{
-			group: core, kind: "ReplicationController", plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
+			group: coreV1, kind: "ReplicationController", plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
 			prefix: "controllers", status: true, generation: true,
 			scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
-			rules: &catalog.Rules{UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
+			rules: &catalog.Rules{Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
 		}),
 		of[corev1.Service](kind{
-			group: core, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true,
+			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true,
 			rules: &catalog.Rules{
+				Default:   defaultService,
 				ValidName: validation.NameIsDNS1035Label, UnconditionalUpdate: true, CreateOnUpdate: true,
 				FieldLabels: fields("spec.clusterIP", "spec.type"),
 			},
 		}),
 		of[corev1.Endpoints](kind{
-			group: core, kind: "Endpoints", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
+			group: coreV1, kind: "Endpoints", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
 			rules: &catalog.Rules{UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.Node](kind{
-			group: core, kind: "Node", plural: "nodes", short: []string{"no"}, clusterScoped: true, prefix: "minions", status: true,
+			group: coreV1, kind: "Node", plural: "nodes", short: []string{"no"}, clusterScoped: true, prefix: "minions", status: true,
 			rules: &catalog.Rules{
+				Default:             defaultNodeStatus,
 				PrepareCreate:       func(catalog.Object, catalog.Env) {}, // a kubelet makes its node with the status it has
 				UnconditionalUpdate: true,
 				FieldLabels:         fields("spec.unschedulable"),
 			},
 		}),
 		of[corev1.PersistentVolume](kind{
-			group: core, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true,
+			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[corev1.PersistentVolumeClaim](kind{
-			group: core, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true,
+			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[corev1.LimitRange](kind{
-			group: core, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
-			rules: &catalog.Rules{UnconditionalUpdate: true, CreateOnUpdate: true},
+			group: coreV1, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
+			rules: &catalog.Rules{Default: defaultLimitRange, UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.ResourceQuota](kind{
-			group: core, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true,
+			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 	}

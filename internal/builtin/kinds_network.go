@@ -11,27 +11,27 @@ import (
 func networkKinds() []kind {
 	return []kind{
 		of[networkingv1.Ingress](kind{
-			group: networking, kind: "Ingress", plural: "ingresses", short: []string{"ing"}, prefix: "ingress", status: true, generation: true,
+			group: networkingV1, kind: "Ingress", plural: "ingresses", short: []string{"ing"}, prefix: "ingress", status: true, generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[networkingv1.IngressClass](kind{
-			group: networking, kind: "IngressClass", plural: "ingressclasses", clusterScoped: true, generation: true,
+			group: networkingV1, kind: "IngressClass", plural: "ingressclasses", clusterScoped: true, generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[networkingv1.NetworkPolicy](kind{
-			group: networking, kind: "NetworkPolicy", plural: "networkpolicies", short: []string{"netpol"}, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			group: networkingV1, kind: "NetworkPolicy", plural: "networkpolicies", short: []string{"netpol"}, generation: true,
+			rules: &catalog.Rules{Default: defaultNetworkPolicy, UnconditionalUpdate: true},
 		}),
 		of[networkingv1.IPAddress](kind{
-			group: networking, kind: "IPAddress", plural: "ipaddresses", short: []string{"ip"}, clusterScoped: true,
+			group: networkingV1, kind: "IPAddress", plural: "ipaddresses", short: []string{"ip"}, clusterScoped: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[networkingv1.ServiceCIDR](kind{
-			group: networking, kind: "ServiceCIDR", plural: "servicecidrs", clusterScoped: true, status: true,
+			group: networkingV1, kind: "ServiceCIDR", plural: "servicecidrs", clusterScoped: true, status: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[discoveryv1.EndpointSlice](kind{
-			group: discovery, kind: "EndpointSlice", plural: "endpointslices", generation: true,
+			group: discoveryV1, kind: "EndpointSlice", plural: "endpointslices", generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 	}

@@ -13,47 +13,47 @@ import (
 func storageKinds() []kind {
 	return []kind{
 		of[storagev1.StorageClass](kind{
-			group: storage, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true,
+			group: storageV1, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttributesClass](kind{
-			group: storage, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true,
+			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttachment](kind{
-			group: storage, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true,
+			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true,
 		}),
 		of[storagev1.CSIDriver](kind{
-			group: storage, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true, generation: false,
+			group: storageV1, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true, generation: false,
 		}),
 		of[storagev1.CSINode](kind{
-			group: storage, kind: "CSINode", plural: "csinodes", clusterScoped: true,
+			group: storageV1, kind: "CSINode", plural: "csinodes", clusterScoped: true,
 		}),
 		of[storagev1.CSIStorageCapacity](kind{
-			group: storage, kind: "CSIStorageCapacity", plural: "csistoragecapacities",
+			group: storageV1, kind: "CSIStorageCapacity", plural: "csistoragecapacities",
 		}),
 		of[nodev1.RuntimeClass](kind{
-			group: node, kind: "RuntimeClass", plural: "runtimeclasses", clusterScoped: true,
+			group: nodeV1, kind: "RuntimeClass", plural: "runtimeclasses", clusterScoped: true,
 			rules: &catalog.Rules{CreateOnUpdate: true},
 		}),
 		of[schedulingv1.PriorityClass](kind{
-			group: scheduling, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"}, clusterScoped: true, generation: true,
+			group: schedulingV1, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"}, clusterScoped: true, generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[resourcev1.DeviceClass](kind{
-			group: resource, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true,
+			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaim](kind{
-			group: resource, kind: "ResourceClaim", plural: "resourceclaims", status: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true,
+			rules: &catalog.Rules{Default: defaultResourceClaim, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaimTemplate](kind{
-			group: resource, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates",
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			group: resourceV1, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates",
+			rules: &catalog.Rules{Default: defaultResourceClaimTemplate, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceSlice](kind{
-			group: resource, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true,
+			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true,
 			rules: &catalog.Rules{UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver")},
 		}),
 	}

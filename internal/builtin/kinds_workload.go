@@ -19,44 +19,44 @@ func replicas() *catalog.Scale {
 func workloadKinds() []kind {
 	return []kind{
 		of[appsv1.Deployment](kind{
-			group: apps, kind: "Deployment", plural: "deployments", short: []string{"deploy"}, categories: all,
+			group: appsV1, kind: "Deployment", plural: "deployments", short: []string{"deploy"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ReplicaSet](kind{
-			group: apps, kind: "ReplicaSet", plural: "replicasets", short: []string{"rs"}, categories: all,
+			group: appsV1, kind: "ReplicaSet", plural: "replicasets", short: []string{"rs"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Default: defaultTemplate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.StatefulSet](kind{
-			group: apps, kind: "StatefulSet", plural: "statefulsets", short: []string{"sts"}, categories: all,
+			group: appsV1, kind: "StatefulSet", plural: "statefulsets", short: []string{"sts"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Default: defaultStatefulSet, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
 		}),
 		of[appsv1.DaemonSet](kind{
-			group: apps, kind: "DaemonSet", plural: "daemonsets", short: []string{"ds"}, categories: all,
+			group: appsV1, kind: "DaemonSet", plural: "daemonsets", short: []string{"ds"}, categories: all,
 			status: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Default: defaultDaemonSet, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ControllerRevision](kind{
-			group: apps, kind: "ControllerRevision", plural: "controllerrevisions",
+			group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",
 			rules: &catalog.Rules{UnconditionalUpdate: true},
 		}),
 		of[batchv1.Job](kind{
-			group: batch, kind: "Job", plural: "jobs", categories: all, status: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, FieldLabels: fields("status.successful")},
+			group: batchV1, kind: "Job", plural: "jobs", categories: all, status: true, generation: true,
+			rules: &catalog.Rules{Default: defaultJob, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, FieldLabels: fields("status.successful")},
 		}),
 		of[batchv1.CronJob](kind{
-			group: batch, kind: "CronJob", plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			group: batchV1, kind: "CronJob", plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
+			rules: &catalog.Rules{Default: defaultCronJob, UnconditionalUpdate: true},
 		}),
 		of[autoscalingv2.HorizontalPodAutoscaler](kind{
-			group: autoscaling, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
+			group: autoscalingV2, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
 			status: true,
-			rules:  &catalog.Rules{UnconditionalUpdate: true},
+			rules:  &catalog.Rules{Default: defaultAutoscaler, UnconditionalUpdate: true},
 		}),
 		of[policyv1.PodDisruptionBudget](kind{
-			group: policy, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, status: true, generation: true,
+			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, status: true, generation: true,
 		}),
 	}
 }

@@ -34,3 +34,22 @@ func keep(obj, old catalog.Object, name string) {
 		delete(obj, name)
 	}
 }
+
+// objects returns the objects in a list.
+func objects(list any) []catalog.Object {
+	l, _ := list.([]any)
+	out := make([]catalog.Object, 0, len(l))
+	for _, e := range l {
+		if o, ok := e.(map[string]any); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// orElse sets the field to v if it is absent or null.
+func orElse(obj catalog.Object, name string, v any) {
+	if obj[name] == nil {
+		obj[name] = v
+	}
+}

@@ -100,16 +100,21 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 	if c.Version.Status && c.Resource.Custom() {
 		delete(obj, "status")
 	}
+	prefix := str(meta, "generateName")
+	generated := prefix != "" && str(meta, "name") == ""
+	if generated {
+		meta["name"] = generatedName(prefix, s.NewSuffix())
+	}
 	if rules := c.rules(); rules != nil && rules.PrepareCreate != nil {
 		rules.PrepareCreate(obj, s.env(c))
 	}
-	prefix := str(meta, "generateName")
-	generated := prefix != "" && str(meta, "name") == ""
 
 	// A generated name may be taken; seven more are tried, as upstream does.
 	for attempt := 0; ; attempt++ {
 		if generated {
-			meta["name"] = generatedName(prefix, s.NewSuffix())
+			if attempt > 0 {
+				meta["name"] = generatedName(prefix, s.NewSuffix())
+			}
 			if rules := c.rules(); rules != nil && rules.Default != nil {
 				rules.Default(obj) // some defaults depend on the name
 			}

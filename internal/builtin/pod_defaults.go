@@ -1,0 +1,109 @@
+package builtin
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// defaultPod fills in what a pod has and a template has not: requests for what is limited, and the host's ports.
+func defaultPod(obj catalog.Object) {
+	spec, _ := obj["spec"].(map[string]any)
+	if spec == nil {
+		return
+	}
+	for _, list := range []string{"containers", "initContainers"} {
+		for _, c := range objects(spec[list]) {
+			requestLimits(c)
+			if spec["hostNetwork"] == true {
+				publishPorts(c)
+			}
+		}
+	}
+	requestPodLimits(spec)
+	defaultPodSpec(spec)
+}
+
+// requestLimits gives a container the requests that are its limits.
+func requestLimits(container catalog.Object) {
+	resources, _ := container["resources"].(map[string]any)
+	limits, _ := resources["limits"].(map[string]any)
+	if len(limits) == 0 {
+		return
+	}
+	requests := child(resources, "requests")
+	for name, quantity := range limits {
+		if _, ok := requests[name]; !ok {
+			requests[name] = quantity
+		}
+	}
+}
+
+// publishPorts makes the ports of a container those of its host.
+func publishPorts(container catalog.Object) {
+	for _, p := range objects(container["ports"]) {
+		if p["hostPort"] == nil && p["containerPort"] != nil && p["containerPort"] != int64(0) {
+			p["hostPort"] = p["containerPort"]
+		}
+	}
+}
+
+// defaultTemplate is for the kinds that have a pod template at spec.template.
+func defaultTemplate(obj catalog.Object) {
+	spec, _ := obj["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	if podSpec, ok := template["spec"].(map[string]any); ok {
+		defaultPodSpec(podSpec)
+	}
+}
+
+func defaultPodTemplate(obj catalog.Object) {
+	template, _ := obj["template"].(map[string]any)
+	if podSpec, ok := template["spec"].(map[string]any); ok {
+		defaultPodSpec(podSpec)
+	}
+}
+
+// defaultPodSpec fills in what depends on other fields in every spec of a pod.
+func defaultPodSpec(spec catalog.Object) {
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		for _, c := range objects(spec[list]) {
+			if text(c, "imagePullPolicy") == "" {
+				c["imagePullPolicy"] = pullPolicy(text(c, "image"))
+			}
+		}
+	}
+	for _, v := range objects(spec["volumes"]) {
+		if len(v) == 1 && v["name"] != nil || len(v) == 0 {
+			v["emptyDir"] = map[string]any{}
+		}
+		if image, ok := v["image"].(map[string]any); ok && text(image, "pullPolicy") == "" {
+			image["pullPolicy"] = pullPolicy(text(image, "reference"))
+		}
+	}
+}
+
+// requestPodLimits gives a pod, which may have resources of its own, the requests that follow from its limits and from its
+// containers.
+func requestPodLimits(spec catalog.Object) {
+	resources, _ := spec["resources"].(map[string]any)
+	limits, _ := resources["limits"].(map[string]any)
+	if len(limits) == 0 {
+		return
+	}
+	requests, _ := resources["requests"].(map[string]any)
+	requests = runtime.DeepCopyJSON(requests)
+	if requests == nil {
+		requests = map[string]any{}
+	}
+	for name, quantity := range limits {
+		if _, ok := requests[name]; !ok && (name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {
+			requests[name] = quantity
+		}
+	}
+	if len(requests) > 0 {
+		resources["requests"] = requests
+	}
+}

@@ -1,0 +1,159 @@
+package builtin
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// preparePodCreate gives a new pod its first status: Pending, in its class of service, and held back by gates if it has any.
+func preparePodCreate(obj catalog.Object, _ catalog.Env) {
+	status := map[string]any{"phase": string(corev1.PodPending)}
+	if pod, errs := read[corev1.Pod](obj); errs == nil {
+		status["qosClass"] = string(qosClass(pod))
+	}
+	spec, _ := obj["spec"].(map[string]any)
+	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
+		status["conditions"] = []any{map[string]any{
+			"type": string(corev1.PodScheduled), "status": string(corev1.ConditionFalse), "reason": corev1.PodReasonSchedulingGated,
+			"message":       "Scheduling is blocked due to non-empty scheduling gates",
+			"lastProbeTime": nil, "lastTransitionTime": nil,
+		}}
+	}
+	obj["status"] = status
+}
+
+// qosClass ranks a pod by what it promises to need: Guaranteed if every container's limits of processor and memory are also
+// its requests, BestEffort if none has either, Burstable between. Source: "Pod Quality of Service Classes" of Kubernetes'
+// documentation.
+func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
+	if r := pod.Spec.Resources; r != nil && (len(counted(r.Requests)) > 0 || len(counted(r.Limits)) > 0) {
+		return qosOf([]corev1.ResourceRequirements{*r})
+	}
+	var all []corev1.ResourceRequirements
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		all = append(all, c.Resources)
+	}
+	return qosOf(all)
+}
+
+func qosOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	limited := true
+	for _, r := range all {
+		addTo(requests, r.Requests)
+		addTo(limits, r.Limits)
+		limited = limited && len(counted(r.Limits)) == 2
+	}
+	switch {
+	case len(requests) == 0 && len(limits) == 0:
+		return corev1.PodQOSBestEffort
+	case !limited || len(requests) != len(limits):
+		return corev1.PodQOSBurstable
+	}
+	for name, request := range requests {
+		if limit := limits[name]; limit.Cmp(request) != 0 {
+			return corev1.PodQOSBurstable
+		}
+	}
+	return corev1.PodQOSGuaranteed
+}
+
+// counted returns what of the list decides about the class.
+func counted(list corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	addTo(out, list)
+	return out
+}
+
+func addTo(sum, list corev1.ResourceList) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if q, ok := list[name]; ok && q.Cmp(resource.Quantity{}) > 0 {
+			total := sum[name].DeepCopy()
+			total.Add(q)
+			sum[name] = total
+		}
+	}
+}
+
+// preparePodUpdate keeps what an update of the path may not change, and counts the changes of spec.
+func preparePodUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
+	switch subresource {
+	case "status":
+		keep(obj, old, "spec")
+		keep(child(obj, "metadata"), child(old, "metadata"), "deletionTimestamp")
+		keep(child(obj, "metadata"), child(old, "metadata"), "ownerReferences")
+	case "ephemeralcontainers":
+		added := child(obj, "spec")["ephemeralContainers"]
+		keepAll(obj, old)
+		if added != nil {
+			spec := copyOf(child(old, "spec"))
+			spec["ephemeralContainers"] = added
+			obj["spec"] = spec
+		}
+	case "resize":
+		next, _ := obj["spec"].(map[string]any)
+		keepAll(obj, old)
+		obj["spec"] = resized(child(old, "spec"), next)
+	default:
+		keep(obj, old, "status")
+		if status, ok := obj["status"].(map[string]any); ok {
+			if pod, errs := read[corev1.Pod](obj); errs == nil && text(status, "qosClass") == "" {
+				status = copyOf(status)
+				status["qosClass"] = string(qosClass(pod))
+				obj["status"] = status
+			}
+		}
+	}
+	countChange(obj, old)
+}
+
+// resized returns the spec with the resources that next asks for in containers of the same names, all else unchanged.
+func resized(spec, next catalog.Object) catalog.Object {
+	out := copyOf(spec)
+	for _, list := range []string{"containers", "initContainers"} {
+		wanted := map[string]catalog.Object{}
+		for _, c := range objects(next[list]) {
+			wanted[text(c, "name")] = c
+		}
+		was := objects(spec[list])
+		if len(was) == 0 {
+			continue
+		}
+		changed := make([]any, len(was))
+		for i, c := range was {
+			c = copyOf(c)
+			if w := wanted[text(c, "name")]; w != nil {
+				keep(c, w, "resources")
+				keep(c, w, "resizePolicy")
+			}
+			changed[i] = c
+		}
+		out[list] = changed
+	}
+	return out
+}
+
+// keepAll makes everything but the metadata that the server itself maintains what it is in old.
+func keepAll(obj, old catalog.Object) {
+	meta := copyOf(child(old, "metadata"))
+	for _, name := range []string{"managedFields", "resourceVersion"} {
+		keep(meta, child(obj, "metadata"), name)
+	}
+	clear(obj)
+	for name, v := range old {
+		obj[name] = v
+	}
+	obj["metadata"] = meta
+}
+
+func copyOf(obj catalog.Object) catalog.Object {
+	out := make(catalog.Object, len(obj))
+	for name, v := range obj {
+		out[name] = v
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package oraclebuiltins
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"sigs.k8s.io/randfill"
+
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+)
+
+// TestDefaults sends random objects through kube's defaulting and through ours, and wants the same JSON.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for _, r := range builtin.Resources() {
+		if r.Group == "apiextensions.k8s.io" {
+			continue
+		}
+		for _, v := range r.Versions {
+			t.Run(r.Group+"/"+v.Name+"/"+r.Kind, func(t *testing.T) {
+				t.Parallel()
+				for seed := range int64(100) {
+					compareDefaults(t, r, v, seed)
+					if t.Failed() {
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+func compareDefaults(t *testing.T, r *catalog.Resource, v *catalog.Version, seed int64) {
+	t.Helper()
+	doc := randomObject(t, r, v, seed)
+	theirs, err := legacyscheme.Scheme.New(schema.GroupVersionKind{Group: r.Group, Version: v.Name, Kind: r.Kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(doc, theirs); err != nil {
+		t.Fatal(err)
+	}
+	legacyscheme.Scheme.Default(theirs)
+	want := tree(t, marshal(t, theirs))
+
+	got := tree(t, doc)
+	rules := r.RulesFor(v)
+	if unknown, err := rules.Decode(got); err != nil || len(unknown) > 0 {
+		t.Fatalf("seed %d: %v %q", seed, err, unknown)
+	}
+	if rules.Default != nil {
+		rules.Default(got)
+	}
+	fromConversion(r.Kind, got, want)
+	// Once more through the Go type: whether an empty map is there is not the question.
+	typed := v.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(got, typed); err != nil {
+		t.Fatal(err)
+	}
+	if diff := difference("", tree(t, marshal(t, typed)), want); len(diff) > 0 {
+		t.Errorf("seed %d:\n%s", seed, strings.Join(diff, "\n"))
+	}
+}
+
+// fromConversion does to want what kube does when it converts to its internal form and back, and we do as a default.
+func fromConversion(kind string, got, want map[string]any) {
+	switch kind {
+	case "Secret":
+		want["data"], want["stringData"] = got["data"], nil
+	case "StatefulSet":
+		spec := want["spec"].(map[string]any)
+		claims, _ := spec["volumeClaimTemplates"].([]any)
+		for _, c := range claims {
+			claim := c.(map[string]any)
+			for key, v := range map[string]any{"kind": "PersistentVolumeClaim", "apiVersion": "v1"} {
+				if claim[key] == nil {
+					claim[key] = v
+				}
+			}
+		}
+	}
+}
+
+// randomObject returns the JSON of a random object of a version: sparse, so that there is much to default.
+func randomObject(t *testing.T, r *catalog.Resource, v *catalog.Version, seed int64) []byte {
+	t.Helper()
+	typed := v.New()
+	filler(seed).Fill(typed)
+	value := reflect.ValueOf(typed).Elem()
+	value.FieldByName("Kind").SetString(r.Kind)
+	value.FieldByName("APIVersion").SetString(r.APIVersion(v))
+	return marshal(t, typed)
+}
+
+func filler(seed int64) *randfill.Filler {
+	second := func(c randfill.Continue) time.Time { return time.Unix(c.Int63n(4e9), 0).UTC() }
+	words := []string{"", "", "a", "nginx", "nginx:latest", "x.io/y:v1", "ClusterIP", "NodePort", "LoadBalancer", "Container", "ClientIP", "None", "RollingUpdate", "User", "ExactCount"}
+	return randfill.NewWithSeed(seed).NilChance(.6).NumElements(0, 3).MaxDepth(14).Funcs(
+		func(s *string, c randfill.Continue) { *s = words[c.Intn(len(words))] },
+		func(v *metav1.Time, c randfill.Continue) { v.Time = second(c) },
+		func(v *metav1.MicroTime, c randfill.Continue) { v.Time = second(c) },
+		func(v *metav1.FieldsV1, c randfill.Continue) { v.Raw = []byte(`{"f:x":{}}`) },
+		func(v *runtime.RawExtension, c randfill.Continue) { v.Raw = []byte(`{"kind":"X"}`) },
+		func(v *types.UID, c randfill.Continue) { *v = "u" },
+		func(v *int32, c randfill.Continue) { *v = int32(c.Intn(3)) },
+		func(v *int64, c randfill.Continue) { *v = int64(c.Intn(3)) },
+		func(v *resource.Quantity, c randfill.Continue) {
+			*v = *resource.NewQuantity(int64(c.Intn(9)), resource.DecimalSI)
+		},
+		func(v *intstr.IntOrString, c randfill.Continue) {
+			*v = []intstr.IntOrString{{}, intstr.FromInt32(7), intstr.FromString("x"), intstr.FromString("")}[c.Intn(4)]
+		},
+	)
+}
+
+func marshal(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func tree(t *testing.T, data []byte) map[string]any {
+	t.Helper()
+	v, err := codec.DecodeJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(map[string]any)
+}
+
+// difference lists the places where two decoded JSON values differ, at most ten.
+func difference(path string, got, want any) []string {
+	g, gok := got.(map[string]any)
+	w, wok := want.(map[string]any)
+	var out []string
+	if gok && wok {
+		keys := map[string]bool{}
+		for k := range g {
+			keys[k] = true
+		}
+		for k := range w {
+			keys[k] = true
+		}
+		for k := range keys {
+			out = append(out, difference(path+"."+k, g[k], w[k])...)
+		}
+		slices.Sort(out)
+		return out[:min(10, len(out))]
+	}
+	gl, gok := got.([]any)
+	wl, wok := want.([]any)
+	if gok && wok && len(gl) == len(wl) {
+		for i := range gl {
+			out = append(out, difference(fmt.Sprintf("%s[%d]", path, i), gl[i], wl[i])...)
+		}
+		return out[:min(10, len(out))]
+	}
+	if !reflect.DeepEqual(got, want) {
+		return []string{fmt.Sprintf("%s: got %v, want %v", path, brief(got), brief(want))}
+	}
+	return nil
+}
+
+func brief(v any) string {
+	data, _ := json.Marshal(v)
+	return string(data[:min(200, len(data))])
+}
