@@ -48,7 +48,7 @@ func (s *Server) list(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	start, err := s.start(ctx, c, o)
+	start, err := s.start(ctx, c, o, sel)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (s *Server) list(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if s.Convert.Foreign(c.Resource) {
 		return p, s.listForeign(ctx, c, o, sel, start, p)
 	}
-	if sel.name != "" && o.Continue == "" && (c.Namespace != "" || !c.Resource.Namespaced) {
-		if e := start.snapshot.Get(c.Namespace, sel.name); sel.matches(e) {
+	if sel.name != "" && o.Continue == "" && (sel.namespace != "" || !c.Resource.Namespaced) {
+		if e := start.snapshot.Get(sel.namespace, sel.name); sel.matches(e) {
 			p.entries = append(p.entries, e)
 		}
 		return p, nil
@@ -66,7 +66,7 @@ func (s *Server) list(ctx context.Context, c *Call, o *metainternal.ListOptions)
 		p.entries = make([]*watchcache.Entry, 0, start.snapshot.Len())
 	}
 	more := false
-	start.snapshot.Scan(c.Namespace, start.after, func(e *watchcache.Entry) bool {
+	start.scan(sel, func(e *watchcache.Entry) bool {
 		if !sel.matches(e) {
 			return true
 		}
@@ -89,9 +89,17 @@ type listStart struct {
 	after    string // the key before the first one
 }
 
+// scan calls f for the entries that sel may keep, in order, until f returns false.
+func (l listStart) scan(sel *selector, f func(*watchcache.Entry) bool) {
+	if ix, value, ok := sel.index(); ok && l.snapshot.Find(ix.Name, value, sel.namespace, l.after, f) {
+		return
+	}
+	l.snapshot.Scan(sel.namespace, l.after, f)
+}
+
 // start chooses the snapshot by continue, resourceVersion and resourceVersionMatch, as the table "The
 // resourceVersionMatch parameter" of the Kubernetes API concepts has it.
-func (s *Server) start(ctx context.Context, c *Call, o *metainternal.ListOptions) (listStart, error) {
+func (s *Server) start(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector) (listStart, error) {
 	collection := s.View.Collection(c.Resource.Prefix)
 	if o.Continue != "" {
 		return s.startAtToken(ctx, c, collection, o)
@@ -111,6 +119,9 @@ func (s *Server) start(ctx context.Context, c *Call, o *metainternal.ListOptions
 			return listStart{}, tooOldList()
 		}
 		return listStart{snapshot: snapshot}, err
+	}
+	if ix, _, ok := sel.index(); ok {
+		return listStart{snapshot: collection.SnapshotBy(ix)}, nil
 	}
 	return listStart{snapshot: collection.Snapshot()}, nil
 }

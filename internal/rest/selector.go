@@ -3,12 +3,13 @@ package rest
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -18,13 +19,14 @@ type selector struct {
 	c      *Call
 	labels labels.Selector     // nil: all
 	fields fields.Requirements // each of = or !=
-	// name is set if the fields ask for one name with "=": then the object is looked up, not searched for.
-	name string
+	// name is set if the fields ask for one name with "=": then the object is looked up, not searched for. namespace is the
+	// call's, or the one that the fields ask for.
+	name, namespace string
 }
 
 // selector checks that the call's kind has the fields that are asked for.
 func (s *Server) selector(c *Call, l labels.Selector, f fields.Selector) (*selector, error) {
-	sel := &selector{s: s, c: c}
+	sel := &selector{s: s, c: c, namespace: c.Namespace}
 	if l != nil && !l.Empty() {
 		sel.labels = l
 	}
@@ -37,6 +39,9 @@ func (s *Server) selector(c *Call, l labels.Selector, f fields.Selector) (*selec
 		}
 		if value, ok := f.RequiresExactMatch("metadata.name"); ok {
 			sel.name = value
+		}
+		if value, ok := f.RequiresExactMatch("metadata.namespace"); ok && sel.namespace == "" && c.Resource.Namespaced {
+			sel.namespace = value
 		}
 		sel.fields = append(sel.fields, req)
 	}
@@ -91,37 +96,72 @@ func (sel *selector) field(e *watchcache.Entry, name string) string {
 	case "metadata.namespace":
 		return e.Namespace
 	}
-	if rules := sel.c.rules(); rules != nil && rules.FieldLabels[name] != nil {
-		obj, err := sel.s.fromEntry(sel.c, e)
+	return sel.s.fieldOf(sel.c, e, name, e.Field)
+}
+
+// fieldOf returns the value of a field that is selectable by definition, "" if the object does not have it. find looks
+// into the stored bytes.
+func (s *Server) fieldOf(c *Call, e *watchcache.Entry, name string, find func(path string) (string, bool)) string {
+	if rules := c.rules(); rules != nil && rules.FieldLabels[name] != nil {
+		obj, err := s.fromEntry(c, e)
 		if err != nil {
 			return ""
 		}
 		return rules.FieldLabels[name](obj)
 	}
-	if sel.c.Version == sel.c.Resource.Storage || e.IsConverted() {
-		value, _ := e.Field(name)
-		return value
+	if e.APIVersion == c.apiVersion() || e.IsConverted() {
+		if value, ok := find(name); ok {
+			return value
+		}
 	}
-	obj, err := sel.s.fromEntry(sel.c, e) // the field may lie elsewhere in the stored version
+	// It may be a default of today's definition, or lie elsewhere in the stored version.
+	raw, err := s.served(c, e)
 	if err != nil {
 		return ""
 	}
-	return fieldText(obj, name)
+	value, _ := watchcache.FieldOf(raw, name)
+	return value
 }
 
-// fieldText prints the value at a dotted path as selectors compare it.
-func fieldText(obj Object, path string) string {
-	var v any = obj
-	for _, key := range strings.Split(path, ".") {
-		m, ok := v.(Object)
-		if !ok {
-			return ""
+// fieldIndex and labelIndex are names of indexes.
+type (
+	fieldIndex struct {
+		version *catalog.Version // another definition may have other defaults
+		field   string
+	}
+	labelIndex struct{ key string }
+)
+
+// index returns the index that leads to what the selector keeps, and the value to look for: a field that must be equal to
+// a text, else a label. false if there is none. What it finds must still be matched.
+func (sel *selector) index() (ix watchcache.Index, value string, ok bool) {
+	if sel.s.Convert.Foreign(sel.c.Resource) { // selectors look at what the webhook answers, which an index cannot wait for
+		return ix, "", false
+	}
+	for _, req := range sel.fields {
+		switch {
+		case req.Operator == "!=", req.Value == "", req.Field == "metadata.name", req.Field == "metadata.namespace":
+			continue
 		}
-		v = m[key]
+		call, s, field := &Call{Resource: sel.c.Resource, Version: sel.c.Version}, sel.s, req.Field
+		return watchcache.Index{Name: fieldIndex{call.Version, field}, Value: func(e *watchcache.Entry) string {
+			return s.fieldOf(call, e, field, func(path string) (string, bool) { return watchcache.FieldOf(e.JSON(), path) })
+		}}, req.Value, true
 	}
-	switch v.(type) {
-	case string, bool, int64:
-		return fmt.Sprint(v)
+	if sel.labels == nil {
+		return ix, "", false
 	}
-	return ""
+	requirements, _ := sel.labels.Requirements()
+	for _, req := range requirements {
+		values := req.Values()
+		if op := req.Operator(); op != selection.Equals && op != selection.DoubleEquals && op != selection.In || len(values) != 1 {
+			continue
+		}
+		if value, _ = values.PopAny(); value == "" {
+			continue
+		}
+		key := req.Key()
+		return watchcache.Index{Name: labelIndex{key}, Value: func(e *watchcache.Entry) string { return e.Labels[key] }}, value, true
+	}
+	return ix, "", false
 }

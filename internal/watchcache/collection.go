@@ -14,6 +14,7 @@ type Collection struct {
 	history history
 	wake    atomic.Pointer[chan struct{}] // closed at the next event; nil if nobody has asked since the last one
 	pins    pins
+	indexes indexes
 
 	// The view's goroutine only:
 	tree  tree
@@ -24,7 +25,8 @@ type Collection struct {
 // state is what readers see of a collection.
 type state struct {
 	root *node
-	last int64 // revision of the last event that it contains
+	last int64  // revision of the last event that it contains
+	next uint64 // sequence number of the first event that it does not contain
 }
 
 func newCollection(v *View, prefix string) *Collection {
@@ -43,7 +45,7 @@ func (c *Collection) Snapshot() *Snapshot {
 	// events, while the rest of the server does not know them; then it is the state of the last one's revision.
 	rev := c.view.Revision()
 	s := c.state.Load()
-	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last}
+	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next}
 }
 
 // Watch returns a watcher of the events after revision from. ErrExpired if some of them are gone.
@@ -87,6 +89,8 @@ type Snapshot struct {
 	Revision int64
 	root     *node
 	last     int64
+	next     uint64 // 0 if it is not a state that the collection has published
+	index    *index // by which it can be searched beside the keys; nil for none
 }
 
 // Len returns the number of objects.
@@ -104,11 +108,7 @@ func (s *Snapshot) Get(namespace, name string) *Entry {
 // behind the key after ("": at the beginning). It finds the beginning without looking at what lies before.
 func (s *Snapshot) Scan(namespace, after string, f func(*Entry) bool) {
 	from, end := bounds(namespace, after)
-	if end == "" {
-		s.root.scan(from, f)
-		return
-	}
-	s.root.scan(from, func(e *Entry) bool { return e.key < end && f(e) })
+	s.root.scan(from, end, f)
 }
 
 // Count returns how many objects Scan would visit. It costs the depth of the tree.

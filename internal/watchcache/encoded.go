@@ -21,6 +21,18 @@ type slot struct {
 	data atomic.Pointer[[]byte]
 }
 
+func (s *slots) known(key any) []byte {
+	for at := s.head.Load(); at != nil; at = at.next {
+		if at.key == key {
+			if data := at.data.Load(); data != nil {
+				return *data
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
 func (s *slots) get(key any, make func() ([]byte, error)) ([]byte, error) {
 	at := s.find(key)
 	if data := at.data.Load(); data != nil {

@@ -48,6 +48,9 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 	return e.encoded.get(key, make)
 }
 
+// Known returns what Encoded has kept for this key, nil if nothing.
+func (e *Entry) Known(key any) []byte { return e.encoded.known(key) }
+
 // newEntry makes an entry of what the store holds under a key; rest is the key below the collection's prefix.
 //
 // JSON of another writer is accepted as it is, with any order of keys and whitespace; what is not a JSON object with

@@ -40,6 +40,11 @@ func (e *Entry) Field(path string) (string, bool) {
 	return fresh.value, fresh.found
 }
 
+// FieldOf is Field for the bytes of an object, an Entry's or what was served of one. Nothing is remembered.
+func FieldOf(data []byte, path string) (string, bool) {
+	return lookup(data, strings.TrimPrefix(path, "."))
+}
+
 // lookup finds path in data, which is JSON without whitespace and with sorted keys.
 func lookup(data []byte, path string) (string, bool) {
 	i := 0

@@ -29,7 +29,7 @@ func (v *View) list(ctx context.Context) error {
 		if old := c.tree.root.get(e.key); old != nil && old.Revision == e.Revision {
 			e = old
 		}
-		t.put(e)
+		t.put(e.key, e)
 	})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *Collection) replace(t *tree, rev int64, events []*Event, wanted bool) [
 	if !wanted {
 		return events
 	}
-	t.root.scan("", func(e *Entry) bool {
+	t.root.scan("", "", func(e *Entry) bool {
 		switch was := old.get(e.key); {
 		case was == nil:
 			events = append(events, &Event{Type: Added, Revision: e.Revision, Entry: e, Collection: c})
@@ -77,7 +77,7 @@ func (c *Collection) replace(t *tree, rev int64, events []*Event, wanted bool) [
 		}
 		return true
 	})
-	old.scan("", func(e *Entry) bool {
+	old.scan("", "", func(e *Entry) bool {
 		if t.root.get(e.key) == nil { // when it was deleted is not known any more, but that it was, by rev
 			events = append(events, &Event{Type: Deleted, Revision: rev, Entry: e.at(rev), Prev: e, Collection: c})
 		}

@@ -119,7 +119,7 @@ func (c *Collection) rewind(s *Snapshot, rev int64) *Snapshot {
 		if e.Prev == nil {
 			t.remove(e.Entry.key)
 		} else {
-			t.put(e.Prev)
+			t.put(e.Prev.key, e.Prev)
 		}
 	}
 	return &Snapshot{Revision: rev, root: t.freeze(), last: rev}
@@ -144,7 +144,7 @@ func (c *Collection) fetch(ctx context.Context, rev int64) (*Snapshot, error) {
 				continue
 			}
 			if e, err := newEntry(rest, rec, in); err == nil {
-				t.put(e)
+				t.put(e.key, e)
 			}
 		}
 		if !r.More {

@@ -2,7 +2,7 @@ package watchcache
 
 import "slices"
 
-// tree is a persistent B-tree of entries, ordered by key. Who holds a root sees it unchanged for ever; the one writer
+// tree is a persistent B-tree of entries, ordered by key: the entry's own, or what an index puts before it. Who holds a root sees it unchanged for ever; the one writer
 // changes copies of the nodes on the path, and each node at most once between two freezes. Nodes know the size of what is
 // below them, so that a position or a count costs the depth and not the collection.
 //
@@ -18,12 +18,13 @@ type era struct{ _ byte }
 
 type node struct {
 	era     *era
+	keys    []string // of the entries, side by side: a search touches no entry
 	entries []*Entry
 	kids    []*node // nil in a leaf; else one more than entries
 	size    int     // entries here and below
 }
 
-// maxEntries of a node: 31 pointers fill a size class of the allocator, and a copied path stays below 1 KB.
+// maxEntries of a node: 31 pointers and 31 strings fill size classes of the allocator, and a copied node stays at 1 KB.
 const (
 	maxEntries = 31
 	minEntries = maxEntries / 2
@@ -45,7 +46,7 @@ func (t *tree) own(n *node) *node {
 	if n.era == t.era {
 		return n
 	}
-	return &node{era: t.era, entries: roomy(n.entries), kids: roomy(n.kids), size: n.size}
+	return &node{era: t.era, keys: roomy(n.keys), entries: roomy(n.entries), kids: roomy(n.kids), size: n.size}
 }
 
 // roomy copies s with room for one more: what is copied is about to be inserted into.
@@ -56,61 +57,68 @@ func roomy[T any](s []T) []T {
 	return append(make([]T, 0, len(s)+1), s...)
 }
 
-// put stores e and returns the entry that it replaces, or nil.
-func (t *tree) put(e *Entry) (old *Entry) {
-	root, up, right, old := t.insert(t.root, e)
-	if up != nil {
-		root = &node{era: t.era, entries: []*Entry{up}, kids: []*node{root, right}, size: root.size + right.size + 1}
+// put stores e under key and returns the entry that it replaces, or nil.
+func (t *tree) put(key string, e *Entry) (old *Entry) {
+	root, s, old := t.insert(t.root, key, e)
+	if s.right != nil {
+		root = &node{era: t.era, keys: []string{s.key}, entries: []*Entry{s.entry}, kids: []*node{root, s.right}, size: root.size + s.right.size + 1}
 	}
 	t.root = root
 	return old
 }
 
-// insert returns the changed node and, if it had to be split, the entry and the node that belong right of it.
-func (t *tree) insert(n *node, e *Entry) (self *node, up *Entry, right *node, old *Entry) {
+// spill is what belongs right of a node that was split: an entry, then a node. right is nil if it was not.
+type spill struct {
+	key   string
+	entry *Entry
+	right *node
+}
+
+// insert returns the changed node and, if it had to be split, what spills over.
+func (t *tree) insert(n *node, key string, e *Entry) (self *node, over spill, old *Entry) {
 	n = t.own(n)
-	i, found := n.find(e.key)
+	i, found := n.find(key)
 	switch {
 	case found:
-		old, n.entries[i] = n.entries[i], e
-		return n, nil, nil, old
+		// The new key is the same text, but only its memory lives as long as the entry.
+		old, n.keys[i], n.entries[i] = n.entries[i], key, e
+		return n, spill{}, old
 	case n.kids == nil:
-		n.entries = slices.Insert(n.entries, i, e)
+		n.keys, n.entries = slices.Insert(n.keys, i, key), slices.Insert(n.entries, i, e)
 		n.size++
 	default:
-		kid, kidUp, kidRight, kidOld := t.insert(n.kids[i], e)
-		n.kids[i], old = kid, kidOld
+		n.kids[i], over, old = t.insert(n.kids[i], key, e)
 		if old == nil {
 			n.size++
 		}
-		if kidUp != nil {
-			n.entries = slices.Insert(n.entries, i, kidUp)
-			n.kids = slices.Insert(n.kids, i+1, kidRight)
+		if over.right != nil {
+			n.keys, n.entries = slices.Insert(n.keys, i, over.key), slices.Insert(n.entries, i, over.entry)
+			n.kids = slices.Insert(n.kids, i+1, over.right)
 		}
 	}
 	if len(n.entries) <= maxEntries {
-		return n, nil, nil, old
+		return n, spill{}, old
 	}
 	mid := len(n.entries) / 2
 	if i == len(n.entries)-1 {
 		mid = len(n.entries) - 2 // keys that arrive in order, as at load, fill the nodes
 	}
-	up, right = t.split(n, mid)
-	return n, up, right, old
+	return n, t.split(n, mid), old
 }
 
 // split leaves mid entries in n and returns the next one and a node with the rest.
-func (t *tree) split(n *node, mid int) (up *Entry, right *node) {
-	up = n.entries[mid]
-	right = &node{era: t.era, entries: slices.Clone(n.entries[mid+1:])}
-	n.entries = slices.Clone(n.entries[:mid])
+func (t *tree) split(n *node, mid int) spill {
+	out := spill{key: n.keys[mid], entry: n.entries[mid]}
+	right := &node{era: t.era, keys: slices.Clone(n.keys[mid+1:]), entries: slices.Clone(n.entries[mid+1:])}
+	n.keys, n.entries = slices.Clone(n.keys[:mid]), slices.Clone(n.entries[:mid])
 	if n.kids != nil {
 		right.kids = slices.Clone(n.kids[mid+1:])
 		n.kids = slices.Clone(n.kids[:mid+1])
 	}
 	right.count()
 	n.count()
-	return up, right
+	out.right = right
+	return out
 }
 
 // remove deletes the entry of key and returns it, or nil.
@@ -136,15 +144,14 @@ func (t *tree) cut(n *node, key string) (*node, *Entry) {
 	n.size--
 	if n.kids == nil {
 		old := n.entries[i]
-		n.entries = slices.Delete(n.entries, i, i+1)
+		n.keys, n.entries = slices.Delete(n.keys, i, i+1), slices.Delete(n.entries, i, i+1)
 		return n, old
 	}
 	var old *Entry
 	if found { // the largest entry on its left takes its place
 		old = n.entries[i]
-		last := n.kids[i].last()
-		n.entries[i] = last
-		n.kids[i], _ = t.cut(n.kids[i], last.key)
+		n.keys[i], n.entries[i] = n.kids[i].last()
+		n.kids[i], _ = t.cut(n.kids[i], n.keys[i])
 	} else {
 		n.kids[i], old = t.cut(n.kids[i], key)
 	}
@@ -160,18 +167,19 @@ func (t *tree) fill(n *node, i int) {
 		i--
 	}
 	left, right := t.own(n.kids[i]), n.kids[i+1]
-	entries := slices.Concat(left.entries, n.entries[i:i+1], right.entries)
-	kids := slices.Concat(left.kids, right.kids)
-	left.entries, left.kids = entries, kids
-	if len(entries) <= maxEntries {
+	left.keys = slices.Concat(left.keys, n.keys[i:i+1], right.keys)
+	left.entries = slices.Concat(left.entries, n.entries[i:i+1], right.entries)
+	left.kids = slices.Concat(left.kids, right.kids)
+	if len(left.entries) <= maxEntries {
 		left.count()
 		n.kids[i] = left
-		n.entries = slices.Delete(n.entries, i, i+1)
+		n.keys, n.entries = slices.Delete(n.keys, i, i+1), slices.Delete(n.entries, i, i+1)
 		n.kids = slices.Delete(n.kids, i+1, i+2)
 		return
 	}
-	n.entries[i], right = t.split(left, len(entries)/2)
-	n.kids[i], n.kids[i+1] = left, right
+	over := t.split(left, len(left.entries)/2)
+	n.keys[i], n.entries[i] = over.key, over.entry
+	n.kids[i], n.kids[i+1] = left, over.right
 }
 
 func (n *node) count() {
@@ -183,10 +191,10 @@ func (n *node) count() {
 
 // find returns the position of the first entry whose key is not below key.
 func (n *node) find(key string) (int, bool) {
-	lo, hi := 0, len(n.entries)
+	lo, hi := 0, len(n.keys)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		switch at := n.entries[mid].key; {
+		switch at := n.keys[mid]; {
 		case at < key:
 			lo = mid + 1
 		case at == key:
@@ -198,11 +206,11 @@ func (n *node) find(key string) (int, bool) {
 	return lo, false
 }
 
-func (n *node) last() *Entry {
+func (n *node) last() (key string, e *Entry) {
 	for n.kids != nil {
 		n = n.kids[len(n.kids)-1]
 	}
-	return n.entries[len(n.entries)-1]
+	return n.keys[len(n.keys)-1], n.entries[len(n.entries)-1]
 }
 
 func (n *node) len() int {
@@ -247,8 +255,9 @@ func (n *node) rank(key string) int {
 	return rank
 }
 
-// scan calls f for the entries whose keys are not below from, in order, until f returns false. n may be nil.
-func (n *node) scan(from string, f func(*Entry) bool) bool {
+// scan calls f for the entries whose keys are not below from and below end ("": all that follow), in order, until f returns
+// false. n may be nil.
+func (n *node) scan(from, end string, f func(*Entry) bool) bool {
 	if n == nil {
 		return true
 	}
@@ -256,21 +265,26 @@ func (n *node) scan(from string, f func(*Entry) bool) bool {
 	if from != "" {
 		i, _ = n.find(from)
 	}
+	stop := len(n.entries)
+	if end != "" {
+		stop, _ = n.find(end)
+	}
 	if n.kids == nil {
-		for _, e := range n.entries[i:] {
+		for _, e := range n.entries[i:max(i, stop)] {
 			if !f(e) {
 				return false
 			}
 		}
 		return true
 	}
-	for ; i < len(n.kids); i++ {
-		if !n.kids[i].scan(from, f) {
+	for ; i <= stop; i++ {
+		if i == stop { // only the last kid can reach the end
+			return n.kids[i].scan(from, end, f)
+		}
+		if !n.kids[i].scan(from, "", f) || !f(n.entries[i]) {
 			return false
 		}
-		if from = ""; i < len(n.entries) && !f(n.entries[i]) {
-			return false
-		}
+		from = ""
 	}
 	return true
 }

@@ -29,7 +29,7 @@ func TestTree(t *testing.T) {
 			grow := (i/1500)%2 == 0
 			if r.IntN(4) > 0 == grow {
 				e := &Entry{key: key}
-				if got := tr.put(e); got != want[key] {
+				if got := tr.put(e.key, e); got != want[key] {
 					t.Fatalf("seed %d: put replaced %v, want %v", seed, got, want[key])
 				}
 				want[key] = e
@@ -59,7 +59,7 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 	t.Helper()
 	keys := slices.Sorted(maps.Keys(want))
 	var got []string
-	root.scan("", func(e *Entry) bool {
+	root.scan("", "", func(e *Entry) bool {
 		got = append(got, e.key)
 		return true
 	})
@@ -71,7 +71,7 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 			t.Fatalf("%s: rank %d and %d, want %d", k, root.rank(k), root.rank(k+"\x00"), i)
 		}
 		var first *Entry
-		root.scan(k+"\x00", func(e *Entry) bool {
+		root.scan(k+"\x00", "", func(e *Entry) bool {
 			first = e
 			return false
 		})
@@ -82,7 +82,7 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 	depth := -1
 	var walk func(n *node, at int) int
 	walk = func(n *node, at int) int {
-		if len(n.entries) > maxEntries || n.kids != nil && len(n.kids) != len(n.entries)+1 {
+		if len(n.entries) > maxEntries || len(n.keys) != len(n.entries) || n.kids != nil && len(n.kids) != len(n.entries)+1 {
 			t.Fatalf("node with %d entries and %d kids", len(n.entries), len(n.kids))
 		}
 		size := len(n.entries)
@@ -108,7 +108,8 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 func BenchmarkTreePut(b *testing.B) {
 	var tr tree
 	for i := range 100_000 {
-		tr.put(&Entry{key: fmt.Sprintf("ns/object-%06d", i)})
+		key := fmt.Sprintf("ns/object-%06d", i)
+		tr.put(key, &Entry{key: key})
 	}
 	keys := make([]string, 1000)
 	for i := range keys {
@@ -116,7 +117,8 @@ func BenchmarkTreePut(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ { // each change published
-		tr.put(&Entry{key: keys[i%len(keys)]})
+		key := keys[i%len(keys)]
+		tr.put(key, &Entry{key: key})
 		tr.freeze()
 	}
 }

@@ -215,7 +215,7 @@ func (v *View) change(s *store.Event) *Event {
 			return nil
 		}
 		out.Type, out.Entry = Deleted, out.Prev.at(s.Revision)
-	} else if out.Prev = c.tree.put(e); out.Prev != nil {
+	} else if out.Prev = c.tree.put(e.key, e); out.Prev != nil {
 		out.Type = Modified
 	}
 	c.last = s.Revision
@@ -228,7 +228,7 @@ func (v *View) change(s *store.Event) *Event {
 
 // publish makes the tree visible to readers.
 func (c *Collection) publish() {
-	c.state.Store(&state{root: c.tree.freeze(), last: c.last})
+	c.state.Store(&state{root: c.tree.freeze(), last: c.last, next: c.history.ring.Load().next.Load()})
 }
 
 func (v *View) skipped(key string, err error) {
@@ -257,6 +257,7 @@ func (v *View) sweep() {
 	v.collections.Range(func(_, c any) bool {
 		c.(*Collection).history.sweep(now.UnixNano())
 		c.(*Collection).pins.sweep(now)
+		c.(*Collection).indexes.sweep(now)
 		return true
 	})
 }
