@@ -41,6 +41,8 @@ type Config struct {
 	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
 	// EtcdPrefix is the root of all keys, "/registry" if empty.
 	EtcdPrefix string
+	// QuotaBackendBytes is how large the embedded etcd's database may grow; 8 GiB if zero.
+	QuotaBackendBytes int64
 	// EtcdListenClientURL makes the embedded etcd reachable, for etcdctl; empty means no socket.
 	EtcdListenClientURL string
 
@@ -120,6 +122,12 @@ func (c Config) Validate() error {
 	}
 	if len(c.EtcdServers) == 0 && (c.EtcdCAFile != "" || c.EtcdCertFile != "" || c.EtcdKeyFile != "") {
 		bad("--etcd-cafile, --etcd-certfile and --etcd-keyfile belong to an external cluster: add --etcd-servers")
+	}
+	if c.QuotaBackendBytes < 0 {
+		bad("--quota-backend-bytes %d is negative: use a number of bytes, or 0 for 8 GiB", c.QuotaBackendBytes)
+	}
+	if len(c.EtcdServers) > 0 && c.QuotaBackendBytes != 0 {
+		bad("--quota-backend-bytes is the embedded etcd's, which --etcd-servers replaces: drop one of them")
 	}
 	if (c.EtcdCertFile == "") != (c.EtcdKeyFile == "") {
 		bad("--etcd-certfile and --etcd-keyfile go together: give both or none")

@@ -25,6 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/authn"
 	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/backup"
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
@@ -138,7 +139,7 @@ func (p *process) openStore(ctx context.Context) error {
 	if len(p.config.EtcdServers) > 0 {
 		c.External = &store.External{Endpoints: p.config.EtcdServers, CAFile: p.config.EtcdCAFile, CertFile: p.config.EtcdCertFile, KeyFile: p.config.EtcdKeyFile}
 	} else {
-		c.Embedded = &store.Embedded{Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral, ListenClientURL: p.config.EtcdListenClientURL}
+		c.Embedded = &store.Embedded{Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral, ListenClientURL: p.config.EtcdListenClientURL, Quota: p.config.QuotaBackendBytes}
 	}
 	s, err := store.Open(ctx, c)
 	if err != nil {
@@ -214,9 +215,10 @@ func (p *process) buildAPI(context.Context) error {
 		OpenAPI:       p.fresh(documents.ServeHTTP),
 		Checks: []front.Check{
 			{Name: "etcd", Run: p.store.Check},
+			{Name: "etcd-room", Run: p.store.CheckRoom, ReadyOnly: true},
 			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
 		},
-		Paths:   map[string]front.Handler{"/debug/pprof/": serveProfile},
+		Paths:   map[string]front.Handler{"/debug/pprof/": serveProfile, backup.Path: p.serveSnapshot},
 		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
 		TLS:     p.pki.TLSConfig(),
 		CBOR:    p.config.CBOR,

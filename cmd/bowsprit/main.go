@@ -61,7 +61,7 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(), kubectlCommand(), envtestCommand(), kubeAPIServerCommand(), etcdCommand(), versionCommand())
+	root.AddCommand(serveCommand(), snapshotCommand(), kubectlCommand(), envtestCommand(), kubeAPIServerCommand(), etcdCommand(), versionCommand())
 	return root
 }
 

@@ -52,6 +52,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "client certificate for the external etcd, PEM")
 	f.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "key of --etcd-certfile, PEM")
 	f.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "root of all keys in etcd")
+	f.Int64Var(&c.QuotaBackendBytes, "quota-backend-bytes", 0, "how large the embedded etcd's database may grow (default 8 GiB)")
 	f.StringVar(&c.EtcdListenClientURL, "etcd-listen-client-url", "", "make the embedded etcd reachable at this URL, for etcdctl (default: no socket)")
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")

@@ -10,6 +10,8 @@ import (
 var layers = [][]string{
 	// Know nothing of ours: parsing URLs, certificates, etcd, schemas.
 	{"internal/request", "internal/pki", "internal/store", "internal/schema"},
+	// Moves a store's data into files and back, for the command line.
+	{"internal/backup"},
 	// Rules are checked against a schema; the view is fed by the store; the catalog holds schemas.
 	{"internal/schema/cel", "internal/watchcache", "internal/catalog"},
 	// Calls webhooks over HTTPS, where services in the view say; it knows neither conversion nor admission.

@@ -157,7 +157,7 @@ func (i *Info) LongRunning() bool {
 		return true
 	}
 	if !i.IsResource {
-		return strings.HasPrefix(i.Path, "/debug/pprof/")
+		return strings.HasPrefix(i.Path, "/debug/pprof/") || i.Path == "/bowsprit/snapshot"
 	}
 	switch i.Subresource {
 	case "attach", "exec", "proxy", "log", "portforward":

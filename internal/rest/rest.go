@@ -337,8 +337,11 @@ func storeError(err error, c *Call, name string) error {
 		return apierrors.NewAlreadyExists(c.groupResource(), name)
 	case errors.Is(err, store.ErrNotFound):
 		return apierrors.NewNotFound(c.groupResource(), name)
+	case errors.Is(err, store.ErrNoSpace):
+		return errors.New("etcdserver: mvcc: database space exceeded") // kube's text
 	case errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("the store did not answer in time; the write may or may not have happened", 1)
+		// Nothing says when to try again: client-go would then repeat a write that may have happened.
+		return apierrors.NewTimeoutError("the store did not answer in time; the write may or may not have happened", 0)
 	default:
 		return err
 	}

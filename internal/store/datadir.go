@@ -18,7 +18,7 @@ func lockDataDir(dir string) (*fileutil.LockedFile, error) {
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
-		return nil, fmt.Errorf("store: data directory %s is in use by another process; stop it, or choose another --data-dir", dir)
+		return nil, fmt.Errorf("store: data directory %s is %w; stop it, or choose another --data-dir", dir, ErrInUse)
 	case err != nil:
 		return nil, fmt.Errorf("store: data directory %s cannot be used: %w; choose another --data-dir or correct its permissions", dir, err)
 	}

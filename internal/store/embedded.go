@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type local struct {
 	etcd  *embed.Etcd
 	lock  *fileutil.LockedFile
 	fault *fault
+	dir   string
+	quota int64 // bytes
 }
 
 // openEmbedded starts the server. It runs in a goroutine of its own so that etcd's way to give up on damaged files (log
@@ -90,7 +93,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 		r.err = ctx.Err()
 	}
 	if r.err == nil {
-		return &local{etcd: r.etcd, lock: lock, fault: fault}, v3client.New(r.etcd.Server), nil
+		return &local{etcd: r.etcd, lock: lock, fault: fault, dir: c.Dir, quota: cfg.QuotaBackendBytes}, v3client.New(r.etcd.Server), nil
 	}
 	lock.Close()
 	switch {
@@ -131,7 +134,7 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 
 	// Larger than any body that the API accepts (3 MB) with what the server adds to it.
 	cfg.MaxRequestBytes = 8 << 20
-	cfg.QuotaBackendBytes = 8 << 30
+	cfg.QuotaBackendBytes = cmp.Or(c.Quota, 8<<30)
 	// What raft keeps is for followers, and there are none: the log's tail in memory is 100 to 200 entries, and the log
 	// on disk is cut often, which also bounds what a restart must replay.
 	cfg.SnapshotCount = 2000

@@ -30,6 +30,8 @@ var (
 	ErrTooLarge = errors.New("the value is larger than the store accepts")
 	// ErrNoSpace: the store's quota is used up; only deletes and compaction work until space is freed.
 	ErrNoSpace = errors.New("the store is full")
+	// ErrInUse: another process has the data directory open.
+	ErrInUse = errors.New("in use by another process")
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("the store is closed")
 )

@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -59,6 +61,10 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID,
 	defer cancel()
 	longer := min(ttl/leaseShare, leaseMost).Truncate(time.Second)
 	granted, err := s.client.Grant(ctx, int64((ttl+longer)/time.Second))
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		s.room.refused()
+		return 0, ErrNoSpace
+	}
 	if err != nil {
 		return 0, readError(err) // that a lease was made which nobody uses harms nobody
 	}

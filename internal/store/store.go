@@ -50,6 +50,9 @@ type Embedded struct {
 	// ListenClientURL makes the server reachable for etcdctl, for example "http://127.0.0.1:2379"; port 0 picks a free one.
 	// Empty means no socket at all.
 	ListenClientURL string
+	// Quota is how large the database may grow, in bytes; 0 means 8 GiB. At the quota etcd refuses new data, but no
+	// deletions, until there is room again.
+	Quota int64
 }
 
 // External names a running etcd cluster.
@@ -84,7 +87,8 @@ type Store struct {
 	log      *slog.Logger
 
 	leases    *leases
-	compactor compactor
+	compactor compactor // careEvery's goroutine only
+	room      room
 	background
 
 	closing  sync.Once
@@ -129,7 +133,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if prefix == "" {
 		prefix = "registry"
 	}
-	s := &Store{prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, leases: newLeases(), background: background{done: make(chan struct{})}}
+	s := &Store{prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, leases: newLeases(), room: room{wanted: make(chan struct{}, 1)}, background: background{done: make(chan struct{})}}
 	var err error
 	switch {
 	case c.Embedded != nil && c.External != nil:
@@ -147,9 +151,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.CompactInterval == 0 {
 		c.CompactInterval = 5 * time.Minute
 	}
-	if c.CompactInterval > 0 {
-		s.start(func() { s.compactEvery(c.CompactInterval) })
-	}
+	s.start(func() { s.careEvery(c.CompactInterval) })
 	return s, nil
 }
 

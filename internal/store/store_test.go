@@ -44,7 +44,7 @@ func open(t testing.TB, e Embedded) *Store {
 	}
 	e.NoSync = true
 	var log lines
-	s, err := Open(testContext(t), Config{Embedded: &e, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := Open(testContext(t), Config{Embedded: &e, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}

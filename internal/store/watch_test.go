@@ -191,7 +191,7 @@ func TestCompactor(t *testing.T) {
 		return rev
 	}
 	tick := func() {
-		if err := s.compactTick(ctx); err != nil {
+		if err := s.tick(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -147,7 +147,10 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 	defer cancel()
 	resp, err := s.client.Txn(ctx).If(conditions...).Then(effects...).Else(looks...).Commit()
 	if err != nil {
-		return 0, false, writeError(err)
+		if err = writeError(err); errors.Is(err, ErrNoSpace) {
+			s.room.refused()
+		}
+		return 0, false, err
 	}
 	if resp.Succeeded {
 		return resp.Header.Revision, false, nil

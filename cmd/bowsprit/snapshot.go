@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/internal/backup"
+	"github.com/bowsprit/bowsprit/internal/store"
+)
+
+func snapshotCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snapshot",
+		Short: "Save all data to a file, or restore it",
+		Long: `Save all data of a server to a file, or make the data of a new server out of such a file. The file is a snapshot of etcd:
+etcdctl and etcdutl read it, and theirs can be restored here. Certificates are not in it; copy <data-dir>/pki to keep them.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(saveCommand(), restoreCommand())
+	return cmd
+}
+
+func saveCommand() *cobra.Command {
+	var dataDir, kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "save FILE",
+		Short: "Save all data as of one moment; the server may run",
+		Example: `  bowsprit snapshot save backup.db                            # of the server with the default data directory
+  bowsprit snapshot save backup.db --data-dir /srv/bowsprit   # running or not
+  bowsprit snapshot save backup.db --kubeconfig admin.conf    # of a server elsewhere`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return save(cmd.Context(), cmd.OutOrStdout(), args[0], dataDir, kubeconfig)
+		},
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "the server's data directory")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "ask the server that this file names, as an administrator, and look at no data directory")
+	return cmd
+}
+
+func restoreCommand() *cobra.Command {
+	var dataDir string
+	var bump uint64
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make the data of a new server out of a snapshot",
+		Example: `  bowsprit snapshot restore backup.db --data-dir /srv/restored
+  bowsprit serve --data-dir /srv/restored`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return restore(cmd.OutOrStdout(), args[0], dataDir, bump)
+		},
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "data directory of the server; it must hold no data yet")
+	cmd.Flags().Uint64Var(&bump, "bump-revision", 1_000_000_000, "add this to resourceVersions, so that clients which have seen later ones list again; 0 keeps them")
+	return cmd
+}
+
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%q takes one file, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help")
+	}
+	return nil
+}
+
+// save takes the snapshot from the data directory if nobody uses it, else from the server that does.
+func save(ctx context.Context, out io.Writer, file, dataDir, kubeconfig string) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	ask := func(kubeconfig string) (store.SnapshotInfo, error) {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			return store.SnapshotInfo{}, fmt.Errorf("kubeconfig of the server: %w: name another one with --kubeconfig", err)
+		}
+		config.Timeout = 0 // a snapshot may be large
+		return backup.Save(ctx, backup.FromServer(config), file)
+	}
+	var info store.SnapshotInfo
+	var err error
+	if kubeconfig != "" {
+		info, err = ask(kubeconfig)
+	} else {
+		info, err = backup.Save(ctx, backup.FromDir(dataDir, log), file)
+		switch {
+		case errors.Is(err, store.ErrInUse):
+			info, err = ask(filepath.Join(dataDir, "kubeconfig"))
+		case errors.Is(err, os.ErrNotExist):
+			err = fmt.Errorf("%w: name the server's directory with --data-dir, or ask the server with --kubeconfig", err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("nothing was saved: %w", err)
+	}
+	fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %d bytes, checked.\n", file, info.Keys, info.Revision, info.Size)
+	return nil
+}
+
+func restore(out io.Writer, file, dataDir string, bump uint64) error {
+	info, err := backup.Restore(file, dataDir, bump)
+	if err != nil {
+		return fmt.Errorf("nothing was restored: %w", err)
+	}
+	fmt.Fprintf(out, "Restored %d keys, now at revision %d. Start the server with\n\n  bowsprit serve --data-dir=%s\n\n", info.Keys, info.Revision, dataDir)
+	if !exists(filepath.Join(dataDir, "pki")) {
+		fmt.Fprintf(out, "It will make certificates of its own. To keep the old ones, copy the old data directory's pki to %s first.\n", filepath.Join(dataDir, "pki"))
+	}
+	return nil
+}

@@ -1,0 +1,12 @@
+package store
+
+import "golang.org/x/sys/unix"
+
+// diskFree returns how many bytes this user can still write to the file system of dir; not ok if that is not known.
+func diskFree(dir string) (free int64, ok bool) {
+	var s unix.Statfs_t
+	if unix.Statfs(dir, &s) != nil {
+		return 0, false
+	}
+	return int64(s.Bavail) * s.Bsize, true
+}

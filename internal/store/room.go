@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// room is what a store knows about space for more data.
+type room struct {
+	// full is set when etcd has refused a write for lack of space, until it is known to take them again.
+	full   atomic.Bool
+	wanted chan struct{} // capacity 1: a second wish adds nothing
+
+	// careEvery's goroutine only:
+	tried int64 // the revision at which making room was of no use; there is no point in trying again before a deletion
+}
+
+// roomInterval is how often the size of the embedded database is looked at.
+const roomInterval = 10 * time.Second
+
+// When it pays to write the embedded database anew, which holds up writes (not reads of the view) for about a second for
+// each 200 MB in use: when half of the file and no less than wasteFloor is free, or when free pages would fill the quota.
+const wasteFloor = 64 << 20
+
+// refused takes note that etcd has no room.
+func (r *room) refused() {
+	r.full.Store(true)
+	select {
+	case r.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// CheckRoom tells whether the store takes new data: ErrNoSpace while its quota is used up. Deletions work all the same.
+func (s *Store) CheckRoom(ctx context.Context) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if !s.room.full.Load() {
+		return nil
+	}
+	if !s.embedded { // the operators of the cluster make room, and nobody tells us
+		ctx, cancel := s.bounded(ctx)
+		defer cancel()
+		alarms, err := s.client.AlarmList(ctx)
+		if err != nil {
+			return readError(err)
+		}
+		if !outOfSpace(alarms.Alarms) {
+			s.room.full.Store(false)
+			return nil
+		}
+	}
+	return ErrNoSpace
+}
+
+func outOfSpace(alarms []*pb.AlarmMember) bool {
+	for _, a := range alarms {
+		if a.GetAlarm() == pb.AlarmType_NOSPACE {
+			return true
+		}
+	}
+	return false
+}
+
+// makeRoom writes the embedded database anew when that pays, and lets etcd take writes again when there is room.
+func (s *Store) makeRoom(ctx context.Context) error {
+	l, ok := s.backend.(*local)
+	if !ok {
+		return nil
+	}
+	alarm := outOfSpace(l.etcd.Server.Alarms())
+	if alarm {
+		s.room.full.Store(true)
+		return s.recover(ctx, l)
+	}
+	s.room.full.Store(false)
+	if file, used := l.sizes(); wasteful(file, used, l.quota) {
+		return s.defragment(l)
+	}
+	return nil
+}
+
+// wasteful tells whether a database of file bytes, used of them in use, is worth being written anew.
+func wasteful(file, used, quota int64) bool {
+	if file > quota/5*4 && used < file/5*4 {
+		return true
+	}
+	return file-used >= wasteFloor && used <= file/2
+}
+
+// recover makes room in a database that has reached its quota. All history goes: the view has its own, and who needs
+// more of it is told to list again.
+func (s *Store) recover(ctx context.Context, l *local) error {
+	rev := l.etcd.Server.KV().Rev()
+	if rev == s.room.tried {
+		return nil
+	}
+	s.room.tried = rev
+	if _, err := s.client.Compact(ctx, rev, clientv3.WithCompactPhysical()); err != nil && !errors.Is(readError(err), ErrCompacted) {
+		return readError(err)
+	}
+	l.etcd.Server.Backend().ForceCommit()
+	file, used := l.sizes()
+	if used > l.quota/20*19 {
+		s.log.Warn("etcd's database has reached its quota; until objects are deleted, or the server is started with a larger --quota-backend-bytes, nothing new can be stored",
+			"used", used, "quota", l.quota)
+		return nil
+	}
+	if file > l.quota/20*19 {
+		if err := s.defragment(l); err != nil {
+			return err
+		}
+	}
+	if _, err := s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+		return readError(err)
+	}
+	s.room.tried = 0
+	s.room.full.Store(false)
+	s.log.Info("there is room in etcd's database again", "used", used, "quota", l.quota)
+	return nil
+}
+
+// defragment writes the embedded database anew without its free pages.
+func (s *Store) defragment(l *local) error {
+	before, used := l.sizes()
+	if free, ok := diskFree(l.dir); ok && free < used+used/10+wasteFloor {
+		return fmt.Errorf("etcd's database in %s has %d free bytes in %d, but the disk has no room to write it anew", l.dir, before-used, before)
+	}
+	began := time.Now()
+	if err := l.etcd.Server.Backend().Defrag(); err != nil {
+		return fmt.Errorf("write etcd's database anew: %w", err)
+	}
+	after, _ := l.sizes()
+	s.log.Info("etcd's database was written anew", "before", before, "after", after, "took", time.Since(began))
+	return nil
+}
+
+// sizes returns the length of the database file and how much of it is in use, in bytes.
+func (l *local) sizes() (file, used int64) {
+	b := l.etcd.Server.Backend()
+	return b.Size(), b.SizeInUse()
+}

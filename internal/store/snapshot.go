@@ -1,0 +1,150 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+)
+
+// Snapshot writes the whole of etcd, of every prefix, as it is at one revision, to w: etcd's own format, the database
+// file followed by its SHA-256, which etcdutl reads. Reads and writes go on meanwhile.
+func (s *Store) Snapshot(ctx context.Context, w io.Writer) (written int64, err error) {
+	if err := s.usable(ctx); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := s.client.Snapshot(ctx)
+	if err != nil {
+		return 0, readError(err)
+	}
+	defer r.Close()
+	written, err = io.Copy(w, r)
+	if err != nil {
+		return written, readError(err)
+	}
+	return written, nil
+}
+
+// SnapshotInfo is what a snapshot holds.
+type SnapshotInfo struct {
+	Revision int64
+	Keys     int   // of all prefixes
+	Size     int64 // of the database, bytes
+}
+
+// ErrNotSnapshot: the file is no snapshot, or a damaged one.
+var ErrNotSnapshot = errors.New("it is not a complete snapshot of etcd")
+
+// CheckSnapshot reads a snapshot file from end to end and returns what it holds. ErrNotSnapshot if its checksum or its
+// structure is wrong.
+func CheckSnapshot(file string) (SnapshotInfo, error) {
+	if err := checkSum(file); err != nil {
+		return SnapshotInfo{}, err
+	}
+	status, err := snapshot.NewV3(zap.NewNop()).Status(file)
+	if err != nil {
+		return SnapshotInfo{}, fmt.Errorf("%s: %w: %w", file, ErrNotSnapshot, err)
+	}
+	return SnapshotInfo{Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize}, nil
+}
+
+// checkSum compares the checksum at the end of a snapshot with that of what stands before it.
+func checkSum(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size()%512 != sha256.Size { // a database is a number of pages long
+		return fmt.Errorf("%s: %w: there is no checksum at its end", file, ErrNotSnapshot)
+	}
+	sum := sha256.New()
+	if _, err := io.CopyN(sum, f, info.Size()-sha256.Size); err != nil {
+		return err
+	}
+	want, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(sum.Sum(nil), want) {
+		return fmt.Errorf("%s: %w: its checksum is wrong", file, ErrNotSnapshot)
+	}
+	if err := checkPages(f, info.Size()-sha256.Size); err != nil {
+		return fmt.Errorf("%s: %w: %w", file, ErrNotSnapshot, err)
+	}
+	return nil
+}
+
+// RestoreOptions say how a snapshot becomes a data directory.
+type RestoreOptions struct {
+	// Dir is the data directory of the embedded etcd (Embedded.Dir). It must be empty or missing.
+	Dir string
+	// BumpRevision is added to the revision, and all history counts as compacted: clients that have seen revisions after
+	// the snapshot then list again, where they would otherwise wait for revisions that come anew with another content.
+	BumpRevision uint64
+}
+
+// RestoreSnapshot makes a data directory for the embedded etcd out of a snapshot file. If it fails, nothing is left.
+func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err error) {
+	if info, err = CheckSnapshot(file); err != nil {
+		return info, err
+	}
+	if fileutil.Exist(o.Dir) && !fileutil.DirEmpty(o.Dir) {
+		return info, fmt.Errorf("%s is not empty; move it away, or choose another --data-dir", o.Dir)
+	}
+	cfg, err := etcdConfig(Embedded{Dir: o.Dir})
+	if err != nil {
+		return info, err
+	}
+	smallSegments()
+	// Beside the target and then renamed: a data directory is there as a whole or not at all.
+	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o700); err != nil {
+		return info, err
+	}
+	part, err := os.MkdirTemp(filepath.Dir(o.Dir), filepath.Base(o.Dir)+".restoring-")
+	if err != nil {
+		return info, err
+	}
+	defer os.RemoveAll(part)
+	peers := make([]string, 0, 1)
+	for _, u := range cfg.AdvertisePeerUrls {
+		peers = append(peers, u.String())
+	}
+	fault := newFault()
+	restored := make(chan error, 1) // etcd gives up by ending the goroutine
+	go func() {
+		defer close(restored)
+		restored <- snapshot.NewV3(etcdLogger(slog.New(slog.DiscardHandler), fault)).Restore(snapshot.RestoreConfig{
+			SnapshotPath: file, Name: cfg.Name, OutputDataDir: filepath.Join(part, "etcd"),
+			PeerURLs: peers, InitialCluster: cfg.InitialCluster, InitialClusterToken: cfg.InitialClusterToken,
+			RevisionBump: o.BumpRevision, MarkCompacted: o.BumpRevision > 0,
+		})
+	}()
+	err, finished := <-restored
+	if !finished {
+		err = fault.err()
+	}
+	if err != nil {
+		return info, fmt.Errorf("restore %s: %w", file, err)
+	}
+	if err := os.Remove(o.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return info, err
+	}
+	info.Revision += int64(o.BumpRevision)
+	return info, os.Rename(filepath.Join(part, "etcd"), o.Dir)
+}
