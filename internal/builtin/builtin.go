@@ -31,7 +31,7 @@ func Resources() []*catalog.Resource {
 			out = append(out, k.resource())
 		}
 	}
-	return out
+	return append(out, eventAlias())
 }
 
 // fill puts the static defaults of the kind before those of its rules.

@@ -22,12 +22,15 @@ const (
 
 // validateEvent judges an event of core/v1. One with an eventTime is of the newer form, which has stricter rules; metadata
 // is not looked at in either, because event names of old clients would not pass.
-func validateEvent(e *corev1.Event) errorList {
+func validateEvent(e *corev1.Event) errorList { return checkEvent(e, "reportingComponent") }
+
+// checkEvent is validateEvent for either group; controller is its name for what reports the event.
+func checkEvent(e *corev1.Event, controller string) errorList {
 	var errs errorList
 	if e.EventTime.IsZero() {
 		errs = checkOldEvent(e)
 	} else {
-		errs = checkNewEvent(e)
+		errs = checkNewEvent(e, controller)
 	}
 	for _, msg := range validation.IsDNS1123Subdomain(e.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("namespace"), e.Namespace, msg))
@@ -48,7 +51,7 @@ func checkOldEvent(e *corev1.Event) errorList {
 	return errorList{foreignEvent(about)}
 }
 
-func checkNewEvent(e *corev1.Event) errorList {
+func checkNewEvent(e *corev1.Event, controller string) errorList {
 	var errs errorList
 	if e.InvolvedObject.Namespace == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
 		errs = append(errs, foreignEvent(""))
@@ -63,9 +66,9 @@ func checkNewEvent(e *corev1.Event) errorList {
 			errs = append(errs, field.Invalid(field.NewPath(name), "", fmt.Sprintf("can have at most %v characters", limit)))
 		}
 	}
-	required("reportingController", e.ReportingController)
+	required(controller, e.ReportingController)
 	for _, msg := range validation.IsQualifiedName(e.ReportingController) {
-		errs = append(errs, field.Invalid(field.NewPath("reportingController"), e.ReportingController, msg))
+		errs = append(errs, field.Invalid(field.NewPath(controller), e.ReportingController, msg))
 	}
 	required("reportingInstance", e.ReportingInstance)
 	atMost("reportingInstance", e.ReportingInstance, maxReportingInstance)

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -50,13 +51,22 @@ func workloadKinds() []kind {
 			group: batchV1, kind: "CronJob", plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
 			rules: &catalog.Rules{Default: defaultCronJob, UnconditionalUpdate: true},
 		}),
-		of[autoscalingv2.HorizontalPodAutoscaler](kind{
-			group: autoscalingV2, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
-			status: true,
-			rules:  &catalog.Rules{Default: defaultAutoscaler, UnconditionalUpdate: true},
-		}),
+		autoscalerKind(),
 		of[policyv1.PodDisruptionBudget](kind{
 			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, status: true, generation: true,
 		}),
 	}
+}
+
+// autoscalerKind is the one kind with two versions.
+func autoscalerKind() kind {
+	k := of[autoscalingv2.HorizontalPodAutoscaler](kind{
+		group: autoscalingV2, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
+		status: true,
+		rules:  &catalog.Rules{Default: defaultAutoscaler, UnconditionalUpdate: true},
+	})
+	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{status: true, columns: k.columns, rules: &catalog.Rules{UnconditionalUpdate: true}})
+	k.also = &version{name: "v1", rank: 15, new: older.new, rules: older.rules}
+	k.convert = convertAutoscaler
+	return k
 }
