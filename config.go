@@ -60,6 +60,9 @@ type Config struct {
 	// is off by default there too. Whatever it is, what is stored in CBOR is read.
 	CBOR bool
 
+	// MigrateStorage has the objects of a custom kind stored anew by itself when its storage version changes, by a
+	// StorageVersionMigration named after the definition and its generation.
+	MigrateStorage bool
 	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of whatever
 	// the kinds' definitions say about conversion.
 	Conversions map[schema.GroupKind]Conversion

@@ -194,7 +194,7 @@ func (p *process) buildAPI(context.Context) error {
 		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
 	})
-	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log, Identity: p.identity()})
+	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log, Identity: p.identity(), MigrateStorage: p.config.MigrateStorage})
 
 	who := authn.Config{ClientRoots: p.pki.ClientRoots}
 	if p.config.TokenAuthFile != "" {

@@ -33,6 +33,7 @@ func controlKinds() []kind {
 		}),
 		of[storagemigrationv1beta1.StorageVersionMigration](kind{
 			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true,
+			rules: &catalog.Rules{Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate)},
 		}),
 	}
 }

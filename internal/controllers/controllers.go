@@ -32,6 +32,9 @@ type Config struct {
 	Log     *slog.Logger
 	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
 	Identity string
+	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its storage
+	// version.
+	MigrateStorage bool
 }
 
 // Controllers are all controllers of a server.
@@ -45,6 +48,7 @@ func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
 	cs.add("namespace-controller", newNamespaces(c), 10)
 	cs.add("definition-controller", newDefinitions(c), 1)
+	cs.add(migrator, &migrations{Config: c}, migrators)
 	gc := newCollector(c)
 	gc.need = cs.add(garbageCollector, gc, collectors)
 	return cs
