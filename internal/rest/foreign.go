@@ -94,7 +94,7 @@ func (st *stream) initialForeign(ctx context.Context, snapshot *watchcache.Snaps
 				return false
 			}
 		}
-		return st.flush() == nil
+		return st.out.push()
 	})
 	return ok
 }
@@ -107,9 +107,10 @@ type change struct {
 }
 
 // changes brings events into the watch's version, all in one go. A deletion shows the object's last state, which needs no
-// call if that has been shown before.
+// call if that has been shown before. The slice is valid until the next call.
 func (st *stream) changes(ctx context.Context, events []*watchcache.Event) ([]change, error) {
-	out := make([]change, 0, len(events))
+	out := st.window[:0]
+	defer func() { st.window = out }()
 	if !st.s.Convert.Foreign(st.c.Resource) {
 		for _, ev := range events {
 			out = append(out, change{ev, ev.Entry, ev.Prev})

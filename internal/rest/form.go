@@ -97,7 +97,6 @@ func (st *stream) transformEvent(raw []byte) ([]byte, error) {
 	}
 	o := st.s.tableOptions(st.c, st.form)
 	o.NoHeaders = st.rows > 0
-	st.rows++
 	return table.Single(st.c.Resource, st.c.Version, table.Row{JSON: raw}, o)
 }
 

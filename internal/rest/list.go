@@ -120,10 +120,7 @@ func (s *Server) start(ctx context.Context, c *Call, o *metainternal.ListOptions
 		}
 		return listStart{snapshot: snapshot}, err
 	}
-	if ix, _, ok := sel.index(); ok {
-		return listStart{snapshot: collection.SnapshotBy(ix)}, nil
-	}
-	return listStart{snapshot: collection.Snapshot()}, nil
+	return listStart{snapshot: sel.snapshot(collection)}, nil
 }
 
 func (s *Server) startAtToken(ctx context.Context, c *Call, collection *watchcache.Collection, o *metainternal.ListOptions) (listStart, error) {
@@ -265,8 +262,8 @@ func (l *listWriter) stream(w http.ResponseWriter, r *http.Request, p *page) err
 	w.Header().Set("Content-Type", codec.JSON)
 	out := codec.Compress(w, r)
 	defer out.Close()
-	buf := make([]byte, 0, streamChunk+8<<10)
-	buf = l.header(buf)
+	chunk := chunks.Get().(*[]byte)
+	buf := l.header((*chunk)[:0])
 	for i, raw := range items {
 		if i > 0 {
 			buf = append(buf, ',')
@@ -288,6 +285,8 @@ func (l *listWriter) stream(w http.ResponseWriter, r *http.Request, p *page) err
 			buf = buf[:0]
 		}
 	}
-	_, _ = out.Write(append(l.trailer(buf, p), '\n'))
+	if _, err := out.Write(append(l.trailer(buf, p), '\n')); err == nil {
+		chunks.Put(chunk)
+	}
 	return nil
 }

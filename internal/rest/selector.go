@@ -123,6 +123,14 @@ func (s *Server) fieldOf(c *Call, e *watchcache.Entry, name string, find func(pa
 	return value
 }
 
+// snapshot returns the newest state of the collection, with the index that the selector can use if there is one.
+func (sel *selector) snapshot(collection *watchcache.Collection) *watchcache.Snapshot {
+	if ix, _, ok := sel.index(); ok {
+		return collection.SnapshotBy(ix)
+	}
+	return collection.Snapshot()
+}
+
 // fieldIndex and labelIndex are names of indexes.
 type (
 	fieldIndex struct {
@@ -139,8 +147,7 @@ func (sel *selector) index() (ix watchcache.Index, value string, ok bool) {
 		return ix, "", false
 	}
 	for _, req := range sel.fields {
-		switch {
-		case req.Operator == "!=", req.Value == "", req.Field == "metadata.name", req.Field == "metadata.namespace":
+		if req.Operator == "!=" || req.Value == "" || req.Field == "metadata.name" || req.Field == "metadata.namespace" {
 			continue
 		}
 		call, s, field := &Call{Resource: sel.c.Resource, Version: sel.c.Version}, sel.s, req.Field
@@ -162,6 +169,31 @@ func (sel *selector) index() (ix watchcache.Index, value string, ok bool) {
 		}
 		key := req.Key()
 		return watchcache.Index{Name: labelIndex{key}, Value: func(e *watchcache.Entry) string { return e.Labels[key] }}, value, true
+	}
+	return ix, "", false
+}
+
+// keyIndex and namespaceIndex are names of what watchers wait by beside the indexes of lists.
+type (
+	keyIndex       struct{}
+	namespaceIndex struct{}
+)
+
+// concern returns by what, and by which value of it, a watch knows the events that it may have to send: one object, what
+// index says, or a namespace. false if it is all.
+func (sel *selector) concern() (ix watchcache.Index, value string, ok bool) {
+	if sel.name != "" && (sel.namespace != "" || !sel.c.Resource.Namespaced) {
+		key := sel.name
+		if sel.namespace != "" {
+			key = sel.namespace + "/" + key
+		}
+		return watchcache.Index{Name: keyIndex{}, Value: (*watchcache.Entry).Key}, key, true
+	}
+	if ix, value, ok = sel.index(); ok {
+		return ix, value, true
+	}
+	if sel.namespace != "" {
+		return watchcache.Index{Name: namespaceIndex{}, Value: func(e *watchcache.Entry) string { return e.Namespace }}, sel.namespace, true
 	}
 	return ix, "", false
 }

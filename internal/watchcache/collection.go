@@ -16,6 +16,8 @@ type Collection struct {
 	pins    pins
 	indexes indexes
 
+	sleepers sleepers
+
 	// The view's goroutine only:
 	tree  tree
 	last  int64 // revision of the last event

@@ -1,0 +1,82 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// giveUpAfter is how long a watch that is over may wait for a client that does not read.
+const giveUpAfter = 5 * time.Second
+
+// frames writes the frames of a watch. Those that come together go out together: each write to an HTTP/2 stream is a
+// conversation with the connection's goroutine, and costs more than copying a frame.
+type frames struct {
+	out     http.ResponseWriter
+	control *http.ResponseController
+
+	one  []byte  // a frame that nothing has followed yet: it goes out without a copy
+	many *[]byte // frames, nil if there are none
+}
+
+// chunks are buffers for pieces of an answer. One goes back only if all writes of it have succeeded: when a stream is reset,
+// net/http's write returns while the connection's goroutine may still read the bytes.
+var chunks = sync.Pool{New: func() any { b := make([]byte, 0, streamChunk+8<<10); return &b }}
+
+// put adds a frame, which must not change. It returns false if the client has gone.
+func (f *frames) put(frame []byte) bool {
+	switch {
+	case f.one == nil && f.many == nil:
+		f.one = frame
+		return true
+	case f.many == nil:
+		f.many = chunks.Get().(*[]byte)
+		*f.many = append((*f.many)[:0], f.one...)
+		f.one = nil
+	}
+	*f.many = append(*f.many, frame...)
+	return len(*f.many) < streamChunk || f.write()
+}
+
+// push sends what there is. It returns false if the client has gone.
+func (f *frames) push() bool { return f.write() && f.control.Flush() == nil }
+
+func (f *frames) write() (ok bool) {
+	var err error
+	switch {
+	case f.one != nil:
+		_, err = f.out.Write(f.one)
+		f.one = nil
+	case f.many != nil:
+		_, err = f.out.Write(*f.many)
+		if err == nil && cap(*f.many) <= 2*streamChunk { // else a very large frame has grown it
+			chunks.Put(f.many)
+		}
+		f.many = nil
+	}
+	return err == nil
+}
+
+// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as its
+// connection lives. It returns the function that takes that back, to be called before the handler returns.
+func (f *frames) giveUp(ctx context.Context) (stop func()) {
+	var mu sync.Mutex
+	over := false
+	forget := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			_ = f.control.SetWriteDeadline(time.Now().Add(giveUpAfter)) // an error says that there is nothing to end
+		}
+	})
+	return func() {
+		if forget() {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		_ = f.control.SetWriteDeadline(time.Time{}) // a connection of HTTP/1.1 may serve another request
+	}
+}

@@ -1,0 +1,273 @@
+package rest
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// stream is one watch being written.
+type stream struct {
+	s         *Server
+	c         *Call
+	sel       *selector
+	form      form
+	out       frames
+	window    []change // memory of changes
+	bookmarks bool
+	rows      int            // rows sent so far, in a watch of tables
+	keys      map[string]any // of frames, by event type: made once, because making one costs an allocation
+}
+
+// initial sends the state at the start as ADDED events and, if the client asked for the initial events by name, the
+// bookmark that marks their end. It returns false if the client has gone.
+func (st *stream) initial(ctx context.Context, snapshot *watchcache.Snapshot, revision int64, o *metainternal.ListOptions) bool {
+	ok := true
+	if st.s.Convert.Foreign(st.c.Resource) {
+		ok = st.initialForeign(ctx, snapshot, func(e *watchcache.Entry) bool { return st.send(watch.Added, e) })
+	} else {
+		listStart{snapshot: snapshot}.scan(st.sel, func(e *watchcache.Entry) bool {
+			if st.sel.matches(e) {
+				ok = st.send(watch.Added, e)
+			}
+			return ok
+		})
+	}
+	if ok && o.SendInitialEvents != nil && *o.SendInitialEvents && o.AllowWatchBookmarks {
+		ok = st.bookmark(revision, true)
+	}
+	return ok
+}
+
+// follow sends events until something ends the watch.
+func (st *stream) follow(ctx context.Context, w *watchcache.Watcher, from int64) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer st.whileServed(cancel)()
+	defer st.out.giveUp(ctx)()
+	if ix, value, ok := st.sel.concern(); ok {
+		w.Where(ix, value)
+	}
+	tick := time.NewTicker(bookmarkEvery)
+	defer tick.Stop()
+	delivered, marked := from, from // marked is the revision of the last bookmark
+	for tock := false; ; {
+		events, revision, err := w.Poll()
+		if err != nil {
+			st.fail(st.s.watchError(err, delivered))
+			return
+		}
+		changes, err := st.changes(ctx, events)
+		if err != nil {
+			if ctx.Err() == nil {
+				st.fail(err)
+			}
+			return
+		}
+		for i := range changes {
+			if !st.event(&changes[i]) {
+				return
+			}
+		}
+		clear(changes) // a watcher that waits holds on to nothing
+		delivered = max(delivered, revision)
+		ending := ctx.Err() != nil
+		// The last bookmark spares the client a look back when it resumes.
+		if st.bookmarks && (tock || ending && delivered > marked) {
+			if !st.bookmark(delivered, false) {
+				return
+			}
+			marked = delivered
+		}
+		if tock = false; !st.out.push() || ending {
+			return
+		}
+		if len(events) > 0 {
+			continue
+		}
+		select {
+		case <-w.Changed():
+		case <-tick.C:
+			tock = true
+		case <-ctx.Done():
+		}
+	}
+}
+
+// whileServed ends the watch when its kind is no longer served in the form that the watch began with. It returns the
+// function that stops looking.
+func (st *stream) whileServed(end func()) (stop func()) {
+	c := st.c
+	var mu sync.Mutex // guards forget, which the callback replaces
+	var forget func() bool
+	var look func(life context.Context)
+	look = func(life context.Context) {
+		mu.Lock()
+		defer mu.Unlock()
+		forget = context.AfterFunc(life, func() {
+			res, ver := st.s.Catalog.Snapshot().Served(c.Resource.Group, c.Version.Name, c.Resource.Plural)
+			if ver == nil || res.Definition.UID != c.Resource.Definition.UID || res.Definition.Generation != c.Resource.Definition.Generation {
+				end()
+				return
+			}
+			look(res.Life()) // only its status changed
+		})
+	}
+	look(c.Resource.Life())
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		forget()
+	}
+}
+
+// event sends one change as the selector sees it: an object that comes into view is ADDED, one that leaves it is DELETED.
+func (st *stream) event(ev *change) bool {
+	if st.c.Namespace != "" && ev.entry.Namespace != st.c.Namespace {
+		return true
+	}
+	if st.sel.all() {
+		return st.frame(ev, watchType(ev.Type))
+	}
+	now := ev.Type != watchcache.Deleted && st.sel.matches(ev.entry)
+	before := ev.Type != watchcache.Added && st.sel.matches(ev.prev)
+	switch {
+	case now && before:
+		return st.frame(ev, watch.Modified)
+	case now:
+		return st.frame(ev, watch.Added)
+	case before && ev.Type == watchcache.Deleted:
+		return st.frame(ev, watch.Deleted)
+	case before:
+		return st.shared(ev, left)
+	}
+	return true
+}
+
+func watchType(t watchcache.EventType) watch.EventType {
+	switch t {
+	case watchcache.Added:
+		return watch.Added
+	case watchcache.Deleted:
+		return watch.Deleted
+	}
+	return watch.Modified
+}
+
+// frameKey names a frame among those that an event keeps: all watchers of a version and form share one.
+type frameKey struct {
+	version *catalog.Version
+	form    form
+	kind    string
+	// Of a table: whether it tells the columns, and the second at which it was made, because cells tell ages.
+	headers bool
+	second  int64
+}
+
+// left is the kind of the frame for those whose selector an object has left: DELETED, with the object as they saw it last.
+const left = "left"
+
+// frame sends an event whose bytes are encoded once for all watchers.
+func (st *stream) frame(ev *change, kind watch.EventType) bool {
+	return st.shared(ev, string(kind))
+}
+
+func (st *stream) shared(ev *change, kind string) bool {
+	key := st.frameKey(kind)
+	raw := ev.Known(key)
+	if raw == nil {
+		var err error
+		if raw, err = ev.Encoded(key, func() ([]byte, error) { return st.encodeEvent(ev, kind) }); err != nil {
+			st.fail(err)
+			return false
+		}
+	}
+	st.rows++
+	return st.out.put(raw)
+}
+
+func (st *stream) frameKey(kind string) any {
+	if st.form.As == "Table" {
+		return frameKey{version: st.c.Version, form: st.form, kind: kind, headers: st.rows == 0, second: st.s.Now().Unix()}
+	}
+	key := st.keys[kind]
+	if key == nil {
+		key = frameKey{version: st.c.Version, form: st.form, kind: kind}
+		if st.keys == nil {
+			st.keys = map[string]any{}
+		}
+		st.keys[kind] = key
+	}
+	return key
+}
+
+func (st *stream) encodeEvent(ev *change, kind string) ([]byte, error) {
+	if kind == left { // with the revision of the change that took it away
+		return st.encode(watch.Deleted, ev.prev.At(ev.Revision))
+	}
+	return st.encode(watch.EventType(kind), ev.entry)
+}
+
+// send sends an object that no event brings.
+func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
+	raw, err := st.encode(kind, e)
+	if err != nil {
+		st.fail(err)
+		return false
+	}
+	st.rows++
+	return st.out.put(raw)
+}
+
+// encode makes the frame of an entry.
+func (st *stream) encode(kind watch.EventType, e *watchcache.Entry) ([]byte, error) {
+	raw, err := st.s.served(st.c, e)
+	if err != nil {
+		return nil, err
+	}
+	return st.wrap(kind, raw)
+}
+
+// wrap puts an object of the call's version into a frame, in the form that the client asked for.
+func (st *stream) wrap(kind watch.EventType, raw []byte) ([]byte, error) {
+	body, err := st.transformEvent(raw)
+	if err != nil {
+		return nil, err
+	}
+	return st.form.frame(kind, body, st.c)
+}
+
+// bookmark tells the client that it has seen everything up to revision. end marks the end of the initial events.
+func (st *stream) bookmark(revision int64, end bool) bool {
+	meta := Object{"resourceVersion": strconv.FormatInt(revision, 10)}
+	if end {
+		meta["annotations"] = Object{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	raw := codec.AppendJSON(nil, Object{"kind": st.c.Resource.Kind, "apiVersion": st.c.apiVersion(), "metadata": meta})
+	frame, err := st.wrap(watch.Bookmark, raw)
+	if err != nil {
+		st.fail(err)
+		return false
+	}
+	st.rows++
+	return st.out.put(frame)
+}
+
+// fail ends a stream with an ERROR event.
+func (st *stream) fail(err error) {
+	status := codec.StatusOf(err)
+	raw, _ := codec.EncodeStatus(status, st.form.Media) // strings and numbers only
+	if st.form.Type == codec.CBOR {
+		raw, _ = codec.ToCBOR(raw)
+	}
+	_ = st.out.put(codec.WatchFrame(st.form.Media, string(watch.Error), raw)) && st.out.push()
+}

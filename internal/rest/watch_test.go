@@ -1,0 +1,234 @@
+package rest_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/rest"
+)
+
+// watching is the client's end of a watch.
+type watching struct {
+	t      *testing.T
+	frames *json.Decoder
+	stop   func()
+	writes *atomic.Int64
+}
+
+// piped is an http.ResponseWriter whose body somebody reads meanwhile.
+type piped struct {
+	header http.Header
+	*io.PipeWriter
+	writes atomic.Int64
+}
+
+func (p *piped) Header() http.Header { return p.header }
+func (p *piped) WriteHeader(int)     {}
+func (p *piped) Flush()              {}
+func (p *piped) Write(b []byte) (int, error) {
+	p.writes.Add(1)
+	return p.PipeWriter.Write(b)
+}
+
+func watch(t *testing.T, s *rest.Server, target string, accept ...string) *watching {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	for _, a := range accept {
+		r.Header.Set("Accept", a)
+	}
+	info, err := request.Parse(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, write := io.Pipe()
+	w := &piped{header: http.Header{}, PipeWriter: write}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.ServeHTTP(w, r, info, admin)
+		write.Close()
+	}()
+	out := &watching{t: t, frames: json.NewDecoder(bufio.NewReader(read)), writes: &w.writes}
+	out.stop = func() {
+		cancel()
+		read.Close()
+		<-ended
+	}
+	t.Cleanup(out.stop)
+	return out
+}
+
+type frame struct {
+	Type   string
+	Object struct {
+		metav1.TypeMeta
+		Metadata          metav1.ObjectMeta
+		Spec              struct{ Bucket string }
+		ColumnDefinitions []any
+		Rows              []struct {
+			Object struct{ Metadata metav1.ObjectMeta }
+		}
+		Code    int
+		Message string
+	}
+}
+
+func (w *watching) next() frame {
+	w.t.Helper()
+	var f frame
+	if err := w.frames.Decode(&f); err != nil {
+		w.t.Fatalf("watch: %v", err)
+	}
+	return f
+}
+
+// want reads as many events as are wanted: "TYPE name bucket".
+func (w *watching) want(events ...string) {
+	w.t.Helper()
+	var got []string
+	for range events {
+		f := w.next()
+		got = append(got, strings.TrimSpace(f.Type+" "+f.Object.Metadata.Name+" "+f.Object.Spec.Bucket))
+	}
+	if !slices.Equal(got, events) {
+		w.t.Errorf("events %q\nwant   %q", got, events)
+	}
+}
+
+func widget(name, bucket string) string {
+	return fmt.Sprintf(`{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":%q,"labels":{"b":%q}},"spec":{"bucket":%q}}`, name, bucket, bucket)
+}
+
+// TestWatchSelectors has objects come into the view of selectors, change in it and leave it.
+func TestWatchSelectors(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	from := "&resourceVersion=" + fmt.Sprint(s.View.Revision())
+	in := widgetsIn("default")
+	bucket := watch(t, s, widgets+"?watch=1&fieldSelector=spec.bucket%3Db1"+from)
+	label := watch(t, s, widgets+"?watch=1&labelSelector=b%3Db1"+from)
+	same := watch(t, s, in+"?watch=1&fieldSelector=spec.bucket%3Db1"+from)
+	not := watch(t, s, in+"?watch=1&fieldSelector=spec.bucket!%3Db1"+from)
+	name := watch(t, s, in+"?watch=1&fieldSelector=metadata.name%3Dy"+from)
+	all := watch(t, s, widgets+"?watch=1"+from)
+	old := watch(t, s, "/apis/a.example.com/v1/watch/namespaces/default/widgets/y?x=1"+from)
+	other := watch(t, s, widgetsIn("other")+"?watch=1"+from)
+
+	send(t, s, http.MethodPost, in, widget("x", "b1"), nil)
+	send(t, s, http.MethodPost, in, widget("y", "b2"), nil)
+	send(t, s, http.MethodPatch, in+"/x", `{"metadata":{"annotations":{"a":"b"}}}`, nil)
+	send(t, s, http.MethodPatch, in+"/x", `{"metadata":{"labels":{"b":"b2"}},"spec":{"bucket":"b2"}}`, nil)
+	send(t, s, http.MethodPatch, in+"/y", `{"metadata":{"labels":{"b":"b1"}},"spec":{"bucket":"b1"}}`, nil)
+	send(t, s, http.MethodDelete, in+"/y", "", nil)
+	send(t, s, http.MethodDelete, in+"/x", "", nil)
+	send(t, s, http.MethodPost, "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`, nil)
+	send(t, s, http.MethodPost, widgetsIn("other"), widget("z", "b3"), nil)
+
+	for _, w := range []*watching{bucket, label, same} {
+		w.want("ADDED x b1", "MODIFIED x b1", "DELETED x b1", "ADDED y b1", "DELETED y b1")
+	}
+	not.want("ADDED y b2", "ADDED x b2", "DELETED y b2", "DELETED x b2")
+	name.want("ADDED y b2", "MODIFIED y b1", "DELETED y b1")
+	old.want("ADDED y b2", "MODIFIED y b1", "DELETED y b1")
+	all.want("ADDED x b1", "ADDED y b2", "MODIFIED x b1", "MODIFIED x b2", "MODIFIED y b1", "DELETED y b1", "DELETED x b2", "ADDED z b3")
+	other.want("ADDED z b3")
+}
+
+// TestWatchList asks for the state first: as named initial events, as the old unnamed ones, or not at all.
+func TestWatchList(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	in := widgetsIn("default")
+	for i := range 3 {
+		send(t, s, http.MethodPost, in, widget(fmt.Sprint("x", i), "b1"), nil)
+	}
+	var l list
+	send(t, s, http.MethodGet, in, "", &l)
+	const named = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	for _, query := range []string{named, named + "&resourceVersion=0", named + "&resourceVersion=" + l.Metadata.ResourceVersion} {
+		w := watch(t, s, in+"?watch=1"+query)
+		w.want("ADDED x0 b1", "ADDED x1 b1", "ADDED x2 b1")
+		f := w.next()
+		if f.Type != "BOOKMARK" || f.Object.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" || f.Object.Metadata.ResourceVersion < l.Metadata.ResourceVersion || f.Object.Kind != "Widget" {
+			t.Errorf("%s: the end of the initial events is %+v", query, f)
+		}
+		if n := w.writes.Load(); n != 1 {
+			t.Errorf("%s: the initial events took %d writes", query, n)
+		}
+		w.stop()
+	}
+	unnamed := watch(t, s, in+"?watch=1")
+	unnamed.want("ADDED x0 b1", "ADDED x1 b1", "ADDED x2 b1")
+	selected := watch(t, s, in+"?watch=1&fieldSelector=metadata.name%3Dx1"+named)
+	selected.want("ADDED x1 b1", "BOOKMARK")
+	none := watch(t, s, in+"?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")
+	send(t, s, http.MethodPost, in, widget("later", "b2"), nil)
+	unnamed.want("ADDED later b2")
+	none.want("ADDED later b2")
+	for query, want := range map[string]string{
+		"sendInitialEvents=true":           "sendInitialEvents",
+		"resourceVersionMatch=Exact":       "resourceVersionMatch",
+		named[1:] + "&continue=x":          "continue",
+		"sendInitialEvents=x":              "sendInitialEvents",
+		"timeoutSeconds=1&fieldSelector=x": "fieldSelector",
+	} {
+		if w := ask(t, s, http.MethodGet, in+"?watch=1&"+query, ""); w.Code/100 != 4 || !strings.Contains(w.Body.String(), want) && want != "fieldSelector" {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+// TestWatchTable has columns in its first frame only, and rows whose frames are shared.
+func TestWatchTable(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	in := widgetsIn("default")
+	const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	a, b := watch(t, s, in+"?watch=1", asTable), watch(t, s, in+"?watch=1", asTable)
+	for i := range 3 {
+		send(t, s, http.MethodPost, in, widget(fmt.Sprint("x", i), "b1"), nil)
+		for _, w := range []*watching{a, b} {
+			f := w.next()
+			if f.Object.Kind != "Table" || len(f.Object.Rows) != 1 || f.Object.Rows[0].Object.Metadata.Name != fmt.Sprint("x", i) || len(f.Object.ColumnDefinitions) > 0 != (i == 0) {
+				t.Errorf("frame %d: %+v", i, f)
+			}
+		}
+	}
+}
+
+// TestWatchEnds covers how a watch ends: with its time, or at once at a revision that makes no sense.
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	in := widgetsIn("default")
+	// The definition was written at some revision; before the first widget nothing of widgets is lost.
+	timed := watch(t, s, in+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion="+fmt.Sprint(s.View.Revision()))
+	send(t, s, http.MethodPost, "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`, nil)
+	f := timed.next()
+	if f.Type != "BOOKMARK" || f.Object.Metadata.ResourceVersion == "" {
+		t.Errorf("at the end of its time: %+v", f)
+	}
+	if err := timed.frames.Decode(&f); err != io.EOF {
+		t.Errorf("after the last bookmark: %v %+v", err, f)
+	}
+	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusBadRequest {
+		t.Errorf("revision abc: %d %s", w.Code, w.Body)
+	}
+}
