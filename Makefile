@@ -107,7 +107,8 @@ soak: ## repeat the race tests and e2e, uncached and shuffled, for SOAK=30m (s, 
 	done; echo "soak: $$round rounds without a failure"
 
 .PHONY: conformance
-conformance: build ## Kubernetes' own integration tests against bin/bowsprit; needs ../shared/conformance
+conformance: build ## Kubernetes' own integration tests and controller-runtime's specs against bin/bowsprit; needs ../shared/conformance
 	@if [ ! -d $(SHARED)/conformance ]; then echo "conformance: skipped, $(SHARED)/conformance is not there"; exit 0; fi; \
 	export SUT_CMD=$(CURDIR)/test/conformance/sut.sh; \
-	for suite in apiext apiext-conversion; do $(SHARED)/conformance/run.sh $$suite; done
+	for suite in apiext apiext-conversion; do $(SHARED)/conformance/run.sh $$suite; done; \
+	test/conformance/ctrl-runtime.sh $(SHARED)/conformance
