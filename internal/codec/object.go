@@ -27,17 +27,39 @@ import (
 // 415 for another content type, 400 for a body that is empty, malformed, not an object, has no kind, or has an apiVersion
 // other than want's. The kind's value is not compared: kube does that in validation.
 func DecodeObject(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any, strictErrs []string, err error) {
+	obj, strictErrs, err = decodeObject(contentType, body{original: data, json: data, strict: strict, want: want})
+	if err != nil {
+		return nil, nil, err
+	}
+	apiVersion, _ := obj["apiVersion"].(string)
+	if got, _ := schema.ParseGroupVersion(apiVersion); got != want.GroupVersion() {
+		return nil, nil, OtherVersion(got, want.GroupVersion())
+	}
+	return obj, strictErrs, nil
+}
+
+// DecodeTyped is DecodeObject for a kind that has a Go type in Kubernetes. A body without apiVersion and kind is taken for
+// one of want, and they are set in obj; a body of another kind or version is the caller's to judge.
+func DecodeTyped(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any, strictErrs []string, err error) {
+	return decodeObject(contentType, body{original: data, json: data, strict: strict, want: want, typed: true})
+}
+
+// OtherVersion is the answer to a body of another version than the endpoint's.
+func OtherVersion(got, want schema.GroupVersion) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want))
+}
+
+func decodeObject(contentType string, b body) (obj map[string]any, strictErrs []string, err error) {
 	mediaType, err := bodyType(contentType)
 	if err != nil {
 		return nil, nil, err
 	}
-	b := body{original: data, json: data, strict: strict, want: want}
 	if mediaType == YAML {
-		if b.json, err = yaml.YAMLToJSON(data); err != nil {
+		if b.json, err = yaml.YAMLToJSON(b.original); err != nil {
 			return nil, nil, b.unrecognized(err)
 		}
-		if strict {
-			if _, err := yaml.YAMLToJSONStrict(data); err != nil {
+		if b.strict {
+			if _, err := yaml.YAMLToJSONStrict(b.original); err != nil {
 				strictErrs = append(strictErrs, err.Error())
 			}
 		}
@@ -45,10 +67,6 @@ func DecodeObject(data []byte, contentType string, strict bool, want schema.Grou
 	obj, duplicates, err := b.decode()
 	if err != nil {
 		return nil, nil, err
-	}
-	apiVersion, _ := obj["apiVersion"].(string)
-	if got, _ := schema.ParseGroupVersion(apiVersion); got != want.GroupVersion() {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want.GroupVersion()))
 	}
 	return obj, append(strictErrs, duplicates...), nil
 }
@@ -113,6 +131,7 @@ type body struct {
 	json     []byte
 	strict   bool
 	want     schema.GroupVersionKind
+	typed    bool // want says what a body is that does not
 }
 
 func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
@@ -134,7 +153,11 @@ func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
 	if badVersion != nil {
 		return nil, nil, b.unrecognized(badVersion)
 	}
-	if kind, _ := obj["kind"].(string); kind == "" {
+	if b.typed {
+		whole := b.defaulted(gv.WithKind(text(obj["kind"])))
+		obj["kind"], obj["apiVersion"] = whole.Kind, whole.GroupVersion().String()
+	}
+	if text(obj["kind"]) == "" {
 		if b.strict {
 			return nil, nil, b.unrecognized(runtime.NewMissingKindErr(string(b.original)))
 		}
@@ -148,6 +171,11 @@ func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
 		}
 	}
 	return obj, duplicates, nil
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
 }
 
 // typed tells whether kind and apiVersion, where present, are strings, and nothing else could be taken for them.

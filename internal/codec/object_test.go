@@ -96,3 +96,30 @@ func TestDecodeApply(t *testing.T) {
 		})
 	}
 }
+
+// A body of a kind with a Go type may leave out what it is.
+func TestDecodeTyped(t *testing.T) {
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	for _, c := range []struct {
+		body             string
+		want             schema.GroupVersionKind
+		apiVersion, kind string
+	}{
+		{`{}`, configMap, "v1", "ConfigMap"},
+		{`{"kind":"ConfigMap"}`, configMap, "v1", "ConfigMap"},
+		{`{"apiVersion":"v1"}`, configMap, "v1", "ConfigMap"},
+		{`{}`, deployment, "apps/v1", "Deployment"},
+		{`{"kind":"Secret"}`, deployment, "apps/v1", "Secret"},
+		{`{"apiVersion":"v1","kind":"Secret"}`, deployment, "v1", "Secret"},
+		{`{"apiVersion":"apps/v2"}`, deployment, "apps/v2", "Deployment"},
+	} {
+		obj, _, err := DecodeTyped([]byte(c.body), "", true, c.want)
+		if err != nil || obj["apiVersion"] != c.apiVersion || obj["kind"] != c.kind {
+			t.Errorf("%s for %s: %v, %v", c.body, c.want.Kind, obj, err)
+		}
+	}
+	if _, _, err := DecodeTyped([]byte(`{`), "", true, configMap); !apierrors.IsBadRequest(err) {
+		t.Errorf("malformed: %v", err)
+	}
+}

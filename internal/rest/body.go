@@ -50,6 +50,9 @@ func readBody(r *http.Request) ([]byte, error) {
 // lead to.
 func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, validation string) (Object, error) {
 	obj, problems, err := decodeBody(ctx, body, contentType, validation != metav1.FieldValidationIgnore, c.gvk(), c.Version.New)
+	if err == nil && c.Version.New != nil {
+		err = s.sameKind(obj, c.gvk())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 }
 
 // decodeBody decodes a body of kind want in any form that the server reads. message makes a fresh Go value of the kind, for
-// protobuf; nil means that it has no such form.
+// protobuf; nil means that it has no such form. With one the kind and version of obj are the body's and may be others.
 func decodeBody(ctx context.Context, body []byte, contentType string, strict bool, want schema.GroupVersionKind, message func() any) (obj Object, problems []string, err error) {
 	mediaType, err := codec.BodyType(ctx, contentType)
 	switch {
@@ -76,6 +79,9 @@ func decodeBody(ctx context.Context, body []byte, contentType string, strict boo
 		}
 		contentType = codec.JSON
 	}
+	if message != nil {
+		return codec.DecodeTyped(body, contentType, strict, want)
+	}
 	return codec.DecodeObject(body, contentType, strict, want)
 }
 
@@ -84,7 +90,7 @@ func decodeBody(ctx context.Context, body []byte, contentType string, strict boo
 func (c *Call) normalize(obj Object) (problems []string, err error) {
 	unknown, err := checkMeta(obj)
 	if err != nil {
-		return nil, err
+		return nil, c.metaError(err)
 	}
 	rules := c.rules()
 	if rules == nil || rules.Decode == nil {
@@ -97,7 +103,7 @@ func (c *Call) normalize(obj Object) (problems []string, err error) {
 			if err != nil {
 				return nil, err
 			}
-			unknown = append(more, unknown...)
+			unknown = append(unknown, more...)
 		}
 	}
 	if rules != nil {

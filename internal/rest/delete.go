@@ -19,7 +19,7 @@ import (
 
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if c.Name == "" {
-		return apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
+		return c.nameless()
 	}
 	media, err := c.negotiate(r)
 	if err != nil {

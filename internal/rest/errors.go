@@ -3,9 +3,12 @@ package rest
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // optimisticLock is what a client reads whose resourceVersion is not the newest.
@@ -15,11 +18,37 @@ func conflict(c *Call, name string) error {
 	return apierrors.NewConflict(c.groupResource(), name, errors.New(optimisticLock))
 }
 
+// methodNotSupported is the answer to a verb that the call's resource does not have. Kube's router answers for built-in
+// kinds before anybody knows the resource.
+func (c *Call) methodNotSupported(verb string) error {
+	if c.Resource.Custom() {
+		return apierrors.NewMethodNotSupported(c.groupResource(), verb)
+	}
+	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0, false)
+}
+
+// nameless is the answer to a change of a collection by a verb that needs a name.
+func (c *Call) nameless() error {
+	if c.Resource.Custom() {
+		return apierrors.NewBadRequest("name must be provided")
+	}
+	return c.methodNotSupported(c.Verb)
+}
+
 // tooLargeRevision is the answer to a read at a revision that does not exist yet: clients that keep talking to several
 // replicas wait a second and ask again.
 func tooLargeRevision(want, have int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, have), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}
+
+// badListRevision words an error of parseRevision as a list does, and returns any other error as it is.
+func badListRevision(err error) error {
+	var bad *field.Error
+	if errors.As(err, &bad) {
+		return apierrors.NewBadRequest("invalid resource version: " + bad.Error())
+	}
 	return err
 }
 

@@ -1,9 +1,9 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,6 +66,9 @@ func (s *Server) transform(c *Call, f form, raw []byte, obj Object) ([]byte, err
 	case "Table":
 		return table.Single(c.Resource, c.Version, table.Row{JSON: raw, Object: obj}, s.tableOptions(c, f))
 	}
+	if c.Resource.Custom() {
+		return nil, errors.New("content is not a list") // a 500, as in Kubernetes
+	}
 	return nil, c.notAsAsked(f, "not a list", "")
 }
 
@@ -74,11 +77,7 @@ func (s *Server) transform(c *Call, f form, raw []byte, obj Object) ([]byte, err
 func (c *Call) notAsAsked(f form, what, suffix string) error {
 	goType := "unstructured.Unstructured" + suffix
 	if !c.Resource.Custom() {
-		pkg, _, _ := strings.Cut(c.Resource.Group, ".")
-		if pkg == "" || pkg == "events" {
-			pkg = "core"
-		}
-		goType = pkg + "." + c.Resource.Kind + suffix
+		goType = goPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,

@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error {
@@ -43,10 +44,12 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error
 	return writeDocument(w, r, http.StatusOK, body, media, media.message(c))
 }
 
+// parseRevision reads a resourceVersion parameter. The error is the one that kube makes a 500 of for a get and a watch, and
+// a 400 for a list.
 func parseRevision(text string) (int64, error) {
 	v, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, apierrors.NewBadRequest("Invalid resource version: " + text + ": " + err.Error())
+		return 0, field.Invalid(field.NewPath("resourceVersion"), text, err.Error())
 	}
 	return int64(v), nil
 }

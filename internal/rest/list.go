@@ -107,7 +107,7 @@ func (s *Server) start(ctx context.Context, c *Call, o *metainternal.ListOptions
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
 		o.ResourceVersionMatch == "" && o.Limit > 0 && o.ResourceVersion != "" && o.ResourceVersion != "0"
 	if _, err := s.catchUp(ctx, o.ResourceVersion); err != nil {
-		return listStart{}, err
+		return listStart{}, badListRevision(err)
 	}
 	if exact {
 		revision, err := parseRevision(o.ResourceVersion)

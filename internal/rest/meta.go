@@ -74,7 +74,7 @@ func checkMeta(obj Object) (unknown []string, err error) {
 			delete(obj, "metadata")
 			return nil, nil
 		}
-		return nil, fmt.Errorf("expected metadata to be a map[string]interface{}, got %T", raw)
+		return nil, fmt.Errorf("json: cannot unmarshal %s into Go value of type v1.ObjectMeta", jsonKind(raw))
 	}
 	for key, v := range meta {
 		kind, known := metaFields[key]
@@ -83,6 +83,24 @@ func checkMeta(obj Object) (unknown []string, err error) {
 		}
 	}
 	return nil, nil
+}
+
+// metaError words an error of checkMeta as kube does for a kind with a Go type, whose metadata is decoded within the
+// object.
+func (c *Call) metaError(err error) error {
+	text := err.Error()
+	if c.Version.New == nil {
+		return err
+	}
+	if whole, ok := strings.CutSuffix(text, " into Go value of type v1.ObjectMeta"); ok {
+		return fmt.Errorf("%s into Go struct field %s.metadata of type v1.ObjectMeta", whole, c.Resource.Kind)
+	}
+	before, field, ok := strings.Cut(text, " into Go struct field ")
+	structure, path, dotted := strings.Cut(field, ".")
+	if !ok || !dotted {
+		return err
+	}
+	return fmt.Errorf("%s into Go struct field %s.metadata.%s", before, structure, path)
 }
 
 func plausible(kind metaKind, v any) bool {

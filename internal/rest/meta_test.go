@@ -1,9 +1,12 @@
 package rest
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 func TestCheckMeta(t *testing.T) {
@@ -15,7 +18,7 @@ func TestCheckMeta(t *testing.T) {
 	}{
 		"plain":            {in: Object{"name": "a", "labels": Object{"x": "y"}}, want: Object{"name": "a", "labels": Object{"x": "y"}}},
 		"null":             {in: nil, want: nil},
-		"not an object":    {in: "a", err: "expected metadata to be a map[string]interface{}, got string"},
+		"not an object":    {in: "a", err: "json: cannot unmarshal string into Go value of type v1.ObjectMeta"},
 		"unknown field":    {in: Object{"name": "a", "foo": "b"}, want: Object{"name": "a"}, unknown: []string{"metadata.foo"}},
 		"null field":       {in: Object{"name": "a", "labels": nil}, want: Object{"name": "a"}},
 		"null time":        {in: Object{"name": "a", "creationTimestamp": nil}, want: Object{"name": "a"}},
@@ -61,5 +64,24 @@ func TestDropDuplicateOwners(t *testing.T) {
 	}
 	if len(warned) != 1 || !strings.HasSuffix(warned[0], "duplicate UID(s) observed: 1") {
 		t.Errorf("warned %q", warned)
+	}
+}
+
+// Kube decodes the metadata of a kind with a Go type within the object, which the path in the error shows.
+func TestMetaError(t *testing.T) {
+	custom := &Call{Resource: &catalog.Resource{Kind: "CronTab"}, Version: &catalog.Version{}}
+	typed := &Call{Resource: &catalog.Resource{Kind: "ConfigMap"}, Version: &catalog.Version{New: func() any { return nil }}}
+	for _, c := range []struct{ err, want string }{
+		{"json: cannot unmarshal string into Go value of type v1.ObjectMeta", "json: cannot unmarshal string into Go struct field ConfigMap.metadata of type v1.ObjectMeta"},
+		{"json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string", "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"},
+		{"json: cannot unmarshal number into Go struct field OwnerReference.ownerReferences.name of type string", "json: cannot unmarshal number into Go struct field OwnerReference.metadata.ownerReferences.name of type string"},
+		{"parsing time: x", "parsing time: x"},
+	} {
+		if got := typed.metaError(errors.New(c.err)).Error(); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+		if got := custom.metaError(errors.New(c.err)).Error(); got != c.err {
+			t.Errorf("custom kind: got %s", got)
+		}
 	}
 }

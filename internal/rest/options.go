@@ -14,6 +14,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
@@ -107,15 +108,18 @@ func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, i
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
+	if _, err := serializerjson.DefaultMetaFactory.Interpret(body); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err))
+		return apierrors.NewBadRequest(err.Error())
 	}
 	return checkDeleteOptions(into)
 }
 
 func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	if into.Kind != "" && into.Kind != "DeleteOptions" {
-		return apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+		return apierrors.NewBadRequest(notRegistered(into.Kind, into.APIVersion))
 	}
 	return nil
 }

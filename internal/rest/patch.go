@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,7 +44,7 @@ func (c *Call) patchRequest(r *http.Request) (types.PatchType, []byte, *metav1.P
 		return "", nil, nil, codec.UnsupportedMediaType(c.patchTypes(r.Context())...)
 	}
 	if c.Name == "" {
-		return "", nil, nil, apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
+		return "", nil, nil, c.nameless()
 	}
 	body, err := readBody(r)
 	if err != nil {
@@ -94,13 +95,13 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 		if err != nil {
 			return nil, err
 		}
-		more, err := c.normalize(obj)
+		more, err := s.normalizePatched(c, kind, obj)
 		if err != nil {
-			return nil, invalidPatch(obj, err.Error())
+			return nil, c.invalidPatch(kind, current, patch, err.Error())
 		}
 		if problems = append(problems, more...); len(problems) > 0 {
 			if validation == metav1.FieldValidationStrict {
-				return nil, invalidPatch(obj, strictText(problems))
+				return nil, c.invalidPatch(kind, current, patch, strictText(problems))
 			}
 			if validation == metav1.FieldValidationWarn {
 				for _, p := range problems {
@@ -151,8 +152,12 @@ func (c *Call) patched(kind types.PatchType, current, patch []byte, validation s
 	default:
 		var change Object
 		problems, err := strictMergePatch(patch, &change, validation)
-		if err != nil {
-			return nil, nil, err
+		switch {
+		case err == nil:
+		case kind == types.StrategicMergePatchType:
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		default:
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
 		v, err := codec.DecodeJSON(current)
 		if err != nil {
@@ -170,10 +175,23 @@ func (c *Call) patched(kind types.PatchType, current, patch []byte, validation s
 	}
 }
 
+// normalizePatched is normalize for the result of a patch.
+func (s *Server) normalizePatched(c *Call, kind types.PatchType, obj Object) ([]string, error) {
+	if c.Version.New == nil {
+		return c.normalize(obj)
+	}
+	if kind == types.StrategicMergePatchType { // in Kubernetes the Go type says what it is
+		obj["kind"], obj["apiVersion"] = c.Resource.Kind, c.apiVersion()
+	} else if why := s.unlike(kindOf(obj), c.gvk()); why != nil {
+		return nil, why
+	}
+	return c.normalize(obj)
+}
+
 func strictMergePatch(patch []byte, into *Object, validation string) ([]string, error) {
 	strict, err := kjson.UnmarshalStrict(patch, into)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		return nil, err
 	}
 	if validation == metav1.FieldValidationIgnore {
 		return nil, nil
@@ -185,7 +203,19 @@ func strictMergePatch(patch []byte, into *Object, validation string) ([]string, 
 	return problems, nil
 }
 
-func invalidPatch(obj Object, why string) error {
+// invalidPatch refuses a patch because of what it makes of the current object, which the error shows. It is called for an
+// object that has been changed since, so the patch is applied once more.
+func (c *Call) invalidPatch(kind types.PatchType, current, patch []byte, why string) error {
+	obj, _, _ := c.patched(kind, current, patch, metav1.FieldValidationIgnore)
+	if kind == types.StrategicMergePatchType {
+		var change Object
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(patch, &change) // it went well before
+		// Kube goes from the map to the Go type without JSON in between, which words errors in another way.
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, c.Version.New()); err != nil {
+			why = err.Error()
+		}
+		return invalidPatchText(fmt.Sprintf("%+v", change), why)
+	}
 	return invalidPatchText(string(codec.AppendJSON(nil, obj)), why)
 }
 

@@ -107,7 +107,7 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 	switch c.Subresource {
 	case "":
 		if !c.Resource.Answers(info.Verb) {
-			return nil, apierrors.NewMethodNotSupported(c.groupResource(), info.Verb)
+			return nil, c.methodNotSupported(info.Verb)
 		}
 		switch info.Verb {
 		case "get":
@@ -147,7 +147,7 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 			return nil, notServed()
 		}
 		if sub := c.Resource.Subresource(c.Subresource); sub != nil && !slices.Contains(sub.Verbs, info.Verb) {
-			return nil, apierrors.NewMethodNotSupported(c.groupResource(), info.Verb)
+			return nil, c.methodNotSupported(info.Verb)
 		}
 		switch info.Verb {
 		case "get":
@@ -158,7 +158,7 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 			return s.servePatch, nil
 		}
 	}
-	return nil, apierrors.NewMethodNotSupported(c.groupResource(), info.Verb)
+	return nil, c.methodNotSupported(info.Verb)
 }
 
 // resolve finds the resource that a request names. What this replica does not know may have been made on another one a
@@ -255,7 +255,8 @@ func (c *Call) gvk() schema.GroupVersionKind {
 
 // kindOf is the kind that an error about obj names: the one that the object says it is.
 func (c *Call) kindOf(obj Object) schema.GroupKind {
-	return schema.GroupKind{Group: c.Resource.Group, Kind: str(obj, "kind")}
+	gv, _ := schema.ParseGroupVersion(str(obj, "apiVersion"))
+	return schema.GroupKind{Group: gv.Group, Kind: str(obj, "kind")}
 }
 
 func (c *Call) groupKind() schema.GroupKind {

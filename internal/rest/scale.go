@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/apply"
@@ -67,14 +68,20 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 	if err != nil {
 		return err
 	}
-	decode := func(Object) (Object, error) {
-		obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, scaleKind, func() any { return &autoscalingv1.Scale{} })
-		if err != nil {
-			return nil, err
-		}
-		return obj, c.report(r.Context(), obj, problems, fieldValidation(options.FieldValidation))
+	obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, scaleKind, func() any { return &autoscalingv1.Scale{} })
+	if err == nil {
+		err = s.sameKind(obj, scaleKind)
 	}
-	scale, err := s.changeScale(r.Context(), c, *options, decode)
+	if err == nil {
+		_, err = typedScale(obj)
+	}
+	if err == nil {
+		err = c.report(r.Context(), obj, problems, fieldValidation(options.FieldValidation))
+	}
+	if err != nil {
+		return err
+	}
+	scale, err := s.changeScale(r.Context(), c, *options, func(Object) (Object, error) { return runtime.DeepCopyJSON(obj), nil })
 	if err != nil {
 		return err
 	}
@@ -136,7 +143,7 @@ func (s *Server) rescale(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 	main := *c
 	main.Subresource, main.through = "", "scale"
 	own := apply.NewScaleOwnership()
-	res, err := s.replace(ctx, &main, o, func(_ *watchcache.Entry, old Object) (Object, error) {
+	res, err := s.replace(ctx, &main, o, func(e *watchcache.Entry, old Object) (Object, error) {
 		current, err := scaleObject(old, c.Version.Scale)
 		if err != nil {
 			return nil, err
@@ -160,6 +167,9 @@ func (s *Server) rescale(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		next := a.Object
 		obj, err := c.scaled(old, next)
 		if err != nil {
+			return nil, err
+		}
+		if err := s.checkUID(c, obj, e.UID); err != nil {
 			return nil, err
 		}
 		return obj, apply.TakeScaleEntries(c.Resource, c.Version, obj, next)
@@ -200,11 +210,20 @@ func (c *Call) scaled(old, scale Object) (Object, error) {
 
 var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 
+// typedScale decodes a Scale that a client sent.
+func typedScale(scale Object) (*autoscalingv1.Scale, error) {
+	typed := &autoscalingv1.Scale{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(codec.AppendJSON(nil, scale), typed); err != nil {
+		return nil, codec.Unhandled(scale, err, scaleKind)
+	}
+	return typed, nil
+}
+
 // checkScale returns what is wrong with a Scale that a client sent.
 func (c *Call) checkScale(scale Object) error {
-	var typed autoscalingv1.Scale
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(scale, &typed); err != nil {
-		return codec.Unhandled(scale, err, scaleKind)
+	typed, err := typedScale(scale)
+	if err != nil {
+		return err
 	}
 	if err := matchNamespace(scale, c.Namespace); err != nil {
 		return err
@@ -212,7 +231,7 @@ func (c *Call) checkScale(scale Object) error {
 	if err := matchName(scale, c); err != nil {
 		return err
 	}
-	if n := typed.Spec.Replicas; n < 0 {
+	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation says so
 		return apierrors.NewInvalid(scaleKind.GroupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
 	}
 	return nil

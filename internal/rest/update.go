@@ -21,7 +21,7 @@ import (
 
 func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if c.Name == "" {
-		return apierrors.NewMethodNotSupported(c.groupResource(), c.Verb)
+		return c.nameless()
 	}
 	media, err := c.negotiate(r)
 	if err != nil {
@@ -67,6 +67,10 @@ func (s *Server) createByUpdate(ctx context.Context, c *Call, obj Object, o meta
 	if err := matchName(obj, c); err != nil {
 		return nil, err
 	}
+	if err := s.checkUID(c, obj, ""); err != nil {
+		return nil, err
+	}
+	delete(metaOf(obj), "resourceVersion")
 	res, err := s.Create(ctx, c, obj, metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	if err == nil {
 		res.Created = true
@@ -95,6 +99,9 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 			return nil, err
 		}
 		if err := matchName(obj, c); err != nil {
+			return nil, err
+		}
+		if err := s.checkUID(c, obj, e.UID); err != nil {
 			return nil, err
 		}
 		c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
@@ -200,13 +207,20 @@ func (s *Server) finished(c *Call, obj Object) bool {
 	return rules == nil || rules.PrepareDelete == nil || !rules.PrepareDelete(obj, s.env(c))
 }
 
-// checkRevision compares the resourceVersion and uid that a new object carries with the current one's.
+// checkUID compares the uid that a client sends in a whole object with that of the stored one, "" if there is none. In a
+// patch it is a change like any other, which validation refuses.
+func (s *Server) checkUID(c *Call, sent Object, stored string) error {
+	uid := str(metaOf(sent), "uid")
+	if uid == "" || uid == stored {
+		return nil
+	}
+	return apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
+		"Precondition failed: UID in precondition: %v, UID in object meta: %v", s.Store.Path(c.key(c.Name)), uid, stored))
+}
+
+// checkRevision compares the resourceVersion that a new object carries with the current one's.
 func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 	meta := metaOf(obj)
-	if uid := str(meta, "uid"); uid != "" && uid != e.UID {
-		//lint:ignore ST1005 kube's text
-		return apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, e.UID))
-	}
 	text := str(meta, "resourceVersion")
 	if text == "" || text == "0" {
 		if c.rules() != nil && c.rules().UnconditionalUpdate {
@@ -218,7 +232,7 @@ func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 	}
 	revision, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return apierrors.NewInvalid(c.groupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("metadata").Child("resourceVersion"), text, err.Error())})
+		return err // a 500, as in Kubernetes
 	}
 	if int64(revision) != e.Revision {
 		return conflict(c, c.Name)

@@ -155,6 +155,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
+// Path returns a key as etcd knows it, below the prefix.
+func (s *Store) Path(key string) string { return s.prefix + key }
+
 // Close ends all watches, waits for them, and stops or leaves etcd. It may be called more than once.
 func (s *Store) Close() error {
 	s.closing.Do(func() {

@@ -175,6 +175,8 @@ func steady(out string) string {
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 		{regexp.MustCompile(`(resourceVersion\\?"?: ?\\?")\d+`), "${1}N"},
+		{regexp.MustCompile(`(ResourceVersion in record \()\d+`), "${1}N"},
+		{regexp.MustCompile(`"Bad_\w{5}"`), `"Bad_XXXXX"`},
 		{regexp.MustCompile(`(Resource Version: +)\d+`), "${1}N"},
 		{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "https://SERVER"},
 		{regexp.MustCompile(`kubectl-edit-\d+\.yaml`), "kubectl-edit-N.yaml"},

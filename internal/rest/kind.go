@@ -1,0 +1,71 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/codec"
+)
+
+// sameKind refuses a body of another kind than the endpoint's, for kinds with a Go type: the answers are those of kube's
+// conversion between types, of which there is none here.
+func (s *Server) sameKind(obj Object, want schema.GroupVersionKind) error {
+	got := kindOf(obj)
+	if got == want {
+		return nil
+	}
+	if why := s.unlike(got, want); why != nil {
+		return codec.Unhandled(obj, why, want)
+	}
+	return codec.OtherVersion(got.GroupVersion(), want.GroupVersion())
+}
+
+// unlike says why an object of kind got cannot become one of kind want, nil if both are versions of one kind.
+func (s *Server) unlike(got, want schema.GroupVersionKind) error {
+	switch {
+	case !s.registered(got, want.Group):
+		return errors.New(notRegistered(got.Kind, got.GroupVersion().String()))
+	case got.Kind != want.Kind || goPackage(got.Group) != goPackage(want.Group):
+		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, goPackage(want.Group), want.Kind)
+	}
+	return nil
+}
+
+// registered tells whether kube-apiserver has a Go type for the kind where a body of the group is decoded: definitions are
+// served by a part of it that knows only their own group.
+func (s *Server) registered(kind schema.GroupVersionKind, group string) bool {
+	const definitions = "apiextensions.k8s.io"
+	if (kind.Group == definitions) != (group == definitions) {
+		return false
+	}
+	if kind.Group == "" && kind.Version == "v1" && kind.Kind == "Status" {
+		return true
+	}
+	r := s.Catalog.Snapshot().ByKind(kind.Group, strings.TrimSuffix(kind.Kind, "List"))
+	return r != nil && !r.Custom() && r.Version(kind.Version) != nil
+}
+
+func kindOf(obj Object) schema.GroupVersionKind {
+	gv, _ := schema.ParseGroupVersion(str(obj, "apiVersion"))
+	return gv.WithKind(str(obj, "kind"))
+}
+
+// notRegistered is the text of kube's runtime.NotRegisteredErr, which names the line that makes its scheme.
+func notRegistered(kind, version string) string {
+	return fmt.Sprintf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", kind, version)
+}
+
+// goPackage returns the name of the package of kube's unversioned types of a group, which errors show.
+func goPackage(group string) string {
+	name, _, _ := strings.Cut(group, ".")
+	switch group {
+	case "", "events.k8s.io":
+		return "core"
+	case "internal.apiserver.k8s.io":
+		return "apiserverinternal"
+	}
+	return name
+}
