@@ -27,6 +27,9 @@ const commandLimit = 60 * time.Second
 //	& command      runs in the background
 //	wait N         waits until the background command has printed N lines, then ends it; what it printed follows
 //
+// Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA, and tell it how to misbehave by
+// writing the file hook-mode.
+//
 // "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids, resource
 // versions, addresses) is replaced before the comparison, see settle.
 func TestStories(t *testing.T) {
@@ -41,6 +44,7 @@ func TestStories(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &session{server: startServer(t, "--ephemeral"), dir: t.TempDir()}
+			s.hook = startHook(t, s.dir)
 			t.Cleanup(s.endBackground)
 			got := s.run(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"))
 			if *update {
@@ -56,6 +60,7 @@ func TestStories(t *testing.T) {
 type session struct {
 	server     *process
 	dir        string
+	hook       *hook
 	background *background
 }
 
@@ -149,6 +154,7 @@ func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
 	cmd.Env = []string{
 		"PATH=" + binaries + ":" + s.dir + ":" + os.Getenv("PATH"),
 		"HOME=" + s.dir, "TMPDIR=" + s.dir, "KUBECONFIG=" + s.server.kubeconfig,
+		"HOOK_URL=" + s.hook.URL, "HOOK_PORT=" + s.hook.port(), "HOOK_CA=" + s.hook.ca,
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -159,6 +165,7 @@ func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
 // settle replaces what differs from run to run, and cuts white space at the ends of lines.
 func (s *session) settle(out string) string {
 	out = strings.ReplaceAll(steady(out), s.dir, "DIR")
+	out = strings.ReplaceAll(strings.ReplaceAll(out, ":"+s.hook.port(), ":PORT"), s.hook.ca, "CA")
 	// An age keeps its width in a column: what follows it does not move.
 	out = regexp.MustCompile(`(?m)( )\d{1,2}s( +|$)`).ReplaceAllStringFunc(out, func(age string) string {
 		return fmt.Sprintf("%-*s", len(age), " AGE")
