@@ -1,7 +1,5 @@
 package apply
 
-import "reflect"
-
 // KeepTimes gives the entries of obj's managedFields the times that they have in live if these times are all that tells
 // the two objects apart, so that writing the same again is no write. It belongs behind everything that changes obj in an
 // update. live is read only.
@@ -33,7 +31,7 @@ func KeepTimes(live, obj map[string]any) {
 	setManagedFields(obj, before)
 }
 
-// equalBut compares two maps, strictly, one field of them by same; nil same passes over a field that either may lack.
+// equalBut compares two maps, one field of them by same; nil same passes over a field that either may lack.
 func equalBut(a, b map[string]any, field string, same func(a, b any) bool) bool {
 	if same != nil && len(a) != len(b) {
 		return false
@@ -46,7 +44,7 @@ func equalBut(a, b map[string]any, field string, same func(a, b any) bool) bool 
 			continue
 		}
 		other, ok := b[name]
-		if !ok || !reflect.DeepEqual(value, other) {
+		if !ok || !equal(value, other) {
 			return false
 		}
 	}

@@ -3,9 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -77,12 +75,8 @@ func (e *encoder) object(dst []byte, m map[string]any) []byte {
 	if m == nil {
 		return append(dst, "null"...)
 	}
-	start := len(e.fields)
-	for name, v := range m {
-		e.fields = append(e.fields, field{name, v})
-	}
+	start := e.open(m)
 	end := len(e.fields)
-	slices.SortFunc(e.fields[start:end], func(a, b field) int { return strings.Compare(a.name, b.name) })
 	dst = append(dst, '{')
 	for i := start; i < end; i++ {
 		if i > start {
@@ -93,8 +87,7 @@ func (e *encoder) object(dst []byte, m map[string]any) []byte {
 		dst = append(dst, ':')
 		dst = e.value(dst, e.fields[i].value)
 	}
-	clear(e.fields[start:]) // the pool must keep nothing alive
-	e.fields = e.fields[:start]
+	e.close(start)
 	return append(dst, '}')
 }
 

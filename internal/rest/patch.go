@@ -86,12 +86,8 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 		return nil, err
 	}
 	validation := fieldValidation(o.FieldValidation)
-	return s.replace(ctx, c, updateOptionsOf(o), func(e *watchcache.Entry, old Object) (Object, error) {
-		current, err := s.served(c, e)
-		if err != nil {
-			return nil, err
-		}
-		obj, problems, err := c.patched(kind, current, patch, validation)
+	return s.replace(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old Object) (Object, error) {
+		obj, problems, err := c.patched(kind, old, patch, validation)
 		if err != nil {
 			return nil, err
 		}
@@ -126,8 +122,8 @@ func updateOptionsOf(o metav1.PatchOptions) metav1.UpdateOptions {
 	return metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
 }
 
-// patched returns what the patch makes of the current object, with the problems of the patch itself (repeated fields).
-func (c *Call) patched(kind types.PatchType, current, patch []byte, validation string) (Object, []string, error) {
+// patched returns what the patch makes of the current object, which it does not change, with the problems of the patch itself (repeated fields).
+func (c *Call) patched(kind types.PatchType, current Object, patch []byte, validation string) (Object, []string, error) {
 	switch kind {
 	case types.JSONPatchType:
 		var problems []string
@@ -137,7 +133,7 @@ func (c *Call) patched(kind types.PatchType, current, patch []byte, validation s
 				return nil, nil, err
 			}
 		}
-		doc, err := apply.JSONPatch(current, patch)
+		doc, err := apply.JSONPatch(codec.AppendJSON(nil, current), patch)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -159,12 +155,9 @@ func (c *Call) patched(kind types.PatchType, current, patch []byte, validation s
 		default:
 			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
-		v, err := codec.DecodeJSON(current)
-		if err != nil {
-			return nil, nil, err
-		}
+		v := codec.CloneObject(current)
 		if kind == types.StrategicMergePatchType {
-			obj, err := apply.StrategicMerge(v.(Object), change, c.Version.New())
+			obj, err := apply.StrategicMerge(v, change, c.Version.New())
 			return obj, problems, err
 		}
 		obj, ok := apply.MergePatch(v, change).(Object)

@@ -26,15 +26,15 @@ type Result struct {
 
 // result puts a new revision on an object. stored is what went to the store; where the call's version is the stored one
 // its bytes are served as they are.
-func (s *Server) result(ctx context.Context, c *Call, obj Object, name string, stored []byte, revision int64) *Result {
+func (s *Server) result(ctx context.Context, c *Call, obj Object, name string, stored codec.Stored, revision int64) *Result {
 	metaOf(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
 	res := &Result{Object: obj}
-	res.JSON = watchcache.WithRevision(stored, revision)
+	res.JSON = stored.WithRevision(revision)
 	if c.Version == c.storage() {
 		return res
 	}
 	// What a read in this version would show: the stored version's defaults have come in.
-	raw, err := s.reread(ctx, c, name, stored, revision)
+	raw, err := s.reread(ctx, c, name, stored.JSON, revision)
 	if err != nil {
 		res.JSON = nil // the write is done; its answer is made of what was written
 		return res
@@ -89,30 +89,22 @@ func (s *Server) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
 }
 
 // toStorage encodes an object of the call's version as the store keeps it: in the storage version, without a revision.
-func (s *Server) toStorage(ctx context.Context, c *Call, obj Object) ([]byte, error) {
-	meta := metaOf(obj)
-	revision, had := meta["resourceVersion"]
-	delete(meta, "resourceVersion")
-	defer func() {
-		if had {
-			meta["resourceVersion"] = revision
-		}
-	}()
+func (s *Server) toStorage(ctx context.Context, c *Call, obj Object) (codec.Stored, error) {
 	out, err := s.Convert.Convert(ctx, c.Resource, c.Version, c.storage(), obj)
 	if err != nil {
-		return nil, err
+		return codec.Stored{}, err
 	}
-	return codec.AppendJSON(nil, out), nil
+	return codec.EncodeStored(out), nil
 }
 
 // persisted returns the bytes that go into the store for an object's JSON.
-func (s *Server) persisted(c *Call, stored []byte) []byte {
+func (s *Server) persisted(c *Call, stored codec.Stored) []byte {
 	if s.StoreCBOR && c.Resource.Custom() {
-		if out, err := codec.ToCBOR(stored); err == nil {
+		if out, err := codec.ToCBOR(stored.JSON); err == nil {
 			return out
 		}
 	}
-	return stored
+	return stored.JSON
 }
 
 // inVersion returns an entry as of the call's version, if that takes asking somebody. All that looks at an entry's content
@@ -126,12 +118,19 @@ func (s *Server) allInVersion(ctx context.Context, c *Call, entries []*watchcach
 	return s.Convert.Entries(ctx, c.Resource, c.Version, entries)
 }
 
-// fromEntry decodes an entry that inVersion returned into the call's version.
+// fromEntry decodes an entry that inVersion returned into the call's version. The caller owns the result.
 func (s *Server) fromEntry(c *Call, e *watchcache.Entry) (Object, error) {
-	raw, err := s.served(c, e)
-	if err != nil {
-		return nil, err
+	if e.IsConverted() {
+		return decodeStored(e.JSON())
 	}
+	if raw := e.Known(c.Version); raw != nil {
+		return decodeStored(raw)
+	}
+	// Most entries that are written again have not been read since, so there are no bytes to decode, and nobody needs any.
+	return presented(c, e.JSON())
+}
+
+func decodeStored(raw []byte) (Object, error) {
 	v, err := codec.DecodeJSON(raw)
 	if err != nil {
 		return nil, err
@@ -158,21 +157,23 @@ func (s *Server) served(c *Call, e *watchcache.Entry) ([]byte, error) {
 // present brings stored bytes into the call's version. What is stored under today's definition in the asked version comes
 // back unchanged, as the same slice.
 func present(c *Call, stored []byte) ([]byte, error) {
-	v, err := codec.DecodeJSON(stored)
+	obj, err := presented(c, stored)
 	if err != nil {
-		return nil, err
-	}
-	obj, ok := v.(Object)
-	if !ok {
-		return nil, errNotAnObject
-	}
-	if err := convert.Present(c.Resource, c.Version, obj); err != nil {
 		return nil, err
 	}
 	if out := codec.AppendJSON(nil, obj); string(out) != string(stored) {
 		return out, nil
 	}
 	return stored, nil
+}
+
+// presented decodes stored bytes into the call's version.
+func presented(c *Call, stored []byte) (Object, error) {
+	obj, err := decodeStored(stored)
+	if err != nil {
+		return nil, err
+	}
+	return obj, convert.Present(c.Resource, c.Version, obj)
 }
 
 // writeObject answers with one object, in the form the client asked for.

@@ -98,7 +98,7 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 		return err
 	}
 	change := func(current Object) (Object, error) {
-		obj, _, err := c.patched(kind, codec.AppendJSON(nil, current), body, fieldValidation(options.FieldValidation))
+		obj, _, err := c.patched(kind, current, body, fieldValidation(options.FieldValidation))
 		return obj, err
 	}
 	var scale *autoscalingv1.Scale

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/apply"
+	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
@@ -180,7 +180,7 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Obj
 	if err != nil {
 		return nil, err
 	}
-	if string(watchcache.WithRevision(stored, e.Revision)) == string(e.JSON()) {
+	if stored.Is(e.JSON(), e.Revision) {
 		metaOf(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 		return &Result{Object: obj}, nil
 	}
@@ -315,7 +315,7 @@ func sameBeyondMeta(a, b Object) bool {
 			continue
 		}
 		w, ok := b[key]
-		if !ok || !reflect.DeepEqual(v, w) {
+		if !ok || !codec.Equal(v, w) {
 			return false
 		}
 	}

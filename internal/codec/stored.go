@@ -1,0 +1,139 @@
+package codec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Stored is an object's JSON as the store keeps it, without a resourceVersion, and where that belongs. Finding the place
+// while the object is written spares reading the bytes again to put the revision in.
+type Stored struct {
+	JSON []byte
+	at   int
+	// before and after complete the field at its place: the comma goes in front if nothing follows, and metadata itself may
+	// be missing.
+	before, after string
+}
+
+// EncodeStored encodes obj, decoded JSON, without its metadata.resourceVersion. obj is not changed. It has metadata, or gets
+// them with the revision.
+func EncodeStored(obj map[string]any) Stored {
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
+	var s Stored
+	start := e.open(obj)
+	end := len(e.fields)
+	dst := append(make([]byte, 0, 1024), '{')
+	wrote := false
+	for i := start; i < end; i++ {
+		name, value := e.fields[i].name, e.fields[i].value
+		meta, isObject := value.(map[string]any)
+		if name == "metadata" && !isObject {
+			continue // null; the place below makes it anew
+		}
+		if s.before == "" && strings.Compare(name, "metadata") > 0 {
+			s.at, s.before, s.after = len(dst), `"metadata":{"resourceVersion":`, `},`
+			if wrote {
+				s.before, s.after = `,`+s.before, `}`
+			}
+		}
+		if wrote {
+			dst = append(dst, ',')
+		}
+		wrote = true
+		dst = appendString(dst, name)
+		dst = append(dst, ':')
+		if name == "metadata" {
+			dst = s.metadata(dst, e, meta)
+		} else {
+			dst = e.value(dst, value)
+		}
+	}
+	if s.before == "" {
+		s.at, s.before, s.after = len(dst), `"metadata":{"resourceVersion":`, `}`
+		if wrote {
+			s.before = `,` + s.before
+		}
+	}
+	e.close(start)
+	s.JSON = append(dst, '}')
+	return s
+}
+
+// metadata writes meta and notes the place.
+func (s *Stored) metadata(dst []byte, e *encoder, meta map[string]any) []byte {
+	const field = "resourceVersion"
+	start := e.open(meta)
+	end := len(e.fields)
+	dst = append(dst, '{')
+	wrote := false
+	for i := start; i < end; i++ {
+		name := e.fields[i].name
+		if name == field {
+			continue
+		}
+		if wrote {
+			dst = append(dst, ',')
+		}
+		wrote = true
+		if s.before == "" && name > field {
+			s.at, s.before, s.after = len(dst), `"`+field+`":`, `,`
+		}
+		dst = appendString(dst, name)
+		dst = append(dst, ':')
+		dst = e.value(dst, e.fields[i].value)
+	}
+	if s.before == "" {
+		s.at, s.before = len(dst), `"`+field+`":`
+		if wrote {
+			s.before = `,` + s.before
+		}
+	}
+	e.close(start)
+	return append(dst, '}')
+}
+
+// WithRevision returns the JSON with a resourceVersion, as it is served.
+func (s *Stored) WithRevision(revision int64) []byte {
+	var buf [24]byte
+	digits := strconv.AppendInt(append(buf[:0], '"'), revision, 10)
+	digits = append(digits, '"')
+	out := make([]byte, 0, len(s.JSON)+len(s.before)+len(digits)+len(s.after))
+	out = append(out, s.JSON[:s.at]...)
+	out = append(append(append(out, s.before...), digits...), s.after...)
+	return append(out, s.JSON[s.at:]...)
+}
+
+// Is tells whether served is what WithRevision returns.
+func (s *Stored) Is(served []byte, revision int64) bool {
+	var buf [24]byte
+	digits := strconv.AppendInt(append(buf[:0], '"'), revision, 10)
+	digits = append(digits, '"')
+	if len(served) != len(s.JSON)+len(s.before)+len(digits)+len(s.after) || string(served[:s.at]) != string(s.JSON[:s.at]) {
+		return false
+	}
+	rest := served[s.at:]
+	for _, part := range []string{s.before, string(digits), s.after} {
+		if string(rest[:len(part)]) != part {
+			return false
+		}
+		rest = rest[len(part):]
+	}
+	return string(rest) == string(s.JSON[s.at:])
+}
+
+// open puts the fields of m on the encoder's stack, sorted, and returns where they begin; close takes them away again.
+func (e *encoder) open(m map[string]any) (start int) {
+	start = len(e.fields)
+	for name, v := range m {
+		e.fields = append(e.fields, field{name, v})
+	}
+	slices.SortFunc(e.fields[start:], func(a, b field) int { return strings.Compare(a.name, b.name) })
+	return start
+}
+
+func (e *encoder) close(start int) {
+	clear(e.fields[start:]) // the pool must keep nothing alive
+	e.fields = e.fields[:start]
+}
