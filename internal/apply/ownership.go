@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -25,6 +27,9 @@ type Ownership struct {
 	types       func(apiVersion string) (*objectType, error)
 	// foreign is nil where versions differ in name only.
 	foreign *Foreign
+	// blank is an object of the kind before anything is set, to be copied; nil for custom kinds, which then have apiVersion
+	// and kind alone. Built-in kinds have the fields that their Go type always writes: nobody owns an empty spec.
+	blank map[string]any
 	// resets are the top-level fields that the endpoint does not let its callers change in version apiVersion: nobody owns
 	// them through it. filters says the same, of all versions, to structured-merge-diff.
 	resets  []string
@@ -77,6 +82,7 @@ func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (
 	return v.Derived(ownershipKey{subresource}, func() any {
 		return &Ownership{
 			group: r.Group, kind: r.Kind, apiVersion: r.APIVersion(v), subresource: subresource,
+			blank:   blank(r, v),
 			resets:  resetFields(v, v, subresource),
 			filters: filters(r, v, subresource),
 			types: func(apiVersion string) (*objectType, error) {
@@ -89,6 +95,23 @@ func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (
 			},
 		}
 	}).(*Ownership), nil
+}
+
+// blank returns the zero value of a built-in kind's Go type as decoded JSON.
+func blank(r *catalog.Resource, v *catalog.Version) map[string]any {
+	if v.New == nil {
+		return nil
+	}
+	raw, err := json.Marshal(v.New())
+	if err != nil {
+		return nil
+	}
+	var obj map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj); err != nil {
+		return nil
+	}
+	obj["apiVersion"], obj["kind"] = r.APIVersion(v), r.Kind
+	return obj
 }
 
 // resetFields returns the top-level fields that an endpoint in version v resets in objects seen in version of: the object's
@@ -340,7 +363,11 @@ func (o *Ownership) manager(name string, operation metav1.ManagedFieldsOperation
 	return m
 }
 
+// empty returns an object of the kind in which nothing is set.
 func (o *Ownership) empty() map[string]any {
+	if o.blank != nil {
+		return runtime.DeepCopyJSON(o.blank)
+	}
 	return map[string]any{"apiVersion": o.apiVersion, "kind": o.kind}
 }
 

@@ -20,7 +20,7 @@ func (o *Ownership) applyShort(live, applied map[string]any, name string, force 
 		return nil, false
 	}
 	stored, tracked := storedEntries(live)
-	if !tracked && len(live) > len(o.empty()) {
+	if !tracked && (uid(live) != "" || len(live) > len(o.empty())) {
 		return nil, false // who owns what is there has to be made up first
 	}
 	entries, ok := o.decodeShort(root, stored)

@@ -233,8 +233,10 @@ func special(n typeName) *schema {
 		return &schema{Type: "string", Format: "date-time"}
 	case meta + "Duration":
 		return &schema{Type: "string"}
-	case meta + "FieldsV1", "k8s.io/apimachinery/pkg/runtime.RawExtension":
+	case meta + "FieldsV1":
 		return &schema{Type: "object", PreserveUnknown: true}
+	case "k8s.io/apimachinery/pkg/runtime.RawExtension":
+		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"} // nobody owns a part of what Kubernetes does not look into
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{IntOrString: true}
 	case apiextensions + "JSON":
