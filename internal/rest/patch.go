@@ -93,11 +93,11 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 		}
 		more, err := s.normalizePatched(c, kind, obj)
 		if err != nil {
-			return nil, c.invalidPatch(kind, current, patch, err.Error())
+			return nil, c.invalidPatch(kind, old, patch, err.Error())
 		}
 		if problems = append(problems, more...); len(problems) > 0 {
 			if validation == metav1.FieldValidationStrict {
-				return nil, c.invalidPatch(kind, current, patch, strictText(problems))
+				return nil, c.invalidPatch(kind, old, patch, strictText(problems))
 			}
 			if validation == metav1.FieldValidationWarn {
 				for _, p := range problems {
@@ -122,7 +122,8 @@ func updateOptionsOf(o metav1.PatchOptions) metav1.UpdateOptions {
 	return metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
 }
 
-// patched returns what the patch makes of the current object, which it does not change, with the problems of the patch itself (repeated fields).
+// patched returns what the patch makes of the current object, which it does not change, with the problems of the patch
+// itself (repeated fields).
 func (c *Call) patched(kind types.PatchType, current Object, patch []byte, validation string) (Object, []string, error) {
 	switch kind {
 	case types.JSONPatchType:
@@ -198,7 +199,7 @@ func strictMergePatch(patch []byte, into *Object, validation string) ([]string, 
 
 // invalidPatch refuses a patch because of what it makes of the current object, which the error shows. It is called for an
 // object that has been changed since, so the patch is applied once more.
-func (c *Call) invalidPatch(kind types.PatchType, current, patch []byte, why string) error {
+func (c *Call) invalidPatch(kind types.PatchType, current Object, patch []byte, why string) error {
 	obj, _, _ := c.patched(kind, current, patch, metav1.FieldValidationIgnore)
 	if kind == types.StrategicMergePatchType {
 		var change Object

@@ -75,8 +75,7 @@ func (s *Server) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entr
 	if !ok {
 		return false, errNotAnObject
 	}
-	delete(metaOf(obj), "resourceVersion")
-	_, err = s.Store.With(store.Options{TTL: c.ttl()}).Update(ctx, c.key(c.Name), s.persisted(c, codec.AppendJSON(nil, obj)), e.Revision)
+	_, err = s.Store.With(store.Options{TTL: c.ttl()}).Update(ctx, c.key(c.Name), s.persisted(c, codec.EncodeStored(obj)), e.Revision)
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
