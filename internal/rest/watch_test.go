@@ -228,7 +228,7 @@ func TestWatchEnds(t *testing.T) {
 	if err := timed.frames.Decode(&f); err != io.EOF {
 		t.Errorf("after the last bookmark: %v %+v", err, f)
 	}
-	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusBadRequest {
+	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusInternalServerError { // as kube has it
 		t.Errorf("revision abc: %d %s", w.Code, w.Body)
 	}
 }
