@@ -16,16 +16,17 @@ import (
 // It builds the messages itself: gnostic can make them of JSON only through YAML, which takes several times as long as all
 // else, and kubectl reads this document when it applies a changed object.
 func protobufV2(paths map[string]pathV2, definitions map[string]*spec.Schema) ([]byte, error) {
+	x := looseValues{}
 	doc := &openapi_v2.Document{Paths: &openapi_v2.Paths{}, Definitions: &openapi_v2.Definitions{}}
 	for _, name := range sortedKeys(paths) {
-		item, err := paths[name].message()
+		item, err := paths[name].message(x)
 		if err != nil {
 			return nil, fmt.Errorf("encode path %s: %w", name, err)
 		}
 		doc.Paths.Path = append(doc.Paths.Path, &openapi_v2.NamedPathItem{Name: name, Value: item})
 	}
 	for _, name := range sortedKeys(definitions) {
-		s, err := schemaMessage(definitions[name])
+		s, err := x.schema(definitions[name])
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", name, err)
 		}
@@ -36,8 +37,12 @@ func protobufV2(paths map[string]pathV2, definitions map[string]*spec.Schema) ([
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// schemaMessage converts what lossy leaves of a schema; there are no other keywords in v2.
-func schemaMessage(s *spec.Schema) (*openapi_v2.Schema, error) {
+// looseValues makes messages of values that have no fixed type, which are written as YAML. That is slow, and an operation's kind
+// or a true come again and again, so each value is written once; messages are shared.
+type looseValues map[any]*openapi_v2.Any
+
+// schema converts what lossy leaves of a schema; there are no other keywords in v2.
+func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 	out := &openapi_v2.Schema{
 		XRef: s.Ref.String(), Format: s.Format, Title: s.Title, Description: s.Description,
 		MultipleOf: or(s.MultipleOf), Maximum: or(s.Maximum), ExclusiveMaximum: s.ExclusiveMaximum, Minimum: or(s.Minimum), ExclusiveMinimum: s.ExclusiveMinimum,
@@ -53,26 +58,26 @@ func schemaMessage(s *spec.Schema) (*openapi_v2.Schema, error) {
 		out.ExternalDocs = &openapi_v2.ExternalDocs{Description: s.ExternalDocs.Description, Url: s.ExternalDocs.URL}
 	}
 	if s.Example != nil {
-		if out.Example, err = anyMessage(s.Example); err != nil {
+		if out.Example, err = x.message(s.Example); err != nil {
 			return nil, err
 		}
 	}
 	for _, v := range s.Enum {
-		message, err := anyMessage(v)
+		message, err := x.message(v)
 		if err != nil {
 			return nil, err
 		}
 		out.Enum = append(out.Enum, message)
 	}
 	if s.Items != nil && s.Items.Schema != nil {
-		item, err := schemaMessage(s.Items.Schema)
+		item, err := x.schema(s.Items.Schema)
 		if err != nil {
 			return nil, err
 		}
 		out.Items = &openapi_v2.ItemsItem{Schema: []*openapi_v2.Schema{item}}
 	}
 	if a := s.AdditionalProperties; a != nil && a.Schema != nil {
-		value, err := schemaMessage(a.Schema)
+		value, err := x.schema(a.Schema)
 		if err != nil {
 			return nil, err
 		}
@@ -85,13 +90,13 @@ func schemaMessage(s *spec.Schema) (*openapi_v2.Schema, error) {
 	}
 	for _, name := range sortedKeys(s.Properties) {
 		property := s.Properties[name]
-		value, err := schemaMessage(&property)
+		value, err := x.schema(&property)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out.Properties.AdditionalProperties = append(out.Properties.AdditionalProperties, &openapi_v2.NamedSchema{Name: name, Value: value})
 	}
-	out.VendorExtension, err = extensionMessages(s.Extensions)
+	out.VendorExtension, err = x.extensions(s.Extensions)
 	return out, err
 }
 
@@ -103,10 +108,10 @@ func or[T int64 | float64](p *T) T {
 	return *p
 }
 
-func extensionMessages(extensions map[string]any) ([]*openapi_v2.NamedAny, error) {
+func (x looseValues) extensions(extensions map[string]any) ([]*openapi_v2.NamedAny, error) {
 	var out []*openapi_v2.NamedAny
 	for _, name := range sortedKeys(extensions) {
-		value, err := anyMessage(extensions[name])
+		value, err := x.message(extensions[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -115,16 +120,22 @@ func extensionMessages(extensions map[string]any) ([]*openapi_v2.NamedAny, error
 	return out, nil
 }
 
-// anyMessage holds a loose value as YAML.
-func anyMessage(v any) (*openapi_v2.Any, error) {
-	if v == true { // most extensions
-		return &openapi_v2.Any{Yaml: "true\n"}, nil
+func (x looseValues) message(v any) (*openapi_v2.Any, error) {
+	switch v.(type) {
+	case string, bool, groupVersionKind:
+	default: // cannot be a key, or may be anything
+		b, err := yaml.Marshal(v)
+		return &openapi_v2.Any{Yaml: string(b)}, err
+	}
+	if known := x[v]; known != nil {
+		return known, nil
 	}
 	b, err := yaml.Marshal(v)
-	return &openapi_v2.Any{Yaml: string(b)}, err
+	x[v] = &openapi_v2.Any{Yaml: string(b)}
+	return x[v], err
 }
 
-func (at pathV2) message() (*openapi_v2.PathItem, error) {
+func (at pathV2) message(x looseValues) (*openapi_v2.PathItem, error) {
 	out := &openapi_v2.PathItem{}
 	for name, member := range at {
 		op, ok := member.(operationV2)
@@ -132,7 +143,7 @@ func (at pathV2) message() (*openapi_v2.PathItem, error) {
 			out.Parameters = parameterMessages(member.([]parameterV2))
 			continue
 		}
-		message, err := op.message()
+		message, err := op.message(x)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +163,7 @@ func (at pathV2) message() (*openapi_v2.PathItem, error) {
 	return out, nil
 }
 
-func (op operationV2) message() (*openapi_v2.Operation, error) {
+func (op operationV2) message(x looseValues) (*openapi_v2.Operation, error) {
 	out := &openapi_v2.Operation{
 		Tags: op.Tags, Description: op.Description, OperationId: op.ID, Produces: op.Produces, Consumes: op.Consumes, Schemes: op.Schemes,
 		Parameters: parameterMessages(op.Parameters), Responses: &openapi_v2.Responses{},
@@ -167,7 +178,7 @@ func (op operationV2) message() (*openapi_v2.Operation, error) {
 		})
 	}
 	var err error
-	out.VendorExtension, err = extensionMessages(map[string]any{"x-kubernetes-action": op.Action, "x-kubernetes-group-version-kind": op.Kind})
+	out.VendorExtension, err = x.extensions(map[string]any{"x-kubernetes-action": op.Action, "x-kubernetes-group-version-kind": op.Kind})
 	return out, err
 }
 

@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
@@ -66,24 +65,18 @@ type documentV2 struct {
 }
 
 func (d *documentV2) write(w io.Writer, gzipped bool) error {
+	out := newPartsWriter(w, gzipped)
 	write := d.writeJSON
 	if d.form == formProtobuf {
 		write = d.writeProtobuf
 	}
-	if !gzipped {
-		return write(w)
-	}
-	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	if err != nil {
+	if err := write(out); err != nil {
 		return err
 	}
-	if err := write(z); err != nil {
-		return err
-	}
-	return z.Close()
+	return out.Close()
 }
 
-func (d *documentV2) writeJSON(w io.Writer) error {
+func (d *documentV2) writeJSON(w *partsWriter) error {
 	if err := d.writeHead(w); err != nil {
 		return err
 	}
@@ -120,9 +113,7 @@ func (d *documentV2) writeJSON(w io.Writer) error {
 		if _, err := io.WriteString(w, ","); err != nil {
 			return err
 		}
-		if err := unpack(w, packed); err != nil {
-			return err
-		}
+		w.part(packed)
 	}
 	_, err = fmt.Fprintf(w, `},"parameters":{%s}}`, parameters)
 	return err
@@ -138,7 +129,7 @@ func (d *documentV2) writeHead(w io.Writer) error {
 }
 
 // writeProtobuf writes a document for each group, one after the other: a parser of protocol buffers merges them into one.
-func (d *documentV2) writeProtobuf(w io.Writer) error {
+func (d *documentV2) writeProtobuf(w *partsWriter) error {
 	shared, err := d.sharedProtobuf()
 	if err != nil {
 		return err
@@ -157,9 +148,7 @@ func (d *documentV2) writeProtobuf(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := unpack(w, packed); err != nil {
-			return err
-		}
+		w.part(packed)
 	}
 	return nil
 }
@@ -183,9 +172,9 @@ func (d *documentV2) sharedProtobuf() ([]byte, error) {
 }
 
 // packed returns the compressed part of group i, which build makes if it is not kept.
-func (d *documentV2) packed(i int, build func() ([]byte, error)) ([]byte, error) {
+func (d *documentV2) packed(i int, build func() ([]byte, error)) (part, error) {
 	k := key{"v2 " + d.groups[i].Name, d.form, d.hashes[i]}
-	return d.h.packed(k, true, build)
+	return d.h.packed(k, true, func(data []byte) []byte { return newPart(data) }, build)
 }
 
 func separator(i int) string {

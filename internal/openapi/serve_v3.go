@@ -86,7 +86,7 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	if fresh(w, r, hash) {
 		return
 	}
-	packed, err := h.packed(key{"v3 " + path, form, hash}, false, func() ([]byte, error) { return h.encodeV3(g, gv, form) })
+	packed, err := h.packed(key{"v3 " + path, form, hash}, false, pack, func() ([]byte, error) { return h.encodeV3(g, gv, form) })
 	if err != nil {
 		for _, name := range []string{"ETag", "Cache-Control", "Expires"} { // nobody shall keep the error
 			w.Header().Del(name)
@@ -110,8 +110,9 @@ func (h *Handler) encodeV3(g *catalog.Group, gv *catalog.GroupVersion, form stri
 	return proto.Marshal(doc)
 }
 
-// packed returns the compressed document of k, which build makes if it is not kept. scan as in kept.put.
-func (h *Handler) packed(k key, scan bool, build func() ([]byte, error)) ([]byte, error) {
+// packed returns the compressed document of k, which build makes, and compress compresses, if it is not kept. scan as in
+// kept.put.
+func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build func() ([]byte, error)) ([]byte, error) {
 	if packed := h.kept.get(k); packed != nil {
 		return packed, nil
 	}
@@ -124,7 +125,7 @@ func (h *Handler) packed(k key, scan bool, build func() ([]byte, error)) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	packed := pack(body)
+	packed := compress(body)
 	h.kept.put(k, packed, scan)
 	return packed, nil
 }
