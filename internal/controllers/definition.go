@@ -30,7 +30,7 @@ func newDefinitions(c Config) *definitions {
 var definitionsResource = catalog.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
 func (d *definitions) observe(ev *watchcache.Event, need func(string)) {
-	if ev.Collection.Prefix() != definitionsPrefix {
+	if ev.Collection.Prefix() != DefinitionsPrefix {
 		if name := d.dying[ev.Collection.Prefix()]; name != "" && ev.Type == watchcache.Deleted && ev.Collection.Snapshot().Len() == 0 {
 			need(name)
 		}
@@ -65,7 +65,7 @@ func (d *definitions) observe(ev *watchcache.Event, need func(string)) {
 }
 
 func (d *definitions) reconcile(ctx context.Context, name string) error {
-	entry := d.View.Collection(definitionsPrefix).Snapshot().Get("", name)
+	entry := d.View.Collection(DefinitionsPrefix).Snapshot().Get("", name)
 	if entry == nil {
 		return nil
 	}

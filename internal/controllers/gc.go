@@ -64,7 +64,7 @@ func (g *collector) observe(ev *watchcache.Event, need func(string)) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if ev.Collection.Prefix() == definitionsPrefix {
+	if ev.Collection.Prefix() == DefinitionsPrefix {
 		g.unpark(need)
 	}
 	if prev := ev.Prev; prev != nil && now != nil && prev.UID != now.UID { // deleted and made again while nobody looked

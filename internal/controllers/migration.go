@@ -57,7 +57,7 @@ func (m *migrations) observe(ev *watchcache.Event, need func(string)) {
 			need(e.Name)
 			return true
 		})
-	case definitionsPrefix:
+	case DefinitionsPrefix:
 		if m.MigrateStorage && ev.Type != watchcache.Deleted {
 			need(definitionKey + ev.Entry.Name)
 		}
@@ -302,7 +302,7 @@ func updateStatus[T any](ctx context.Context, c Config, gr catalog.GroupResource
 
 // startFor begins the migration that a definition asks for, if it does and none has been begun.
 func (m *migrations) startFor(ctx context.Context, definition string) error {
-	entry := m.View.Collection(definitionsPrefix).Snapshot().Get("", definition)
+	entry := m.View.Collection(DefinitionsPrefix).Snapshot().Get("", definition)
 	if entry == nil {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
-// definitionsPrefix is where definitions live in the store.
-const definitionsPrefix = "apiextensions.k8s.io/customresourcedefinitions"
+// DefinitionsPrefix is where definitions live in the store.
+const DefinitionsPrefix = "apiextensions.k8s.io/customresourcedefinitions"
 
 // Publish makes the catalog follow the definitions in the view. It happens before the view shows their revision, so who
 // waits for a definition's revision finds its kind served. Call it before the view loads.
@@ -19,7 +19,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 		var remove []catalog.GroupResource
 		revision := int64(0)
 		for _, ev := range events {
-			if ev.Collection.Prefix() != definitionsPrefix {
+			if ev.Collection.Prefix() != DefinitionsPrefix {
 				continue
 			}
 			revision = ev.Revision

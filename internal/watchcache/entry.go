@@ -26,8 +26,9 @@ type Entry struct {
 	Labels map[string]string
 
 	key     string // "namespace/name" or "name"
-	json    []byte
-	version span // of the digits in json
+	json    []byte // nil if there is a parcel
+	parcel  *parcel
+	version span // of the digits in the JSON
 	// converted is true of what Converted made.
 	converted bool
 
@@ -39,7 +40,12 @@ type Entry struct {
 func (e *Entry) Key() string { return e.key }
 
 // JSON returns the object as JSON with sorted keys and its resourceVersion. It is shared: read only.
-func (e *Entry) JSON() []byte { return e.json }
+func (e *Entry) JSON() []byte {
+	if e.parcel != nil {
+		return e.parcel.open(e)
+	}
+	return e.json
+}
 
 // Encoded returns what make returned the first time for this key. Concurrent callers wait for the first; an error is
 // not kept. The bytes are shared: read only. key is comparable and names the served form, for example a struct of
@@ -125,12 +131,17 @@ func (e *Entry) at(rev int64) *Entry {
 		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
 		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID, converted: e.converted,
 	}
-	out.json, out.version = splice(e.json, layout{version: span{e.version.from - 1, e.version.to + 1}}, rev)
+	out.json, out.version = splice(e.JSON(), layout{version: span{e.version.from - 1, e.version.to + 1}}, rev)
 	return out
 }
 
 // size is about the memory that the entry holds.
-func (e *Entry) size() int { return len(e.json) + 256 }
+func (e *Entry) size() int {
+	if e.parcel != nil {
+		return e.parcel.size + 256 // also while it is packed: what is counted once must be counted alike
+	}
+	return len(e.json) + 256
+}
 
 // trim cuts JSON's whitespace off both ends: kube-apiserver ends stored objects with a newline.
 func trim(data []byte) []byte { return bytes.Trim(data, " \t\r\n") }

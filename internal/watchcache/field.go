@@ -29,7 +29,10 @@ func (e *Entry) Field(path string) (string, bool) {
 		}
 	}
 	fresh := &fieldValue{path: path, next: head, left: fieldLimit - 1}
-	fresh.value, fresh.found = lookup(e.json, strings.TrimPrefix(path, "."))
+	fresh.value, fresh.found = lookup(e.JSON(), strings.TrimPrefix(path, "."))
+	if e.parcel != nil {
+		fresh.value = strings.Clone(fresh.value) // it would hold on to the bytes
+	}
 	if head != nil {
 		fresh.left = head.left - 1
 	}

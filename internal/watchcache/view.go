@@ -36,6 +36,8 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock by which history ages; nil means time.Now.
 	Now func() time.Time
+	// Pack lists the prefixes of collections whose large objects are kept compressed while nobody reads them.
+	Pack []string
 }
 
 // View is the store's content in memory.
@@ -49,6 +51,7 @@ type View struct {
 	collections sync.Map     // prefix -> *Collection
 	waiters     waiters
 	notifier    notifier
+	packer      packer
 	subscribers []func([]*Event)
 	plays       chan func() // what the view's goroutine does between two batches, see Replay
 
@@ -67,6 +70,7 @@ func New(s *store.Store, o Options) *View {
 	if v.now == nil {
 		v.now = time.Now
 	}
+	v.packer.prefixes = o.Pack
 	v.notifier.kick = make(chan struct{}, 1) // one is enough: who is kicked looks at the whole list
 	return v
 }
@@ -117,6 +121,7 @@ func (v *View) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { v.notifier.run(ctx) })
+	wg.Go(func() { v.packer.run(ctx) })
 	defer wg.Wait()
 	defer cancel()
 	sweep := time.NewTicker(sweepInterval)
@@ -207,6 +212,8 @@ func (v *View) change(s *store.Event) *Event {
 		var err error
 		if e, err = newEntry(rest, store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
 			v.skipped(s.Key, err)
+		} else {
+			v.packer.take(prefix, e)
 		}
 	}
 	out := &Event{Type: Added, Revision: s.Revision, Entry: e, Collection: c}

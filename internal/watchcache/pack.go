@@ -1,0 +1,136 @@
+package watchcache
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// packAbove is the size from which an object of a packed collection is worth compressing, in bytes.
+	packAbove = 4 << 10
+	// packEvery is how often the packer looks; an entry that nobody has read for a whole round is compressed.
+	packEvery = 10 * time.Second
+)
+
+// parcel holds the bytes of an entry that are compressed while nobody reads them: definitions, which are large, many, and
+// read when a schema is compiled or somebody lists them. What is read again is there again until it is cold.
+type parcel struct {
+	packer *packer
+	size   int                    // of the bytes
+	raw    atomic.Pointer[[]byte] // nil while they are packed
+	packed atomic.Pointer[[]byte] // nil before the first time; then it stays
+	warm   atomic.Bool            // read in this round
+}
+
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+
+// open returns the bytes, from any goroutine.
+func (p *parcel) open(e *Entry) []byte {
+	if !p.warm.Load() {
+		p.warm.Store(true)
+	}
+	if raw := p.raw.Load(); raw != nil {
+		return *raw
+	}
+	raw := make([]byte, p.size)
+	r := inflaters.Get().(io.Reader)
+	err := r.(flate.Resetter).Reset(bytes.NewReader(*p.packed.Load()), nil)
+	if err == nil {
+		_, err = io.ReadFull(r, raw)
+	}
+	if err != nil {
+		panic(err) // of our own making, in memory
+	}
+	inflaters.Put(r)
+	if p.raw.CompareAndSwap(nil, &raw) {
+		p.packer.add(e)
+	}
+	return raw
+}
+
+// packer compresses what is cold. Its goroutine is View.Run's.
+type packer struct {
+	prefixes []string // of the collections whose entries are packed
+
+	mu    sync.Mutex
+	fresh []*Entry // opened since the last round
+}
+
+// take puts an entry of the collection under prefix into the packer's care, before anybody else has it.
+func (p *packer) take(prefix string, e *Entry) {
+	if len(e.json) < packAbove || !slices.Contains(p.prefixes, prefix) {
+		return
+	}
+	raw := e.json
+	e.parcel = &parcel{packer: p, size: len(raw)}
+	e.parcel.raw.Store(&raw)
+	e.parcel.warm.Store(true)
+	e.json = nil
+	e.UID = strings.Clone(e.UID) // it shared the bytes
+	p.add(e)
+}
+
+func (p *packer) add(e *Entry) {
+	p.mu.Lock()
+	p.fresh = append(p.fresh, e)
+	p.mu.Unlock()
+}
+
+func (p *packer) run(ctx context.Context) {
+	if len(p.prefixes) == 0 {
+		return
+	}
+	tick := time.NewTicker(packEvery)
+	defer tick.Stop()
+	var open []*Entry
+	for {
+		select {
+		case <-tick.C:
+			open = p.round(open)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// round packs those of open, and of what has been opened since, that nobody has read since the last round. It returns the
+// others.
+func (p *packer) round(open []*Entry) []*Entry {
+	p.mu.Lock()
+	open = append(open, p.fresh...)
+	p.fresh = nil
+	p.mu.Unlock()
+	var w *flate.Writer // large, and most rounds need none
+	open = slices.DeleteFunc(open, func(e *Entry) bool {
+		if e.parcel.warm.Swap(false) {
+			return false
+		}
+		if e.parcel.packed.Load() == nil {
+			var b bytes.Buffer
+			if w == nil {
+				w, _ = flate.NewWriter(&b, flate.BestSpeed) // the level is a constant
+			} else {
+				w.Reset(&b)
+			}
+			_, _ = w.Write(*e.parcel.raw.Load()) // into memory
+			_ = w.Close()
+			packed := bytes.Clone(b.Bytes())
+			e.parcel.packed.Store(&packed)
+		}
+		e.parcel.raw.Store(nil)
+		e.encoded.forget() // mostly the same bytes
+		e.fields.Store(nil)
+		return true
+	})
+	if len(open) == 0 {
+		return nil
+	}
+	return open
+}
