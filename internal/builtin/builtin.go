@@ -23,15 +23,18 @@ import (
 // Resources returns the built-in kinds. Each call makes new values, which a catalog may own.
 func Resources() []*catalog.Resource {
 	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), admissionKinds(), controlKinds()}
-	static := loadDefaults()
+	static, columns := loadDefaults(), loadColumns()
 	var out []*catalog.Resource
 	for _, table := range tables {
 		for _, k := range table {
+			if c, ok := columns[k.kind]; ok {
+				k.columns = c
+			}
 			k.fill(static)
 			out = append(out, k.resource())
 		}
 	}
-	return append(out, eventAlias())
+	return append(out, eventAlias(columns))
 }
 
 // fill puts the static defaults of the kind before those of its rules.
@@ -157,7 +160,8 @@ func (k kind) served(name string, rank int, newObject func() any) *catalog.Versi
 }
 
 // of completes an entry of a table with what follows from the Go type and what most kinds have in common: names are DNS
-// subdomains, a status that a client sends with a new object is dropped, finalizers are judged, and the age is printed.
+// subdomains, a status that a client sends with a new object is dropped, finalizers are judged, and
+// name and time of creation are printed.
 func of[T any, P interface {
 	*T
 	metav1.Object
@@ -183,7 +187,7 @@ func of[T any, P interface {
 		r.PrepareCreate = func(obj catalog.Object, _ catalog.Env) { resetStatus[T](obj) }
 	}
 	if r.Cells == nil {
-		r.Cells, k.columns = nameAndAge, columns(nameColumn(), ageColumn())
+		r.Cells, k.columns = nameAndCreation, []catalog.Column{nameColumn(), createdColumn()}
 	}
 	return k
 }

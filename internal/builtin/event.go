@@ -103,24 +103,6 @@ func eventFields() map[string]func(catalog.Object) string {
 	return out
 }
 
-func eventColumns() []catalog.Column {
-	docs := corev1.Event{}.SwaggerDoc()
-	name := nameColumn()
-	name.Priority = 1
-	return columns(
-		catalog.Column{Name: "Last Seen", Type: "string", Description: docs["lastTimestamp"]},
-		catalog.Column{Name: "Type", Type: "string", Description: docs["type"]},
-		catalog.Column{Name: "Reason", Type: "string", Description: docs["reason"]},
-		catalog.Column{Name: "Object", Type: "string", Description: docs["involvedObject"]},
-		catalog.Column{Name: "Subobject", Type: "string", Priority: 1, Description: corev1.ObjectReference{}.SwaggerDoc()["fieldPath"]},
-		catalog.Column{Name: "Source", Type: "string", Priority: 1, Description: docs["source"]},
-		catalog.Column{Name: "Message", Type: "string", Description: docs["message"]},
-		catalog.Column{Name: "First Seen", Type: "string", Priority: 1, Description: docs["firstTimestamp"]},
-		catalog.Column{Name: "Count", Type: "string", Priority: 1, Description: docs["count"]},
-		name,
-	)
-}
-
 func eventCells(obj catalog.Object, e catalog.Env) []any {
 	first := firstOf(text(obj, "firstTimestamp"), text(obj, "eventTime"))
 	last := firstOf(text(obj, "lastTimestamp"), first)

@@ -26,10 +26,9 @@ var newer = [][2]string{
 }
 
 // eventAlias is Event of events.k8s.io/v1: the events of core/v1 under other names, with stricter rules for who writes them.
-func eventAlias() *catalog.Resource {
+func eventAlias(columns columnTexts) *catalog.Resource {
 	k := of[eventsv1.Event](kind{
 		group: eventsV1, kind: "Event", plural: "events", short: []string{"ev"},
-		columns: eventColumns(),
 		rules: &catalog.Rules{
 			ValidName:           nameIsSegment,
 			Validate:            judgeEvent(validateNewEvent),
@@ -44,6 +43,7 @@ func eventAlias() *catalog.Resource {
 			},
 		},
 	})
+	k.columns = columns["Event"]
 	r := k.resource()
 	r.Alias = true
 	r.Storage = &catalog.Version{Name: "v1", APIVersion: "v1", New: newOf[corev1.Event](), Own: &catalog.Rules{}}

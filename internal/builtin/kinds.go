@@ -57,6 +57,11 @@ func object(k, name string, verbs ...string) catalog.Subresource {
 	return catalog.Subresource{Name: name, Kind: metav1.GroupVersionKind{Kind: k}, Verbs: verbs, Object: true}
 }
 
+// other is a subresource that takes something else than the object; group and version are "" if they are the object's.
+func other(name, group, version, k string, verbs ...string) catalog.Subresource {
+	return catalog.Subresource{Name: name, Kind: metav1.GroupVersionKind{Group: group, Version: version, Kind: k}, Verbs: verbs}
+}
+
 // nameIsSubdomain is the rule for names of most kinds.
 func nameIsSubdomain(name string, prefix bool) []string {
 	return validation.NameIsDNSSubdomain(name, prefix)

@@ -12,20 +12,21 @@ func accessKinds() []kind {
 	rules := func() *catalog.Rules {
 		return &catalog.Rules{ValidName: nameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true}
 	}
-	binding := func() *catalog.Rules {
+	binding := func(cells func(catalog.Object, catalog.Env) []any) *catalog.Rules {
 		r := rules()
-		r.Default = defaultSubjects
+		r.Default, r.Cells = defaultSubjects, cells
 		return r
 	}
 	return []kind{
 		of[rbacv1.Role](kind{group: rbacV1, kind: "Role", plural: "roles", rules: rules()}),
-		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: binding()}),
+		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: binding(printed(roleBindingCells))}),
 		of[rbacv1.ClusterRole](kind{group: rbacV1, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules()}),
-		of[rbacv1.ClusterRoleBinding](kind{group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: binding()}),
+		of[rbacv1.ClusterRoleBinding](kind{group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: binding(printed(clusterRoleBindingCells))}),
 		of[certificatesv1.CertificateSigningRequest](kind{
 			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
 			clusterScoped: true, status: true,
-			rules: &catalog.Rules{ValidName: nameIsFree, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+			subresources: []catalog.Subresource{object("CertificateSigningRequest", "approval", views...)},
+			rules:        &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsFree, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
 		}),
 	}
 }

@@ -4,27 +4,28 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/crd"
 )
 
 // admissionKinds are those that extend the API: apiextensions.k8s.io and admissionregistration.k8s.io.
 func admissionKinds() []kind {
-	g := kind{group: admissionregistrationV1, categories: extends, clusterScoped: true, generation: true}
-	named := func(kind, plural string) kind {
-		k := g
-		k.kind, k.plural = kind, plural
+	base := kind{group: admissionregistrationV1, categories: extends, clusterScoped: true, generation: true}
+	named := func(kind, plural string, cells func(catalog.Object, catalog.Env) []any) kind {
+		k := base
+		k.kind, k.plural, k.rules = kind, plural, &catalog.Rules{Cells: cells}
 		return k
 	}
-	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", printed(validatingPolicyCells))
 	policy.status = true
 	return []kind{
 		definitionKind(),
-		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")),
-		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")),
+		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", printed(mutatingWebhookCells))),
+		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", printed(validatingWebhookCells))),
 		of[admissionregistrationv1.ValidatingAdmissionPolicy](policy),
-		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")),
-		of[admissionregistrationv1.MutatingAdmissionPolicy](named("MutatingAdmissionPolicy", "mutatingadmissionpolicies")),
-		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")),
+		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", printed(validatingBindingCells))),
+		of[admissionregistrationv1.MutatingAdmissionPolicy](named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", printed(mutatingPolicyCells))),
+		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", printed(mutatingBindingCells))),
 	}
 }
 
@@ -39,7 +40,7 @@ func definitionKind() kind {
 		clusterScoped: true, status: true, generation: true,
 		prefix:  "apiextensions.k8s.io/customresourcedefinitions",
 		new:     newOf[apiextensionsv1.CustomResourceDefinition](),
-		columns: columns(nameColumn(), createdColumn()),
+		columns: []catalog.Column{nameColumn(), createdColumn()},
 		rules:   &rules,
 	}
 }

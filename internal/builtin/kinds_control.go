@@ -13,9 +13,6 @@ func controlKinds() []kind {
 	return []kind{
 		of[coordinationv1.Lease](kind{
 			group: coordinationV1, kind: "Lease", plural: "leases",
-			columns: columns(nameColumn(),
-				catalog.Column{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]},
-				ageColumn()),
 			rules: &catalog.Rules{
 				Validate:       judge(validateLease),
 				ValidateUpdate: judgeUpdate(func(l, _ *coordinationv1.Lease, _ string) errorList { return validateLease(l) }),
@@ -25,15 +22,15 @@ func controlKinds() []kind {
 		}),
 		of[flowcontrolv1.FlowSchema](kind{
 			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(flowSchemaCells), UnconditionalUpdate: true},
 		}),
 		of[flowcontrolv1.PriorityLevelConfiguration](kind{
 			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(priorityLevelCells), UnconditionalUpdate: true},
 		}),
 		of[storagemigrationv1beta1.StorageVersionMigration](kind{
 			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true,
-			rules: &catalog.Rules{Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate)},
+			rules: &catalog.Rules{Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate), Cells: printed(migrationCells)},
 		}),
 	}
 }

@@ -17,9 +17,6 @@ func coreKinds() []kind {
 			group: coreV1, kind: "Namespace", plural: "namespaces", short: []string{"ns"},
 			clusterScoped: true, status: true, noDeleteCollection: true,
 			subresources: []catalog.Subresource{object("Namespace", "finalize", "update")},
-			columns: columns(nameColumn(),
-				catalog.Column{Name: "Status", Type: "string", Description: "The status of the namespace"},
-				ageColumn()),
 			rules: &catalog.Rules{
 				ValidName:           validation.ValidateNamespaceName,
 				Default:             defaultNamespace,
@@ -36,9 +33,6 @@ func coreKinds() []kind {
 		}),
 		of[corev1.ConfigMap](kind{
 			group: coreV1, kind: "ConfigMap", plural: "configmaps", short: []string{"cm"},
-			columns: columns(nameColumn(),
-				catalog.Column{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},
-				ageColumn()),
 			rules: &catalog.Rules{
 				Validate:            judge(validateConfigMap),
 				ValidateUpdate:      judgeUpdate(validateConfigMapUpdate),
@@ -48,10 +42,6 @@ func coreKinds() []kind {
 		}),
 		of[corev1.Secret](kind{
 			group: coreV1, kind: "Secret", plural: "secrets",
-			columns: columns(nameColumn(),
-				catalog.Column{Name: "Type", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["type"]},
-				catalog.Column{Name: "Data", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["data"]},
-				ageColumn()),
 			rules: &catalog.Rules{
 				Default:             defaultSecret,
 				Validate:            judge(validateSecret),
@@ -64,7 +54,6 @@ func coreKinds() []kind {
 		}),
 		of[corev1.Event](kind{
 			group: coreV1, kind: "Event", plural: "events", short: []string{"ev"},
-			columns: eventColumns(),
 			rules: &catalog.Rules{
 				//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
 				ValidName:           path.ValidatePathSegmentName,
@@ -82,6 +71,7 @@ func coreKinds() []kind {
 			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"},
 			rules: &catalog.Rules{
 				ValidName:           validation.ValidateServiceAccountName,
+				Cells:               nameAndAge,
 				PrepareCreate:       prepareServiceAccountCreate,
 				PrepareUpdate:       prepareServiceAccountUpdate,
 				Warnings:            warnServiceAccount,
@@ -90,8 +80,9 @@ func coreKinds() []kind {
 		}),
 		of[corev1.Pod](kind{
 			group: coreV1, kind: "Pod", plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true,
-			subresources: []catalog.Subresource{object("Pod", "ephemeralcontainers", views...), object("Pod", "resize", views...)},
+			subresources: podSubresources(),
 			rules: &catalog.Rules{
+				Cells:               printed(podCells),
 				Default:             defaultPod,
 				PrepareCreate:       preparePodCreate,
 				PrepareUpdate:       preparePodUpdate,
@@ -102,17 +93,19 @@ func coreKinds() []kind {
 		}),
 		of[corev1.PodTemplate](kind{
 			group: coreV1, kind: "PodTemplate", plural: "podtemplates", generation: true,
-			rules: &catalog.Rules{Default: defaultPodTemplate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},
 		}),
 		of[corev1.ReplicationController](kind{
 			group: coreV1, kind: "ReplicationController", plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
 			prefix: "controllers", status: true, generation: true,
-			scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
-			rules: &catalog.Rules{Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
+			scale: controllerReplicas(),
+			rules: &catalog.Rules{Cells: printed(replicationControllerCells), Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
 		}),
 		of[corev1.Service](kind{
 			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true,
+			subresources: []catalog.Subresource{other("proxy", "", "", "ServiceProxyOptions", proxied...)},
 			rules: &catalog.Rules{
+				Cells:     printed(serviceCells),
 				Default:   defaultService,
 				ValidName: validation.NameIsDNS1035Label, UnconditionalUpdate: true, CreateOnUpdate: true,
 				FieldLabels: fields("spec.clusterIP", "spec.type"),
@@ -120,11 +113,13 @@ func coreKinds() []kind {
 		}),
 		of[corev1.Endpoints](kind{
 			group: coreV1, kind: "Endpoints", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
-			rules: &catalog.Rules{UnconditionalUpdate: true, CreateOnUpdate: true},
+			rules: &catalog.Rules{Cells: printed(endpointsCells), UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.Node](kind{
 			group: coreV1, kind: "Node", plural: "nodes", short: []string{"no"}, clusterScoped: true, prefix: "minions", status: true,
+			subresources: []catalog.Subresource{other("proxy", "", "", "NodeProxyOptions", proxied...)},
 			rules: &catalog.Rules{
+				Cells:               printed(nodeCells),
 				Default:             defaultNodeStatus,
 				PrepareCreate:       func(catalog.Object, catalog.Env) {}, // a kubelet makes its node with the status it has
 				UnconditionalUpdate: true,
@@ -133,11 +128,11 @@ func coreKinds() []kind {
 		}),
 		of[corev1.PersistentVolume](kind{
 			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(volumeCells), UnconditionalUpdate: true},
 		}),
 		of[corev1.PersistentVolumeClaim](kind{
 			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(claimCells), UnconditionalUpdate: true},
 		}),
 		of[corev1.LimitRange](kind{
 			group: coreV1, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
@@ -145,7 +140,24 @@ func coreKinds() []kind {
 		}),
 		of[corev1.ResourceQuota](kind{
 			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(quotaCells), UnconditionalUpdate: true},
 		}),
+	}
+}
+
+// proxied are the verbs of subresources that pass requests on.
+var proxied = []string{"create", "delete", "get", "patch", "update"}
+
+func podSubresources() []catalog.Subresource {
+	return []catalog.Subresource{
+		other("attach", "", "", "PodAttachOptions", "create", "get"),
+		other("binding", "", "", "Binding", "create"),
+		object("Pod", "ephemeralcontainers", views...),
+		other("eviction", "policy", "v1", "Eviction", "create"),
+		other("exec", "", "", "PodExecOptions", "create", "get"),
+		other("log", "", "", "Pod", "get"),
+		other("portforward", "", "", "PodPortForwardOptions", "create", "get"),
+		other("proxy", "", "", "PodProxyOptions", proxied...),
+		object("Pod", "resize", views...),
 	}
 }

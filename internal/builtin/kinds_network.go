@@ -12,27 +12,27 @@ func networkKinds() []kind {
 	return []kind{
 		of[networkingv1.Ingress](kind{
 			group: networkingV1, kind: "Ingress", plural: "ingresses", short: []string{"ing"}, prefix: "ingress", status: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(ingressCells), UnconditionalUpdate: true},
 		}),
 		of[networkingv1.IngressClass](kind{
 			group: networkingV1, kind: "IngressClass", plural: "ingressclasses", clusterScoped: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(ingressClassCells), UnconditionalUpdate: true},
 		}),
 		of[networkingv1.NetworkPolicy](kind{
 			group: networkingV1, kind: "NetworkPolicy", plural: "networkpolicies", short: []string{"netpol"}, generation: true,
-			rules: &catalog.Rules{Default: defaultNetworkPolicy, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(networkPolicyCells), Default: defaultNetworkPolicy, UnconditionalUpdate: true},
 		}),
 		of[networkingv1.IPAddress](kind{
 			group: networkingV1, kind: "IPAddress", plural: "ipaddresses", short: []string{"ip"}, clusterScoped: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(ipAddressCells), UnconditionalUpdate: true},
 		}),
 		of[networkingv1.ServiceCIDR](kind{
 			group: networkingV1, kind: "ServiceCIDR", plural: "servicecidrs", clusterScoped: true, status: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(serviceCIDRCells), UnconditionalUpdate: true},
 		}),
 		of[discoveryv1.EndpointSlice](kind{
 			group: discoveryV1, kind: "EndpointSlice", plural: "endpointslices", generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(endpointSliceCells), UnconditionalUpdate: true},
 		}),
 	}
 }

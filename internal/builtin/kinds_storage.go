@@ -14,47 +14,51 @@ func storageKinds() []kind {
 	return []kind{
 		of[storagev1.StorageClass](kind{
 			group: storageV1, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(storageClassCells), UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttributesClass](kind{
 			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(attributesClassCells), UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttachment](kind{
 			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true,
+			rules: &catalog.Rules{Cells: printed(attachmentCells)},
 		}),
 		of[storagev1.CSIDriver](kind{
-			group: storageV1, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true, generation: false,
+			group: storageV1, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true,
+			rules: &catalog.Rules{Cells: printed(csiDriverCells)},
 		}),
 		of[storagev1.CSINode](kind{
 			group: storageV1, kind: "CSINode", plural: "csinodes", clusterScoped: true,
+			rules: &catalog.Rules{Cells: printed(csiNodeCells)},
 		}),
 		of[storagev1.CSIStorageCapacity](kind{
 			group: storageV1, kind: "CSIStorageCapacity", plural: "csistoragecapacities",
+			rules: &catalog.Rules{Cells: printed(capacityCells)},
 		}),
 		of[nodev1.RuntimeClass](kind{
 			group: nodeV1, kind: "RuntimeClass", plural: "runtimeclasses", clusterScoped: true,
-			rules: &catalog.Rules{CreateOnUpdate: true},
+			rules: &catalog.Rules{Cells: printed(runtimeClassCells), CreateOnUpdate: true},
 		}),
 		of[schedulingv1.PriorityClass](kind{
 			group: schedulingV1, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"}, clusterScoped: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(priorityClassCells), UnconditionalUpdate: true},
 		}),
 		of[resourcev1.DeviceClass](kind{
 			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: nameAndAge, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaim](kind{
 			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true,
-			rules: &catalog.Rules{Default: defaultResourceClaim, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(resourceClaimCells), Default: defaultResourceClaim, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaimTemplate](kind{
 			group: resourceV1, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates",
-			rules: &catalog.Rules{Default: defaultResourceClaimTemplate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: nameAndAge, Default: defaultResourceClaimTemplate, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceSlice](kind{
 			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true,
-			rules: &catalog.Rules{UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver")},
+			rules: &catalog.Rules{Cells: printed(resourceSliceCells), UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver")},
 		}),
 	}
 }

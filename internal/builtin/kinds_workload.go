@@ -7,13 +7,43 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
-// replicas is the scale of the kinds whose selector is a label selector; see catalog.Scale.LabelSelectorPath.
+// replicas is the scale of the kinds whose selector is a label selector.
 func replicas() *catalog.Scale {
-	return &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}
+	return &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", Selector: func(obj catalog.Object) string {
+		spec, _ := obj["spec"].(map[string]any)
+		var selector metav1.LabelSelector
+		in, _ := spec["selector"].(map[string]any)
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(in, &selector) != nil {
+			return ""
+		}
+		s, err := metav1.LabelSelectorAsSelector(&selector)
+		if err != nil {
+			return ""
+		}
+		return s.String()
+	}}
+}
+
+// controllerReplicas is the scale of a replication controller, whose selector is a map of labels.
+func controllerReplicas() *catalog.Scale {
+	scale := replicas()
+	scale.Selector = func(obj catalog.Object) string {
+		spec, _ := obj["spec"].(map[string]any)
+		selector, _ := spec["selector"].(map[string]any)
+		set := labels.Set{}
+		for key, v := range selector {
+			set[key], _ = v.(string)
+		}
+		return set.String()
+	}
+	return scale
 }
 
 // workloadKinds are those of apps, batch, autoscaling and policy.
@@ -22,38 +52,39 @@ func workloadKinds() []kind {
 		of[appsv1.Deployment](kind{
 			group: appsV1, kind: "Deployment", plural: "deployments", short: []string{"deploy"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ReplicaSet](kind{
 			group: appsV1, kind: "ReplicaSet", plural: "replicasets", short: []string{"rs"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Default: defaultTemplate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(replicaSetCells), Default: defaultTemplate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.StatefulSet](kind{
 			group: appsV1, kind: "StatefulSet", plural: "statefulsets", short: []string{"sts"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Default: defaultStatefulSet, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(statefulSetCells), Default: defaultStatefulSet, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
 		}),
 		of[appsv1.DaemonSet](kind{
 			group: appsV1, kind: "DaemonSet", plural: "daemonsets", short: []string{"ds"}, categories: all,
 			status: true, generation: true,
-			rules: &catalog.Rules{Default: defaultDaemonSet, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(daemonSetCells), Default: defaultDaemonSet, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ControllerRevision](kind{
 			group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",
-			rules: &catalog.Rules{UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(controllerRevisionCells), UnconditionalUpdate: true},
 		}),
 		of[batchv1.Job](kind{
 			group: batchV1, kind: "Job", plural: "jobs", categories: all, status: true, generation: true,
-			rules: &catalog.Rules{Default: defaultJob, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, FieldLabels: fields("status.successful")},
+			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, FieldLabels: fields("status.successful")},
 		}),
 		of[batchv1.CronJob](kind{
 			group: batchV1, kind: "CronJob", plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
-			rules: &catalog.Rules{Default: defaultCronJob, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(cronJobCells), Default: defaultCronJob, UnconditionalUpdate: true},
 		}),
 		autoscalerKind(),
 		of[policyv1.PodDisruptionBudget](kind{
 			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, status: true, generation: true,
+			rules: &catalog.Rules{Cells: printed(budgetCells)},
 		}),
 	}
 }
@@ -63,9 +94,9 @@ func autoscalerKind() kind {
 	k := of[autoscalingv2.HorizontalPodAutoscaler](kind{
 		group: autoscalingV2, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
 		status: true,
-		rules:  &catalog.Rules{Default: defaultAutoscaler, UnconditionalUpdate: true},
+		rules:  &catalog.Rules{Default: defaultAutoscaler, UnconditionalUpdate: true, Cells: printed(autoscalerCells)},
 	})
-	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{status: true, columns: k.columns, rules: &catalog.Rules{UnconditionalUpdate: true}})
+	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{status: true, rules: &catalog.Rules{UnconditionalUpdate: true, Cells: printed(olderAutoscalerCells)}})
 	k.also = &version{name: "v1", rank: 15, new: older.new, rules: older.rules}
 	k.convert = convertAutoscaler
 	return k

@@ -86,6 +86,8 @@ func preparePodUpdate(obj, old catalog.Object, subresource string, _ catalog.Env
 		keep(obj, old, "spec")
 		keep(child(obj, "metadata"), child(old, "metadata"), "deletionTimestamp")
 		keep(child(obj, "metadata"), child(old, "metadata"), "ownerReferences")
+	case "binding":
+		return // the server's own change, of spec.nodeName and what goes with it; it does not count
 	case "ephemeralcontainers":
 		added := child(obj, "spec")["ephemeralContainers"]
 		keepAll(obj, old)

@@ -245,6 +245,8 @@ type Scale struct {
 	SpecReplicasPath   string
 	StatusReplicasPath string
 	LabelSelectorPath  string // "" if the kind has none
+	// Selector returns the label selector of a built-in kind, which has it in another form; nil for all others.
+	Selector func(obj Object) string
 }
 
 // subresource returns s as the definition has it; a nil s is nil.

@@ -140,14 +140,18 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 			return s.serveScalePatch, nil
 		}
 	default:
+		sub := c.Resource.Subresource(c.Subresource)
+		if sub != nil && !slices.Contains(sub.Verbs, info.Verb) {
+			return nil, c.methodNotSupported(info.Verb)
+		}
+		if sub != nil && !sub.Object {
+			return s.other(sub, c, info)
+		}
 		if !c.Resource.HasSubresource(c.Version, c.Subresource) {
 			if c.Resource.Custom() {
 				return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
 			}
 			return nil, notServed()
-		}
-		if sub := c.Resource.Subresource(c.Subresource); sub != nil && !slices.Contains(sub.Verbs, info.Verb) {
-			return nil, c.methodNotSupported(info.Verb)
 		}
 		switch info.Verb {
 		case "get":

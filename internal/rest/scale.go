@@ -251,7 +251,9 @@ func scaleOf(obj Object, p *catalog.Scale) (scale *autoscalingv1.Scale, found bo
 		return nil, false, apierrors.NewInternalError(fmt.Errorf("the replicas of %v do not fit into 32 bits", obj["kind"]))
 	}
 	var labels string
-	if p.LabelSelectorPath != "" {
+	if p.Selector != nil {
+		labels = p.Selector(obj)
+	} else if p.LabelSelectorPath != "" {
 		if labels, _, err = unstructured.NestedString(obj, splitPath(p.LabelSelectorPath)...); err != nil {
 			return nil, false, err
 		}

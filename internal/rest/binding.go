@@ -1,0 +1,125 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// serveBinding is a scheduler's decision: POST pods/x/binding puts the pod on a node. A pod is bound once.
+func (s *Server) serveBinding(w http.ResponseWriter, r *http.Request, c *Call) error {
+	var b corev1.Binding
+	options, err := s.readOther(r, c, corev1.SchemeGroupVersion.WithKind("Binding"), &b)
+	if err != nil {
+		return err
+	}
+	if c.Name == "" { // POST bindings
+		c.Name = b.Name
+	}
+	if b.Name != c.Name {
+		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
+	}
+	if errs := checkBinding(&b); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	if err := s.bind(r.Context(), c, &b, *options); err != nil {
+		return err
+	}
+	return writeSuccess(w, r)
+}
+
+func checkBinding(b *corev1.Binding) (errs field.ErrorList) {
+	if b.Target.Kind != "" && b.Target.Kind != "Node" {
+		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), b.Target.Kind, []string{"Node", "<empty>"}))
+	}
+	if b.Target.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("target", "name"), ""))
+	}
+	return errs
+}
+
+// bind assigns the pod, an update as any other but for who may ask for it.
+func (s *Server) bind(ctx context.Context, c *Call, b *corev1.Binding, o metav1.CreateOptions) error {
+	_, err := s.replace(ctx, c, metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager}, func(_ *watchcache.Entry, old Object) (Object, error) {
+		obj := runtime.DeepCopyJSON(old)
+		if err := assign(obj, b); err != nil {
+			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, c.Name, err)
+		}
+		meta := metaOf(obj)
+		for key, v := range map[string]string{"uid": string(b.UID), "resourceVersion": b.ResourceVersion} {
+			if v != "" {
+				meta[key] = v
+			}
+		}
+		return obj, nil
+	})
+	return err
+}
+
+// assign puts the node, annotations and labels of a binding on a pod.
+func assign(pod Object, b *corev1.Binding) error {
+	name, meta := str(metaOf(pod), "name"), metaOf(pod)
+	spec, _ := pod["spec"].(Object)
+	if spec == nil {
+		spec = Object{}
+		pod["spec"] = spec
+	}
+	if str(meta, "deletionTimestamp") != "" {
+		return fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", name)
+	}
+	if node := str(spec, "nodeName"); node != "" {
+		return fmt.Errorf("pod %v is already assigned to node %q", name, node)
+	}
+	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
+		return fmt.Errorf("pod %v has non-empty .spec.schedulingGates", name)
+	}
+	spec["nodeName"] = b.Target.Name
+	for key, add := range map[string]map[string]string{"annotations": b.Annotations, "labels": b.Labels} {
+		if len(add) == 0 {
+			continue
+		}
+		have, _ := meta[key].(Object)
+		have = maps.Clone(have)
+		if have == nil {
+			have = Object{}
+		}
+		for k, v := range add {
+			have[k] = v
+		}
+		meta[key] = have
+	}
+	status, _ := pod["status"].(Object)
+	if status == nil {
+		status = Object{}
+		pod["status"] = status
+	}
+	delete(status, "nominatedNodeName")
+	setScheduled(status)
+	return nil
+}
+
+// setScheduled makes the condition PodScheduled of a pod's status true.
+func setScheduled(status Object) {
+	conditions, _ := status["conditions"].([]any)
+	scheduled := Object{"type": string(corev1.PodScheduled), "status": string(corev1.ConditionTrue), "lastProbeTime": nil, "lastTransitionTime": metav1.Now().UTC().Format("2006-01-02T15:04:05Z")}
+	for i := range conditions {
+		if was, ok := conditions[i].(Object); ok && was["type"] == scheduled["type"] {
+			if was["status"] == scheduled["status"] {
+				return
+			}
+			conditions[i] = scheduled
+			return
+		}
+	}
+	status["conditions"] = append(conditions, any(scheduled))
+}

@@ -1,0 +1,113 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Subresources that take something else than the object they are below: pods/binding and pods/eviction act on the object, and
+// those that would reach into a node say that none is there.
+
+// other chooses the function that answers for such a subresource.
+func (s *Server) other(sub *catalog.Subresource, c *Call, info *request.Info) (func(http.ResponseWriter, *http.Request, *Call) error, error) {
+	switch sub.Name {
+	case "binding":
+		return s.serveBinding, nil
+	case "eviction":
+		return s.serveEviction, nil
+	case "log", "exec", "attach", "portforward", "proxy":
+		return s.serveNoNode, nil
+	}
+	return nil, c.methodNotSupported(info.Verb)
+}
+
+// readOther reads the body of a POST to a subresource into its Go type.
+func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKind, into any) (*metav1.CreateOptions, error) {
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	options, err := createOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	contentType := r.Header.Get("Content-Type")
+	if codec.IsProtobuf(contentType) {
+		if body, err = codec.FromProtobuf(body, into); err != nil {
+			return nil, err
+		}
+		contentType = codec.JSON
+	}
+	obj, problems, err := codec.DecodeObject(body, contentType, true, kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return nil, err
+	}
+	if err := c.report(r.Context(), obj, problems, fieldValidation(options.FieldValidation)); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(codec.AppendJSON(nil, obj), into); err != nil {
+		return nil, codec.Unhandled(obj, err, kind)
+	}
+	return options, nil
+}
+
+// writeSuccess answers a POST to a subresource that has no object to show.
+func writeSuccess(w http.ResponseWriter, r *http.Request) error {
+	media, err := negotiateScale(r) // a document of a built-in group, and nothing else
+	if err != nil {
+		return err
+	}
+	status := Object{"kind": "Status", "apiVersion": "v1", "metadata": Object{}, "status": metav1.StatusSuccess, "code": int64(http.StatusCreated)}
+	return writeDocument(w, r, http.StatusCreated, codec.AppendJSON(nil, status), media, &metav1.Status{})
+}
+
+// serveNoNode answers for what a kubelet would do: a pod that no node has taken has no logs and no processes, and there is no
+// way to a node that has one.
+func (s *Server) serveNoNode(w http.ResponseWriter, r *http.Request, c *Call) error {
+	ctx := r.Context()
+	e, err := s.current(ctx, c)
+	if err != nil {
+		return err
+	}
+	obj, err := s.fromEntry(c, e)
+	if err != nil {
+		return err
+	}
+	switch c.Resource.Plural {
+	case "services":
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", c.Name))
+	case "nodes":
+		return noKubelet(c.Name)
+	}
+	node := ""
+	if spec, ok := obj["spec"].(Object); ok {
+		node = str(spec, "nodeName")
+	}
+	switch {
+	case node == "" && c.Subresource == "log":
+		w.Header().Set("Content-Type", "text/plain")
+		w.WriteHeader(http.StatusOK)
+		return nil
+	case node == "":
+		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", c.Name))
+	case s.View.Collection("minions").Snapshot().Get("", node) == nil:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, node)
+	}
+	return noKubelet(node)
+}
+
+func noKubelet(node string) error {
+	return apierrors.NewInternalError(fmt.Errorf("error dialing backend: node %q is not served: this server has no way to kubelets", node))
+}
