@@ -29,7 +29,7 @@ build: ## build the static binary bin/bowsprit
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/bowsprit ./cmd/bowsprit
 
 .PHONY: test check
-test: fmt vet lint unit oracle e2e ## everything that CI checks
+test: fmt vet lint unit oracle e2e clients ## everything that CI checks
 check: test ## the same as test
 
 .PHONY: fmt
@@ -61,6 +61,11 @@ oracle: ## ours against the Kubernetes libraries, with few random cases
 .PHONY: e2e
 e2e: ## a built binary and a real kubectl
 	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 10m ./...; else echo "e2e: test/e2e is not there yet"; fi
+
+.PHONY: clients
+clients: build ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest
+	bin/bowsprit envtest bin/envtest
+	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 10m ./...
 
 .PHONY: bench
 bench: ## every benchmark, ours and the libraries' side by side
