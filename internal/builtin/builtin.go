@@ -156,6 +156,7 @@ func (k kind) served(name string, rank int, newObject func() any) *catalog.Versi
 		Priority: rank,
 		New:      newObject,
 		Source:   func() (*apiextensionsv1.JSONSchemaProps, error) { return source(root) },
+		Models:   func() (map[string]apiextensionsv1.JSONSchemaProps, error) { return models(root) },
 	}
 }
 

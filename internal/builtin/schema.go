@@ -31,6 +31,44 @@ func source(root string) (*apiextensionsv1.JSONSchemaProps, error) {
 	return &s, e.expand(&s)
 }
 
+// models returns the schemas of a kind and of all types that it refers to, by OpenAPI name, with the references in place: as
+// OpenAPI documents publish them.
+func models(root string) (map[string]apiextensionsv1.JSONSchemaProps, error) {
+	e := expander{files: map[string]definitions{}}
+	out := map[string]apiextensionsv1.JSONSchemaProps{}
+	var add func(id string) error
+	var follow func(s *apiextensionsv1.JSONSchemaProps) error
+	add = func(id string) error {
+		if _, done := out[id]; done {
+			return nil
+		}
+		s, err := e.lookup(id)
+		if err != nil {
+			return err
+		}
+		out[id] = s
+		return follow(&s)
+	}
+	follow = func(s *apiextensionsv1.JSONSchemaProps) error {
+		if s.Ref != nil {
+			return add(*s.Ref)
+		}
+		for _, p := range s.Properties {
+			if err := follow(&p); err != nil {
+				return err
+			}
+		}
+		if s.Items != nil {
+			return follow(s.Items.Schema)
+		}
+		if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+			return follow(s.AdditionalProperties.Schema)
+		}
+		return nil
+	}
+	return out, add(root)
+}
+
 type definitions map[string]apiextensionsv1.JSONSchemaProps
 
 // expander replaces references by what they refer to. The types of the files are not recursive.

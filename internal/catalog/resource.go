@@ -185,6 +185,10 @@ type Version struct {
 	// nil means that the version has no schema.
 	Source func() (*apiextensionsv1.JSONSchemaProps, error)
 
+	// Models returns the types that the kind is made of, by the names that OpenAPI documents have for them; references among
+	// them are such names. nil for custom kinds, whose schema is one piece.
+	Models func() (map[string]apiextensionsv1.JSONSchemaProps, error)
+
 	// Rules compiles the CEL rules of the schema (schema.Options.Rules); nil means that the kind has none.
 	Rules func(root *schema.Node) (schema.Evaluator, error)
 

@@ -189,6 +189,15 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 		return nil, err
 	}
 	if s := special(n); s != nil {
+		if named(n) {
+			d, err := g.src.lookup(n)
+			if err != nil {
+				return nil, err
+			}
+			s.Description = d.doc.description()
+			g.done[n] = s
+			return &schema{Ref: n.id()}, nil
+		}
 		return s, nil
 	}
 	to, err := g.src.lookup(n)
@@ -199,6 +208,15 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 		return g.want(n), nil
 	}
 	return g.typeOf(to.spec.Type, to)
+}
+
+// named tells whether a special type is referred to by its name, which clients show, as with "kubectl explain".
+func named(n typeName) bool {
+	switch n.name {
+	case "Quantity", "IntOrString", "RawExtension":
+		return true
+	}
+	return false
 }
 
 // basic returns the schema of a predeclared Go type, or nil.
