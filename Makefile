@@ -8,9 +8,10 @@ TOOL    := go tool -modfile=tools/go.mod
 
 # Packages tested at the same time. Each brings its own goroutines, so more than the cores only makes timeouts likelier.
 P ?= 2
-# How long one fuzz target runs, and how long soak goes on.
-FUZZTIME ?= 30s
-SOAK     ?= 30m
+# How long one fuzz target runs, how long soak goes on, and how many requests it checks.
+FUZZTIME   ?= 30s
+SOAK       ?= 30m
+OPERATIONS ?= 200000
 # How many objects `compare` tries: ten million comparisons.
 OBJECTS  ?= 1800000
 # The harness of Kubernetes' own tests; it is not part of this repository.
@@ -103,13 +104,8 @@ fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
 	done
 
 .PHONY: soak
-soak: ## repeat the race tests and e2e, uncached and shuffled, for SOAK=30m (s, m or h); it drives no load of its own
-	@n=$$(echo $(SOAK) | tr -d smh); case $(SOAK) in *h) n=$$((n*3600));; *m) n=$$((n*60));; esac; \
-	end=$$(( $$(date +%s) + n )); round=0; \
-	while [ $$(date +%s) -lt $$end ]; do round=$$((round+1)); echo "== soak: round $$round"; \
-	  go test -race -count=1 -shuffle=on -p $(P) -timeout 10m ./... || exit 1; \
-	  $(MAKE) --no-print-directory e2e || exit 1; \
-	done; echo "soak: $$round rounds without a failure"
+soak: ## mixed load on 5,000 objects for SOAK=30m, then OPERATIONS=200000 requests under kill -9, checked for linearizability
+	cd test/e2e && E2E_SOAK=$(SOAK) E2E_OPERATIONS=$(OPERATIONS) go test -count=1 -timeout 0 -v -run 'TestSoak|TestLinearizable' .
 
 .PHONY: conformance
 conformance: build ## Kubernetes' own integration tests and controller-runtime's specs against bin/bowsprit; needs ../shared/conformance

@@ -99,9 +99,14 @@ func (p *process) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.store.Failed():
-		return p.store.Check(context.WithoutCancel(ctx))
+		return nil // why is what closing it returns
 	case err := <-p.broken:
-		return err
+		select {
+		case <-p.store.Failed():
+			return nil // the part broke because the store did
+		default:
+			return err
+		}
 	}
 }
 

@@ -206,7 +206,7 @@ func (l *local) read(ctx context.Context, start, end []byte, limit, rev int64) (
 func (l *local) revision(context.Context) (int64, error) {
 	select {
 	case <-l.fault.c:
-		return 0, l.fault.err()
+		return 0, l.failure()
 	default:
 		return l.etcd.Server.KV().Rev(), nil
 	}
@@ -247,7 +247,15 @@ func (l *local) watch(ctx context.Context, prefix string, from int64, out chan<-
 
 func (l *local) requestProgress(int64)   {}
 func (l *local) failed() <-chan struct{} { return l.fault.c }
-func (l *local) failure() error          { return l.fault.err() }
+
+// failure says why etcd gave up, and what to do: the process ends with it.
+func (l *local) failure() error {
+	err := l.fault.err()
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("store: the embedded etcd in %s has given up: %w; nothing that was acknowledged is lost: remove the cause, such as a full disk, and start again", l.dir, err)
+}
 
 func (l *local) clientURL() string {
 	if len(l.etcd.Clients) == 0 {
@@ -258,7 +266,7 @@ func (l *local) clientURL() string {
 
 func (l *local) close() error {
 	defer l.lock.Close()
-	if err := l.fault.err(); err != nil {
+	if err := l.failure(); err != nil {
 		return err // some of etcd's goroutines are gone; stopping would wait for them forever
 	}
 	l.fault.stopping.Store(true)

@@ -183,8 +183,11 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
+	if !s.embedded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+	}
 	// Through the client even when embedded: unlike backend.read it asks raft, so it fails when raft is stuck.
 	_, err := s.client.Get(ctx, s.prefix, clientv3.WithCountOnly())
 	return readError(err)
@@ -193,6 +196,9 @@ func (s *Store) Check(ctx context.Context) error {
 // requestTimeout bounds a request to an external etcd, so that a lost one gives an error and not silence. The embedded
 // one bounds requests itself.
 const requestTimeout = 10 * time.Second
+
+// checkTimeout bounds Check, as kube-apiserver bounds its check of etcd: who probes has less patience than who writes.
+const checkTimeout = 2 * time.Second
 
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.embedded {

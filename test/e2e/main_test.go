@@ -30,6 +30,7 @@ func runTests(m *testing.M) int {
 	for name, source := range map[string]string{
 		"bowsprit": "github.com/bowsprit/bowsprit/cmd/bowsprit",
 		"kubectl":  "github.com/bowsprit/bowsprit/test/e2e/kubectl",
+		"etcd":     "github.com/bowsprit/bowsprit/test/e2e/etcd",
 	} {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), source)
 		build.Stderr = os.Stderr
