@@ -13,7 +13,7 @@ import (
 
 // room is what a store knows about space for more data.
 type room struct {
-	// full is set when etcd has refused a write for lack of space, until it is known to take them again.
+	// full is set when an external etcd has refused a write for lack of space, until it is known to take them again.
 	full   atomic.Bool
 	wanted chan struct{} // capacity 1: a second wish adds nothing
 
@@ -42,22 +42,27 @@ func (s *Store) CheckRoom(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
+	if l, ok := s.backend.(*local); ok {
+		if outOfSpace(l.etcd.Server.Alarms()) {
+			return ErrNoSpace
+		}
+		return nil
+	}
 	if !s.room.full.Load() {
 		return nil
 	}
-	if !s.embedded { // the operators of the cluster make room, and nobody tells us
-		ctx, cancel := s.bounded(ctx)
-		defer cancel()
-		alarms, err := s.client.AlarmList(ctx)
-		if err != nil {
-			return readError(err)
-		}
-		if !outOfSpace(alarms.Alarms) {
-			s.room.full.Store(false)
-			return nil
-		}
+	// The operators of the cluster make room, and nobody tells us.
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	alarms, err := s.client.AlarmList(ctx)
+	switch {
+	case err != nil:
+		return readError(err)
+	case outOfSpace(alarms.Alarms):
+		return ErrNoSpace
 	}
-	return ErrNoSpace
+	s.room.full.Store(false)
+	return nil
 }
 
 func outOfSpace(alarms []*pb.AlarmMember) bool {
@@ -77,10 +82,8 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	}
 	alarm := outOfSpace(l.etcd.Server.Alarms())
 	if alarm {
-		s.room.full.Store(true)
 		return s.recover(ctx, l)
 	}
-	s.room.full.Store(false)
 	if file, used := l.sizes(); wasteful(file, used, l.quota) {
 		return s.defragment(l)
 	}
@@ -122,7 +125,6 @@ func (s *Store) recover(ctx context.Context, l *local) error {
 		return readError(err)
 	}
 	s.room.tried = 0
-	s.room.full.Store(false)
 	s.log.Info("there is room in etcd's database again", "used", used, "quota", l.quota)
 	return nil
 }

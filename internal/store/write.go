@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -149,6 +150,7 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 	if err != nil {
 		if err = writeError(err); errors.Is(err, ErrNoSpace) {
 			s.room.refused()
+			return w.happened(ctx, c)
 		}
 		return 0, false, err
 	}
@@ -167,6 +169,21 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 		}
 	}
 	return 0, found || len(looks) == 0, nil
+}
+
+// happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which the
+// database reaches its quota, and then says that there was no room.
+func (w Writer) happened(ctx context.Context, c change) (newRev int64, found bool, err error) {
+	resp, err := w.store.client.Get(ctx, w.store.prefix+c.key)
+	switch {
+	case err != nil:
+		return 0, false, writeError(err)
+	case len(resp.Kvs) == 0 && c.rev == 0, len(resp.Kvs) > 0 && resp.Kvs[0].ModRevision == c.rev:
+		return 0, false, ErrNoSpace // as it was
+	case len(resp.Kvs) > 0 && !c.remove && bytes.Equal(resp.Kvs[0].Value, c.value):
+		return resp.Kvs[0].ModRevision, false, nil
+	}
+	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // somebody else has written since
 }
 
 // effects are what the transaction does: the change, the fence, the turn.
