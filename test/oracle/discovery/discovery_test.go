@@ -24,6 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/crd"
 	"github.com/bowsprit/bowsprit/internal/discovery"
+	"github.com/bowsprit/bowsprit/test/oracle/apiextensions"
 )
 
 const (
@@ -33,9 +34,12 @@ const (
 	parameters = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
+// server is the other side.
+type server struct{ *apiextensions.Server }
+
 // Both sides are asked for everything in all forms, over the same definitions.
 func TestDiscovery(t *testing.T) {
-	theirs := start(t)
+	theirs := server{apiextensions.Start(t)}
 	definitions := install(t, theirs)
 	var resources []*catalog.Resource
 	for i := range definitions {
@@ -53,7 +57,7 @@ func TestDiscovery(t *testing.T) {
 	// Theirs follows its definitions at its own pace.
 	var want answer
 	within(t, "discovery to know all definitions", func() bool {
-		want = serve(theirs.aggregated, "/apis", "application/json"+parameters)
+		want = serve(theirs.Aggregated, "/apis", "application/json"+parameters)
 		served := 0
 		for _, g := range list(t, want.body).Items {
 			for _, v := range g.Versions {
@@ -155,16 +159,16 @@ type answer struct {
 	body   []byte
 }
 
-func (s *server) get(t *testing.T, path, accept string) answer {
+func (s server) get(t *testing.T, path, accept string) answer {
 	t.Helper()
-	r, err := http.NewRequest("GET", s.config.Host+path, nil)
+	r, err := http.NewRequest("GET", s.Config.Host+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if accept != "" {
 		r.Header.Set("Accept", accept)
 	}
-	client, err := rest.HTTPClientFor(s.config)
+	client, err := rest.HTTPClientFor(s.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +185,8 @@ func (s *server) get(t *testing.T, path, accept string) answer {
 }
 
 // install creates all definitions at s and returns them once they are established.
-func install(t *testing.T, s *server) []apiextensionsv1.CustomResourceDefinition {
-	client, err := clientset.NewForConfig(s.config)
+func install(t *testing.T, s server) []apiextensionsv1.CustomResourceDefinition {
+	client, err := clientset.NewForConfig(s.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

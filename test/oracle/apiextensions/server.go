@@ -1,4 +1,5 @@
-package discovery
+// Package apiextensions starts k8s.io/apiextensions-apiserver inside a test, to be compared with.
+package apiextensions
 
 import (
 	"context"
@@ -21,11 +22,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// server is a running apiextensions-apiserver with an etcd of its own.
-type server struct {
-	config *rest.Config
-	// aggregated answers /apis in the aggregated form. The server itself leaves that to kube-apiserver.
-	aggregated http.Handler
+// Server is a running apiextensions-apiserver with an etcd of its own.
+type Server struct {
+	Config *rest.Config
+	// Aggregated answers /apis in the aggregated form. The server itself leaves that to kube-apiserver.
+	Aggregated http.Handler
 }
 
 // kubeconfig is required to start and leads nowhere.
@@ -38,7 +39,8 @@ current-context: none
 users: [{name: none, user: {}}]
 `
 
-func start(t *testing.T) *server {
+// Start returns a server that answers requests, with more flags if need be. It is stopped when t ends.
+func Start(t testing.TB, more ...string) *Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
@@ -47,14 +49,14 @@ func start(t *testing.T) *server {
 	o := options.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.AddFlags(flags)
-	err := flags.Parse([]string{
+	err := flags.Parse(append([]string{
 		"--etcd-servers", startEtcd(t),
 		"--authentication-skip-lookup",
 		"--authentication-kubeconfig", file, "--authorization-kubeconfig", file, "--kubeconfig", file,
 		"--enable-priority-and-fairness=false",
 		"--disable-admission-plugins", "NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
 		"--cert-dir", t.TempDir(),
-	})
+	}, more...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +90,10 @@ func start(t *testing.T) *server {
 	})
 	client := rest.CopyConfig(s.GenericAPIServer.LoopbackClientConfig)
 	client.QPS = -1 // no limit
-	return &server{client, aggregated.WrapAggregatedDiscoveryToHandler(http.NotFoundHandler(), manager, nil)}
+	return &Server{client, aggregated.WrapAggregatedDiscoveryToHandler(http.NotFoundHandler(), manager, nil)}
 }
 
-func startEtcd(t *testing.T) string {
+func startEtcd(t testing.TB) string {
 	t.Helper()
 	config := embed.NewConfig()
 	config.Dir, config.LogLevel, config.UnsafeNoFsync = t.TempDir(), "fatal", true
