@@ -61,6 +61,8 @@ type process struct {
 	control  *controllers.Controllers
 	front    *front.Server
 
+	dropDocuments func() // of OpenAPI, when memory is tight
+
 	broken chan error // the first part that breaks while running; capacity 1, later ones are dropped
 	undo   []func() error
 }
@@ -211,6 +213,7 @@ func (p *process) buildAPI(context.Context) error {
 	}
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
+	p.dropDocuments = documents.Drop
 	p.front = front.New(front.Config{
 		Metrics:       p.metrics,
 		Authenticator: authn.New(who),
@@ -306,6 +309,7 @@ func (p *process) bootstrap(ctx context.Context) error { return controllers.Boot
 
 func (p *process) startControllers(context.Context) error {
 	p.background(func(ctx context.Context) error { p.control.Run(ctx); return nil })
+	p.background(p.trim)
 	return nil
 }
 

@@ -201,12 +201,15 @@ type Version struct {
 
 	program lazy[*schema.Schema]
 	derived sync.Map
+	used    atomic.Bool // since the last Trim
+	idle    int         // rounds without use; Trim's
 }
 
 // Derived returns what build made at the first call with this key: what another package compiles from the version
 // (its columns, for instance) and shares among requests. Concurrent first calls may each build; one result is kept.
 // key should be of an unexported type of the caller. It lives as long as the version, or until Drop.
 func (v *Version) Derived(key any, build func() any) any {
+	v.use()
 	if val, ok := v.derived.Load(key); ok {
 		return val
 	}
@@ -219,6 +222,7 @@ func (v *Version) Schema() (*schema.Schema, error) {
 	if v.Source == nil {
 		return nil, nil
 	}
+	v.use()
 	return v.program.get(func() (*schema.Schema, error) {
 		props, err := v.Source()
 		if err != nil || props == nil {

@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"context"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,9 @@ const (
 	packAbove = 4 << 10
 	// packEvery is how often the packer looks; an entry that nobody has read for a whole round is compressed.
 	packEvery = 10 * time.Second
+	// giveBack is how many bytes must have been packed for the first time in one round for the memory to be given back to the
+	// system at once, as after a start with thousands of definitions. The runtime by itself takes minutes, or never does it.
+	giveBack = 16 << 20
 )
 
 // parcel holds the bytes of an entry that are compressed while nobody reads them: definitions, which are large, many, and
@@ -108,6 +112,7 @@ func (p *packer) round(open []*Entry) []*Entry {
 	p.fresh = nil
 	p.mu.Unlock()
 	var w *flate.Writer // large, and most rounds need none
+	saved := 0
 	open = slices.DeleteFunc(open, func(e *Entry) bool {
 		if e.parcel.warm.Swap(false) {
 			return false
@@ -123,12 +128,16 @@ func (p *packer) round(open []*Entry) []*Entry {
 			_ = w.Close()
 			packed := bytes.Clone(b.Bytes())
 			e.parcel.packed.Store(&packed)
+			saved += e.parcel.size - len(packed)
 		}
 		e.parcel.raw.Store(nil)
 		e.encoded.forget() // mostly the same bytes
 		e.fields.Store(nil)
 		return true
 	})
+	if saved >= giveBack {
+		debug.FreeOSMemory()
+	}
 	if len(open) == 0 {
 		return nil
 	}

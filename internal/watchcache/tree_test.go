@@ -122,3 +122,26 @@ func BenchmarkTreePut(b *testing.B) {
 		tr.freeze()
 	}
 }
+
+// BenchmarkPage is a page of 500 from the middle, with the count of what follows.
+func BenchmarkPage(b *testing.B) {
+	for _, total := range []int{1_000, 1_000_000} {
+		b.Run(fmt.Sprint(total), func(b *testing.B) {
+			var t tree
+			e := &Entry{}
+			for i := range total {
+				t.put(fmt.Sprintf("ns/object-%07d", i), e)
+			}
+			s := &Snapshot{root: t.freeze()}
+			after := fmt.Sprintf("ns/object-%07d", total/2-1)
+			b.ReportAllocs()
+			for b.Loop() {
+				n := 0
+				s.Scan("ns", after, func(*Entry) bool { n++; return n < 500 })
+				if n != 500 || s.Count("ns", after) != total/2 {
+					b.Fatal(n, s.Count("ns", after))
+				}
+			}
+		})
+	}
+}

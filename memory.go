@@ -1,0 +1,53 @@
+package bowsprit
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// trimEvery is how often what was made for requests is looked through for what nobody needs any more.
+	trimEvery = time.Minute
+	// tightWithoutLimit is the live heap, in bytes, from which memory counts as tight if GOMEMLIMIT sets no limit.
+	tightWithoutLimit = 1 << 30
+)
+
+// trim drops compiled schemas and documents that nobody uses, sooner when memory is tight: with GOMEMLIMIT when the live
+// heap has reached three quarters of it, else at a gigabyte. All of them are made again when they are needed.
+func (p *process) trim(ctx context.Context) error {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		tight := liveHeap() > tightAt(debug.SetMemoryLimit(-1))
+		dropped := p.catalog.Trim(tight)
+		if tight {
+			p.dropDocuments()
+		}
+		if dropped > 0 {
+			p.log.Debug("dropped compiled schemas", "versions", dropped, "tight", tight)
+		}
+	}
+}
+
+// tightAt returns the live heap from which memory is tight under a limit of the Go runtime.
+func tightAt(limit int64) uint64 {
+	if limit == math.MaxInt64 {
+		return tightWithoutLimit
+	}
+	return uint64(limit) / 4 * 3
+}
+
+// liveHeap is what the last garbage collection left, in bytes.
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
