@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/hook"
+	"github.com/bowsprit/bowsprit/internal/admit/policy"
 )
 
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete.
@@ -53,6 +55,8 @@ type Config struct {
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
 	TokenAuthFile string
 
+	// AdmissionPlugins admit writes inside the process, in the given order, before webhooks and policies.
+	AdmissionPlugins []AdmissionPlugin
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
 
@@ -79,7 +83,9 @@ type Config struct {
 type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 
 // admissionPlugins are the names that DisableAdmissionPlugins may hold.
-var admissionPlugins = []string{admit.Lifecycle{}.Name()}
+var admissionPlugins = []string{
+	admit.Lifecycle{}.Name(), (*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(), (*hook.Validating)(nil).Name(),
+}
 
 // AdmissionPlugins returns the names that DisableAdmissionPlugins may hold, which are kube-apiserver's.
 func AdmissionPlugins() []string { return slices.Clone(admissionPlugins) }
@@ -141,9 +147,16 @@ func (c Config) Validate() error {
 	if strings.Trim(c.EtcdPrefix, "/") == "" && c.EtcdPrefix != "" {
 		bad("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.EtcdPrefix)
 	}
+	plugins := slices.Clone(admissionPlugins)
+	for _, p := range c.AdmissionPlugins {
+		if p.Name == "" || slices.Contains(plugins, p.Name) {
+			bad("AdmissionPlugins: each needs a name of its own, which %q is not", p.Name)
+		}
+		plugins = append(plugins, p.Name)
+	}
 	for _, name := range c.DisableAdmissionPlugins {
-		if !slices.Contains(admissionPlugins, name) {
-			bad("--disable-admission-plugins: %q is unknown: use %s", name, strings.Join(admissionPlugins, ", "))
+		if !slices.Contains(plugins, name) {
+			bad("--disable-admission-plugins: %q is unknown: use %s", name, strings.Join(plugins, ", "))
 		}
 	}
 	if u := c.EtcdListenClientURL; u != "" {

@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 		{"serving key without certificate", Config{Ephemeral: true, TLSPrivateKeyFile: "k"}, "--tls-cert-file and --tls-private-key-file go together: give both or none"},
 		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second}, "--shutdown-timeout -1s is negative: use a duration such as 10s"},
 		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
-		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle`},
+		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, MutatingAdmissionPolicy, MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook`},
 		{"all that is wrong", Config{SecurePort: -1, ShutdownTimeout: -1},
 			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one; " +
 				"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one; " +

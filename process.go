@@ -23,6 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/hook"
+	"github.com/bowsprit/bowsprit/internal/admit/policy"
 	"github.com/bowsprit/bowsprit/internal/authn"
 	"github.com/bowsprit/bowsprit/internal/authz"
 	"github.com/bowsprit/bowsprit/internal/backup"
@@ -194,9 +196,10 @@ func (p *process) buildAPI(context.Context) error {
 	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
 	p.onStop(func() error { p.webhooks.Close(); return nil })
 	p.metrics = prometheus.NewRegistry()
+	var authorizer authz.Authorizer = authz.Basic{}
 	p.rest = rest.New(rest.Config{
 		Catalog: p.catalog, View: p.view, Store: p.store,
-		Admit:   p.admission(),
+		Admit:   p.admission(authorizer),
 		Convert: p.conversion(),
 		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
@@ -217,7 +220,7 @@ func (p *process) buildAPI(context.Context) error {
 	p.front = front.New(front.Config{
 		Metrics:       p.metrics,
 		Authenticator: authn.New(who),
-		Authorizer:    authz.Basic{},
+		Authorizer:    authorizer,
 		Resources:     p.rest.ServeHTTP,
 		Discovery:     p.fresh(discover.ServeHTTP),
 		OpenAPI:       p.fresh(documents.ServeHTTP),
@@ -262,8 +265,22 @@ func (p *process) conversion() *convert.Converter {
 }
 
 // admission is the chain of plugins in kube's order, without those that are switched off.
-func (p *process) admission() admit.Chain {
-	return slices.DeleteFunc(admit.Chain{admit.Lifecycle{View: p.view}}, func(plugin admit.Plugin) bool {
+func (p *process) admission(authorizer authz.Authorizer) admit.Chain {
+	policies := policy.Config{
+		View: p.view, Catalog: p.catalog, Authz: authorizer, Log: p.log,
+		Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error) {
+			return p.rest.Read(ctx, r, v, e)
+		},
+	}
+	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log}
+	chain := admit.Chain{admit.Lifecycle{View: p.view}}
+	for _, plugin := range p.config.AdmissionPlugins {
+		chain = append(chain, embedded{plugin})
+	}
+	chain = append(chain,
+		policy.NewMutating(policies), hook.NewMutating(hooks),
+		policy.NewValidating(policies), hook.NewValidating(hooks))
+	return slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
 		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())
 	})
 }

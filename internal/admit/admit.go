@@ -116,3 +116,21 @@ type Validator interface {
 	Plugin
 	Validate(ctx context.Context, a *Attributes) error
 }
+
+// In returns the objects of the write in another version of the resource. They are read only.
+func (a *Attributes) In(ctx context.Context, v *catalog.Version) (obj, old Object, err error) {
+	if v == a.Version || a.Convert == nil {
+		return a.Object, a.Old, nil
+	}
+	if a.Old != nil {
+		if old, err = a.Convert(ctx, a.Old, a.Version, v); err != nil {
+			return nil, nil, err
+		}
+	}
+	if a.Object != nil {
+		if obj, err = a.Convert(ctx, a.Object, a.Version, v); err != nil {
+			return nil, nil, err
+		}
+	}
+	return obj, old, nil
+}

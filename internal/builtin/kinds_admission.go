@@ -11,21 +11,22 @@ import (
 // admissionKinds are those that extend the API: apiextensions.k8s.io and admissionregistration.k8s.io.
 func admissionKinds() []kind {
 	base := kind{group: admissionregistrationV1, categories: extends, clusterScoped: true, generation: true}
-	named := func(kind, plural string, cells func(catalog.Object, catalog.Env) []any) kind {
+	named := func(kind, plural string, rules *catalog.Rules, cells func(catalog.Object, catalog.Env) []any) kind {
 		k := base
-		k.kind, k.plural, k.rules = kind, plural, &catalog.Rules{Cells: cells}
+		k.kind, k.plural, k.rules = kind, plural, rules
+		k.rules.Cells = cells
 		return k
 	}
-	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", printed(validatingPolicyCells))
+	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(), printed(validatingPolicyCells))
 	policy.status = true
 	return []kind{
 		definitionKind(),
-		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", printed(mutatingWebhookCells))),
-		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", printed(validatingWebhookCells))),
+		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells))),
+		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", validatingWebhookRules(), printed(validatingWebhookCells))),
 		of[admissionregistrationv1.ValidatingAdmissionPolicy](policy),
-		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", printed(validatingBindingCells))),
-		of[admissionregistrationv1.MutatingAdmissionPolicy](named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", printed(mutatingPolicyCells))),
-		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", printed(mutatingBindingCells))),
+		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", validatingBindingRules(), printed(validatingBindingCells))),
+		of[admissionregistrationv1.MutatingAdmissionPolicy](named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(), printed(mutatingPolicyCells))),
+		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(), printed(mutatingBindingCells))),
 	}
 }
 

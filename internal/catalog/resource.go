@@ -176,6 +176,8 @@ type Version struct {
 	Status bool
 	// Scale is nil if /scale does not exist.
 	Scale *Scale
+	// Declared is the version's place in its definition, from 0. Resource.Versions has another order.
+	Declared int
 	// Priority orders built-in versions inside their group before the usual version order does.
 	Priority int
 	// PreserveUnknownFields turns pruning off for the whole object (spec.preserveUnknownFields of old definitions).

@@ -48,6 +48,8 @@ type Rules struct {
 	// Serial is true if the rules look at other objects of the kind: its writes happen one after another, each seeing the
 	// catalog that the one before it made.
 	Serial bool
+	// Awaited is true if a write returns only when the view shows it, because the requests that follow depend on it.
+	Awaited bool
 	// UnconditionalUpdate allows a PUT without resourceVersion to replace whatever is there.
 	UnconditionalUpdate bool
 	// Cells returns the printed columns' values for Columns of the version, in order.

@@ -57,6 +57,7 @@ func resourceVersion(def *apiextensionsv1.CustomResourceDefinition, i int, sourc
 	from := &def.Spec.Versions[i]
 	v := &catalog.Version{
 		Name:                  from.Name,
+		Declared:              i,
 		Served:                from.Served,
 		Deprecated:            from.Deprecated,
 		PreserveUnknownFields: def.Spec.PreserveUnknownFields,

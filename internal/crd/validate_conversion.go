@@ -5,13 +5,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/bowsprit/bowsprit/internal/webhook"
 )
 
 // checkConversion uses the paths of the internal type: "webhookClientConfig" and "conversionReviewVersions" stand in the
@@ -47,9 +48,10 @@ func checkClient(client *apiextensionsv1.WebhookClientConfig, l leave, path *fie
 	case (client.URL == nil) == (client.Service == nil):
 		errs = append(errs, field.Required(path, "exactly one of url or service is required"))
 	case client.URL != nil:
-		errs = append(errs, checkWebhookURL(*client.URL, path.Child("url"))...)
+		errs = append(errs, webhook.CheckURL(*client.URL, path.Child("url"))...)
 	default:
-		errs = append(errs, checkService(client.Service, path.Child("service"))...)
+		service := client.Service
+		errs = append(errs, webhook.CheckService(service.Namespace, service.Name, service.Path, ptr.Deref(service.Port, 0), path.Child("service"))...)
 	}
 	if !l.badCABundle {
 		if err := checkCABundle(client.CABundle); err != nil {
@@ -80,68 +82,6 @@ func checkReviewVersions(versions []string, l leave, path *field.Path) (errs fie
 }
 
 func knownReview(version string) bool { return version == "v1" || version == "v1beta1" }
-
-func checkWebhookURL(text string, path *field.Path) (errs field.ErrorList) {
-	const form = "; desired format: https://host[/path]"
-	u, err := url.Parse(text)
-	if err != nil {
-		return field.ErrorList{field.Required(path, "url must be a valid URL: "+err.Error()+form)}
-	}
-	if u.Scheme != "https" {
-		errs = append(errs, field.Invalid(path, u.Scheme, "'https' is the only allowed URL scheme"+form))
-	}
-	if u.Host == "" {
-		errs = append(errs, field.Invalid(path, u.Host, "host must be specified"+form))
-	}
-	if u.User != nil {
-		errs = append(errs, field.Invalid(path, u.User.String(), "user information is not permitted in the URL"))
-	}
-	if u.Fragment != "" {
-		errs = append(errs, field.Invalid(path, u.Fragment, "fragments are not permitted in the URL"))
-	}
-	if u.RawQuery != "" {
-		errs = append(errs, field.Invalid(path, u.RawQuery, "query parameters are not permitted in the URL"))
-	}
-	return errs
-}
-
-func checkService(s *apiextensionsv1.ServiceReference, path *field.Path) (errs field.ErrorList) {
-	// kube-apiserver hands name and namespace over in the wrong order here, so the path names the other field.
-	if s.Namespace == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
-	if s.Name == "" {
-		errs = append(errs, field.Required(path.Child("namespace"), ""))
-	}
-	var port int32
-	if s.Port != nil {
-		port = *s.Port
-	}
-	if found := utilvalidation.IsValidPortNum(int(port)); len(found) > 0 {
-		errs = append(errs, field.Invalid(path.Child("port"), port, "port is not valid: "+strings.Join(found, ", ")))
-	}
-	if s.Path == nil || *s.Path == "/" || *s.Path == "" {
-		return errs
-	}
-	at, text := path.Child("path"), *s.Path
-	if text == "//" {
-		return append(errs, field.Invalid(at, text, "segment[0] may not be empty"))
-	}
-	if !strings.HasPrefix(text, "/") {
-		errs = append(errs, field.Invalid(at, text, "must start with a '/'"))
-	}
-	// Whatever the first byte is, it is not looked at again.
-	for i, segment := range strings.Split(strings.TrimSuffix(text[1:], "/"), "/") {
-		if segment == "" {
-			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d] may not be empty", i)))
-			continue
-		}
-		for _, problem := range utilvalidation.IsDNS1123Subdomain(segment) {
-			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d]: %v", i, problem)))
-		}
-	}
-	return errs
-}
 
 // checkCABundle returns what client-go says of a bundle without a usable certificate; an empty bundle is fine.
 func checkCABundle(bundle []byte) error {

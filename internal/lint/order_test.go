@@ -22,8 +22,12 @@ var layers = [][]string{
 	{"internal/convert"},
 	// Who asks, and may they. Needs a parsed request and no object.
 	{"internal/authn", "internal/authz"},
-	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog; admission reads the view.
-	{"internal/admit", "internal/builtin", "internal/discovery", "internal/openapi", "internal/table"},
+	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog.
+	// Admission, from what a write looks like down to the plugins; builtin refuses configuration that they could not use.
+	{"internal/admit"},
+	{"internal/admit/expr", "internal/admit/match", "internal/admit/source"},
+	{"internal/admit/registration"},
+	{"internal/admit/hook", "internal/admit/policy", "internal/builtin", "internal/discovery", "internal/openapi", "internal/table"},
 	// Writes what builtin's schemas are made from, by hand; not in the binary.
 	{"internal/builtin/gen"},
 	// The verbs.

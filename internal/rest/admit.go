@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/apply"
 	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
 // asked returns what admission is told about a write of the call. options is a pointer to the operation's options, one of
@@ -115,4 +116,13 @@ func (s *Server) judgeUpdate(ctx context.Context, c *Call, a *admit.Attributes, 
 	}
 	a.Old = old
 	return s.judge(ctx, a, obj)
+}
+
+// Read returns a stored object of a resource in one of its versions: what policies take as parameters.
+func (s *Server) Read(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (Object, error) {
+	e, err := s.Convert.Entry(ctx, r, v, e)
+	if err != nil {
+		return nil, err
+	}
+	return s.fromEntry(&Call{Resource: r, Version: v}, e)
 }

@@ -168,7 +168,7 @@ func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name strin
 // shown waits until the view has caught up with a write that changes what the server serves, so that the client's next
 // request finds it. Other writes need not wait: reads catch up by themselves.
 func (s *Server) shown(ctx context.Context, c *Call, revision int64) error {
-	if c.rules() == nil || !c.rules().Serial {
+	if rules := c.rules(); rules == nil || !rules.Serial && !rules.Awaited {
 		return nil
 	}
 	return s.View.WaitFor(ctx, revision)

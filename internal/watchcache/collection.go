@@ -95,6 +95,9 @@ type Snapshot struct {
 	index    *index // by which it can be searched beside the keys; nil for none
 }
 
+// Same tells whether two snapshots of one collection hold the same objects. It compares two pointers.
+func (s *Snapshot) Same(other *Snapshot) bool { return s.root == other.root }
+
 // Len returns the number of objects.
 func (s *Snapshot) Len() int { return s.root.len() }
 

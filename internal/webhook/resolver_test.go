@@ -20,19 +20,19 @@ func TestResolve(t *testing.T) {
 		return &catalog.Resource{Group: group, Plural: plural, Kind: plural, Prefix: prefix, Served: true, Versions: []*catalog.Version{v}, Storage: v}
 	}
 	r := Resolver{
-		Catalog: catalog.New(kind("", "services", "services"), kind("", "endpoints", "endpoints"), kind("discovery.k8s.io", "endpointslices", "endpointslices")),
+		Catalog: catalog.New(kind("", "services", "services/specs"), kind("", "endpoints", "services/endpoints"), kind("discovery.k8s.io", "endpointslices", "endpointslices")),
 		View:    watchcache.New(s, watchcache.Options{}),
 	}
 	for key, spec := range map[string]string{
-		"services/ns/external":  `"spec":{"type":"ExternalName","externalName":"hooks.example.com"}`,
-		"services/ns/sliced":    `"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1","ipFamilies":["IPv6"],"ports":[{"name":"https","port":443},{"name":"other","port":80}]}`,
-		"services/ns/listed":    `"spec":{"clusterIP":"10.0.0.2","ports":[{"port":443}]}`,
-		"services/ns/ip":        `"spec":{"type":"NodePort","clusterIP":"10.0.0.3","ports":[{"port":443}]}`,
-		"services/ns/headless":  `"spec":{"clusterIP":"None","ports":[{"port":443}]}`,
-		"services/ns/odd":       `"spec":{"type":"Odd"}`,
-		"endpoints/ns/listed":   `"subsets":[{"addresses":[{"ip":"192.0.2.2"}],"notReadyAddresses":[{"ip":"192.0.2.3"}],"ports":[{"port":8443}]}]`,
-		"endpointslices/ns/s-1": `"addressType":"IPv4","ports":[{"name":"https","port":9443}],"endpoints":[{"addresses":["192.0.2.4"]}]`,
-		"endpointslices/ns/s-2": `"addressType":"IPv6","ports":[{"name":"https","port":9443},{"name":"x"}],"endpoints":[{"addresses":["2001:db8::1"]},{"addresses":["2001:db8::2"],"conditions":{"ready":false}}]`,
+		"services/specs/ns/external":   `"spec":{"type":"ExternalName","externalName":"hooks.example.com"}`,
+		"services/specs/ns/sliced":     `"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1","ipFamilies":["IPv6"],"ports":[{"name":"https","port":443},{"name":"other","port":80}]}`,
+		"services/specs/ns/listed":     `"spec":{"clusterIP":"10.0.0.2","ports":[{"port":443}]}`,
+		"services/specs/ns/ip":         `"spec":{"type":"NodePort","clusterIP":"10.0.0.3","ports":[{"port":443}]}`,
+		"services/specs/ns/headless":   `"spec":{"clusterIP":"None","ports":[{"port":443}]}`,
+		"services/specs/ns/odd":        `"spec":{"type":"Odd"}`,
+		"services/endpoints/ns/listed": `"subsets":[{"addresses":[{"ip":"192.0.2.2"}],"notReadyAddresses":[{"ip":"192.0.2.3"}],"ports":[{"port":8443}]}]`,
+		"endpointslices/ns/s-1":        `"addressType":"IPv4","ports":[{"name":"https","port":9443}],"endpoints":[{"addresses":["192.0.2.4"]}]`,
+		"endpointslices/ns/s-2":        `"addressType":"IPv6","ports":[{"name":"https","port":9443},{"name":"x"}],"endpoints":[{"addresses":["2001:db8::1"]},{"addresses":["2001:db8::2"],"conditions":{"ready":false}}]`,
 	} {
 		name := key[strings.LastIndexByte(key, '/')+1:]
 		value := `{"metadata":{"name":"` + name + `","namespace":"ns","labels":{"kubernetes.io/service-name":"sliced"}},` + spec + `}`

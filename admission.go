@@ -1,0 +1,114 @@
+package bowsprit
+
+import (
+	"context"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/match"
+)
+
+// AdmissionPlugin admits writes with code of the program that embeds the server: a webhook without HTTP. It is asked about
+// every write of every kind, before the policies and webhooks that are objects. Its functions are called from many
+// goroutines at once. Either may be nil.
+//
+// An error refuses the write. One that is an apierrors.APIStatus is what the client gets; any other is the reason of a 403.
+type AdmissionPlugin struct {
+	// Name tells plugins apart; Config.DisableAdmissionPlugins may hold it.
+	Name string
+	// Mutate may change r.Object, before the object is validated. It is called a second time if a webhook or a policy has
+	// changed the object after it.
+	Mutate func(ctx context.Context, r *AdmissionRequest) error
+	// Validate sees the object as it will be stored, and changes nothing.
+	Validate func(ctx context.Context, r *AdmissionRequest) error
+}
+
+// AdmissionRequest is one write, as an AdmissionPlugin sees it.
+type AdmissionRequest struct {
+	// Operation is CREATE, UPDATE or DELETE.
+	Operation   string
+	Resource    schema.GroupVersionResource
+	Subresource string
+	// Kind of the objects: the resource's, but autoscaling/v1 Scale for the subresource scale.
+	Kind      schema.GroupVersionKind
+	Namespace string
+	// Name is empty while it is still to be generated, and in a deletecollection.
+	Name   string
+	User   user.Info
+	DryRun bool
+	// Object is the new object, nil for deletions. Only Mutate may change it.
+	Object *unstructured.Unstructured
+	// OldObject is the object before, nil for creations. It must not be changed.
+	OldObject *unstructured.Unstructured
+
+	attributes *admit.Attributes
+}
+
+// Warn adds a warning to the answer, which kubectl prints.
+func (r *AdmissionRequest) Warn(text string) { r.attributes.Warn(text) }
+
+// Annotate adds an annotation for the audit log. The first value of a key stays.
+func (r *AdmissionRequest) Annotate(key, value string) { r.attributes.Annotate(key, value) }
+
+// embedded puts an AdmissionPlugin into the chain.
+type embedded struct{ plugin AdmissionPlugin }
+
+var (
+	_ admit.Mutator   = embedded{}
+	_ admit.Validator = embedded{}
+)
+
+func (e embedded) Name() string { return e.plugin.Name }
+
+func (e embedded) Mutate(ctx context.Context, a *admit.Attributes) error {
+	if e.plugin.Mutate == nil {
+		return nil
+	}
+	r := admissionRequest(a, runtime.DeepCopyJSON(a.Object))
+	if err := e.plugin.Mutate(ctx, r); err != nil {
+		return refused(a, err)
+	}
+	if r.Object != nil && !reflect.DeepEqual(r.Object.Object, a.Object) {
+		a.Replace(r.Object.Object)
+	}
+	return nil
+}
+
+func (e embedded) Validate(ctx context.Context, a *admit.Attributes) error {
+	if e.plugin.Validate == nil {
+		return nil
+	}
+	return refused(a, e.plugin.Validate(ctx, admissionRequest(a, a.Object)))
+}
+
+func admissionRequest(a *admit.Attributes, obj map[string]any) *AdmissionRequest {
+	return &AdmissionRequest{
+		Operation: string(a.Operation), Resource: match.Own(a).Resource, Subresource: a.Subresource, Kind: a.Kind,
+		Namespace: a.Namespace, Name: a.Name, User: a.User, DryRun: a.DryRun,
+		Object: orNone(obj), OldObject: orNone(a.Old), attributes: a,
+	}
+}
+
+func orNone(obj map[string]any) *unstructured.Unstructured {
+	if obj == nil {
+		return nil
+	}
+	return &unstructured.Unstructured{Object: obj}
+}
+
+// refused makes an error of a plugin one that the client can be given.
+func refused(a *admit.Attributes, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := err.(apierrors.APIStatus); ok {
+		return err
+	}
+	return admit.Forbidden(a, err)
+}

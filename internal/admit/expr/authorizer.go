@@ -1,0 +1,81 @@
+package expr
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Authorizer answers the variables authorizer and authorizer.requestResource for one write. It asks each question once.
+type Authorizer struct {
+	Authz authz.Authorizer
+	User  user.Info
+	// Resource, Subresource, Namespace and Name are the request's.
+	Resource                     schema.GroupVersionResource
+	Subresource, Namespace, Name string
+
+	answers map[string]answer
+}
+
+type answer struct {
+	decision authz.Decision
+	err      error
+}
+
+var (
+	_ authorizer.Authorizer = (*Authorizer)(nil)
+	_ library.Resource      = (*asked)(nil)
+)
+
+func (a *Authorizer) value() ref.Val { return library.NewAuthorizerVal(a.User, a) }
+
+func (a *Authorizer) resource() ref.Val {
+	return library.NewResourceAuthorizerVal(a.User, a, (*asked)(a))
+}
+
+// asked is the resource of the request, as the library wants to see it.
+type asked Authorizer
+
+func (a *asked) GetName() string                          { return a.Name }
+func (a *asked) GetNamespace() string                     { return a.Namespace }
+func (a *asked) GetResource() schema.GroupVersionResource { return a.asResource() }
+func (a *asked) GetSubresource() string                   { return a.Subresource }
+
+func (a *asked) asResource() schema.GroupVersionResource { return (*Authorizer)(a).Resource }
+
+// Authorize implements the library's authorizer with ours. Selectors are not passed on: like Kubernetes' RBAC, what
+// decides here does not look at them.
+func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
+	what := &request.Info{
+		Verb: q.GetVerb(), IsResource: q.IsResourceRequest(), Path: q.GetPath(), APIPrefix: "apis", Group: q.GetAPIGroup(), Version: q.GetAPIVersion(),
+		Namespace: q.GetNamespace(), Resource: q.GetResource(), Subresource: q.GetSubresource(), Name: q.GetName(),
+	}
+	if what.IsResource && what.Group == "" {
+		what.APIPrefix = "api"
+	}
+	who := q.GetUser()
+	groups := slices.Sorted(slices.Values(who.GetGroups()))
+	key := fmt.Sprintf("%q %q %q %q %+v", who.GetName(), who.GetUID(), groups, who.GetExtra(), *what)
+	found, ok := a.answers[key]
+	if !ok {
+		found.decision, found.err = a.Authz.Authorize(ctx, who, what)
+		if a.answers == nil {
+			a.answers = map[string]answer{}
+		}
+		a.answers[key] = found
+	}
+	decision := authorizer.DecisionNoOpinion
+	if found.decision.Allowed {
+		decision = authorizer.DecisionAllow
+	}
+	return decision, found.decision.Reason, found.err
+}

@@ -1,0 +1,160 @@
+// Package hook calls admission webhooks.
+//
+// Its plugins, Mutating and Validating, stand in the admission chain. For each write they go through the webhooks of all
+// configurations, in the order of the configurations' names: is the webhook about the write (admit/match), do its match
+// conditions hold (admit/expr); then it is asked with an AdmissionReview through package webhook. Mutating webhooks are
+// asked one after another, each seeing what those before it have changed; validating ones all at once.
+//
+// The goroutines of Validating end before Validate returns; nothing else runs in the background. Plugins are safe for
+// concurrent use. Texts and codes of refusals are those of Kubernetes.
+//
+// Rules: "Dynamic Admission Control" in the Kubernetes documentation, KEP-2041 (reinvocation), KEP-3716 (match conditions);
+// test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/webhook.
+package hook
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/expr"
+	"github.com/bowsprit/bowsprit/internal/admit/match"
+	"github.com/bowsprit/bowsprit/internal/admit/registration"
+	"github.com/bowsprit/bowsprit/internal/admit/source"
+	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/webhook"
+)
+
+// Config is what the plugins work with. All fields are required but Log.
+type Config struct {
+	View   *watchcache.View
+	Authz  authz.Authorizer
+	Client *webhook.Client
+	// NewUID returns a fresh identifier for each AdmissionReview.
+	NewUID func() string
+	Log    *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// hook is one webhook of a configuration.
+type hook struct {
+	registration.Hook
+	id            string // unique among all webhooks
+	configuration string
+	criteria      *match.Criteria
+	conditions    func() []*expr.Expression
+	target        webhook.Target
+}
+
+// newHooks compiles the webhooks of a configuration.
+func newHooks(configuration string, list []registration.Hook) []*hook {
+	var out []*hook
+	for i, h := range list {
+		w := &hook{
+			Hook: h, id: fmt.Sprintf("%s/%s/%d", configuration, h.Name, i), configuration: configuration,
+			criteria: match.Webhook(h.Rules, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector),
+			target:   webhook.Target{URL: ptr.Deref(h.ClientConfig.URL, ""), CABundle: h.ClientConfig.CABundle},
+		}
+		w.conditions = sync.OnceValue(func() (compiled []*expr.Expression) {
+			for _, m := range h.MatchConditions {
+				compiled = append(compiled, new(expr.Compiler).Compile(m.Expression, expr.Scope{Authorizer: true}, expr.Stored, expr.Bool))
+			}
+			return compiled
+		})
+		if s := h.ClientConfig.Service; s != nil {
+			w.target.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name, Path: ptr.Deref(s.Path, ""), Port: ptr.Deref(s.Port, 443)}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// hooksOf returns a source of the webhooks of a kind of configuration.
+func hooksOf(c *Config, plural string, mutating bool, read func(obj map[string]any) (string, []registration.Hook, error)) *source.Source[[]*hook] {
+	return source.New(c.View.Collection(plural), func(e *watchcache.Entry) ([]*hook, bool) {
+		v, err := codec.DecodeJSON(e.JSON())
+		obj, ok := v.(map[string]any)
+		if err != nil || !ok {
+			return nil, false
+		}
+		registration.DefaultWebhooks(obj, mutating)
+		name, list, err := read(obj)
+		if err != nil {
+			c.Log.Warn("a stored webhook configuration cannot be read", "name", e.Name, "err", err)
+			return nil, false
+		}
+		return newHooks(name, list), len(list) > 0
+	})
+}
+
+func readMutating(obj map[string]any) (string, []registration.Hook, error) {
+	var c admissionregistrationv1.MutatingWebhookConfiguration
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &c)
+	return c.Name, registration.MutatingHooks(&c), err
+}
+
+func readValidating(obj map[string]any) (string, []registration.Hook, error) {
+	var c admissionregistrationv1.ValidatingWebhookConfiguration
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &c)
+	return c.Name, registration.ValidatingHooks(&c), err
+}
+
+// wants tells whether the webhook is to be asked about a write, and in which form. An error is the client's answer.
+func (h *hook) wants(ctx context.Context, c *Config, a *admit.Attributes) (t match.Target, ok bool, err error) {
+	t, ok, err = h.criteria.Match(ctx, a, admit.Namespaces{View: c.View})
+	if err != nil || !ok || len(h.MatchConditions) == 0 {
+		return t, ok, err
+	}
+	obj, old, err := a.In(ctx, t.Version)
+	if err != nil {
+		return t, false, apierrors.NewInternalError(err)
+	}
+	own := match.Own(a).Resource
+	holds, err := expr.Hold(ctx, h.conditions(), &expr.Input{
+		Object: obj, OldObject: old,
+		Request: func() map[string]any { return expr.Request(a, own, t.Kind) },
+		Authorizer: &expr.Authorizer{
+			Authz: c.Authz, User: a.User, Resource: own, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+		},
+	})
+	if err != nil {
+		if h.ignoresFailures() {
+			return t, false, nil
+		}
+		return t, false, apierrors.NewForbidden(a.GroupResource(), a.Name, err)
+	}
+	return t, holds, nil
+}
+
+func (h *hook) ignoresFailures() bool {
+	return h.FailurePolicy != nil && *h.FailurePolicy == admissionregistrationv1.Ignore
+}
+
+// timeout returns how long a call may take: what the webhook is given and what the request has left.
+func (h *hook) timeout(ctx context.Context) (limit time.Duration, set bool) {
+	if h.TimeoutSeconds != nil {
+		limit, set = time.Duration(*h.TimeoutSeconds)*time.Second, true
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := time.Until(deadline); !set || left < limit {
+			limit, set = left, true
+		}
+	}
+	return limit, set
+}

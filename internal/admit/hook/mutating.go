@@ -1,0 +1,171 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/match"
+	"github.com/bowsprit/bowsprit/internal/admit/source"
+	"github.com/bowsprit/bowsprit/internal/codec"
+)
+
+// Mutating asks the webhooks of MutatingWebhookConfigurations.
+type Mutating struct {
+	config Config
+	hooks  *source.Source[[]*hook]
+}
+
+var _ admit.Mutator = (*Mutating)(nil)
+
+// NewMutating returns the plugin.
+func NewMutating(c Config) *Mutating {
+	c = c.withDefaults()
+	return &Mutating{config: c, hooks: hooksOf(&c, "mutatingwebhookconfigurations", true, readMutating)}
+}
+
+// Name returns kube's name for the plugin.
+func (*Mutating) Name() string { return "MutatingAdmissionWebhook" }
+
+// Mutate asks every webhook that wants to see the write, one after another.
+func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
+	configurations := p.hooks.List().Items
+	if len(configurations) == 0 || match.IsConfiguration(a.Resource) {
+		return nil
+	}
+	r := a.Reinvocation(p.Name())
+	r.Begin(a.Object)
+	defer func() { r.End(a.Object) }()
+	index := -1
+	for _, hooks := range configurations {
+		for _, h := range hooks {
+			index++
+			t, ok, err := h.wants(ctx, &p.config, a)
+			if err != nil {
+				return err
+			}
+			if !ok || r.Skip(h.id) {
+				continue
+			}
+			if err := p.ask(ctx, a, h, t, r, index); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ask calls one webhook and does to the object what it wants.
+func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, r *admit.Reinvocation, index int) error {
+	place := fmt.Sprintf("round_%d_index_%d", 0, index)
+	if r.Second() {
+		place = fmt.Sprintf("round_%d_index_%d", 1, index)
+	}
+	changed, err := p.change(ctx, a, h, t, place)
+	if changed {
+		r.Changed()
+	}
+	if h.ReinvocationPolicy != nil && *h.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy {
+		r.Ran(h.id)
+	}
+	if err == nil {
+		return nil
+	}
+	if err := h.pass(ctx, &p.config, a, err, "failed-open.mutation.webhook.admission.k8s.io/"+place); err != nil {
+		return err
+	}
+	return timedOut(ctx)
+}
+
+// note is what the audit log is told about a webhook.
+type note struct {
+	Configuration string `json:"configuration"`
+	Webhook       string `json:"webhook"`
+	Mutated       *bool  `json:"mutated,omitempty"`
+	Patch         any    `json:"patch,omitempty"`
+	PatchType     string `json:"patchType,omitempty"`
+}
+
+func annotate(a *admit.Attributes, key string, n note) {
+	if value, err := json.Marshal(n); err == nil {
+		a.Annotate(key, string(value))
+	}
+}
+
+// change calls the webhook and applies its patch to the object. changed tells whether the patch made a difference.
+func (p *Mutating) change(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string) (changed bool, err error) {
+	defer func() {
+		annotate(a, "mutation.webhook.admission.k8s.io/"+place, note{Configuration: h.configuration, Webhook: h.Name, Mutated: &changed})
+	}()
+	obj, old, err := a.In(ctx, t.Version)
+	if err != nil {
+		return false, apierrors.NewInternalError(err)
+	}
+	v, err := h.call(ctx, &p.config, a, t, obj, old, true)
+	if err != nil || len(v.patch) == 0 {
+		return false, err
+	}
+	patch, err := jsonpatch.DecodePatch(v.patch)
+	if err != nil {
+		return false, &callError{h.Name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
+	}
+	if len(patch) == 0 {
+		return false, nil
+	}
+	if obj == nil {
+		return false, apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", h.Name))
+	}
+	if v.patchType != admissionv1.PatchTypeJSONPatch {
+		return false, &callError{h.Name, fmt.Errorf("unsupported patch type %q", v.patchType)}
+	}
+	next, err := applyPatch(obj, patch)
+	if err != nil {
+		return false, apierrors.NewInternalError(err)
+	}
+	annotate(a, "patch.webhook.admission.k8s.io/"+place, note{Configuration: h.configuration, Webhook: h.Name, Patch: patch, PatchType: string(v.patchType)})
+	changed = !reflect.DeepEqual(obj, next)
+	return changed, put(ctx, a, t, next)
+}
+
+// applyPatch returns what a patch makes of an object, which it does not change.
+func applyPatch(obj map[string]any, patch jsonpatch.Patch) (map[string]any, error) {
+	raw, err := patch.Apply(codec.AppendJSON(nil, obj))
+	if err != nil {
+		return nil, err
+	}
+	v, err := codec.DecodeJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	next, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the patched object is not an object: %s", raw)
+	}
+	if kind, _ := next["kind"].(string); kind == "" {
+		//lint:ignore ST1005 kube's text
+		return nil, fmt.Errorf("Object 'Kind' is missing in '%s'", raw)
+	}
+	return next, nil
+}
+
+// put makes next, an object in the form t, the object of the write.
+func put(ctx context.Context, a *admit.Attributes, t match.Target, next map[string]any) error {
+	if err := a.Normalize(t.Version, next); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if t.Version != a.Version {
+		var err error
+		if next, err = a.Convert(ctx, next, t.Version, a.Version); err != nil {
+			return apierrors.NewInternalError(err)
+		}
+	}
+	a.Replace(next)
+	return nil
+}

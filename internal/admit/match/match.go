@@ -1,0 +1,271 @@
+// Package match decides whether a policy, a binding or a webhook is about a write.
+//
+// It stands between the admission plugins and package admit: a plugin compiles what a configuration object says (rules,
+// selectors, match policy) into a Criteria once, and asks it about every write. A Criteria is immutable and safe for
+// concurrent use; nothing is allocated for a write that does not match.
+//
+// Rules: "Matching requests" in the Kubernetes documentation of admission webhooks; test/oracle/admit compares with
+// k8s.io/apiserver/pkg/admission/plugin/policy/matching.
+package match
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// Target is the form in which whoever matched wants to see the objects of a write.
+type Target struct {
+	Resource schema.GroupVersionResource
+	Kind     schema.GroupVersionKind
+	Version  *catalog.Version
+}
+
+// Namespaces returns the labels of a namespace, or a NotFound error.
+type Namespaces interface {
+	Labels(ctx context.Context, namespace string) (labels.Set, error)
+}
+
+// Criteria says which writes something is about.
+type Criteria struct {
+	rules, exclude []admissionregistrationv1.NamedRuleWithOperations
+	everything     bool // without rules: those of a binding
+	equivalent     bool
+	namespaces     selector
+	objects        selector
+}
+
+// selector is a label selector, or the error of one that cannot be understood, which counts once everything else matches.
+type selector struct {
+	labels.Selector
+	err error
+}
+
+func compile(s *metav1.LabelSelector) selector {
+	compiled, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return selector{err: apierrors.NewInternalError(err)}
+	}
+	return selector{Selector: compiled}
+}
+
+// Resources compiles the matchConstraints of a policy or the matchResources of a binding. A nil m, or one without rules,
+// is about everything; defaults are filled in. An error is what the policy's failure policy decides about.
+func Resources(m *admissionregistrationv1.MatchResources) (*Criteria, error) {
+	if m == nil {
+		return &Criteria{everything: true, namespaces: selector{Selector: labels.Everything()}, objects: selector{Selector: labels.Everything()}}, nil
+	}
+	for _, s := range []struct {
+		name string
+		is   *metav1.LabelSelector
+	}{{"namespace", m.NamespaceSelector}, {"object", m.ObjectSelector}} {
+		if s.is == nil {
+			return nil, fmt.Errorf("a nil %s selector was passed, please ensure selectors are initialized properly", s.name)
+		}
+	}
+	return &Criteria{
+		rules: m.ResourceRules, exclude: m.ExcludeResourceRules, everything: len(m.ResourceRules) == 0, equivalent: isEquivalent(m.MatchPolicy),
+		namespaces: compile(m.NamespaceSelector), objects: compile(m.ObjectSelector),
+	}, nil
+}
+
+// Webhook compiles what a webhook says about the writes that it wants to see. Without rules it is about nothing.
+func Webhook(rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType, namespaces, objects *metav1.LabelSelector) *Criteria {
+	c := &Criteria{equivalent: isEquivalent(policy), namespaces: compile(namespaces), objects: compile(objects)}
+	for _, r := range rules {
+		c.rules = append(c.rules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: r})
+	}
+	return c
+}
+
+func isEquivalent(p *admissionregistrationv1.MatchPolicyType) bool {
+	return p != nil && *p == admissionregistrationv1.Equivalent
+}
+
+// Match tells whether the criteria are about a write, and in which form it is to be seen. An error means that they are but
+// that their selectors could not be evaluated: a *apierrors.StatusError.
+func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces) (t Target, ok bool, err error) {
+	// The rules first, since they cost least; what fails in a selector counts only for a write that they match.
+	if _, excluded := c.matchRules(c.exclude, a); excluded {
+		return Target{}, false, nil
+	}
+	if c.everything {
+		t = Own(a)
+	} else if t, ok = c.matchRules(c.rules, a); !ok {
+		return Target{}, false, nil
+	}
+	inNamespace, nsErr := c.matchNamespace(ctx, a, ns)
+	if nsErr == nil && !inNamespace {
+		return Target{}, false, nil
+	}
+	labelled, objErr := c.matchObject(a)
+	switch {
+	case objErr == nil && !labelled:
+		return Target{}, false, nil
+	case nsErr != nil:
+		return Target{}, false, nsErr
+	case objErr != nil:
+		return Target{}, false, objErr
+	}
+	return t, true, nil
+}
+
+func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) (Target, bool) {
+	for i := range rules {
+		if r := &rules[i]; matches(&r.RuleWithOperations, a, a.Version.Name) && named(r, a) {
+			return Own(a), true
+		}
+	}
+	if !c.equivalent || len(a.Resource.Versions) == 1 {
+		return Target{}, false
+	}
+	for i := range rules {
+		r := &rules[i]
+		for _, v := range equivalents(a) {
+			if v != a.Version && matches(&r.RuleWithOperations, a, v.Name) && named(r, a) {
+				return target(a, v), true
+			}
+		}
+	}
+	return Target{}, false
+}
+
+// equivalents returns the versions in which the objects of a write could be seen too, in the order of the definition.
+func equivalents(a *admit.Attributes) []*catalog.Version {
+	versions := slices.DeleteFunc(slices.Clone(a.Resource.Versions), func(v *catalog.Version) bool {
+		switch a.Subresource {
+		case "":
+			return false
+		case "scale":
+			return v.Scale == nil
+		}
+		return !a.Resource.HasSubresource(v, a.Subresource)
+	})
+	slices.SortStableFunc(versions, func(v, w *catalog.Version) int { return v.Declared - w.Declared })
+	return versions
+}
+
+// Own is the form in which a request names its objects.
+func Own(a *admit.Attributes) Target { return target(a, a.Version) }
+
+func target(a *admit.Attributes, v *catalog.Version) Target {
+	t := Target{
+		Resource: schema.GroupVersionResource{Group: a.Resource.Group, Version: v.Name, Resource: a.Resource.Plural},
+		Kind:     a.Kind,
+		Version:  v,
+	}
+	if a.Kind.Group == a.Resource.Group && a.Kind.Kind == a.Resource.Kind {
+		t.Kind.Version = v.Name
+	}
+	return t
+}
+
+// named tells whether a rule that is about certain names is about this one. A name that is still to be generated is none.
+func named(r *admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) bool {
+	return len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name)
+}
+
+// matches tells whether a rule is about a write, seen in the given version.
+func matches(r *admissionregistrationv1.RuleWithOperations, a *admit.Attributes, version string) bool {
+	return matchesScope(r.Scope, a) && matchesOperation(r.Operations, a.Operation) && hasOrAll(r.APIGroups, a.Resource.Group) &&
+		hasOrAll(r.APIVersions, version) && matchesResource(r.Resources, a)
+}
+
+func matchesScope(s *admissionregistrationv1.ScopeType, a *admit.Attributes) bool {
+	if s == nil || *s == admissionregistrationv1.AllScopes {
+		return true
+	}
+	inNamespace := a.Namespace != "" && !a.Resource.IsNamespace()
+	switch *s {
+	case admissionregistrationv1.NamespacedScope:
+		return inNamespace
+	case admissionregistrationv1.ClusterScope:
+		return !inNamespace
+	}
+	return false
+}
+
+func matchesOperation(list []admissionregistrationv1.OperationType, op admit.Operation) bool {
+	for _, o := range list {
+		if o == admissionregistrationv1.OperationAll || string(o) == string(op) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasOrAll(list []string, want string) bool {
+	for _, s := range list {
+		if s == "*" || s == want {
+			return true
+		}
+	}
+	return false
+}
+
+func matchesResource(list []string, a *admit.Attributes) bool {
+	for _, s := range list {
+		resource, sub, _ := strings.Cut(s, "/")
+		if (resource == "*" || resource == a.Resource.Plural) && (sub == "*" || sub == a.Subresource) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Criteria) matchNamespace(ctx context.Context, a *admit.Attributes, ns Namespaces) (bool, error) {
+	if a.Namespace == "" && a.Resource.Plural != "namespaces" {
+		return true, nil // cluster-wide objects are never exempt
+	}
+	if c.namespaces.err != nil {
+		return false, c.namespaces.err
+	}
+	if c.namespaces.Empty() {
+		return true, nil
+	}
+	// A namespace that is being written is judged by the labels that it will have.
+	if a.Resource.Plural == "namespaces" && a.Subresource == "" && a.Operation != admit.Delete {
+		return c.namespaces.Matches(labelsOf(a.Object)), nil
+	}
+	set, err := ns.Labels(ctx, a.Namespace)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, err
+		}
+		return false, apierrors.NewInternalError(err)
+	}
+	return c.namespaces.Matches(set), nil
+}
+
+func (c *Criteria) matchObject(a *admit.Attributes) (bool, error) {
+	switch {
+	case c.objects.err != nil:
+		return false, c.objects.err
+	case c.objects.Empty():
+		return true, nil
+	}
+	return a.Object != nil && c.objects.Matches(labelsOf(a.Object)) || a.Old != nil && c.objects.Matches(labelsOf(a.Old)), nil
+}
+
+// labelsOf returns metadata.labels of a decoded object.
+func labelsOf(obj map[string]any) labels.Set {
+	meta, _ := obj["metadata"].(map[string]any)
+	have, _ := meta["labels"].(map[string]any)
+	set := make(labels.Set, len(have))
+	for k, v := range have {
+		if s, ok := v.(string); ok {
+			set[k] = s
+		}
+	}
+	return set
+}

@@ -1,0 +1,171 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/expr"
+	"github.com/bowsprit/bowsprit/internal/admit/match"
+)
+
+// answer is what a policy says about a write, with one parameter.
+type answer struct {
+	decisions   []decision // one for each validation, or one for all of them
+	annotations []annotation
+}
+
+// decision is what one validation says. The zero value has nothing against the write.
+type decision struct {
+	deny    bool
+	message string
+	reason  metav1.StatusReason // "" after an error
+}
+
+// annotation is a value for the audit log, or the error of its expression.
+type annotation struct{ key, value, err string }
+
+// evaluate runs the policy's expressions. param is nil without parameters, namespace if nothing uses it.
+func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Target, param, namespace map[string]any) answer {
+	program := p.program()
+	in := s.input(f, t, param)
+	if len(program.conditions) > 0 {
+		// Conditions see the request as it was made, and no namespace.
+		asked := *in
+		asked.Request = func() map[string]any { return expr.Request(s.a, match.Own(s.a).Resource, t.Kind) }
+		holds, err := expr.Hold(ctx, program.conditions, &asked)
+		if err != nil && p.ignoresFailures() {
+			return answer{}
+		}
+		if err != nil {
+			return answer{decisions: []decision{p.failure(err)}}
+		}
+		if !holds {
+			return answer{}
+		}
+	}
+	in.Namespace = namespace
+	results, left, err := expr.Run(ctx, program.validations, in, expr.Budget)
+	if err != nil {
+		return answer{decisions: []decision{p.failure(err)}}
+	}
+	unasked := *in
+	unasked.Authorizer = nil
+	messages, _, messageErr := expr.Run(ctx, program.messages, &unasked, left)
+	var out answer
+	for i, r := range results {
+		var message expr.Result
+		if messageErr == nil {
+			message = messages[i]
+		}
+		out.decisions = append(out.decisions, p.decide(i, r, message, messageErr))
+	}
+	noted, _, err := expr.Run(ctx, program.annotations, &unasked, expr.Budget) // as in Kubernetes, though authorizer compiles
+	if err != nil {
+		return answer{decisions: []decision{p.failure(err)}}
+	}
+	for i, r := range noted {
+		if n, ok := p.annotation(i, r); ok {
+			out.annotations = append(out.annotations, n)
+		}
+	}
+	return out
+}
+
+func (p *validating) ignoresFailures() bool {
+	return *p.spec.FailurePolicy == admissionregistrationv1.Ignore
+}
+
+// failure is the decision that an error leads to.
+func (p *validating) failure(err error) decision {
+	return decision{deny: !p.ignoresFailures(), message: err.Error()}
+}
+
+// decide returns what validation i says. message is what its messageExpression gave, messageErr the error that ended the
+// evaluation of all of them.
+func (p *validating) decide(i int, r, message expr.Result, messageErr error) decision {
+	switch {
+	case r.Err != nil:
+		return p.failure(r.Err)
+	case expr.EndsAll(messageErr):
+		return p.failure(fmt.Errorf("failed messageExpression: %w", messageErr))
+	case r.True():
+		return decision{}
+	}
+	v := &p.spec.Validations[i]
+	d := decision{deny: true, reason: metav1.StatusReasonInvalid}
+	if v.Reason != nil {
+		d.reason = *v.Reason
+	}
+	if text, ok := message.Text(); ok {
+		d.message = usableMessage(text)
+	}
+	if d.message == "" {
+		d.message = strings.TrimSpace(v.Message)
+	}
+	if d.message == "" {
+		d.message = fmt.Sprintf("failed expression: %v", strings.TrimSpace(v.Expression))
+	}
+	return d
+}
+
+// usableMessage returns the result of a messageExpression, or "" if it is none that a client could be told.
+func usableMessage(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > expr.MaxMessage || strings.Contains(s, "\n") {
+		return ""
+	}
+	return s
+}
+
+// annotation returns what audit annotation i is; false means that there is none.
+func (p *validating) annotation(i int, r expr.Result) (annotation, bool) {
+	n := annotation{key: p.spec.AuditAnnotations[i].Key}
+	if r.Err != nil {
+		n.err = r.Err.Error()
+		return n, !p.ignoresFailures()
+	}
+	if text, ok := r.Text(); ok {
+		n.value = strings.TrimSpace(text)
+		return n, n.value != ""
+	}
+	if r.Absent() {
+		return n, false
+	}
+	n.err = fmt.Sprintf("valueExpression '%v' resulted in unsupported return type: %v. Return type must be either string or null.",
+		p.spec.AuditAnnotations[i].ValueExpression, r.TypeName())
+	return n, true
+}
+
+// maxAnnotation is how long the value of an annotation can be, in bytes.
+const maxAnnotation = 10 * 1024
+
+// annotations collects the values that all bindings and parameters of a policy give to its annotations.
+type annotations struct {
+	keys   []string
+	values map[string][]string
+}
+
+func (n *annotations) add(key, value string) {
+	value = value[:min(len(value), maxAnnotation)]
+	if n.values == nil {
+		n.values = map[string][]string{}
+	}
+	if n.values[key] == nil {
+		n.keys = append(n.keys, key)
+	}
+	if !slices.Contains(n.values[key], value) {
+		n.values[key] = append(n.values[key], value)
+	}
+}
+
+func (n *annotations) publish(a *admit.Attributes, policy string) {
+	for _, key := range n.keys {
+		a.Annotate(policy+"/"+key, strings.Join(n.values[key], ", "))
+	}
+}

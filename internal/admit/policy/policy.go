@@ -1,0 +1,124 @@
+// Package policy enforces ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
+//
+// Its plugins, Validating and Mutating, stand in the admission chain. For each write they go through the policies that have
+// bindings, in the order of their names: does the policy's matchConstraints match (admit/match), does the binding's, which
+// parameters does the binding name (params.go); then the expressions are run (admit/expr), once for each parameter. What a
+// policy is made into when it is first needed is kept for each revision of it (admit/source), so a policy that was
+// acknowledged on this server before a request is honoured by it.
+//
+// Texts and codes of refusals are those of Kubernetes. Plugins are safe for concurrent use and start no goroutine.
+//
+// Rules: "Validating Admission Policy" and "Mutating Admission Policy" in the Kubernetes documentation, KEP-3488, KEP-3962;
+// test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/policy.
+package policy
+
+import (
+	"context"
+	"log/slog"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/expr"
+	"github.com/bowsprit/bowsprit/internal/admit/match"
+	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Config is what the plugins work with. All fields are required but Log.
+type Config struct {
+	View    *watchcache.View
+	Catalog *catalog.Catalog
+	Authz   authz.Authorizer
+	// Read returns a stored object of a resource in one of its versions, as decoded JSON.
+	Read func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error)
+	Log  *slog.Logger
+}
+
+// collection returns where the view keeps a kind of admissionregistration.k8s.io: where kube-apiserver stores it.
+func (c *Config) collection(plural string) *watchcache.Collection {
+	return c.View.Collection(plural)
+}
+
+func (c *Config) namespaces() admit.Namespaces { return admit.Namespaces{View: c.View} }
+
+// Labels implements match.Namespaces.
+func (c *Config) Labels(ctx context.Context, namespace string) (labels.Set, error) {
+	return c.namespaces().Labels(ctx, namespace)
+}
+
+// seen is one write as the expressions of all policies see it: each form of it is made at most once.
+type seen struct {
+	config    *Config
+	a         *admit.Attributes
+	authz     *expr.Authorizer
+	forms     map[*catalog.Version]*form
+	namespace map[string]any // nil until asked for
+}
+
+// form is the write in one version.
+type form struct {
+	object, old map[string]any
+	err         error
+}
+
+func (c *Config) see(a *admit.Attributes) *seen {
+	return &seen{config: c, a: a, authz: &expr.Authorizer{
+		Authz: c.Authz, User: a.User, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+		Resource: match.Own(a).Resource,
+	}}
+}
+
+// in returns the objects in another version.
+func (s *seen) in(ctx context.Context, v *catalog.Version) *form {
+	f := s.forms[v]
+	if f == nil {
+		f = &form{}
+		f.object, f.old, f.err = s.a.In(ctx, v)
+		if s.forms == nil {
+			s.forms = map[*catalog.Version]*form{}
+		}
+		s.forms[v] = f
+	}
+	return f
+}
+
+// namespaceObject returns what expressions may see of the namespace that the object is in: nil for cluster-wide objects,
+// and for namespaces themselves.
+func (s *seen) namespaceObject(ctx context.Context) (map[string]any, error) {
+	if s.a.Namespace == "" || s.a.Resource.IsNamespace() || s.namespace != nil {
+		return s.namespace, nil
+	}
+	obj, err := s.config.namespaces().Object(ctx, s.a.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	visible := map[string]any{}
+	for _, key := range []string{
+		"name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "labels", "annotations", "finalizers",
+	} {
+		if v, ok := meta[key]; ok {
+			visible[key] = v
+		}
+	}
+	s.namespace = map[string]any{"metadata": visible, "spec": orEmpty(obj["spec"]), "status": orEmpty(obj["status"])}
+	return s.namespace, nil
+}
+
+func orEmpty(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return v
+}
+
+// input returns the variables of a policy's expressions for one parameter (nil: none).
+func (s *seen) input(f *form, t match.Target, params map[string]any) *expr.Input {
+	return &expr.Input{
+		Object: f.object, OldObject: f.old, Params: params, Authorizer: s.authz,
+		Request: func() map[string]any { return expr.Request(s.a, t.Resource, t.Kind) },
+	}
+}

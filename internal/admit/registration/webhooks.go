@@ -1,0 +1,186 @@
+package registration
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/bowsprit/bowsprit/internal/webhook"
+)
+
+// Hook is what webhooks of both kinds say.
+type Hook struct {
+	Name                    string
+	ClientConfig            admissionregistrationv1.WebhookClientConfig
+	Rules                   []admissionregistrationv1.RuleWithOperations
+	FailurePolicy           *admissionregistrationv1.FailurePolicyType
+	MatchPolicy             *admissionregistrationv1.MatchPolicyType
+	NamespaceSelector       *metav1.LabelSelector
+	ObjectSelector          *metav1.LabelSelector
+	SideEffects             *admissionregistrationv1.SideEffectClass
+	TimeoutSeconds          *int32
+	AdmissionReviewVersions []string
+	ReinvocationPolicy      *admissionregistrationv1.ReinvocationPolicyType // of mutating webhooks only
+	MatchConditions         []admissionregistrationv1.MatchCondition
+}
+
+// MutatingHooks returns the webhooks of a configuration.
+func MutatingHooks(c *admissionregistrationv1.MutatingWebhookConfiguration) (out []Hook) {
+	for _, w := range c.Webhooks {
+		out = append(out, Hook{
+			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector, w.SideEffects, w.TimeoutSeconds,
+			w.AdmissionReviewVersions, w.ReinvocationPolicy, w.MatchConditions,
+		})
+	}
+	return out
+}
+
+// ValidatingHooks returns the webhooks of a configuration.
+func ValidatingHooks(c *admissionregistrationv1.ValidatingWebhookConfiguration) (out []Hook) {
+	for _, w := range c.Webhooks {
+		out = append(out, Hook{
+			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector, w.SideEffects, w.TimeoutSeconds,
+			w.AdmissionReviewVersions, nil, w.MatchConditions,
+		})
+	}
+	return out
+}
+
+// CheckMutatingWebhooks returns what is wrong with a configuration beyond its metadata. old is nil for a new one; what was
+// wrong with it before may stay.
+func CheckMutatingWebhooks(c, old *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
+	if old == nil {
+		return checkHooks(MutatingHooks(c), nil, false)
+	}
+	return checkHooks(MutatingHooks(c), MutatingHooks(old), true)
+}
+
+// CheckValidatingWebhooks is CheckMutatingWebhooks for the other kind.
+func CheckValidatingWebhooks(c, old *admissionregistrationv1.ValidatingWebhookConfiguration) field.ErrorList {
+	if old == nil {
+		return checkHooks(ValidatingHooks(c), nil, false)
+	}
+	return checkHooks(ValidatingHooks(c), ValidatingHooks(old), true)
+}
+
+// leave is what an update may leave as it was.
+type leave struct {
+	conditions    bool // nothing about match conditions has changed
+	sideEffects   bool
+	reviews       bool
+	names         bool
+	labelValues   bool
+	preexistingCE map[string]bool // expressions of match conditions
+}
+
+func checkHooks(hooks, old []Hook, update bool) (errs field.ErrorList) {
+	l := leave{preexistingCE: map[string]bool{}}
+	if update {
+		l = leaveOf(hooks, old)
+	}
+	for i := range hooks {
+		path := field.NewPath("webhooks").Index(i)
+		errs = append(errs, checkHook(&hooks[i], l, path)...)
+		errs = append(errs, checkReviewVersions(hooks[i].AdmissionReviewVersions, l, path.Child("admissionReviewVersions"))...)
+		name := hooks[i].Name
+		same := func(h Hook) bool { return h.Name == name }
+		if !l.names && name != "" && slices.ContainsFunc(hooks[:i], same) {
+			errs = append(errs, field.Duplicate(path.Child("name"), name))
+		}
+	}
+	return errs
+}
+
+func leaveOf(hooks, old []Hook) leave {
+	l := leave{preexistingCE: map[string]bool{}, conditions: len(hooks) == len(old)}
+	for i := range old {
+		h := &old[i]
+		l.conditions = l.conditions && reflect.DeepEqual(hooks[i].MatchConditions, h.MatchConditions)
+		l.sideEffects = l.sideEffects || h.SideEffects == nil || !slices.Contains(harmless, string(*h.SideEffects))
+		l.reviews = l.reviews || len(h.AdmissionReviewVersions) > 0 && !slices.ContainsFunc(h.AdmissionReviewVersions, knownReview)
+		l.names = l.names || slices.ContainsFunc(old[:i], func(o Hook) bool { return o.Name == h.Name })
+		for _, s := range []*metav1.LabelSelector{h.NamespaceSelector, h.ObjectSelector} {
+			l.labelValues = l.labelValues || s != nil && len(metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, nil)) > 0
+		}
+		for _, m := range h.MatchConditions {
+			l.preexistingCE[m.Expression] = true
+		}
+	}
+	return l
+}
+
+// harmless are the side effects that a webhook may have.
+var harmless = []string{"None", "NoneOnDryRun"}
+
+func checkHook(h *Hook, l leave, path *field.Path) field.ErrorList {
+	errs := utilvalidation.IsFullyQualifiedName(path.Child("name"), h.Name)
+	for i := range h.Rules {
+		errs = append(errs, checkRule(&h.Rules[i], path.Child("rules").Index(i))...)
+	}
+	errs = append(errs, checkEnum(path.Child("failurePolicy"), h.FailurePolicy, failurePolicies...)...)
+	errs = append(errs, checkEnum(path.Child("matchPolicy"), h.MatchPolicy, matchPolicies...)...)
+	allowed := harmless
+	if l.sideEffects {
+		allowed = []string{"None", "NoneOnDryRun", "Some", "Unknown"}
+	}
+	if h.SideEffects == nil {
+		errs = append(errs, field.Required(path.Child("sideEffects"), "must specify one of "+strings.Join(allowed, ", ")))
+	}
+	errs = append(errs, checkEnum(path.Child("sideEffects"), h.SideEffects, allowed...)...)
+	if t := h.TimeoutSeconds; t != nil && (*t > 30 || *t < 1) {
+		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *t, "the timeout value must be between 1 and 30 seconds"))
+	}
+	lenient := metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: l.labelValues}
+	if h.NamespaceSelector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(h.NamespaceSelector, lenient, path.Child("namespaceSelector"))...)
+	}
+	if h.ObjectSelector != nil {
+		errs = append(errs, metav1validation.ValidateLabelSelector(h.ObjectSelector, lenient, path.Child("objectSelector"))...)
+	}
+	errs = append(errs, checkEnum(path.Child("reinvocationPolicy"), h.ReinvocationPolicy, reinvocationPolicies...)...)
+	errs = append(errs, checkClient(&h.ClientConfig, path.Child("clientConfig"))...)
+	if !l.conditions {
+		errs = append(errs, checkConditions(h.MatchConditions, false, l.preexistingCE, path.Child("matchConditions"))...)
+	}
+	return errs
+}
+
+func checkClient(c *admissionregistrationv1.WebhookClientConfig, path *field.Path) field.ErrorList {
+	switch s := c.Service; {
+	case (c.URL == nil) == (s == nil):
+		return field.ErrorList{field.Required(path, "exactly one of url or service is required")}
+	case s == nil:
+		return webhook.CheckURL(*c.URL, path.Child("url"))
+	default:
+		return webhook.CheckService(s.Namespace, s.Name, s.Path, ptr.Deref(s.Port, 0), path.Child("service"))
+	}
+}
+
+// knownReview tells whether the server speaks a version of AdmissionReview.
+func knownReview(version string) bool { return version == "v1" || version == "v1beta1" }
+
+func checkReviewVersions(versions []string, l leave, path *field.Path) (errs field.ErrorList) {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(path, "must specify one of v1, v1beta1")}
+	}
+	for i, version := range versions {
+		if slices.Contains(versions[:i], version) {
+			errs = append(errs, field.Invalid(path.Index(i), version, "duplicate version"))
+			continue
+		}
+		for _, problem := range utilvalidation.IsDNS1035Label(version) {
+			errs = append(errs, field.Invalid(path.Index(i), version, problem))
+		}
+	}
+	if !l.reviews && !slices.ContainsFunc(versions, knownReview) {
+		errs = append(errs, field.Invalid(path, versions, "must include at least one of v1, v1beta1"))
+	}
+	return errs
+}

@@ -1,0 +1,97 @@
+// Package source keeps the compiled form of configuration objects: policies, bindings, webhooks.
+//
+// It stands between the admission plugins and the view. A Source compiles each object of one kind once for each revision of
+// it and gives all of them as a List, in the order of their names. A List is immutable and the same one until something
+// changes, so that what is derived from it can be kept with it. There is no informer and no goroutine: a Source looks at
+// the view's snapshot, which is a comparison of pointers while nothing has changed, and so knows what the view knows.
+//
+// A Source is safe for concurrent use.
+package source
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Source keeps the objects of one collection as values of type T.
+type Source[T any] struct {
+	collection *watchcache.Collection
+	compile    func(*watchcache.Entry) (T, bool)
+
+	current atomic.Pointer[List[T]]
+	mu      sync.Mutex // held while a list is built
+}
+
+// List is all objects at one moment.
+type List[T any] struct {
+	Items []T // in the order of their names; read only
+
+	snapshot *watchcache.Snapshot
+	made     map[*watchcache.Entry]result[T]
+}
+
+type result[T any] struct {
+	item T
+	ok   bool
+}
+
+// New returns a source of the collection's objects. compile must not fail slowly or often: what it refuses (false) is left
+// out. It is called once for each revision of an object.
+func New[T any](collection *watchcache.Collection, compile func(*watchcache.Entry) (T, bool)) *Source[T] {
+	return &Source[T]{collection: collection, compile: compile}
+}
+
+// List returns the objects that the view knows.
+func (s *Source[T]) List() *List[T] {
+	now := s.collection.Snapshot()
+	if l := s.current.Load(); l != nil && l.snapshot.Same(now) {
+		return l
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now = s.collection.Snapshot() // it may have been built meanwhile
+	old := s.current.Load()
+	if old != nil && old.snapshot.Same(now) {
+		return old
+	}
+	next := &List[T]{snapshot: now, made: make(map[*watchcache.Entry]result[T], now.Len())}
+	now.Scan("", "", func(e *watchcache.Entry) bool {
+		r, known := result[T]{}, false
+		if old != nil {
+			r, known = old.made[e]
+		}
+		if !known {
+			r.item, r.ok = s.compile(e)
+		}
+		next.made[e] = r
+		if r.ok {
+			next.Items = append(next.Items, r.item)
+		}
+		return true
+	})
+	s.current.Store(next)
+	return next
+}
+
+// Joined keeps what is derived from two lists until one of them changes. The zero value is ready.
+type Joined[A, B, T any] struct {
+	current atomic.Pointer[joined[A, B, T]]
+}
+
+type joined[A, B, T any] struct {
+	a   *List[A]
+	b   *List[B]
+	val T
+}
+
+// Get returns what derive makes of the lists. Concurrent callers may each derive it after a change.
+func (j *Joined[A, B, T]) Get(a *List[A], b *List[B], derive func([]A, []B) T) T {
+	if c := j.current.Load(); c != nil && c.a == a && c.b == b {
+		return c.val
+	}
+	c := &joined[A, B, T]{a: a, b: b, val: derive(a.Items, b.Items)}
+	j.current.Store(c)
+	return c.val
+}

@@ -1,0 +1,59 @@
+package source
+
+import (
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+func TestListFollowsTheView(t *testing.T) {
+	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	v := watchcache.New(s, watchcache.Options{})
+	put := func(name string) {
+		t.Helper()
+		if _, err := s.Create(t.Context(), "things/"+name, []byte(`{"metadata":{"name":"`+name+`"}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("b")
+	if err := v.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = v.Run(t.Context()) }()
+
+	compiled := map[string]int{}
+	src := New(v.Collection("things"), func(e *watchcache.Entry) (string, bool) {
+		compiled[e.Name]++
+		return e.Name, e.Name != "bad"
+	})
+	first := src.List()
+	if len(first.Items) != 1 || src.List() != first {
+		t.Fatalf("items %v; the list of an unchanged collection is the same one", first.Items)
+	}
+	put("a")
+	put("bad")
+	if _, err := v.Fresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := src.List()
+	if len(second.Items) != 2 || second.Items[0] != "a" || second.Items[1] != "b" {
+		t.Errorf("items %v, want a and b", second.Items)
+	}
+	src.List()
+	for name, n := range compiled {
+		if n != 1 {
+			t.Errorf("%s compiled %d times", name, n)
+		}
+	}
+	var joined Joined[string, string, int]
+	derived := 0
+	derive := func(a, b []string) int { derived++; return len(a) + len(b) }
+	if joined.Get(first, second, derive) != 3 || joined.Get(first, second, derive) != 3 || joined.Get(second, second, derive) != 4 || derived != 2 {
+		t.Errorf("derived %d times", derived)
+	}
+}

@@ -1,0 +1,70 @@
+package webhook
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// CheckURL returns what is wrong with the URL of a webhook.
+func CheckURL(text string, path *field.Path) (errs field.ErrorList) {
+	const form = "; desired format: https://host[/path]"
+	u, err := url.Parse(text)
+	if err != nil {
+		return field.ErrorList{field.Required(path, "url must be a valid URL: "+err.Error()+form)}
+	}
+	if u.Scheme != "https" {
+		errs = append(errs, field.Invalid(path, u.Scheme, "'https' is the only allowed URL scheme"+form))
+	}
+	if u.Host == "" {
+		errs = append(errs, field.Invalid(path, u.Host, "host must be specified"+form))
+	}
+	if u.User != nil {
+		errs = append(errs, field.Invalid(path, u.User.String(), "user information is not permitted in the URL"))
+	}
+	if u.Fragment != "" {
+		errs = append(errs, field.Invalid(path, u.Fragment, "fragments are not permitted in the URL"))
+	}
+	if u.RawQuery != "" {
+		errs = append(errs, field.Invalid(path, u.RawQuery, "query parameters are not permitted in the URL"))
+	}
+	return errs
+}
+
+// CheckService returns what is wrong with a reference to the service of a webhook.
+func CheckService(namespace, name string, servicePath *string, port int32, path *field.Path) (errs field.ErrorList) {
+	// kube-apiserver hands name and namespace over in the wrong order here, so the path names the other field.
+	if namespace == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	if name == "" {
+		errs = append(errs, field.Required(path.Child("namespace"), ""))
+	}
+	if found := utilvalidation.IsValidPortNum(int(port)); len(found) > 0 {
+		errs = append(errs, field.Invalid(path.Child("port"), port, "port is not valid: "+strings.Join(found, ", ")))
+	}
+	if servicePath == nil || *servicePath == "/" || *servicePath == "" {
+		return errs
+	}
+	at, text := path.Child("path"), *servicePath
+	if text == "//" {
+		return append(errs, field.Invalid(at, text, "segment[0] may not be empty"))
+	}
+	if !strings.HasPrefix(text, "/") {
+		errs = append(errs, field.Invalid(at, text, "must start with a '/'"))
+	}
+	// Whatever the first byte is, it is not looked at again.
+	for i, segment := range strings.Split(strings.TrimSuffix(text[1:], "/"), "/") {
+		if segment == "" {
+			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d] may not be empty", i)))
+			continue
+		}
+		for _, problem := range utilvalidation.IsDNS1123Subdomain(segment) {
+			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d]: %v", i, problem)))
+		}
+	}
+	return errs
+}
