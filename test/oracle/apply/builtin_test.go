@@ -29,11 +29,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/codec"
 )
 
-// typedCopy stands for a conversion within one version.
-type typedCopy struct{ runtime.ObjectConvertor }
+// typedCopy stands for a conversion within one version, which also says what the object is.
+type typedCopy struct {
+	runtime.ObjectConvertor
+	kind schema.GroupVersionKind
+}
 
-func (typedCopy) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
-	return in.DeepCopyObject(), nil
+func (c typedCopy) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	out := in.DeepCopyObject()
+	out.GetObjectKind().SetGroupVersionKind(c.kind)
+	return out, nil
 }
 
 // builtinWorld is one version of a built-in kind on both sides.
@@ -60,7 +65,7 @@ func newBuiltinWorld(t *testing.T, r *catalog.Resource, v *catalog.Version, conv
 	if v.Status {
 		reset[fieldpath.APIVersion(r.APIVersion(v))] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}
-	w.theirs, err = managedfields.NewDefaultFieldManager(converter, typedCopy{}, nopDefaulter{}, scheme.Scheme, w.kind, w.kind.GroupVersion(), "", fieldpath.NewExcludeFilterSetMap(reset))
+	w.theirs, err = managedfields.NewDefaultFieldManager(converter, typedCopy{kind: w.kind}, nopDefaulter{}, scheme.Scheme, w.kind, w.kind.GroupVersion(), "", fieldpath.NewExcludeFilterSetMap(reset))
 	if err != nil {
 		t.Fatal(err)
 	}
