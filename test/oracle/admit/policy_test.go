@@ -100,7 +100,7 @@ func TestValidatingPolicies(t *testing.T) {
 			}
 		}
 	}
-	if denied < rounds*writes/10 {
+	if denied < rounds*writes/20 {
 		t.Errorf("only %d of %d writes were denied", denied, rounds*writes)
 	}
 }
