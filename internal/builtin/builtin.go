@@ -156,7 +156,8 @@ func (k kind) served(name string, rank int, newObject func() any) *catalog.Versi
 		Priority: rank,
 		New:      newObject,
 		Source:   func() (*apiextensionsv1.JSONSchemaProps, error) { return source(root) },
-		Models:   func() (map[string]apiextensionsv1.JSONSchemaProps, error) { return models(root) },
+		Model:    root,
+		Models:   definition,
 	}
 }
 

@@ -1,7 +1,7 @@
 package builtin
 
 import (
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,15 +13,15 @@ import (
 
 //go:generate sh -c "cd ../.. && go run ./internal/builtin/gen"
 
-// schemas holds one file for each Go package: its types by OpenAPI name, with $ref among them. See package gen.
+// types holds a line for each type: its OpenAPI name, a tab, its schema. Lines are sorted. See package gen.
 //
-//go:embed schemas
-var schemas embed.FS
+//go:embed schemas/types.txt
+var types string
 
 // source returns the schema of a kind as a definition would have it: without references, and with nothing in metadata,
 // which is the same for all kinds. It reads the files at each call; the compiled schema is what is kept.
 func source(root string) (*apiextensionsv1.JSONSchemaProps, error) {
-	e := expander{files: map[string]definitions{}}
+	e := expander{}
 	s, err := e.lookup(root)
 	if err != nil {
 		return nil, err
@@ -31,67 +31,39 @@ func source(root string) (*apiextensionsv1.JSONSchemaProps, error) {
 	return &s, e.expand(&s)
 }
 
-// models returns the schemas of a kind and of all types that it refers to, by OpenAPI name, with the references in place: as
-// OpenAPI documents publish them.
-func models(root string) (map[string]apiextensionsv1.JSONSchemaProps, error) {
-	e := expander{files: map[string]definitions{}}
-	out := map[string]apiextensionsv1.JSONSchemaProps{}
-	var add func(id string) error
-	var follow func(s *apiextensionsv1.JSONSchemaProps) error
-	add = func(id string) error {
-		if _, done := out[id]; done {
-			return nil
-		}
-		s, err := e.lookup(id)
-		if err != nil {
-			return err
-		}
-		out[id] = s
-		return follow(&s)
-	}
-	follow = func(s *apiextensionsv1.JSONSchemaProps) error {
-		if s.Ref != nil {
-			return add(*s.Ref)
-		}
-		for _, p := range s.Properties {
-			if err := follow(&p); err != nil {
-				return err
-			}
-		}
-		if s.Items != nil {
-			return follow(s.Items.Schema)
-		}
-		if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-			return follow(s.AdditionalProperties.Schema)
-		}
-		return nil
-	}
-	return out, add(root)
-}
-
-type definitions map[string]apiextensionsv1.JSONSchemaProps
-
 // expander replaces references by what they refer to. The types of the files are not recursive.
-type expander struct{ files map[string]definitions }
+type expander struct{}
 
 func (e expander) lookup(id string) (apiextensionsv1.JSONSchemaProps, error) {
-	file := id[:strings.LastIndexByte(id, '.')] + ".json"
-	if e.files[file] == nil {
-		data, err := schemas.ReadFile("schemas/" + file)
-		if err != nil {
-			return apiextensionsv1.JSONSchemaProps{}, err
-		}
-		types := definitions{}
-		if err := json.Unmarshal(data, &types); err != nil {
-			return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("decode %s: %w", file, err)
-		}
-		e.files[file] = types
+	var s apiextensionsv1.JSONSchemaProps
+	data, err := definition(id)
+	if err != nil {
+		return s, err
 	}
-	s, ok := e.files[file][id]
-	if !ok {
-		return s, fmt.Errorf("no schema of %s", id)
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("decode schema of %s: %w", id, err)
 	}
 	return s, nil
+}
+
+// definition returns what the line of a type says. Nothing else of the text is touched but the names that a binary search
+// meets.
+func definition(id string) ([]byte, error) {
+	low, high := 0, len(types) // beginnings of lines, or the end
+	for low < high {
+		start := strings.LastIndexByte(types[:(low+high)/2], '\n') + 1
+		name, schema, _ := strings.Cut(types[start:], "\t")
+		end := strings.IndexByte(schema, '\n')
+		switch strings.Compare(name, id) {
+		case 0:
+			return []byte(schema[:end]), nil
+		case -1:
+			low = start + len(name) + 1 + end + 1
+		default:
+			high = start
+		}
+	}
+	return nil, fmt.Errorf("no schema of %s", id)
 }
 
 func (e expander) expand(s *apiextensionsv1.JSONSchemaProps) error {

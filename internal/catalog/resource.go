@@ -187,10 +187,6 @@ type Version struct {
 	// nil means that the version has no schema.
 	Source func() (*apiextensionsv1.JSONSchemaProps, error)
 
-	// Models returns the types that the kind is made of, by the names that OpenAPI documents have for them; references among
-	// them are such names. nil for custom kinds, whose schema is one piece.
-	Models func() (map[string]apiextensionsv1.JSONSchemaProps, error)
-
 	// Rules compiles the CEL rules of the schema (schema.Options.Rules); nil means that the kind has none.
 	Rules func(root *schema.Node) (schema.Evaluator, error)
 
@@ -200,6 +196,11 @@ type Version struct {
 
 	// Own are the rules of this version if they are not the resource's.
 	Own *Rules
+
+	// Model is the name of the Go type in published documents, Models returns what package builtin/gen writes about a type of
+	// that name, or an error: its schema with references to others. Both are for built-in kinds.
+	Model  string
+	Models func(name string) ([]byte, error)
 
 	program lazy[*schema.Schema]
 	derived sync.Map

@@ -42,7 +42,7 @@ func TestTypesHaveNames(t *testing.T) {
 	w := httptest.NewRecorder()
 	handler().ServeHTTP(w, r, c.Snapshot())
 	for _, want := range []string{
-		`"spec":{"description":"Specification of the desired behavior of the Deployment.","allOf":[{"$ref":"#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}]`,
+		`"spec":{"description":"Specification of the desired behavior of the Deployment.","default":{},"allOf":[{"$ref":"#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}]`,
 		`"io.k8s.api.core.v1.PodSpec":{`, `"io.k8s.apimachinery.pkg.api.resource.Quantity":{"description":"Quantity is a fixed-point representation`,
 	} {
 		if !strings.Contains(w.Body.String(), want) {

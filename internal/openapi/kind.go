@@ -53,63 +53,15 @@ func (p published) described(name, text string) spec.Schema {
 }
 
 // schemas returns the definitions of the kind and of its list, by name.
-func (p published) schemas() (map[string]*spec.Schema, error) {
+func (p published) schemas(m *models) (map[string]*spec.Schema, error) {
+	if p.version.Models != nil {
+		return p.builtins(m)
+	}
 	kind, err := p.kind()
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s in version %s: %w", p.resource.Qualified(), p.version.Name, err)
 	}
-	out := map[string]*spec.Schema{p.name(p.resource.Kind): kind, p.name(p.resource.ListKind): p.list()}
-	if p.version.Models != nil && !p.v2 {
-		if err := p.models(out); err != nil {
-			return nil, fmt.Errorf("types of %s in version %s: %w", p.resource.Qualified(), p.version.Name, err)
-		}
-	}
-	return out, nil
-}
-
-// models publishes the types of a built-in kind under their names, as Kubernetes does in v3: clients show them. The kind's own
-// schema then refers to them.
-func (p published) models(out map[string]*spec.Schema) error {
-	types, err := p.version.Models()
-	if err != nil {
-		return err
-	}
-	for name, props := range types {
-		s, err := fromProps(&props, false)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		referV3(s)
-		if own := p.name(p.resource.Kind); name == own {
-			p.identify(s, p.resource.Kind)
-		}
-		out[name] = s
-	}
-	return nil
-}
-
-// referV3 turns the bare names in s into references of v3, where one that has siblings must stand inside allOf.
-func referV3(s *spec.Schema) {
-	if name := s.Ref.String(); name != "" {
-		to := spec.RefSchema(refV3 + name)
-		if s.Description == "" && s.Default == nil && len(s.Extensions) == 0 {
-			*s = *to
-			return
-		}
-		s.Ref = spec.Ref{}
-		s.AllOf = []spec.Schema{*to}
-		return
-	}
-	for name, property := range s.Properties {
-		referV3(&property)
-		s.Properties[name] = property
-	}
-	if s.Items != nil && s.Items.Schema != nil {
-		referV3(s.Items.Schema)
-	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		referV3(s.AdditionalProperties.Schema)
-	}
+	return map[string]*spec.Schema{p.name(p.resource.Kind): kind, p.name(p.resource.ListKind): p.list()}, nil
 }
 
 func (p published) kind() (*spec.Schema, error) {

@@ -64,7 +64,7 @@ func (h *Handler) pathsV2(g *catalog.Group) map[string]pathV2 {
 func (h *Handler) definitionsV2(g *catalog.Group) (map[string]*spec.Schema, error) {
 	definitions := map[string]*spec.Schema{}
 	for p := range publishedV2(g) {
-		schemas, err := p.schemas()
+		schemas, err := p.schemas(h.models())
 		if err != nil {
 			return nil, err
 		}

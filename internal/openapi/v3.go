@@ -73,7 +73,7 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 		if p.version.Scale != nil {
 			shared = append(shared, scaleName)
 		}
-		schemas, err := p.schemas()
+		schemas, err := p.schemas(m)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/ast"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -30,15 +31,34 @@ type schema struct {
 	ListType             string             `json:"x-kubernetes-list-type,omitempty"`
 	ListMapKeys          []string           `json:"x-kubernetes-list-map-keys,omitempty"`
 	MapType              string             `json:"x-kubernetes-map-type,omitempty"`
+
+	// What only published documents say. Model is the name of a type that ends here, Zero the value that Go gives a field
+	// which a client leaves out, Kinds what clients call the type.
+	Model         string          `json:"model,omitempty"`
+	Zero          json.RawMessage `json:"zero,omitempty"`
+	PatchStrategy string          `json:"patchStrategy,omitempty"`
+	PatchMergeKey string          `json:"patchMergeKey,omitempty"`
+	Kinds         []groupKind     `json:"kinds,omitempty"`
+	OneOf         []string        `json:"types,omitempty"`
+}
+
+type groupKind struct {
+	Group   string `json:"group"`
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
 }
 
 // generate returns the contents of all files by name.
 func generate() (map[string][]byte, error) {
-	g := &generator{src: newSources(), done: map[typeName]*schema{}}
+	g := &generator{src: newSources(), done: map[typeName]*schema{}, kinds: map[typeName][]groupKind{}}
 	for _, r := range builtin.Resources() {
 		for _, v := range r.Versions {
 			t := reflect.TypeOf(v.New()).Elem()
-			g.want(typeName{t.PkgPath(), t.Name()})
+			for _, end := range []string{"", "List"} {
+				n := typeName{t.PkgPath(), t.Name() + end}
+				g.want(n)
+				g.kinds[n] = []groupKind{{r.Group, r.Kind + end, v.Name}}
+			}
 		}
 	}
 	for len(g.queue) > 0 {
@@ -50,32 +70,23 @@ func generate() (map[string][]byte, error) {
 		}
 		g.done[n] = s
 	}
-	byFile := map[string]map[string]*schema{}
-	for n, s := range g.done {
-		file := n.packageID() + ".json"
-		if byFile[file] == nil {
-			byFile[file] = map[string]*schema{}
-		}
-		byFile[file][n.id()] = s
-	}
-	files := map[string][]byte{}
-	for name, types := range byFile {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
+	var out bytes.Buffer
+	for _, n := range slices.SortedFunc(maps.Keys(g.done), func(a, b typeName) int { return strings.Compare(a.id(), b.id()) }) {
+		out.WriteString(n.id() + "\t")
+		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)
-		e.SetIndent("", " ")
-		if err := e.Encode(types); err != nil {
+		if err := e.Encode(g.done[n]); err != nil {
 			return nil, err
 		}
-		files[name] = b.Bytes()
 	}
-	return files, nil
+	return map[string][]byte{"types.txt": out.Bytes()}, nil
 }
 
 type generator struct {
 	src   *sources
 	queue []typeName
 	done  map[typeName]*schema // nil while queued
+	kinds map[typeName][]groupKind
 }
 
 // want puts a type on the queue, once, and returns the reference to it.
@@ -93,11 +104,15 @@ func (g *generator) define(n typeName) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s := published(n); s != nil {
+		s.Description = d.doc.description()
+		return s, nil
+	}
 	st, ok := d.spec.Type.(*ast.StructType)
 	if !ok {
 		return nil, fmt.Errorf("not a struct")
 	}
-	s := &schema{Type: "object", Description: d.doc.description(), Properties: map[string]*schema{}}
+	s := &schema{Type: "object", Description: d.doc.description(), Properties: map[string]*schema{}, Kinds: g.kinds[n]}
 	if d.doc.marker("structType") == "atomic" {
 		s.MapType = "atomic"
 	}
@@ -154,14 +169,16 @@ func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error 
 		if v := doc.marker("structType"); v != "" {
 			p.MapType = v
 		}
+		p.PatchStrategy, p.PatchMergeKey = tagValue(f, "patchStrategy"), tagValue(f, "patchMergeKey")
+		if p.Default == nil {
+			p.Zero = g.zero(f.Type, d, slices.Contains(options, "omitempty"))
+		}
 		s.Properties[name] = p
 		optional := doc.has("optional") || doc.has("k8s:optional") || slices.Contains(options, "omitempty")
 		if doc.has("required") || doc.has("k8s:required") || !optional {
 			s.Required = append(s.Required, name)
 		}
 	}
-	slices.Sort(s.Required)
-	s.Required = slices.Compact(s.Required)
 	return nil
 }
 
@@ -175,10 +192,18 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 			return &schema{Type: "string", Format: "byte"}, nil
 		}
 		items, err := g.typeOf(e.Elt, d)
-		return &schema{Type: "array", Items: items}, err
+		if err != nil {
+			return nil, err
+		}
+		items.Zero = g.zero(e.Elt, d, false)
+		return &schema{Type: "array", Items: items}, nil
 	case *ast.MapType:
 		values, err := g.typeOf(e.Value, d)
-		return &schema{Type: "object", AdditionalProperties: values}, err
+		if err != nil {
+			return nil, err
+		}
+		values.Zero = g.zero(e.Value, d, false)
+		return &schema{Type: "object", AdditionalProperties: values}, nil
 	case *ast.Ident:
 		if s := basic(e.Name); s != nil {
 			return s, nil
@@ -189,15 +214,7 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 		return nil, err
 	}
 	if s := special(n); s != nil {
-		if named(n) {
-			d, err := g.src.lookup(n)
-			if err != nil {
-				return nil, err
-			}
-			s.Description = d.doc.description()
-			g.done[n] = s
-			return &schema{Ref: n.id()}, nil
-		}
+		s.Model = g.want(n).Ref
 		return s, nil
 	}
 	to, err := g.src.lookup(n)
@@ -210,13 +227,44 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 	return g.typeOf(to.spec.Type, to)
 }
 
-// named tells whether a special type is referred to by its name, which clients show, as with "kubectl explain".
-func named(n typeName) bool {
-	switch n.name {
-	case "Quantity", "IntOrString", "RawExtension":
-		return true
+// zero returns the JSON of the value that a field of the type has when nobody sets it, as documents publish it: nil if it
+// then has none, or is left out.
+func (g *generator) zero(e ast.Expr, d *declaration, omitEmpty bool) json.RawMessage {
+	id, ok := e.(*ast.Ident)
+	if ok {
+		if s := basic(id.Name); s != nil {
+			if omitEmpty {
+				return nil
+			}
+			return map[string]json.RawMessage{"string": []byte(`""`), "boolean": []byte("false"), "integer": []byte("0"), "number": []byte("0")}[s.Type]
+		}
+	} else if _, ok := e.(*ast.SelectorExpr); !ok {
+		return nil
 	}
-	return false
+	n, err := d.resolve(e)
+	if err != nil || published(n) != nil {
+		return nil
+	}
+	to, err := g.src.lookup(n)
+	if err != nil {
+		return nil
+	}
+	if _, ok := to.spec.Type.(*ast.StructType); ok {
+		return []byte("{}")
+	}
+	return g.zero(to.spec.Type, to, omitEmpty)
+}
+
+// tagValue returns the value of a key of the field's tag.
+func tagValue(f *ast.Field, key string) string {
+	if f.Tag == nil {
+		return ""
+	}
+	tag, err := strconv.Unquote(f.Tag.Value)
+	if err != nil {
+		return ""
+	}
+	return reflect.StructTag(tag).Get(key)
 }
 
 // basic returns the schema of a predeclared Go type, or nil.
@@ -257,11 +305,34 @@ func special(n typeName) *schema {
 		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"} // nobody owns a part of what Kubernetes does not look into
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{IntOrString: true}
-	case apiextensions + "JSON":
+	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool", apiextensions + "JSONSchemaPropsOrStringArray":
 		return &schema{PreserveUnknown: true}
 	case apiextensions + "JSONSchemaProps":
 		// Recursive, which structural schemas are not.
 		return &schema{Type: "object", PreserveUnknown: true}
+	}
+	return nil
+}
+
+// published returns the definition of a type whose JSON form its Go fields do not show, as documents have it, or nil.
+func published(n typeName) *schema {
+	const (
+		meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
+		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
+	)
+	switch n.path + "." + n.name {
+	case meta + "Time", meta + "MicroTime":
+		return &schema{Type: "string", Format: "date-time"}
+	case meta + "Duration":
+		return &schema{Type: "string"}
+	case meta + "FieldsV1", "k8s.io/apimachinery/pkg/runtime.RawExtension":
+		return &schema{Type: "object"}
+	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString":
+		return &schema{Format: "int-or-string", OneOf: []string{"integer", "string"}}
+	case "k8s.io/apimachinery/pkg/api/resource.Quantity":
+		return &schema{OneOf: []string{"string", "number"}}
+	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool", apiextensions + "JSONSchemaPropsOrStringArray":
+		return &schema{}
 	}
 	return nil
 }

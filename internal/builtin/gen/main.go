@@ -1,4 +1,4 @@
-// Command gen writes the schemas of the built-in kinds, one file for each Go package of published API types.
+// Command gen writes the schemas of the built-in kinds: a line for each type, sorted, with its OpenAPI name, a tab, its schema.
 //
 //	go run ./internal/builtin/gen
 //
@@ -29,7 +29,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	old, err := filepath.Glob(filepath.Join(dir, "*.*"))
 	if err != nil {
 		return err
 	}
