@@ -17,11 +17,13 @@ func accessKinds() []kind {
 		r.Default, r.Cells = defaultSubjects, cells
 		return r
 	}
+	inRoles, inClusterRoles := binding(printed(roleBindingCells)), binding(printed(clusterRoleBindingCells))
+	inRoles.ValidateUpdate, inClusterRoles.ValidateUpdate = judgeUpdate(validateRoleBindingUpdate), judgeUpdate(validateClusterRoleBindingUpdate)
 	return []kind{
 		of[rbacv1.Role](kind{group: rbacV1, kind: "Role", plural: "roles", rules: rules()}),
-		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: binding(printed(roleBindingCells))}),
+		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: inRoles}),
 		of[rbacv1.ClusterRole](kind{group: rbacV1, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules()}),
-		of[rbacv1.ClusterRoleBinding](kind{group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: binding(printed(clusterRoleBindingCells))}),
+		of[rbacv1.ClusterRoleBinding](kind{group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: inClusterRoles}),
 		of[certificatesv1.CertificateSigningRequest](kind{
 			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
 			clusterScoped: true, status: true,

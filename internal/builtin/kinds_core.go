@@ -83,6 +83,7 @@ func coreKinds() []kind {
 			subresources: podSubresources(),
 			rules: &catalog.Rules{
 				Cells:               printed(podCells),
+				Validate:            judge(validatePod),
 				Default:             defaultPod,
 				PrepareCreate:       preparePodCreate,
 				PrepareUpdate:       preparePodUpdate,

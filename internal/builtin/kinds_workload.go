@@ -52,17 +52,17 @@ func workloadKinds() []kind {
 		of[appsv1.Deployment](kind{
 			group: appsV1, kind: "Deployment", plural: "deployments", short: []string{"deploy"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(deploymentCells), Validate: judge(validateDeployment), ValidateUpdate: judgeUpdate(validateDeploymentUpdate), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ReplicaSet](kind{
 			group: appsV1, kind: "ReplicaSet", plural: "replicasets", short: []string{"rs"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Cells: printed(replicaSetCells), Default: defaultTemplate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(replicaSetCells), Validate: judge(validateReplicaSet), ValidateUpdate: judgeUpdate(validateReplicaSetUpdate), Default: defaultTemplate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.StatefulSet](kind{
 			group: appsV1, kind: "StatefulSet", plural: "statefulsets", short: []string{"sts"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Cells: printed(statefulSetCells), Default: defaultStatefulSet, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(statefulSetCells), ValidateUpdate: judgeUpdate(validateStatefulSetUpdate), Default: defaultStatefulSet, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
 		}),
 		of[appsv1.DaemonSet](kind{
 			group: appsV1, kind: "DaemonSet", plural: "daemonsets", short: []string{"ds"}, categories: all,
