@@ -58,18 +58,12 @@ type upstream struct {
 // --disable-admission-plugins=ServiceAccount (no controller makes service accounts), and the user be in system:masters.
 const badInputServer = "BAD_INPUT_SERVER"
 
-// TestBadInput sends the requests of testdata/bad_input.yaml. None may change anything.
+// TestBadInput sends the requests of testdata/bad_input.yaml, after those of bad_input_setup.yaml. test/oracle/badinput sends
+// them to Kubernetes' server of custom resources. None may change anything.
 func TestBadInput(t *testing.T) {
 	reference := os.Getenv(badInputServer) != ""
 	const file = "testdata/bad_input.yaml"
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []badInput
-	if err := yaml.Unmarshal(content, &cases); err != nil {
-		t.Fatal(err)
-	}
+	cases := readBadInput(t, file)
 	s := newSender(t)
 	s.setUp(t)
 	before := s.state(t)
@@ -113,6 +107,18 @@ func TestBadInput(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func readBadInput(t *testing.T, file string) (cases []badInput) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(content, &cases); err != nil {
+		t.Fatal(err)
+	}
+	return cases
 }
 
 // compareReference checks, or with -update corrects, what the case says of kube-apiserver, which has answered got.
@@ -187,15 +193,7 @@ func newSender(t *testing.T) *sender {
 // setUp creates what the requests are about.
 func (s *sender) setUp(t *testing.T) {
 	t.Helper()
-	for _, c := range []badInput{
-		{Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Body: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"crontabs.stable.example.com"},"spec":{"group":"stable.example.com","scope":"Namespaced","names":{"plural":"crontabs","kind":"CronTab"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","required":["cronSpec"],"properties":{"cronSpec":{"type":"string"},"replicas":{"type":"integer","maximum":10}}},"status":{"type":"object"}}}}}]}}`},
-		{Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Body: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"engines.stable.example.com"},"spec":{"group":"stable.example.com","scope":"Cluster","names":{"plural":"engines","kind":"Engine"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas","labelSelectorPath":".status.selector"}},"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"replicas":{"type":"integer","maximum":10},"size":{"type":"string","enum":["S","L"]}},"x-kubernetes-validations":[{"rule":"!has(self.size) || self.size == oldSelf.size","message":"size is immutable"}]},"status":{"type":"object","properties":{"replicas":{"type":"integer"},"selector":{"type":"string"}}}}}}}]}}`},
-		{Path: "/apis/stable.example.com/v1/engines", Body: `{"apiVersion":"stable.example.com/v1","kind":"Engine","metadata":{"name":"diesel"},"spec":{"replicas":2,"size":"S"}}`},
-		{Path: "/apis/stable.example.com/v1/namespaces/default/crontabs", Body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"one"},"spec":{"cronSpec":"* * * * *"}}`},
-		{Path: "/apis/stable.example.com/v1/namespaces/default/crontabs", Body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"two"},"spec":{"cronSpec":"* * * * *"}}`},
-		{Path: "/api/v1/namespaces/default/configmaps", Body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"b"}}`},
-	} {
-		c.Method = http.MethodPost
+	for _, c := range readBadInput(t, "testdata/bad_input_setup.yaml") {
 		got := s.send(t, &c)
 		for os.Getenv(badInputServer) != "" && got.Code == http.StatusNotFound { // a new kind takes a while there
 			got = s.send(t, &c)
