@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -70,6 +71,13 @@ type Config struct {
 	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of whatever
 	// the kinds' definitions say about conversion.
 	Conversions map[schema.GroupKind]Conversion
+
+	// ServerOnly leaves out what in Kubernetes kube-controller-manager does: the deletion of namespaces and what is in them,
+	// garbage collection. The API serves what such a controller needs.
+	ServerOnly bool
+	// ServiceClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: CIDRs, divided by commas.
+	// The service "kubernetes" has the first address.
+	ServiceClusterIPRange string
 
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
@@ -164,10 +172,39 @@ func (c Config) Validate() error {
 			bad("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", u)
 		}
 	}
+	if _, err := parseServiceRange(c.ServiceClusterIPRange); err != nil {
+		bad("--service-cluster-ip-range %q is no range of addresses: use one such as 10.0.0.0/24", c.ServiceClusterIPRange)
+	}
 	if c.ShutdownTimeout < 0 {
 		bad("--shutdown-timeout %s is negative: use a duration such as 10s", c.ShutdownTimeout)
 	}
 	return errors.Join(errs...)
+}
+
+// defaultServiceRange is kube-apiserver's.
+var defaultServiceRange = netip.MustParsePrefix("10.0.0.0/24")
+
+// parseServiceRange returns the first of the ranges in text, the default one if there is none.
+func parseServiceRange(text string) (netip.Prefix, error) {
+	if text == "" {
+		return defaultServiceRange, nil
+	}
+	first := netip.Prefix{}
+	for i, cidr := range strings.Split(text, ",") {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(cidr))
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		if i == 0 {
+			first = prefix
+		}
+	}
+	return first, nil
+}
+
+func (c Config) serviceRange() netip.Prefix {
+	prefix, _ := parseServiceRange(c.ServiceClusterIPRange) // Validate has looked at it
+	return prefix
 }
 
 // prepareDataDir makes the data directory and returns it, with the function that removes what is temporary.

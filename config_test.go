@@ -41,6 +41,8 @@ func TestValidate(t *testing.T) {
 			`--etcd-listen-client-url "https://127.0.0.1:0" is not a URL such as http://127.0.0.1:2379`},
 		{"serving certificate without key", Config{Ephemeral: true, TLSCertFile: "c"}, "--tls-cert-file and --tls-private-key-file go together: give both or none"},
 		{"serving key without certificate", Config{Ephemeral: true, TLSPrivateKeyFile: "k"}, "--tls-cert-file and --tls-private-key-file go together: give both or none"},
+		{"range of services", Config{Ephemeral: true, ServiceClusterIPRange: "10.1.0.0/16,fd00::/108"}, ""},
+		{"range of services that is none", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.1"}, `--service-cluster-ip-range "10.0.0.1" is no range of addresses: use one such as 10.0.0.0/24`},
 		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second}, "--shutdown-timeout -1s is negative: use a duration such as 10s"},
 		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
 		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, MutatingAdmissionPolicy, MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook`},

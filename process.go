@@ -204,7 +204,7 @@ func (p *process) buildAPI(context.Context) error {
 		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
 	})
-	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log, Identity: p.identity(), MigrateStorage: p.config.MigrateStorage})
+	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log, ServerOnly: p.config.ServerOnly, Identity: p.identity(), MigrateStorage: p.config.MigrateStorage})
 
 	who := authn.Config{ClientRoots: p.pki.ClientRoots}
 	if p.config.TokenAuthFile != "" {
@@ -322,7 +322,16 @@ func (p *process) loadView(ctx context.Context) error {
 	return nil
 }
 
-func (p *process) bootstrap(ctx context.Context) error { return controllers.Bootstrap(ctx, p.rest) }
+func (p *process) bootstrap(ctx context.Context) error {
+	if err := controllers.Bootstrap(ctx, p.rest); err != nil {
+		return err
+	}
+	port := 0
+	if tcp, ok := p.listener.Addr().(*net.TCPAddr); ok {
+		port = tcp.Port
+	}
+	return controllers.BootstrapService(ctx, p.rest, p.config.serviceRange(), port)
+}
 
 func (p *process) startControllers(context.Context) error {
 	p.background(func(ctx context.Context) error { p.control.Run(ctx); return nil })

@@ -27,13 +27,13 @@ type kubeFlags struct {
 
 func kubeAPIServerCommand() *cobra.Command {
 	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its end.
-	config := bowsprit.Config{Ephemeral: true}
+	config := bowsprit.Config{Ephemeral: true, ServerOnly: true}
 	flags := kubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "kube-apiserver",
 		Short: "Start the API server alone, with kube-apiserver's flags, on an etcd that runs elsewhere",
 		Long: `Start the API server as kube-apiserver is started, for programs that do so, such as envtest. It takes every flag of
-kube-apiserver ` + bowsprit.Version().Kubernetes + `. Flags that are about something that Bowsprit does not have are accepted and named once in the log.`,
+kube-apiserver ` + bowsprit.Version().Kubernetes + `, and as there nothing deletes what is in a namespace or whose owner is gone. Flags that are about something that Bowsprit does not have are accepted and named once in the log.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -71,6 +71,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	f.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "", "where services get their addresses from, CIDRs")
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")

@@ -132,7 +132,7 @@ func TestAssets(t *testing.T) {
 		server := link(t, dir, "kube-apiserver", "--etcd-servers=http://"+address, "--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir="+dir,
 			"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--allow-privileged=true", "--disable-admission-plugins=ServiceAccount",
 			"--service-cluster-ip-range=10.0.0.0/24", "--service_account_issuer=https://127.0.0.1/", "-v=1")
-		if unused := server.find(`have no effect here" flags="\[(.*)\]"`); !strings.Contains(unused, "--service-cluster-ip-range") || strings.Contains(unused, "--cert-dir") {
+		if unused := server.find(`have no effect here" flags="\[(.*)\]"`); !strings.Contains(unused, "--allow-privileged") || strings.Contains(unused, "--cert-dir") {
 			t.Errorf("flags without effect: %s", unused)
 		}
 		servers = append(servers, server.find(`msg=ready url=(\S+)`))
@@ -144,6 +144,12 @@ func TestAssets(t *testing.T) {
 	if body := call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/shared", ""); !strings.Contains(body, `"name":"shared"`) {
 		t.Errorf("on the other server: %s", body)
 	}
+	if body := call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/default/services/kubernetes", ""); !strings.Contains(body, `"clusterIP":"10.0.0.1"`) {
+		t.Errorf("the service: %s", body)
+	}
+	// As with kube-apiserver alone, nobody empties a namespace.
+	call(t, http.MethodDelete, servers[0]+"/api/v1/namespaces/shared", "")
+	call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/shared", "")
 }
 
 func TestAssetsRefuses(t *testing.T) {

@@ -30,6 +30,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	Now     func() time.Time
 	Log     *slog.Logger
+	// ServerOnly leaves out what in Kubernetes another process does, kube-controller-manager.
+	ServerOnly bool
 	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
 	Identity string
 	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its storage
@@ -46,8 +48,11 @@ type Controllers struct {
 // New returns the controllers, listening to the view.
 func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
-	cs.add("namespace-controller", newNamespaces(c), 10)
 	cs.add("definition-controller", newDefinitions(c), 1)
+	if c.ServerOnly {
+		return cs
+	}
+	cs.add("namespace-controller", newNamespaces(c), 10)
 	cs.add(migrator, &migrations{Config: c}, migrators)
 	gc := newCollector(c)
 	gc.need = cs.add(garbageCollector, gc, collectors)

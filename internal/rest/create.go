@@ -67,9 +67,6 @@ func (s *Server) createOnce(ctx context.Context, c *Call, obj Object, o metav1.C
 	}
 	c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
 	meta := metaOf(obj)
-	if str(meta, "resourceVersion") != "" {
-		return nil, errors.New("resourceVersion should not be set on objects to be created")
-	}
 	wipeSystemFields(meta)
 
 	own, err := s.ownership(ctx, c)
@@ -127,7 +124,11 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 		}
 		name := str(meta, "name")
 		if a.DryRun {
+			delete(meta, "resourceVersion")
 			return s.dryCreated(ctx, c, obj, name)
+		}
+		if str(meta, "resourceVersion") != "" { // in Kubernetes the store says so, which a dry run does not reach
+			return nil, errors.New("resourceVersion should not be set on objects to be created")
 		}
 		made, err := s.insert(ctx, c, obj, name)
 		if errors.Is(err, store.ErrExists) && generated {
