@@ -1,0 +1,199 @@
+package rest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/rest"
+)
+
+// step is one request of a story and what is true of its answer.
+type step struct {
+	do    string            // METHOD path, with the query
+	body  string            // YAML for apply, JSON otherwise
+	code  int               // of the answer
+	holds map[string]string // fields of the answer by path, as text; "<none>" for one that is not there
+}
+
+const (
+	one = "/api/v1/namespaces/default/configmaps/one"
+	all = "/api/v1/namespaces/default/configmaps"
+	tab = "/apis/stable.example.com/v1/namespaces/default/crontabs"
+)
+
+// What verbs do to objects, each story against a server of its own, without the steps of package front.
+func TestVerbs(t *testing.T) {
+	t.Parallel()
+	create := func(name, more string) step {
+		return step{do: "POST " + all, body: `{"metadata":{"name":"` + name + `"` + more + `},"data":{"a":"b"}}`, code: 201}
+	}
+	stories := map[string][]step{
+		"a write that changes nothing is none": {
+			create("one", ""),
+			{do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"data.a": "c", "metadata.resourceVersion": "RV+1"}},
+			{do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"metadata.resourceVersion": "RV+0"}},
+			{do: "MERGE " + one, body: `{"data":{"a":"c"}}`, code: 200, holds: map[string]string{"metadata.resourceVersion": "RV+0"}},
+			{do: "JSON " + one, body: `[{"op":"test","path":"/data/a","value":"c"}]`, code: 200, holds: map[string]string{"metadata.resourceVersion": "RV+0"}},
+		},
+		"a dry run writes nothing": {
+			{do: "POST " + all + "?dryRun=All", body: `{"metadata":{"name":"one","resourceVersion":"7"}}`, code: 201, holds: map[string]string{"metadata.uid": "*", "metadata.resourceVersion": "<none>"}},
+			{do: "GET " + one, code: 404},
+			create("one", ""),
+			{do: "PUT " + one + "?dryRun=All", body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"data.a": "c", "metadata.resourceVersion": "RV+0"}},
+			{do: "DELETE " + one + "?dryRun=All", code: 200, holds: map[string]string{"status": "Success"}},
+			{do: "DELETE " + all + "?dryRun=All", code: 200},
+			{do: "GET " + one, code: 200, holds: map[string]string{"data.a": "b"}},
+		},
+		"finalizers hold an object, and the last one lets it go": {
+			create("one", `,"finalizers":["example.com/a","example.com/b"]`),
+			{do: "DELETE " + one, code: 200, holds: map[string]string{"metadata.deletionTimestamp": "*", "metadata.deletionGracePeriodSeconds": "0"}},
+			{do: "MERGE " + one, body: `{"metadata":{"finalizers":["example.com/c"]}}`, code: 422},
+			{do: "MERGE " + one, body: `{"metadata":{"finalizers":["example.com/b"]}}`, code: 200, holds: map[string]string{"metadata.finalizers": "[example.com/b]"}},
+			{do: "DELETE " + one, code: 200},
+			{do: "MERGE " + one, body: `{"metadata":{"finalizers":null}}`, code: 200},
+			{do: "GET " + one, code: 404},
+		},
+		"conditions of a deletion": {
+			create("one", ""),
+			{do: "DELETE " + one, body: `{"preconditions":{"uid":"other"}}`, code: 409, holds: map[string]string{"reason": "Conflict"}},
+			{do: "DELETE " + one, body: `{"preconditions":{"resourceVersion":"1"}}`, code: 409},
+			{do: "DELETE " + one, body: `{"kind":"DeleteOptions","apiVersion":"v1"}`, code: 200},
+			{do: "DELETE " + one, code: 404},
+		},
+		"a collection is deleted by its labels": {
+			create("one", `,"labels":{"x":"y"}`), create("two", `,"labels":{"x":"z"}`), create("three", ""),
+			{do: "DELETE " + all + "?labelSelector=x", code: 200},
+			{do: "GET " + all, code: 200, holds: map[string]string{"items.#": "1"}},
+		},
+		"pages are of one revision": {
+			create("a", ""), create("b", ""), create("c", ""),
+			{do: "GET " + all + "?limit=2", code: 200, holds: map[string]string{"items.#": "2", "metadata.remainingItemCount": "1"}},
+			create("d", ""),
+			{do: "GET " + all + "?limit=2&continue=CONTINUE", code: 200, holds: map[string]string{"items.#": "1", "metadata.continue": "<none>"}},
+		},
+		"names are made": {
+			{do: "POST " + all, body: `{"metadata":{"generateName":"x-"}}`, code: 201, holds: map[string]string{"metadata.generateName": "x-", "metadata.name": "*"}},
+			{do: "POST " + all, body: `{"metadata":{}}`, code: 422},
+		},
+		"the generation counts changes beyond metadata": {
+			{do: "POST " + tab, body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t","generation":9},"spec":1}`, code: 201, holds: map[string]string{"metadata.generation": "1"}},
+			{do: "MERGE " + tab + "/t", body: `{"metadata":{"labels":{"a":"b"}}}`, code: 200, holds: map[string]string{"metadata.generation": "1"}},
+			{do: "MERGE " + tab + "/t", body: `{"spec":2}`, code: 200, holds: map[string]string{"metadata.generation": "2"}},
+			{do: "PUT " + tab + "/t", body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":3}`, code: 422},
+		},
+		"apply owns, and force takes": {
+			{do: "APPLY " + one + "?fieldManager=first", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: b, c: d}}`, code: 201},
+			{do: "APPLY " + one + "?fieldManager=second", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 409, holds: map[string]string{"reason": "Conflict"}},
+			{do: "APPLY " + one + "?fieldManager=second&force=true", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 200, holds: map[string]string{"data.a": "x", "data.c": "d"}},
+			{do: "APPLY " + one + "?fieldManager=first", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}`, code: 200, holds: map[string]string{"data.a": "x", "data.c": "<none>"}},
+		},
+		"unknown fields, by fieldValidation": {
+			{do: "POST " + all + "?fieldValidation=Strict", body: `{"metadata":{"name":"one"},"bogus":1}`, code: 400},
+			{do: "POST " + all + "?fieldValidation=Ignore", body: `{"metadata":{"name":"one"},"bogus":1}`, code: 201, holds: map[string]string{"bogus": "<none>"}},
+		},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			if strings.Contains(story[0].do, "stable.example.com") {
+				if _, err := defineCrontabs(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tell(t, s, story)
+		})
+	}
+}
+
+func defineCrontabs(ctx context.Context, s *rest.Server) (*rest.Result, error) {
+	return create(ctx, s, definitions, "", crontabDefinition())
+}
+
+// tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the answer before (+0), or a newer
+// one (+1); CONTINUE in a query is the token of the answer before.
+func tell(t *testing.T, s *rest.Server, story []step) {
+	t.Helper()
+	before := map[string]any{}
+	for _, st := range story {
+		verb, path, _ := strings.Cut(st.do, " ")
+		token, _, _ := unstructured.NestedString(before, "metadata", "continue")
+		if token != "" {
+			before["kept"] = token
+		}
+		if kept, ok := before["kept"].(string); ok {
+			path = strings.Replace(path, "CONTINUE", kept, 1)
+		}
+		code, answer := perform(t, s, verb, path, st.body)
+		if code != st.code {
+			t.Fatalf("%s: %d, want %d: %v", st.do, code, st.code, answer["message"])
+		}
+		for field, want := range st.holds {
+			got := look(answer, field)
+			switch {
+			case want == "*" && got != "<none>":
+			case want == "RV+0" && got == look(before, field):
+			case want == "RV+1" && got != look(before, field):
+			case got != want:
+				t.Errorf("%s: %s is %s, want %s", st.do, field, got, want)
+			}
+		}
+		if kept, ok := before["kept"]; ok && answer["kept"] == nil {
+			answer["kept"] = kept
+		}
+		before = answer
+	}
+}
+
+// look returns the field at a path as text; "#" at its end is the length of a list.
+func look(obj map[string]any, path string) string {
+	path, length := strings.CutSuffix(path, ".#")
+	v, found, _ := unstructured.NestedFieldNoCopy(obj, strings.Split(path, ".")...)
+	list, _ := v.([]any)
+	switch {
+	case length:
+		return fmt.Sprint(len(list))
+	case !found:
+		return "<none>"
+	}
+	return fmt.Sprint(v)
+}
+
+// perform is a request without package front: its URL is understood, and the administrator asks.
+func perform(t *testing.T, s *rest.Server, verb, path, body string) (int, map[string]any) {
+	t.Helper()
+	method, contentType := verb, "application/json"
+	switch verb {
+	case "MERGE":
+		method, contentType = http.MethodPatch, "application/merge-patch+json"
+	case "JSON":
+		method, contentType = http.MethodPatch, "application/json-patch+json"
+	case "APPLY":
+		method, contentType = http.MethodPatch, "application/apply-patch+yaml"
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r := httptest.NewRequestWithContext(request.NewContext(ctx, &request.Scope{}), method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("User-Agent", "test")
+	info, err := request.Parse(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r, info, admin)
+	answer := map[string]any{}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%s %s: %v in %s", verb, path, err, w.Body)
+	}
+	return w.Code, answer
+}
