@@ -203,6 +203,7 @@ func (o *Ownership) update(live, obj map[string]any, m *managed, name string, no
 	}
 	updater := o.updater()
 	if o.foreign != nil {
+		//lint:ignore SA1019 there is no other way to give an updater another converter for one update
 		updater.Converter = o.prepare(live, obj, liveTyped, newTyped, m)
 	}
 	_, fields, err := updater.Update(liveTyped, newTyped, fieldpath.APIVersion(o.apiVersion), m.fields, self)

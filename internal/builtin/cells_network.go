@@ -54,6 +54,7 @@ func distinct(list []string) []string {
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" })
 }
 
+//lint:ignore SA1019 clients still read and write them
 func endpointsCells(ep *corev1.Endpoints, e catalog.Env) []any {
 	if len(ep.Subsets) == 0 {
 		return []any{ep.Name, none, ago(ep.CreationTimestamp, e)}

@@ -112,6 +112,7 @@ func coreKinds() []kind {
 				FieldLabels: fields("spec.clusterIP", "spec.type"),
 			},
 		}),
+		//lint:ignore SA1019 clients still read and write them
 		of[corev1.Endpoints](kind{
 			group: coreV1, kind: "Endpoints", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
 			rules: &catalog.Rules{Cells: printed(endpointsCells), UnconditionalUpdate: true, CreateOnUpdate: true},

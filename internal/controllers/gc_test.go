@@ -316,6 +316,7 @@ func TestOldOrphanOption(t *testing.T) {
 	owner = c.create(configMaps, owner)
 	c.create(secrets, secret("s", owned(owner)))
 	no := false
+	//lint:ignore SA1019 the old option is what this is about
 	if err := c.in(configMaps, "default").Delete(t.Context(), "owner", metav1.DeleteOptions{OrphanDependents: &no}); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,6 @@ func decodeReview(answer []byte, want gvk.GroupVersionKind) (*apiextensionsv1.Co
 		_, _, err := decoder.Decode(answer, nil, review)
 		return review, err
 	}
-	//lint:ignore SA1019 webhooks of that age still run
 	old := &apiextensionsv1beta1.ConversionReview{}
 	if _, _, err := decoder.Decode(answer, nil, old); err != nil {
 		return nil, err

@@ -263,10 +263,6 @@ func (c *Call) kindOf(obj Object) schema.GroupKind {
 	return schema.GroupKind{Group: gv.Group, Kind: str(obj, "kind")}
 }
 
-func (c *Call) groupKind() schema.GroupKind {
-	return schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Kind}
-}
-
 // rules returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
 func (c *Call) rules() *catalog.Rules { return c.Resource.RulesFor(c.Version) }
 

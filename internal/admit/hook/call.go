@@ -36,7 +36,6 @@ func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match
 	}
 	if a.DryRun {
 		if h.SideEffects == nil {
-			//lint:ignore ST1005 kube's text
 			return fail("Webhook SideEffects is nil")
 		}
 		if s := *h.SideEffects; s != admissionregistrationv1.SideEffectClassNone && s != admissionregistrationv1.SideEffectClassNoneOnDryRun {

@@ -53,7 +53,15 @@ func TestListFollowsTheView(t *testing.T) {
 	var joined Joined[string, string, int]
 	derived := 0
 	derive := func(a, b []string) int { derived++; return len(a) + len(b) }
-	if joined.Get(first, second, derive) != 3 || joined.Get(first, second, derive) != 3 || joined.Get(second, second, derive) != 4 || derived != 2 {
+	for _, c := range []struct {
+		left *List[string]
+		want int
+	}{{first, 3}, {first, 3}, {second, 4}} {
+		if got := joined.Get(c.left, second, derive); got != c.want {
+			t.Errorf("derived %d, want %d", got, c.want)
+		}
+	}
+	if derived != 2 {
 		t.Errorf("derived %d times", derived)
 	}
 }
