@@ -186,7 +186,7 @@ func (w Writer) repeated(ctx context.Context, c change) (newRev int64, found boo
 	case len(resp.Kvs) > 0 && resp.Kvs[0].ModRevision > c.rev && bytes.Equal(resp.Kvs[0].Value, c.value):
 		return resp.Kvs[0].ModRevision, false, nil
 	}
-	return 0, len(resp.Kvs) > 0, nil
+	return 0, true, nil // it was there when the write was refused
 }
 
 // happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which the

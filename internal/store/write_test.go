@@ -79,7 +79,7 @@ func TestTurn(t *testing.T) {
 		if _, err := s.With(Options{Turn: Turn{Name: "others", Seen: seen}}).Create(ctx, "c", nil); err != nil {
 			t.Errorf("another turn: %v", err)
 		}
-		if _, err := at(a).Create(ctx, "a", nil); !errors.Is(err, ErrExists) {
+		if _, err := at(a).Create(ctx, "a", []byte("another")); !errors.Is(err, ErrExists) {
 			t.Errorf("create of what exists: %v", err)
 		}
 		if _, err := at(a).Update(ctx, "a", nil, a+100); !errors.Is(err, ErrConflict) {
