@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/bowsprit/bowsprit/internal/schema"
+
+	"github.com/bowsprit/bowsprit/internal/webhook"
 )
 
 // leave is what an update may keep because the stored definition has it already: a check that was added to Kubernetes
@@ -48,7 +50,7 @@ func leaveOf(a *arranged, old *apiextensionsv1.CustomResourceDefinition, was *ar
 	}
 	if c := old.Spec.Conversion; c != nil && c.Webhook != nil {
 		reviews := c.Webhook.ConversionReviewVersions
-		l.unknownReviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, knownReview)
+		l.unknownReviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, webhook.KnownReview)
 	}
 	was.hasSchema(func(p *apiextensionsv1.JSONSchemaProps) bool {
 		for _, r := range p.XValidations {

@@ -5,10 +5,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -40,7 +38,7 @@ func checkConversion(c *apiextensionsv1.CustomResourceConversion, l leave, path 
 	} else {
 		errs = append(errs, checkClient(client, l, clientPath)...)
 	}
-	return append(errs, checkReviewVersions(reviews, l, reviewsPath)...)
+	return append(errs, webhook.CheckReviewVersions(reviews, "", l.unknownReviews, reviewsPath)...)
 }
 
 func checkClient(client *apiextensionsv1.WebhookClientConfig, l leave, path *field.Path) (errs field.ErrorList) {
@@ -60,28 +58,6 @@ func checkClient(client *apiextensionsv1.WebhookClientConfig, l leave, path *fie
 	}
 	return errs
 }
-
-// checkReviewVersions wants a version that the server can speak among those that the webhook can.
-func checkReviewVersions(versions []string, l leave, path *field.Path) (errs field.ErrorList) {
-	if len(versions) == 0 {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	for i, version := range versions {
-		if slices.Contains(versions[:i], version) {
-			errs = append(errs, field.Invalid(path.Index(i), version, "duplicate version"))
-			continue
-		}
-		for _, problem := range utilvalidation.IsDNS1035Label(version) {
-			errs = append(errs, field.Invalid(path.Index(i), version, problem))
-		}
-	}
-	if !l.unknownReviews && !slices.ContainsFunc(versions, knownReview) {
-		errs = append(errs, field.Invalid(path, versions, "must include at least one of v1, v1beta1"))
-	}
-	return errs
-}
-
-func knownReview(version string) bool { return version == "v1" || version == "v1beta1" }
 
 // checkCABundle returns what client-go says of a bundle without a usable certificate; an empty bundle is fine.
 func checkCABundle(bundle []byte) error {

@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -65,6 +66,30 @@ func CheckService(namespace, name string, servicePath *string, port int32, path 
 		for _, problem := range utilvalidation.IsDNS1123Subdomain(segment) {
 			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("segment[%d]: %v", i, problem)))
 		}
+	}
+	return errs
+}
+
+// KnownReview tells whether the server speaks a version of the reviews that it sends to webhooks.
+func KnownReview(version string) bool { return version == "v1" || version == "v1beta1" }
+
+// CheckReviewVersions returns what is wrong with the versions of reviews that a webhook takes. missing is what an empty list is
+// told; unknown lets a list pass that has none of the server's own.
+func CheckReviewVersions(versions []string, missing string, unknown bool, path *field.Path) (errs field.ErrorList) {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(path, missing)}
+	}
+	for i, version := range versions {
+		if slices.Contains(versions[:i], version) {
+			errs = append(errs, field.Invalid(path.Index(i), version, "duplicate version"))
+			continue
+		}
+		for _, problem := range utilvalidation.IsDNS1035Label(version) {
+			errs = append(errs, field.Invalid(path.Index(i), version, problem))
+		}
+	}
+	if !unknown && !slices.ContainsFunc(versions, KnownReview) {
+		errs = append(errs, field.Invalid(path, versions, "must include at least one of v1, v1beta1"))
 	}
 	return errs
 }

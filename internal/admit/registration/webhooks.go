@@ -88,7 +88,7 @@ func checkHooks(hooks, old []Hook, update bool) (errs field.ErrorList) {
 	for i := range hooks {
 		path := field.NewPath("webhooks").Index(i)
 		errs = append(errs, checkHook(&hooks[i], l, path)...)
-		errs = append(errs, checkReviewVersions(hooks[i].AdmissionReviewVersions, l, path.Child("admissionReviewVersions"))...)
+		errs = append(errs, webhook.CheckReviewVersions(hooks[i].AdmissionReviewVersions, "must specify one of v1, v1beta1", l.reviews, path.Child("admissionReviewVersions"))...)
 		name := hooks[i].Name
 		same := func(h Hook) bool { return h.Name == name }
 		if !l.names && name != "" && slices.ContainsFunc(hooks[:i], same) {
@@ -104,7 +104,7 @@ func leaveOf(hooks, old []Hook) leave {
 		h := &old[i]
 		l.conditions = l.conditions && reflect.DeepEqual(hooks[i].MatchConditions, h.MatchConditions)
 		l.sideEffects = l.sideEffects || h.SideEffects == nil || !slices.Contains(harmless, string(*h.SideEffects))
-		l.reviews = l.reviews || len(h.AdmissionReviewVersions) > 0 && !slices.ContainsFunc(h.AdmissionReviewVersions, knownReview)
+		l.reviews = l.reviews || len(h.AdmissionReviewVersions) > 0 && !slices.ContainsFunc(h.AdmissionReviewVersions, webhook.KnownReview)
 		l.names = l.names || slices.ContainsFunc(old[:i], func(o Hook) bool { return o.Name == h.Name })
 		for _, s := range []*metav1.LabelSelector{h.NamespaceSelector, h.ObjectSelector} {
 			l.labelValues = l.labelValues || s != nil && len(metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, nil)) > 0
@@ -161,26 +161,4 @@ func checkClient(c *admissionregistrationv1.WebhookClientConfig, path *field.Pat
 	default:
 		return webhook.CheckService(s.Namespace, s.Name, s.Path, ptr.Deref(s.Port, 0), path.Child("service"))
 	}
-}
-
-// knownReview tells whether the server speaks a version of AdmissionReview.
-func knownReview(version string) bool { return version == "v1" || version == "v1beta1" }
-
-func checkReviewVersions(versions []string, l leave, path *field.Path) (errs field.ErrorList) {
-	if len(versions) == 0 {
-		return field.ErrorList{field.Required(path, "must specify one of v1, v1beta1")}
-	}
-	for i, version := range versions {
-		if slices.Contains(versions[:i], version) {
-			errs = append(errs, field.Invalid(path.Index(i), version, "duplicate version"))
-			continue
-		}
-		for _, problem := range utilvalidation.IsDNS1035Label(version) {
-			errs = append(errs, field.Invalid(path.Index(i), version, problem))
-		}
-	}
-	if !l.reviews && !slices.ContainsFunc(versions, knownReview) {
-		errs = append(errs, field.Invalid(path, versions, "must include at least one of v1, v1beta1"))
-	}
-	return errs
 }
