@@ -3,6 +3,7 @@ package apply
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -12,6 +13,16 @@ type diff struct {
 	unsure bool
 	// distinct also makes it give up on two items of one identity inside what is owned as a whole.
 	distinct bool
+	// owned is the node of every field that is owned as a whole: most nodes are, and a map each is most of a tree's cost.
+	owned fields
+}
+
+// leaf is a node without children.
+func (d *diff) leaf() fields {
+	if d.owned == nil {
+		d.owned = fields{}
+	}
+	return d.owned
 }
 
 // change is what diff finds at a node. nil trees are empty.
@@ -90,7 +101,7 @@ func (d *diff) values(p place, old, new any) (c change) {
 		if !p.atomicMap() && (len(old) > 0 || len(new) > 0) {
 			return d.objects(p, old, new)
 		}
-		return d.leaf(p, old, new)
+		return d.scalar(p, old, new)
 	case []any:
 		old, ok := old.([]any)
 		if _, list, _ := p.shapes(); !ok || !list {
@@ -99,26 +110,26 @@ func (d *diff) values(p place, old, new any) (c change) {
 		if !p.atomicList() && (len(old) > 0 || len(new) > 0) {
 			return d.lists(p, old, new)
 		}
-		return d.leaf(p, old, new)
+		return d.scalar(p, old, new)
 	case nil:
 		if old == nil {
 			return c
 		}
 	default:
 		if isScalar(old) {
-			return d.leaf(p, old, new)
+			return d.scalar(p, old, new)
 		}
 	}
 	d.unsure = true
 	return c
 }
 
-// leaf compares two values that are owned as a whole.
-func (d *diff) leaf(p place, old, new any) (c change) {
+// scalar compares two values that are owned as a whole.
+func (d *diff) scalar(p place, old, new any) (c change) {
 	d.check(p, new)
 	if !equal(old, new) {
 		d.check(p, old)
-		c.modified = fields{}
+		c.modified = d.leaf()
 	}
 	return c
 }
@@ -176,19 +187,9 @@ func (d *diff) whole(p place, value any) fields {
 		}
 		if p.atomicMap() || len(value) == 0 {
 			d.check(p, value)
-			return fields{}
+			return d.leaf()
 		}
-		f := make(fields, len(value)+1)
-		f[own] = fields{}
-		for name, v := range value {
-			below, _, ok := p.field(name)
-			if !ok {
-				d.unsure = true
-				return nil
-			}
-			f["f:"+name] = d.whole(below, v)
-		}
-		return f
+		return d.wholeMap(p, value)
 	case []any:
 		if _, list, _ := p.shapes(); !list {
 			d.unsure = true
@@ -196,10 +197,10 @@ func (d *diff) whole(p place, value any) fields {
 		}
 		if p.atomicList() || len(value) == 0 {
 			d.check(p, value)
-			return fields{}
+			return d.leaf()
 		}
 		f := make(fields, len(value)+1)
-		f[own] = fields{}
+		f[own] = d.leaf()
 		below := p.item()
 		for _, item := range value {
 			f[d.key(p, item)] = d.whole(below, item)
@@ -209,11 +210,35 @@ func (d *diff) whole(p place, value any) fields {
 		}
 		return f
 	case nil:
-		return fields{}
+		return d.leaf()
 	default:
 		d.check(p, value)
-		return fields{}
+		return d.leaf()
 	}
+}
+
+// wholeMap is whole of a map that is owned field by field. Its keys are pieces of one string: an allocation for all of them.
+func (d *diff) wholeMap(p place, value map[string]any) fields {
+	size := 0
+	for name := range value {
+		size += len("f:") + len(name)
+	}
+	var keys strings.Builder
+	keys.Grow(size)
+	f := make(fields, len(value)+1)
+	f[own] = d.leaf()
+	for name, v := range value {
+		below, _, ok := p.field(name)
+		if !ok {
+			d.unsure = true
+			return nil
+		}
+		start := keys.Len()
+		keys.WriteString("f:")
+		keys.WriteString(name)
+		f[keys.String()[start:]] = d.whole(below, v)
+	}
+	return f
 }
 
 // check becomes unsure if value is not of the types at p, all the way down.

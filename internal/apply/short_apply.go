@@ -143,7 +143,7 @@ func (d *diff) claim(p place, value any, self bool) fields {
 	var f fields
 	switch value := value.(type) {
 	case nil:
-		return fields{}
+		return d.leaf()
 	case map[string]any:
 		if _, _, object := p.shapes(); !object {
 			d.unsure = true
@@ -151,7 +151,7 @@ func (d *diff) claim(p place, value any, self bool) fields {
 		}
 		if p.atomicMap() || len(value) == 0 {
 			d.check(p, value)
-			return fields{}
+			return d.leaf()
 		}
 		f = d.claims(p, value)
 	case []any:
@@ -161,7 +161,7 @@ func (d *diff) claim(p place, value any, self bool) fields {
 		}
 		if p.atomicList() {
 			d.check(p, value)
-			return fields{}
+			return d.leaf()
 		}
 		f = make(fields, len(value))
 		below := p.item()
@@ -173,13 +173,13 @@ func (d *diff) claim(p place, value any, self bool) fields {
 		}
 	default:
 		d.check(p, value)
-		return fields{}
+		return d.leaf()
 	}
 	switch {
 	case len(f) == 0 && !self:
 		return nil
 	case len(f) > 0 && self:
-		f[own] = fields{}
+		f[own] = d.leaf()
 	}
 	return f
 }

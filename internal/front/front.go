@@ -154,6 +154,7 @@ func (s *Server) chain() func(*exchange) {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = deepen(0)
 	s.handle(&exchange{w: w, r: r, started: s.config.Now()})
 }
 
