@@ -202,8 +202,16 @@ func (d *diff) whole(p place, value any) fields {
 		f := make(fields, len(value)+1)
 		f[own] = d.leaf()
 		below := p.item()
+		var last any
+		var tree fields
 		for _, item := range value {
-			f[d.key(p, item)] = d.whole(below, item)
+			if flatAlike(last, item) {
+				d.check(below, item)
+			} else {
+				tree = d.whole(below, item)
+			}
+			last = item
+			f[d.key(p, item)] = tree
 		}
 		if len(f) != len(value)+1 {
 			d.unsure = true // two items of one identity
@@ -215,6 +223,23 @@ func (d *diff) whole(p place, value any) fields {
 		d.check(p, value)
 		return d.leaf()
 	}
+}
+
+// flatAlike tells whether a and b are maps of scalars with the same keys, as the items of one list often are: they have the
+// same fields, and one tree can stand for both.
+func flatAlike(a, b any) bool {
+	first, ok := a.(map[string]any)
+	second, both := b.(map[string]any)
+	if !ok || !both || len(first) != len(second) {
+		return false
+	}
+	for name, value := range second {
+		before, ok := first[name]
+		if !ok || !isScalar(value) || !isScalar(before) {
+			return false
+		}
+	}
+	return len(first) > 0
 }
 
 // wholeMap is whole of a map that is owned field by field. Its keys are pieces of one string: an allocation for all of them.

@@ -20,10 +20,15 @@ func AppendJSON(dst []byte, v any) []byte {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// encoder keeps the fields of the objects that are open, innermost last, for sorting.
+// encoder keeps the fields of the objects that are open, innermost last, for sorting, and room to write in for those whose
+// result is a slice of its own: grown once, copied at its true size.
 type encoder struct {
 	fields []field
+	room   []byte
 }
+
+// roomKept is how much room an encoder keeps. Larger objects are rare.
+const roomKept = 256 << 10
 
 type field struct {
 	name  string

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func EncodeStored(obj map[string]any) Stored {
 	var s Stored
 	start := e.open(obj)
 	end := len(e.fields)
-	dst := append(make([]byte, 0, 1024), '{')
+	dst := append(e.room[:0], '{')
 	wrote := false
 	for i := start; i < end; i++ {
 		name, value := e.fields[i].name, e.fields[i].value
@@ -57,7 +58,11 @@ func EncodeStored(obj map[string]any) Stored {
 		}
 	}
 	e.close(start)
-	s.JSON = append(dst, '}')
+	dst = append(dst, '}')
+	s.JSON = bytes.Clone(dst)
+	if cap(dst) <= roomKept {
+		e.room = dst
+	}
 	return s
 }
 
