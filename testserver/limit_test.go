@@ -159,6 +159,16 @@ func cpu() time.Duration {
 // bare serves body at any path until the benchmark ends, by nothing but net/http.
 func bare(b *testing.B, body []byte) (url string, client *http.Client) {
 	b.Helper()
+	return bareHandler(b, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body)
+	})
+}
+
+// bareHandler serves h over HTTP/2 and TLS until the benchmark ends, by nothing but net/http.
+func bareHandler(b *testing.B, h http.HandlerFunc) (url string, client *http.Client) {
+	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		b.Fatal(err)
@@ -174,11 +184,8 @@ func bare(b *testing.B, body []byte) (url string, client *http.Client) {
 	}
 	server := &http.Server{
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, NextProtos: []string{"h2"}},
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-			_, _ = w.Write(body)
-		}),
+		Handler:   h,
+		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: 1000},
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(ln, "", "") }()
