@@ -27,7 +27,8 @@ type goType struct {
 	PatchStrategy        string             `json:"patchStrategy"`
 	PatchMergeKey        string             `json:"patchMergeKey"`
 	Kinds                []groupVersionKind `json:"kinds"`
-	Types                []string           `json:"types"` // any of them
+	Types                []string           `json:"types"`  // any of them
+	Values               []any              `json:"values"` // one of them
 }
 
 // builtins returns the definitions of a built-in kind, of its list and of all the types that they refer to, named after the Go
@@ -105,7 +106,7 @@ func (d *goType) schema(refs *[]string) *spec.Schema {
 	if d.Type != "" {
 		s.Type = spec.StringOrArray{d.Type}
 	}
-	s.Format, s.Required = d.Format, d.Required
+	s.Format, s.Required, s.Enum = d.Format, d.Required, d.Values
 	if d.Properties != nil {
 		s.Properties = make(map[string]spec.Schema, len(d.Properties))
 		for name, property := range d.Properties {

@@ -12,21 +12,26 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	generated "k8s.io/kubernetes/pkg/generated/openapi"
+
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/openapi"
 )
 
 // TestPublishedSchemas compares the definitions of every published group version with those in k8s.io/kubernetes'
-// api/openapi-spec. Ours lack the definitions of documents that are not objects, and x-kubernetes-unions.
+// api/openapi-spec. Ours lack the definitions of documents that are not objects, and x-kubernetes-unions. The files are made
+// without enums, which servers publish: their values and what descriptions say of them are compared with the generated code.
 func TestPublishedSchemas(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	generated := generated.GetOpenAPIDefinitions(func(string) spec.Ref { return spec.Ref{} })
 	cat := catalog.New(builtin.Resources()...)
 	handler := openapi.New(openapi.Options{WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) }})
-	compared := 0
+	compared, enums := 0, 0
 	for _, g := range cat.Snapshot().Groups() {
 		for _, v := range g.Versions {
 			at, file := "apis/"+g.Name+"/"+v.Name, "apis__"+g.Name+"__"+v.Name
@@ -48,15 +53,53 @@ func TestPublishedSchemas(t *testing.T) {
 					continue // the first names the groups that are served; the second has quotes escaped in one description, and ours has not
 				}
 				compared++
+				enums += takeEnums(t, at+": "+name, our, generated[name].Schema)
 				if !reflect.DeepEqual(our, their) {
 					t.Errorf("%s: %s: %v", at, name, difference("", our, their))
 				}
 			}
 		}
 	}
-	if compared < 1000 {
-		t.Errorf("only %d definitions compared", compared)
+	if compared < 1000 || enums < 100 {
+		t.Errorf("only %d definitions and %d enums compared", compared, enums)
 	}
+}
+
+// takeEnums removes from a published definition what it says of enums, compares it with the generated one and returns their
+// number.
+func takeEnums(t *testing.T, at string, our map[string]any, their spec.Schema) int {
+	properties, _ := our["properties"].(map[string]any)
+	found := 0
+	for name, p := range properties {
+		p, their := p.(map[string]any), their.Properties[name]
+		description, enum, _ := strings.Cut(their.Description, "Possible enum values:")
+		if got, _ := p["description"].(string); got != their.Description {
+			t.Errorf("%s.%s: description %q, want %q", at, name, got, their.Description)
+		} else if enum != "" {
+			p["description"] = strings.TrimSpace(description)
+		}
+		wants := [][]any{their.Enum, nil, nil}
+		inner := []map[string]any{p, nil, nil}
+		if their.Items != nil {
+			wants[1] = their.Items.Schema.Enum
+			inner[1], _ = p["items"].(map[string]any)
+		}
+		if their.AdditionalProperties != nil {
+			wants[2] = their.AdditionalProperties.Schema.Enum
+			inner[2], _ = p["additionalProperties"].(map[string]any)
+		}
+		for i, want := range wants {
+			got, _ := inner[i]["enum"].([]any)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s.%s: enum %v, want %v", at, name, got, want)
+			}
+			if got != nil {
+				found++
+			}
+			delete(inner[i], "enum")
+		}
+	}
+	return found
 }
 
 func definitionsOf(t *testing.T, doc []byte) map[string]map[string]any {

@@ -69,3 +69,15 @@ func TestMarkers(t *testing.T) {
 		t.Errorf("default %s", got)
 	}
 }
+
+func TestEnum(t *testing.T) {
+	t.Parallel()
+	values := []constant{{value: `"A"`, comment: "is the first."}, {value: `"B"`}}
+	want := "Which one.\n\nPossible enum values:\n - `\"A\"` is the first.\n - `\"B\"`"
+	if got := explained(comment{"Which one.\n+optional\n"}, values).description(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, err := literals(values); err != nil || !slices.Equal(got, []string{"A", "B"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}

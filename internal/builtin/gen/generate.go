@@ -40,6 +40,7 @@ type schema struct {
 	PatchMergeKey string          `json:"patchMergeKey,omitempty"`
 	Kinds         []groupKind     `json:"kinds,omitempty"`
 	OneOf         []string        `json:"types,omitempty"`
+	Values        []string        `json:"values,omitempty"` // of an enum; the rules of the kinds check them, in their own words
 }
 
 type groupKind struct {
@@ -151,7 +152,11 @@ func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error 
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		doc := comment{f.Doc.Text()}
-		p.Description = doc.description()
+		values, err := g.enum(f.Type, d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		p.Description = explained(doc, values).description()
 		if v := doc.marker("default"); v != "" {
 			value, err := g.src.value(d.path, v)
 			if err != nil {
@@ -224,7 +229,16 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 	if _, ok := to.spec.Type.(*ast.StructType); ok {
 		return g.want(n), nil
 	}
-	return g.typeOf(to.spec.Type, to)
+	s, err := g.typeOf(to.spec.Type, to)
+	if err != nil {
+		return nil, err
+	}
+	values, err := g.enum(e, d)
+	if err != nil {
+		return nil, err
+	}
+	s.Values, err = literals(values)
+	return s, err
 }
 
 // zero returns the JSON of the value that a field of the type has when nobody sets it, as documents publish it: nil if it

@@ -4,7 +4,7 @@
 //
 // It reads the sources of the types (k8s.io/api and its like, at the versions that go.mod names) rather than their
 // compiled form, because what a schema says beyond names and types stands in comments: descriptions, +optional, +default,
-// +listType, +listMapKey, +mapType, +structType. The rules for reading them are those of Kubernetes' OpenAPI generator.
+// +listType, +listMapKey, +mapType, +structType, +enum. The rules for reading them are those of Kubernetes' OpenAPI generator.
 // Which kinds it starts from is what package builtin lists; everything that they reach comes along.
 //
 // TestFresh fails when the files are not what this command would write.

@@ -57,26 +57,35 @@ type sources struct {
 	files *token.FileSet
 	types map[typeName]*declaration
 	read  map[string]bool // packages
-	// constants are the literals, as the source has them.
-	constants map[typeName]string
+	// constants are those that are literals, or names of others.
+	constants map[typeName]constant
 }
 
 func newSources() *sources {
-	return &sources{files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{}, constants: map[typeName]string{}}
+	return &sources{files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{}, constants: map[typeName]constant{}}
 }
 
 func (s *sources) lookup(n typeName) (*declaration, error) {
-	if !s.read[n.path] {
-		s.read[n.path] = true
-		if err := s.readPackage(n.path); err != nil {
-			return nil, fmt.Errorf("read package %s: %w", n.path, err)
-		}
+	if err := s.load(n.path); err != nil {
+		return nil, err
 	}
 	d := s.types[n]
 	if d == nil {
 		return nil, fmt.Errorf("no type %s", n)
 	}
 	return d, nil
+}
+
+// load reads a package, once.
+func (s *sources) load(importPath string) error {
+	if s.read[importPath] {
+		return nil
+	}
+	s.read[importPath] = true
+	if err := s.readPackage(importPath); err != nil {
+		return fmt.Errorf("read package %s: %w", importPath, err)
+	}
+	return nil
 }
 
 func (s *sources) readPackage(importPath string) error {
@@ -114,7 +123,7 @@ func (s *sources) readFile(importPath string, file *ast.File) {
 	for _, decl := range file.Decls {
 		gd, ok := decl.(*ast.GenDecl)
 		if ok && gd.Tok == token.CONST {
-			s.readConstants(importPath, gd)
+			s.readConstants(importPath, imports, gd)
 		}
 		if !ok || gd.Tok != token.TYPE {
 			continue
@@ -130,21 +139,6 @@ func (s *sources) readFile(importPath string, file *ast.File) {
 	}
 }
 
-// readConstants notes the constants that are literals.
-func (s *sources) readConstants(importPath string, decl *ast.GenDecl) {
-	for _, spec := range decl.Specs {
-		vs := spec.(*ast.ValueSpec)
-		for i, name := range vs.Names {
-			if i >= len(vs.Values) {
-				continue
-			}
-			if lit, ok := vs.Values[i].(*ast.BasicLit); ok {
-				s.constants[typeName{importPath, name.Name}] = lit.Value
-			}
-		}
-	}
-}
-
 // value returns the JSON of what a marker "+default=" says: a JSON value, or "ref(Name)" for a constant of package path.
 func (s *sources) value(path, marker string) (string, error) {
 	name, ok := strings.CutPrefix(marker, "ref(")
@@ -152,8 +146,8 @@ func (s *sources) value(path, marker string) (string, error) {
 		return marker, nil
 	}
 	v, ok := s.constants[typeName{path, strings.TrimSuffix(name, ")")}]
-	if !ok {
+	if !ok || v.value == "" {
 		return "", fmt.Errorf("no constant for %s in %s", marker, path)
 	}
-	return v, nil
+	return v.value, nil
 }
