@@ -149,5 +149,7 @@ func sameRole(ref, old rbacv1.RoleRef) errorList {
 	if ref == old {
 		return nil
 	}
-	return errorList{field.Invalid(field.NewPath("roleRef"), ref, "cannot change roleRef")}
+	// Kubernetes shows the fields of its internal type, which have no JSON names.
+	shown := map[string]string{"APIGroup": ref.APIGroup, "Kind": ref.Kind, "Name": ref.Name}
+	return errorList{field.Invalid(field.NewPath("roleRef"), shown, "cannot change roleRef")}
 }

@@ -129,7 +129,7 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 		}
 	case "scale":
 		if c.Version.Scale == nil {
-			return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+			return nil, c.noSubresource()
 		}
 		switch info.Verb {
 		case "get":
@@ -148,10 +148,7 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 			return s.other(sub, c, info)
 		}
 		if !c.Resource.HasSubresource(c.Version, c.Subresource) {
-			if c.Resource.Custom() {
-				return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
-			}
-			return nil, notServed()
+			return nil, c.noSubresource()
 		}
 		switch info.Verb {
 		case "get":
@@ -204,6 +201,14 @@ func notServed() error {
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &metav1.StatusDetails{},
 	}}
+}
+
+// noSubresource is the answer to the path of a subresource that the kind does not have.
+func (c *Call) noSubresource() error {
+	if c.Resource.Custom() {
+		return apierrors.NewNotFound(c.groupResource(), c.Name)
+	}
+	return notServed()
 }
 
 // Call is one request to one resource.
