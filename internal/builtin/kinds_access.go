@@ -28,7 +28,7 @@ func accessKinds() []kind {
 			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
 			clusterScoped: true, status: true,
 			subresources: []catalog.Subresource{object("CertificateSigningRequest", "approval", views...)},
-			rules:        &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsFree, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+			rules:        &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsFree, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
 		}),
 	}
 }

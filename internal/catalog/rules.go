@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
@@ -72,4 +73,6 @@ type Env struct {
 	Now time.Time
 	// Snapshot is the catalog that the request works with.
 	Snapshot *Snapshot
+	// User is who asks; nil in the server's own business.
+	User user.Info
 }

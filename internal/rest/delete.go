@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
@@ -34,7 +33,11 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 		return err
 	}
 	if res.Deleted {
-		return writeDocument(w, r, http.StatusOK, deletedStatus(c, res), media, &metav1.Status{})
+		status, err := deletedStatus(c, res)
+		if err != nil {
+			return err
+		}
+		return writeDocument(w, r, http.StatusOK, status, media, &metav1.Status{})
 	}
 	code := http.StatusOK
 	//lint:ignore SA1019 older clients send it
@@ -45,12 +48,10 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 }
 
 // deletedStatus is the answer to a deletion that is complete.
-func deletedStatus(c *Call, res *Result) []byte {
-	details := Object{"name": c.Name, "kind": c.Resource.Plural, "uid": str(metaOf(res.Object), "uid")}
-	if c.Resource.Group != "" {
-		details["group"] = c.Resource.Group
-	}
-	return codec.AppendJSON(nil, Object{"kind": "Status", "apiVersion": "v1", "metadata": Object{}, "status": metav1.StatusSuccess, "details": details})
+func deletedStatus(c *Call, res *Result) ([]byte, error) {
+	return successful(metav1.Status{Details: &metav1.StatusDetails{
+		Name: c.Name, Group: c.Resource.Group, Kind: c.Resource.Plural, UID: types.UID(str(metaOf(res.Object), "uid")),
+	}})
 }
 
 // Delete removes the named object, or marks it as being deleted while finalizers or the kind's rules hold it.

@@ -295,7 +295,7 @@ func (c *Call) ttl() time.Duration {
 }
 
 func (s *Server) env(c *Call) catalog.Env {
-	return catalog.Env{Now: s.Now(), Snapshot: c.Snapshot}
+	return catalog.Env{Now: s.Now(), Snapshot: c.Snapshot, User: c.User}
 }
 
 // current returns the newest entry of the named object, or a NotFound error.

@@ -69,8 +69,18 @@ func writeSuccess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status := Object{"kind": "Status", "apiVersion": "v1", "metadata": Object{}, "status": metav1.StatusSuccess, "code": int64(http.StatusCreated)}
-	return writeDocument(w, r, http.StatusCreated, codec.AppendJSON(nil, status), media, &metav1.Status{})
+	doc, err := successful(metav1.Status{Code: http.StatusCreated})
+	if err != nil {
+		return err
+	}
+	return writeDocument(w, r, http.StatusCreated, doc, media, &metav1.Status{})
+}
+
+// successful returns the JSON of a Status that says so, its fields in the order that Kubernetes has them.
+func successful(s metav1.Status) ([]byte, error) {
+	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	s.Status = metav1.StatusSuccess
+	return json.Marshal(&s)
 }
 
 // serveNoNode answers for what a kubelet would do: a pod that no node has taken has no logs and no processes, and there is no
@@ -91,19 +101,20 @@ func (s *Server) serveNoNode(w http.ResponseWriter, r *http.Request, c *Call) er
 	case "nodes":
 		return noKubelet(c.Name)
 	}
-	node := ""
-	if spec, ok := obj["spec"].(Object); ok {
-		node = str(spec, "nodeName")
-	}
+	spec, _ := obj["spec"].(Object)
+	status, _ := obj["status"].(Object)
+	node, podIP := str(spec, "nodeName"), str(status, "podIP")
 	switch {
 	case node == "" && c.Subresource == "log":
 		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(http.StatusOK)
 		return nil
+	case c.Subresource == "proxy" && podIP == "":
+		return apierrors.NewBadRequest("address not allowed")
 	case node == "":
 		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", c.Name))
 	case s.View.Collection("minions").Snapshot().Get("", node) == nil:
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, node)
+		return apierrors.NewNotFound(c.groupResource(), node) // "pods", as in Kubernetes
 	}
 	return noKubelet(node)
 }
