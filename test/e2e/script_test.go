@@ -30,6 +30,8 @@ const commandLimit = 60 * time.Second
 // Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA, and tell it how to misbehave by
 // writing the file hook-mode.
 //
+// Most expectations were recorded from a real kube-apiserver (see reference) and hold bowsprit to it.
+//
 // "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids, resource
 // versions, addresses) is replaced before the comparison, see settle.
 func TestStories(t *testing.T) {
@@ -39,11 +41,12 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
 			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{server: startServer(t, "--ephemeral"), dir: t.TempDir()}
+			s := &session{server: startStory(t), dir: t.TempDir()}
 			s.hook = startHook(t, s.dir)
 			t.Cleanup(s.endBackground)
 			got := s.run(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"))
@@ -54,6 +57,14 @@ func TestStories(t *testing.T) {
 			}
 		})
 	}
+}
+
+// startStory starts the server that a script runs against.
+func startStory(t *testing.T) *process {
+	if reference != "" {
+		return startReference(t)
+	}
+	return startServer(t, "--ephemeral")
 }
 
 // session is one running script.
@@ -180,6 +191,7 @@ func steady(out string) string {
 		by      string
 	}{
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+		{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "DATE"},
 		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 		{regexp.MustCompile(`(resourceVersion\\?"?: ?\\?")\d+`), "${1}N"},
 		{regexp.MustCompile(`(ResourceVersion in record \()\d+`), "${1}N"},

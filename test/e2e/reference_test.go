@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// reference is the path of a real kube-apiserver. If it is set, the stories run against that instead of bowsprit, with an
+// etcd of its own: with -update their expectations become what Kubernetes says, without it the test tells where bowsprit's
+// recorded answers differ. Stories about what controllers do cannot pass: kube-apiserver has none of them.
+var reference = os.Getenv("E2E_KUBE_APISERVER")
+
+// referenceToken is the administrator's.
+const referenceToken = "reference"
+
+// startReference starts kube-apiserver and waits until it is ready. It is killed when t ends.
+func startReference(t *testing.T) *process {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{kubeconfig: filepath.Join(dir, "kubeconfig")}
+	for name, content := range map[string]string{
+		"sa.key":     string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+		"tokens.csv": referenceToken + `,kubernetes-admin,,"system:masters"` + "\n",
+		"kubeconfig": fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: bowsprit, cluster: {server: "https://127.0.0.1:%s", insecure-skip-tls-verify: true}}]
+users: [{name: kubernetes-admin, user: {token: %s}}]
+contexts: [{name: bowsprit, context: {cluster: bowsprit, user: kubernetes-admin}}]
+current-context: bowsprit
+`, port, referenceToken),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	etcd := startCluster(t, 1, nil)
+	cmd := exec.Command(reference, "--etcd-servers="+etcd.endpoints(), "--secure-port="+port, "--bind-address=127.0.0.1", "--cert-dir="+dir,
+		"--token-auth-file="+filepath.Join(dir, "tokens.csv"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+filepath.Join(dir, "sa.key"),
+		"--service-account-signing-key-file="+filepath.Join(dir, "sa.key"), "--disable-admission-plugins=ServiceAccount")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	p.cmd = cmd
+	p.awaitReady(t)
+	return p
+}
+
+// awaitReady asks the server until it says that it is ready.
+func (p *process) awaitReady(t *testing.T) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("kube-apiserver is not ready: %v", err)
+		}
+	}
+}
