@@ -15,15 +15,16 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/bowsprit/bowsprit/internal/builtin/check"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // Resources returns the built-in kinds. Each call makes new values, which a catalog may own.
 func Resources() []*catalog.Resource {
 	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), admissionKinds(), controlKinds()}
-	static, columns := loadDefaults(), loadColumns()
+	static, columns, checks := loadDefaults(), loadColumns(), check.New()
 	var out []*catalog.Resource
 	for _, table := range tables {
 		for _, k := range table {
@@ -31,6 +32,8 @@ func Resources() []*catalog.Resource {
 				k.columns = c
 			}
 			k.fill(static)
+			k.judge(checks)
+			k.prepare()
 			out = append(out, k.resource())
 		}
 	}
@@ -51,6 +54,67 @@ func (k kind) fill(static defaults) {
 			}
 		}
 	}
+}
+
+// judge makes the checks those of the kind, unless its rules have some of their own.
+func (k kind) judge(checks *check.Checker) {
+	for i, rules := range k.allRules() {
+		inStorage := func(obj catalog.Object) catalog.Object { return obj }
+		if i > 0 {
+			inStorage = k.inStorageVersion
+		}
+		if rules.Validate == nil {
+			rules.Validate = func(obj catalog.Object) errorList {
+				return append(k.checkFinalizers(obj), checks.Create(k.kind, inStorage(obj))...)
+			}
+		}
+		if rules.ValidateUpdate == nil {
+			rules.ValidateUpdate = func(obj, old catalog.Object, subresource string) errorList {
+				return append(k.checkFinalizers(obj), checks.Update(k.kind, inStorage(obj), inStorage(old), subresource)...)
+			}
+		}
+	}
+}
+
+// prepare completes the rules that prepare objects.
+func (k kind) prepare() {
+	for _, rules := range k.allRules() {
+		if rules.PrepareUpdate == nil {
+			rules.PrepareUpdate = k.prepareUpdate
+		}
+		if k.podSpec == nil {
+			continue
+		}
+		create, update := rules.PrepareCreate, rules.PrepareUpdate
+		rules.PrepareCreate = func(obj catalog.Object, e catalog.Env) {
+			dropGated(at(obj, k.podSpec...), nil)
+			if create != nil {
+				create(obj, e)
+			}
+		}
+		rules.PrepareUpdate = func(obj, old catalog.Object, subresource string, e catalog.Env) {
+			if subresource != "status" {
+				dropGated(at(obj, k.podSpec...), at(old, k.podSpec...))
+			}
+			update(obj, old, subresource, e)
+		}
+	}
+}
+
+// inStorageVersion returns an object of the kind's other version as one of the version that checks are written for.
+func (k kind) inStorageVersion(obj catalog.Object) catalog.Object {
+	out := runtime.DeepCopyJSON(obj)
+	if k.convert(&catalog.Version{Name: k.also.name}, &catalog.Version{Name: k.group.version}, out) != nil {
+		return obj
+	}
+	return out
+}
+
+func (k kind) checkFinalizers(obj catalog.Object) errorList {
+	if k.anyFinalizer {
+		return nil
+	}
+	return checkFinalizers(finalizersOf(obj))
 }
 
 // allRules returns the rules of all versions.
@@ -77,6 +141,12 @@ type kind struct {
 	scale  *catalog.Scale
 	// generation is true if metadata.generation is maintained.
 	generation bool
+	// statusOnly is true if an update of status cannot change metadata.
+	statusOnly bool
+	// podSpec is where the spec of a pod, or of the pods to be made, is; nil if there is none.
+	podSpec []string
+	// anyFinalizer is true for the few kinds whose finalizers may have any name.
+	anyFinalizer bool
 	// noDeleteCollection is true for the kinds that cannot be deleted as a collection.
 	noDeleteCollection bool
 	subresources       []catalog.Subresource
@@ -162,12 +232,8 @@ func (k kind) served(name string, rank int, newObject func() any) *catalog.Versi
 }
 
 // of completes an entry of a table with what follows from the Go type and what most kinds have in common: names are DNS
-// subdomains, a status that a client sends with a new object is dropped, finalizers are judged, and
-// name and time of creation are printed.
-func of[T any, P interface {
-	*T
-	metav1.Object
-}](k kind) kind {
+// subdomains, a status that a client sends with a new object is dropped, and name and time of creation are printed.
+func of[T any](k kind) kind {
 	k.new = newOf[T]()
 	if k.rules == nil {
 		k.rules = &catalog.Rules{}
@@ -178,12 +244,6 @@ func of[T any, P interface {
 	}
 	if r.ValidName == nil {
 		r.ValidName = nameIsSubdomain
-	}
-	if r.Validate == nil {
-		r.Validate = judge(func(t *T) errorList { return checkFinalizers(P(t)) })
-	}
-	if r.ValidateUpdate == nil {
-		r.ValidateUpdate = judgeUpdate(func(t, _ *T, _ string) errorList { return checkFinalizers(P(t)) })
 	}
 	if k.status && r.PrepareCreate == nil {
 		r.PrepareCreate = func(obj catalog.Object, _ catalog.Env) { resetStatus[T](obj) }

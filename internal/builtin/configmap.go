@@ -16,7 +16,7 @@ import (
 const immutableWhenSet = "field is immutable when `immutable` is set"
 
 func validateConfigMap(cm *corev1.ConfigMap) errorList {
-	errs := checkFinalizers(cm)
+	errs := checkFinalizers(cm.Finalizers)
 	size := 0
 	path := field.NewPath("data")
 	for _, key := range slices.Sorted(maps.Keys(cm.Data)) {

@@ -95,7 +95,7 @@ func validateNewEvent(e *corev1.Event) errorList {
 	for _, msg := range validation.NameIsDNSSubdomain(e.Name, false) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), e.Name, msg))
 	}
-	errs = append(errs, checkFinalizers(e)...)
+	errs = append(errs, checkFinalizers(e.Finalizers)...)
 	errs = append(errs, checkSeries(e)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))

@@ -18,7 +18,6 @@ func accessKinds() []kind {
 		return r
 	}
 	inRoles, inClusterRoles := binding(printed(roleBindingCells)), binding(printed(clusterRoleBindingCells))
-	inRoles.ValidateUpdate, inClusterRoles.ValidateUpdate = judgeUpdate(validateRoleBindingUpdate), judgeUpdate(validateClusterRoleBindingUpdate)
 	return []kind{
 		of[rbacv1.Role](kind{group: rbacV1, kind: "Role", plural: "roles", rules: rules()}),
 		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: inRoles}),

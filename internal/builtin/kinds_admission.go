@@ -18,7 +18,7 @@ func admissionKinds() []kind {
 		return k
 	}
 	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(), printed(validatingPolicyCells))
-	policy.status = true
+	policy.status, policy.statusOnly = true, true
 	return []kind{
 		definitionKind(),
 		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells))),

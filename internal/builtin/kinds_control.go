@@ -21,15 +21,15 @@ func controlKinds() []kind {
 			},
 		}),
 		of[flowcontrolv1.FlowSchema](kind{
-			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, generation: true,
+			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, statusOnly: true, generation: true,
 			rules: &catalog.Rules{Cells: printed(flowSchemaCells), UnconditionalUpdate: true},
 		}),
 		of[flowcontrolv1.PriorityLevelConfiguration](kind{
-			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, generation: true,
+			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, statusOnly: true, generation: true,
 			rules: &catalog.Rules{Cells: printed(priorityLevelCells), UnconditionalUpdate: true},
 		}),
 		of[storagemigrationv1beta1.StorageVersionMigration](kind{
-			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true,
+			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true, statusOnly: true,
 			rules: &catalog.Rules{Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate), Cells: printed(migrationCells)},
 		}),
 	}

@@ -79,11 +79,10 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Pod](kind{
-			group: coreV1, kind: "Pod", plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true,
+			group: coreV1, kind: "Pod", podSpec: []string{"spec"}, plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true,
 			subresources: podSubresources(),
 			rules: &catalog.Rules{
 				Cells:               printed(podCells),
-				Validate:            judge(validatePod),
 				Default:             defaultPod,
 				PrepareCreate:       preparePodCreate,
 				PrepareUpdate:       preparePodUpdate,
@@ -93,11 +92,11 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.PodTemplate](kind{
-			group: coreV1, kind: "PodTemplate", plural: "podtemplates", generation: true,
+			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates", generation: true,
 			rules: &catalog.Rules{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},
 		}),
 		of[corev1.ReplicationController](kind{
-			group: coreV1, kind: "ReplicationController", plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
+			group: coreV1, kind: "ReplicationController", podSpec: templateSpec, plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
 			prefix: "controllers", status: true, generation: true,
 			scale: controllerReplicas(),
 			rules: &catalog.Rules{Cells: printed(replicationControllerCells), Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
@@ -106,9 +105,10 @@ func coreKinds() []kind {
 			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true,
 			subresources: []catalog.Subresource{other("proxy", "", "", "ServiceProxyOptions", proxied...)},
 			rules: &catalog.Rules{
-				Cells:     printed(serviceCells),
-				Default:   defaultService,
-				ValidName: validation.NameIsDNS1035Label, UnconditionalUpdate: true, CreateOnUpdate: true,
+				Cells:         printed(serviceCells),
+				Default:       defaultService,
+				PrepareUpdate: prepareServiceUpdate,
+				ValidName:     validation.NameIsDNSLabel, UnconditionalUpdate: true, CreateOnUpdate: true,
 				FieldLabels: fields("spec.clusterIP", "spec.type"),
 			},
 		}),
@@ -122,7 +122,8 @@ func coreKinds() []kind {
 			subresources: []catalog.Subresource{other("proxy", "", "", "NodeProxyOptions", proxied...)},
 			rules: &catalog.Rules{
 				Cells:               printed(nodeCells),
-				Default:             defaultNodeStatus,
+				Default:             defaultNode,
+				PrepareUpdate:       prepareNodeUpdate,
 				PrepareCreate:       func(catalog.Object, catalog.Env) {}, // a kubelet makes its node with the status it has
 				UnconditionalUpdate: true,
 				FieldLabels:         fields("spec.unschedulable"),
@@ -130,11 +131,11 @@ func coreKinds() []kind {
 		}),
 		of[corev1.PersistentVolume](kind{
 			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true,
-			rules: &catalog.Rules{Cells: printed(volumeCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(volumeCells), PrepareCreate: prepareVolumeCreate, PrepareUpdate: prepareVolumeUpdate, UnconditionalUpdate: true},
 		}),
 		of[corev1.PersistentVolumeClaim](kind{
 			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true,
-			rules: &catalog.Rules{Cells: printed(claimCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(claimCells), PrepareCreate: prepareClaimCreate, PrepareUpdate: prepareClaimUpdate, UnconditionalUpdate: true},
 		}),
 		of[corev1.LimitRange](kind{
 			group: coreV1, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},

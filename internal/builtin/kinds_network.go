@@ -27,12 +27,12 @@ func networkKinds() []kind {
 			rules: &catalog.Rules{Cells: printed(ipAddressCells), UnconditionalUpdate: true},
 		}),
 		of[networkingv1.ServiceCIDR](kind{
-			group: networkingV1, kind: "ServiceCIDR", plural: "servicecidrs", clusterScoped: true, status: true,
+			group: networkingV1, kind: "ServiceCIDR", plural: "servicecidrs", clusterScoped: true, status: true, statusOnly: true,
 			rules: &catalog.Rules{Cells: printed(serviceCIDRCells), UnconditionalUpdate: true},
 		}),
 		of[discoveryv1.EndpointSlice](kind{
 			group: discoveryV1, kind: "EndpointSlice", plural: "endpointslices", generation: true,
-			rules: &catalog.Rules{Cells: printed(endpointSliceCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(endpointSliceCells), PrepareCreate: prepareSliceCreate, PrepareUpdate: prepareSliceUpdate, UnconditionalUpdate: true},
 		}),
 	}
 }

@@ -21,12 +21,12 @@ func storageKinds() []kind {
 			rules: &catalog.Rules{Cells: printed(attributesClassCells), UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttachment](kind{
-			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true,
+			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true, statusOnly: true,
 			rules: &catalog.Rules{Cells: printed(attachmentCells)},
 		}),
 		of[storagev1.CSIDriver](kind{
 			group: storageV1, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true,
-			rules: &catalog.Rules{Cells: printed(csiDriverCells)},
+			rules: &catalog.Rules{Cells: printed(csiDriverCells), PrepareCreate: prepareDriverCreate, PrepareUpdate: prepareDriverUpdate},
 		}),
 		of[storagev1.CSINode](kind{
 			group: storageV1, kind: "CSINode", plural: "csinodes", clusterScoped: true,
@@ -37,19 +37,19 @@ func storageKinds() []kind {
 			rules: &catalog.Rules{Cells: printed(capacityCells)},
 		}),
 		of[nodev1.RuntimeClass](kind{
-			group: nodeV1, kind: "RuntimeClass", plural: "runtimeclasses", clusterScoped: true,
+			group: nodeV1, kind: "RuntimeClass", anyFinalizer: true, plural: "runtimeclasses", clusterScoped: true,
 			rules: &catalog.Rules{Cells: printed(runtimeClassCells), CreateOnUpdate: true},
 		}),
 		of[schedulingv1.PriorityClass](kind{
 			group: schedulingV1, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"}, clusterScoped: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(priorityClassCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(priorityClassCells), PrepareUpdate: keepGeneration, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.DeviceClass](kind{
 			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true,
 			rules: &catalog.Rules{Cells: nameAndAge, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaim](kind{
-			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true,
+			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true,
 			rules: &catalog.Rules{Cells: printed(resourceClaimCells), Default: defaultResourceClaim, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaimTemplate](kind{

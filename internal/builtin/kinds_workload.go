@@ -46,44 +46,47 @@ func controllerReplicas() *catalog.Scale {
 	return scale
 }
 
+// templateSpec is where most kinds that make pods say what is in them.
+var templateSpec = []string{"spec", "template", "spec"}
+
 // workloadKinds are those of apps, batch, autoscaling and policy.
 func workloadKinds() []kind {
 	return []kind{
 		of[appsv1.Deployment](kind{
-			group: appsV1, kind: "Deployment", plural: "deployments", short: []string{"deploy"}, categories: all,
+			group: appsV1, kind: "Deployment", podSpec: templateSpec, plural: "deployments", short: []string{"deploy"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Cells: printed(deploymentCells), Validate: judge(validateDeployment), ValidateUpdate: judgeUpdate(validateDeploymentUpdate), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ReplicaSet](kind{
-			group: appsV1, kind: "ReplicaSet", plural: "replicasets", short: []string{"rs"}, categories: all,
+			group: appsV1, kind: "ReplicaSet", podSpec: templateSpec, plural: "replicasets", short: []string{"rs"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Cells: printed(replicaSetCells), Validate: judge(validateReplicaSet), ValidateUpdate: judgeUpdate(validateReplicaSetUpdate), Default: defaultTemplate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(replicaSetCells), Default: defaultTemplate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.StatefulSet](kind{
-			group: appsV1, kind: "StatefulSet", plural: "statefulsets", short: []string{"sts"}, categories: all,
+			group: appsV1, kind: "StatefulSet", podSpec: templateSpec, plural: "statefulsets", short: []string{"sts"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Cells: printed(statefulSetCells), ValidateUpdate: judgeUpdate(validateStatefulSetUpdate), Default: defaultStatefulSet, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(statefulSetCells), Default: defaultStatefulSet, PrepareCreate: prepareStatefulSetCreate, PrepareUpdate: prepareStatefulSetUpdate, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
 		}),
 		of[appsv1.DaemonSet](kind{
-			group: appsV1, kind: "DaemonSet", plural: "daemonsets", short: []string{"ds"}, categories: all,
+			group: appsV1, kind: "DaemonSet", podSpec: templateSpec, plural: "daemonsets", short: []string{"ds"}, categories: all,
 			status: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(daemonSetCells), Default: defaultDaemonSet, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(daemonSetCells), Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate, PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ControllerRevision](kind{
 			group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",
 			rules: &catalog.Rules{Cells: printed(controllerRevisionCells), UnconditionalUpdate: true},
 		}),
 		of[batchv1.Job](kind{
-			group: batchV1, kind: "Job", plural: "jobs", categories: all, status: true, generation: true,
+			group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true, generation: true,
 			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, FieldLabels: fields("status.successful")},
 		}),
 		of[batchv1.CronJob](kind{
-			group: batchV1, kind: "CronJob", plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
+			group: batchV1, kind: "CronJob", podSpec: []string{"spec", "jobTemplate", "spec", "template", "spec"}, plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
 			rules: &catalog.Rules{Cells: printed(cronJobCells), Default: defaultCronJob, UnconditionalUpdate: true},
 		}),
 		autoscalerKind(),
 		of[policyv1.PodDisruptionBudget](kind{
-			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, status: true, generation: true,
+			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, anyFinalizer: true, status: true, generation: true,
 			rules: &catalog.Rules{Cells: printed(budgetCells)},
 		}),
 	}

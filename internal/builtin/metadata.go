@@ -7,17 +7,29 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // checkFinalizers judges metadata.finalizers more strictly than metadata of other kinds is judged: a name without a slash
 // must be one of Kubernetes' own.
-func checkFinalizers(obj metav1.Object) errorList {
+func checkFinalizers(finalizers []string) errorList {
 	var errs errorList
 	path := field.NewPath("metadata", "finalizers")
-	for i, name := range obj.GetFinalizers() {
+	for i, name := range finalizers {
 		errs = append(errs, checkStandardFinalizer(name, path.Index(i))...)
 	}
 	return errs
+}
+
+func finalizersOf(obj catalog.Object) []string {
+	meta, _ := obj["metadata"].(map[string]any)
+	list, _ := meta["finalizers"].([]any)
+	out := make([]string, len(list))
+	for i, f := range list {
+		out[i], _ = f.(string)
+	}
+	return out
 }
 
 // checkFinalizerName judges a finalizer outside of metadata.

@@ -63,7 +63,7 @@ func prepareNamespaceDelete(obj catalog.Object, e catalog.Env) bool {
 }
 
 func validateNamespace(ns *corev1.Namespace) errorList {
-	return append(checkFinalizers(ns), validateNamespaceSpec(ns)...)
+	return append(checkFinalizers(ns.Finalizers), validateNamespaceSpec(ns)...)
 }
 
 func validateNamespaceSpec(ns *corev1.Namespace) errorList {
@@ -76,7 +76,7 @@ func validateNamespaceSpec(ns *corev1.Namespace) errorList {
 }
 
 func validateNamespaceUpdate(ns, old *corev1.Namespace, subresource string) errorList {
-	errs := checkFinalizers(ns)
+	errs := checkFinalizers(ns.Finalizers)
 	switch subresource {
 	case "status":
 		phase, path := ns.Status.Phase, field.NewPath("status", "Phase") // as kube spells it

@@ -24,6 +24,9 @@ func defaultPod(obj catalog.Object) {
 	}
 	requestPodLimits(spec)
 	defaultPodSpec(spec)
+	if status := at(obj, "status"); status != nil {
+		mirrorPodIP(status)
+	}
 }
 
 // requestLimits gives a container the requests that are its limits.
@@ -50,6 +53,35 @@ func publishPorts(container catalog.Object) {
 	}
 }
 
+// mirrorServiceAccount makes the field and its older name say the same; the newer one counts.
+func mirrorServiceAccount(spec catalog.Object) {
+	name := text(spec, "serviceAccountName")
+	if name == "" {
+		name = text(spec, "serviceAccount")
+	}
+	if name != "" {
+		spec["serviceAccountName"], spec["serviceAccount"] = name, name
+	} else {
+		delete(spec, "serviceAccount")
+	}
+}
+
+// mirrorPodIP makes the first address of a pod the one that has a field of its own, which older kubelets write.
+func mirrorPodIP(status catalog.Object) {
+	ips, _ := status["podIPs"].([]any)
+	first := ""
+	if len(ips) > 0 {
+		entry, _ := ips[0].(map[string]any)
+		first = text(entry, "ip")
+	}
+	switch ip := text(status, "podIP"); {
+	case ip != "" && ip != first:
+		status["podIPs"] = []any{map[string]any{"ip": ip}}
+	case ip == "" && first != "":
+		status["podIP"] = first
+	}
+}
+
 // defaultTemplate is for the kinds that have a pod template at spec.template.
 func defaultTemplate(obj catalog.Object) {
 	spec, _ := obj["spec"].(map[string]any)
@@ -68,6 +100,7 @@ func defaultPodTemplate(obj catalog.Object) {
 
 // defaultPodSpec fills in what depends on other fields in every spec of a pod.
 func defaultPodSpec(spec catalog.Object) {
+	mirrorServiceAccount(spec)
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		for _, c := range objects(spec[list]) {
 			if text(c, "imagePullPolicy") == "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // preparePodCreate gives a new pod its first status: Pending, in its class of service, and held back by gates if it has any.
-func preparePodCreate(obj catalog.Object, _ catalog.Env) {
+func preparePodCreate(obj catalog.Object, e catalog.Env) {
 	status := map[string]any{"phase": string(corev1.PodPending)}
 	if pod, errs := read[corev1.Pod](obj); errs == nil {
 		status["qosClass"] = string(qosClass(pod))
@@ -20,10 +20,12 @@ func preparePodCreate(obj catalog.Object, _ catalog.Env) {
 		status["conditions"] = []any{map[string]any{
 			"type": string(corev1.PodScheduled), "status": string(corev1.ConditionFalse), "reason": corev1.PodReasonSchedulingGated,
 			"message":       "Scheduling is blocked due to non-empty scheduling gates",
-			"lastProbeTime": nil, "lastTransitionTime": nil,
+			"lastProbeTime": nil, "lastTransitionTime": stamp(e.Now),
 		}}
 	}
 	obj["status"] = status
+	spreadByLabels(obj)
+	profilesFromAnnotations(obj)
 }
 
 // qosClass ranks a pod by what it promises to need: Guaranteed if every container's limits of processor and memory are also
@@ -86,6 +88,7 @@ func preparePodUpdate(obj, old catalog.Object, subresource string, _ catalog.Env
 		keep(obj, old, "spec")
 		keep(child(obj, "metadata"), child(old, "metadata"), "deletionTimestamp")
 		keep(child(obj, "metadata"), child(old, "metadata"), "ownerReferences")
+		keepObserved(child(obj, "status"), at(old, "status"))
 	case "binding":
 		return // the server's own change, of spec.nodeName and what goes with it; it does not count
 	case "ephemeralcontainers":
@@ -97,44 +100,44 @@ func preparePodUpdate(obj, old catalog.Object, subresource string, _ catalog.Env
 			obj["spec"] = spec
 		}
 	case "resize":
-		next, _ := obj["spec"].(map[string]any)
+		next, was := child(obj, "spec"), child(old, "spec")
+		if !sameLength(next, was, "containers") || !sameLength(next, was, "initContainers") {
+			break // which validation refuses
+		}
 		keepAll(obj, old)
-		obj["spec"] = resized(child(old, "spec"), next)
+		obj["spec"] = resized(was, next)
 	default:
 		keep(obj, old, "status")
-		if status, ok := obj["status"].(map[string]any); ok {
-			if pod, errs := read[corev1.Pod](obj); errs == nil && text(status, "qosClass") == "" {
-				status = copyOf(status)
-				status["qosClass"] = string(qosClass(pod))
-				obj["status"] = status
-			}
-		}
 	}
 	countChange(obj, old)
 }
 
-// resized returns the spec with the resources that next asks for in containers of the same names, all else unchanged.
+func sameLength(a, b catalog.Object, list string) bool {
+	x, _ := a[list].([]any)
+	y, _ := b[list].([]any)
+	return len(x) == len(y)
+}
+
+// resized returns the spec with the resources that next, of as many containers, asks for, all else unchanged.
 func resized(spec, next catalog.Object) catalog.Object {
 	out := copyOf(spec)
+	keep(out, next, "resources")
 	for _, list := range []string{"containers", "initContainers"} {
-		wanted := map[string]catalog.Object{}
-		for _, c := range objects(next[list]) {
-			wanted[text(c, "name")] = c
-		}
-		was := objects(spec[list])
-		if len(was) == 0 {
-			continue
-		}
+		was, wanted := objects(spec[list]), objects(next[list])
 		changed := make([]any, len(was))
 		for i, c := range was {
-			c = copyOf(c)
-			if w := wanted[text(c, "name")]; w != nil {
-				keep(c, w, "resources")
-				keep(c, w, "resizePolicy")
+			if text(c, "name") != text(wanted[i], "name") {
+				changed, _ = next[list].([]any) // which validation refuses
+				break
 			}
+			c = copyOf(c)
+			keep(c, wanted[i], "resources")
+			keep(c, wanted[i], "resizePolicy")
 			changed[i] = c
 		}
-		out[list] = changed
+		if len(was) > 0 {
+			out[list] = changed
+		}
 	}
 	return out
 }

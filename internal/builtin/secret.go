@@ -30,7 +30,7 @@ func defaultSecret(obj catalog.Object) {
 }
 
 func validateSecret(s *corev1.Secret) errorList {
-	errs := checkFinalizers(s)
+	errs := checkFinalizers(s.Finalizers)
 	data := field.NewPath("data")
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(s.Data)) {

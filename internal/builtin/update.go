@@ -6,6 +6,51 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
+// prepareUpdate is the PrepareUpdate rule of kinds that have no other: an update leaves status alone, an update of status the rest.
+func (k kind) prepareUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
+	if subresource == "status" {
+		k.keepAllButStatus(obj, old)
+		return
+	}
+	if k.status {
+		keep(obj, old, "status")
+	}
+	if k.generation && !sameBeyond(obj, old, "metadata", "status") {
+		raiseGeneration(obj, old)
+	}
+}
+
+// keepAllButStatus leaves status, and metadata: an update of status may change labels and annotations too, but for the kinds that
+// came when this was seen as a mistake.
+func (k kind) keepAllButStatus(obj, old catalog.Object) {
+	if k.statusOnly {
+		status := obj["status"]
+		keepAll(obj, old)
+		obj["status"] = status
+		return
+	}
+	for name := range obj {
+		if name != "metadata" && name != "status" {
+			delete(obj, name)
+		}
+	}
+	for name, v := range old {
+		if name != "metadata" && name != "status" {
+			obj[name] = v
+		}
+	}
+}
+
+// sameBeyond tells whether two objects differ in nothing but the named fields.
+func sameBeyond(a, b catalog.Object, names ...string) bool {
+	a, b = copyOf(a), copyOf(b)
+	for _, name := range names {
+		delete(a, name)
+		delete(b, name)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
 // countChange raises metadata.generation if spec has changed.
 func countChange(obj, old catalog.Object) {
 	if !reflect.DeepEqual(obj["spec"], old["spec"]) {
@@ -16,33 +61,4 @@ func countChange(obj, old catalog.Object) {
 func raiseGeneration(obj, old catalog.Object) {
 	n, _ := child(old, "metadata")["generation"].(int64)
 	child(obj, "metadata")["generation"] = n + 1
-}
-
-// prepareDeploymentUpdate counts changes of annotations too, which the deployment controller copies to replica sets.
-func prepareDeploymentUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
-	if subresource == "status" {
-		keep(obj, old, "spec")
-		keep(child(obj, "metadata"), child(old, "metadata"), "labels")
-		return
-	}
-	keep(obj, old, "status")
-	if !reflect.DeepEqual(obj["spec"], old["spec"]) || !reflect.DeepEqual(child(obj, "metadata")["annotations"], child(old, "metadata")["annotations"]) {
-		raiseGeneration(obj, old)
-	}
-}
-
-// prepareJobCreate makes a selector that only the job's own pods match, unless the job says that it brings its own.
-func prepareJobCreate(obj catalog.Object, _ catalog.Env) {
-	obj["status"] = map[string]any{}
-	spec := child(obj, "spec")
-	if spec["manualSelector"] == true {
-		return
-	}
-	name, uid := text(obj, "metadata", "name"), text(obj, "metadata", "uid")
-	labels := child(child(child(spec, "template"), "metadata"), "labels")
-	orElse(labels, "job-name", name)
-	orElse(labels, "batch.kubernetes.io/job-name", name)
-	orElse(labels, "controller-uid", uid)
-	orElse(labels, "batch.kubernetes.io/controller-uid", uid)
-	orElse(child(child(spec, "selector"), "matchLabels"), "batch.kubernetes.io/controller-uid", uid)
 }

@@ -70,8 +70,7 @@ func defaultStatefulSet(obj catalog.Object) {
 		orElse(rolling, "partition", int64(0))
 	}
 	for _, claim := range objects(child(obj, "spec")["volumeClaimTemplates"]) {
-		orElse(claim, "apiVersion", "v1")
-		orElse(claim, "kind", "PersistentVolumeClaim")
+		claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
 	}
 }
 

@@ -27,6 +27,7 @@ var layers = [][]string{
 	{"internal/admit"},
 	{"internal/admit/expr", "internal/admit/match", "internal/admit/source"},
 	{"internal/admit/registration"},
+	{"internal/builtin/check"},
 	{"internal/admit/hook", "internal/admit/policy", "internal/builtin", "internal/discovery", "internal/openapi", "internal/table"},
 	// Writes what builtin's schemas are made from, by hand; not in the binary.
 	{"internal/builtin/gen"},

@@ -78,6 +78,7 @@ func compareDefaults(t *testing.T, r *catalog.Resource, v *catalog.Version, seed
 
 // fromConversion does to want what kube does when it converts to its internal form and back, and we do as a default.
 func fromConversion(kind string, got, want map[string]any) {
+	fromPodConversion(got, want)
 	switch kind {
 	case "Secret":
 		want["data"], want["stringData"] = got["data"], nil
@@ -87,10 +88,33 @@ func fromConversion(kind string, got, want map[string]any) {
 		for _, c := range claims {
 			claim := c.(map[string]any)
 			for key, v := range map[string]any{"kind": "PersistentVolumeClaim", "apiVersion": "v1"} {
-				if claim[key] == nil {
-					claim[key] = v
-				}
+				claim[key] = v
 			}
+		}
+	}
+}
+
+// fromPodConversion: fields with an older name have both.
+func fromPodConversion(got, want map[string]any) {
+	for name, v := range want {
+		have, _ := got[name].(map[string]any)
+		switch below := v.(type) {
+		case map[string]any:
+			if below["schedulerName"] != nil && have != nil {
+				below["serviceAccount"], below["serviceAccountName"] = have["serviceAccount"], have["serviceAccountName"]
+			}
+			if have != nil {
+				fromPodConversion(have, below)
+			}
+		}
+		switch name {
+		case "podIP", "podIPs", "podCIDR", "podCIDRs":
+			want[name] = got[name]
+		}
+	}
+	for _, name := range []string{"podIP", "podCIDR"} {
+		if got[name] != nil {
+			want[name], want[name+"s"] = got[name], got[name+"s"]
 		}
 	}
 }

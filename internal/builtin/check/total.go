@@ -1,0 +1,51 @@
+package check
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// totalOf returns what the containers of a pod need together at the most, of "requests" or "limits": the larger of what runs side by
+// side in the end, and of what each step of the initialization needs with the sidecars that run by then. Source: KEP-753.
+func totalOf(spec object, list string) map[string]resource.Quantity {
+	total, sidecars, steps := map[string]resource.Quantity{}, map[string]resource.Quantity{}, map[string]resource.Quantity{}
+	for _, c := range objects(spec["containers"]) {
+		addAll(total, amounts(c, list))
+	}
+	for _, c := range objects(spec["initContainers"]) {
+		own := amounts(c, list)
+		if text1(c, "restartPolicy") == "Always" {
+			addAll(total, own)
+			addAll(sidecars, own)
+			largest(steps, sidecars)
+			continue
+		}
+		addAll(own, sidecars)
+		largest(steps, own)
+	}
+	largest(total, steps)
+	return total
+}
+
+func amounts(container object, list string) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for name, v := range inner(container, "resources", list) {
+		out[name] = quantity(v)
+	}
+	return out
+}
+
+func addAll(to, from map[string]resource.Quantity) {
+	for name, q := range from {
+		sum := to[name].DeepCopy()
+		sum.Add(q)
+		to[name] = sum
+	}
+}
+
+func largest(to, from map[string]resource.Quantity) {
+	for name, q := range from {
+		if have, ok := to[name]; !ok || q.Cmp(have) > 0 {
+			to[name] = q.DeepCopy()
+		}
+	}
+}

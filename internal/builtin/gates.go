@@ -1,0 +1,70 @@
+package builtin
+
+import "github.com/bowsprit/bowsprit/internal/catalog"
+
+// dropGated drops from the spec of a pod, or of a template of pods, what Kubernetes 1.36 has behind feature gates that are off, unless
+// old has some of it. old is nil for a new object.
+func dropGated(spec, old catalog.Object) {
+	if old["schedulingGroup"] == nil {
+		delete(spec, "schedulingGroup")
+	}
+	for _, source := range []string{"clusterTrustBundle", "podCertificate"} {
+		if !hasSource(old, source) {
+			for _, s := range sourcesOf(spec) {
+				delete(s, source)
+			}
+		}
+	}
+	if hasStopSignal(old) {
+		return
+	}
+	for _, c := range containersOf(spec) {
+		if lifecycle, ok := c["lifecycle"].(map[string]any); ok && lifecycle["stopSignal"] != nil {
+			delete(lifecycle, "stopSignal")
+			if len(lifecycle) == 0 {
+				delete(c, "lifecycle")
+			}
+		}
+	}
+}
+
+func sourcesOf(spec catalog.Object) (out []catalog.Object) {
+	for _, v := range objects(spec["volumes"]) {
+		projected, _ := v["projected"].(map[string]any)
+		out = append(out, objects(projected["sources"])...)
+	}
+	return out
+}
+
+func hasSource(spec catalog.Object, name string) bool {
+	for _, s := range sourcesOf(spec) {
+		if s[name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func containersOf(spec catalog.Object) (out []catalog.Object) {
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		out = append(out, objects(spec[list])...)
+	}
+	return out
+}
+
+func hasStopSignal(spec catalog.Object) bool {
+	for _, c := range containersOf(spec) {
+		if lifecycle, _ := c["lifecycle"].(map[string]any); lifecycle["stopSignal"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// at returns the object that a path leads to, nil if there is none.
+func at(obj catalog.Object, path ...string) catalog.Object {
+	for _, name := range path {
+		obj, _ = obj[name].(map[string]any)
+	}
+	return obj
+}

@@ -1,0 +1,425 @@
+package oraclebuiltins
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// TestValidation breaks valid objects at one, two or three places, and wants the same errors as from Kubernetes' strategies: for the
+// broken object as a new one, and as an update of the valid one through each of the kind's paths. What the strategies have made of
+// an object that is valid is compared too. CHECKS is how many objects are made of each valid one, 30 if unset.
+func TestValidation(t *testing.T) {
+	t.Parallel()
+	rounds := 30
+	if s := os.Getenv("CHECKS"); s != "" {
+		rounds, _ = strconv.Atoi(s)
+	}
+	kinds := map[string]*catalog.Resource{}
+	for _, r := range builtin.Resources() {
+		if !r.Alias {
+			kinds[r.Kind] = r
+		}
+	}
+	data, err := os.ReadFile("testdata/objects.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, doc := range strings.Split(string(data), "\n---\n") {
+		in, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := tree(t, in)
+		kind := obj["kind"].(string)
+		seen[kind]++
+		t.Run(fmt.Sprintf("%s/%d", kind, seen[kind]), func(t *testing.T) {
+			t.Parallel()
+			c := &comparison{t: t, r: kinds[kind], kind: kind}
+			c.create(obj)
+			if len(c.agreed) > 0 {
+				t.Fatalf("not valid: %q", c.agreed)
+			}
+			old := c.stored(obj)
+			for seed := range int64(rounds) {
+				m := newMutator(seed)
+				broken := m.mutate(obj, 1+int(seed%3))
+				c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
+				c.create(broken)
+				changed := m.mutate(old, 1+int(seed%3))
+				c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
+				c.update(changed, old, "", strategies[kind])
+				for _, part := range slices.Sorted(maps.Keys(parts)) {
+					if sub, ok := strings.CutPrefix(part, kind+"/"); ok {
+						c.update(changed, old, sub, parts[part])
+					}
+				}
+				if t.Failed() && os.Getenv("CHECKS") == "" {
+					return
+				}
+			}
+		})
+	}
+}
+
+// comparison is the work on one kind.
+type comparison struct {
+	t      *testing.T
+	r      *catalog.Resource
+	kind   string
+	what   string // how the object was made
+	agreed []string
+}
+
+func (c *comparison) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: c.r.Group, Version: c.r.Storage.Name, Kind: c.kind}
+}
+
+func (c *comparison) ctx(subresource string) context.Context {
+	ns := ""
+	if c.r.Namespaced {
+		ns = "b"
+	}
+	return request.WithRequestInfo(request.WithNamespace(context.Background(), ns), &request.RequestInfo{
+		APIGroup: c.r.Group, APIVersion: c.r.Storage.Name, Resource: c.r.Plural, Subresource: subresource,
+	})
+}
+
+// internal reads an object as kube-apiserver does: into its Go type, with defaults, and into the internal type. ours is what we make of it.
+func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runtime.Object, ok bool) {
+	c.t.Helper()
+	ours = runtime.DeepCopyJSON(obj)
+	_, err := c.r.Rules.Decode(ours)
+	data := marshal(c.t, obj)
+	typed, _ := legacyscheme.Scheme.New(c.gvk())
+	if theirErr := kjson.UnmarshalCaseSensitivePreserveInts(data, typed); theirErr != nil || err != nil {
+		if (theirErr == nil) != (err == nil) {
+			c.t.Errorf("%s: decoding: %v, want %v", c.what, err, theirErr)
+		}
+		if c.what == "" {
+			c.t.Fatal(err)
+		}
+		return nil, nil, false
+	}
+	legacyscheme.Scheme.Default(typed)
+	theirs, err = legacyscheme.Scheme.UnsafeConvertToVersion(typed, schema.GroupVersion{Group: c.r.Group, Version: runtime.APIVersionInternal})
+	if err != nil {
+		return nil, nil, false // a conversion refuses what validation would
+	}
+	if c.r.Rules.Default != nil {
+		c.r.Rules.Default(ours)
+	}
+	return ours, theirs, true
+}
+
+func (c *comparison) create(obj map[string]any) {
+	c.t.Helper()
+	ours, theirs, ok := c.read(obj)
+	if !ok {
+		if c.what == "" {
+			c.t.Fatal("cannot be read")
+		}
+		return
+	}
+	env := catalog.Env{Now: time.Now()}
+	if c.r.Rules.PrepareCreate != nil {
+		c.r.Rules.PrepareCreate(ours, env)
+	}
+	s := strategies[c.kind]
+	s.PrepareForCreate(c.ctx(""), theirs)
+	c.same("create", c.r.Rules.Validate(ours), c.ask(func() field.ErrorList { return s.Validate(c.ctx(""), theirs) }), ours, theirs)
+}
+
+// stored returns a valid object as it is stored.
+func (c *comparison) stored(obj map[string]any) map[string]any {
+	ours, _, _ := c.read(obj)
+	if c.r.Rules.PrepareCreate != nil {
+		status := ours["status"]
+		c.r.Rules.PrepareCreate(ours, catalog.Env{Now: time.Now()})
+		if status != nil {
+			ours["status"] = status
+		}
+	}
+	meta := ours["metadata"].(map[string]any)
+	meta["resourceVersion"] = "1"
+	if !c.r.NoGeneration {
+		meta["generation"] = int64(1)
+	}
+	return ours
+}
+
+func (c *comparison) update(obj, old map[string]any, subresource string, s rest.RESTUpdateStrategy) {
+	c.t.Helper()
+	ours, theirs, ok := c.read(obj)
+	was, theirOld, okOld := c.read(old)
+	if !ok || !okOld {
+		return
+	}
+	c.prepareUpdate(ours, was, subresource)
+	m, _ := meta.Accessor(theirs)
+	oldMeta, _ := meta.Accessor(theirOld)
+	m.SetGeneration(oldMeta.GetGeneration())
+	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
+	c.same("update "+subresource, c.r.Rules.ValidateUpdate(ours, was, subresource), c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) }), ours, theirs)
+}
+
+// ask returns Kubernetes' errors, nil if it panics: it answers 500 then.
+func (c *comparison) ask(judge func() field.ErrorList) (errs field.ErrorList) {
+	defer func() {
+		if r := recover(); r != nil {
+			errs = field.ErrorList{{Type: "panic", Detail: fmt.Sprint(r)}}
+		}
+	}()
+	return judge()
+}
+
+// prepareUpdate does what rest does around the rule.
+func (c *comparison) prepareUpdate(obj, old map[string]any, subresource string) {
+	meta, was := obj["metadata"].(map[string]any), old["metadata"].(map[string]any)
+	meta["generation"] = was["generation"]
+	if c.r.Rules.PrepareUpdate != nil {
+		c.r.Rules.PrepareUpdate(obj, old, subresource, catalog.Env{Now: time.Now()})
+		return
+	}
+	if subresource == "status" {
+		status := obj["status"]
+		clear(obj)
+		maps.Copy(obj, old)
+		obj["status"] = status
+		return
+	}
+	if c.r.Storage.Status {
+		obj["status"] = old["status"]
+	}
+	for name, v := range obj {
+		if name != "metadata" && !c.r.NoGeneration && len(difference("", v, old[name])) > 0 {
+			meta["generation"] = was["generation"].(int64) + 1
+		}
+	}
+}
+
+// fromMetadata are errors that rest finds, not the rules of the kind.
+var fromMetadata = regexp.MustCompile(`^metadata\.(name|generateName|namespace|labels|annotations|ownerReferences|resourceVersion|uid|creationTimestamp|managedFields|generation|deletion|finalizers|selfLink|annotations)\b`)
+
+func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[string]any, their runtime.Object) {
+	c.t.Helper()
+	if len(theirs) == 1 && theirs[0].Type == "panic" {
+		return
+	}
+	got, want := texts(ours), texts(theirs)
+	c.agreed = got
+	if !slices.Equal(got, want) {
+		c.t.Errorf("%s: %s\n+ %q\n- %q", c.what, what, only(got, want), only(want, got))
+		return
+	}
+	if len(want) > 0 {
+		return
+	}
+	v1, err := legacyscheme.Scheme.UnsafeConvertToVersion(their, schema.GroupVersion{Group: c.r.Group, Version: c.r.Storage.Name})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	read := c.r.Storage.New().(runtime.Object) // as it is when it has been written and read
+	if err := json.Unmarshal(marshal(c.t, v1), read); err != nil {
+		c.t.Fatal(err)
+	}
+	legacyscheme.Scheme.Default(read)
+	if c.r.Rules.Default != nil {
+		c.r.Rules.Default(obj)
+	}
+	typed := c.r.Storage.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed); err != nil {
+		c.t.Fatal(err)
+	}
+	a, b := tree(c.t, marshal(c.t, typed)), tree(c.t, marshal(c.t, read))
+	for _, o := range []map[string]any{a, b} {
+		m := o["metadata"].(map[string]any)
+		g := m["generation"]
+		if what == "create" {
+			g = nil // rest sets it
+		}
+		o["metadata"] = map[string]any{"generation": g, "labels": m["labels"], "annotations": m["annotations"]}
+		delete(o, "kind")
+		delete(o, "apiVersion")
+	}
+	if diff := difference("", timeless(a), timeless(b)); len(diff) > 0 {
+		c.t.Errorf("%s: %s:\n%s", c.what, what, strings.Join(diff, "\n"))
+	}
+}
+
+// timeless replaces times of this hour, in place.
+func timeless(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			v[key] = timeless(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = timeless(e)
+		}
+	case string:
+		if t, err := time.Parse(time.RFC3339, v); err == nil && time.Since(t).Abs() < time.Hour {
+			return "now"
+		}
+	}
+	return v
+}
+
+// texts returns the errors as sorted texts without repetitions: path, type, and the first line of the message.
+func texts(errs field.ErrorList) []string {
+	var out []string
+	for _, e := range errs {
+		if fromMetadata.MatchString(e.Field) && !strings.Contains(e.Detail, "deletion cost") {
+			continue
+		}
+		detail, _, _ := strings.Cut(e.Detail, "\n")
+		out = append(out, fmt.Sprintf("%s: %s: %s", e.Field, e.Type, detail))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func only(a, b []string) []string {
+	var out []string
+	for _, s := range a {
+		if !slices.Contains(b, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// mutator changes JSON objects at random places.
+type mutator struct {
+	*rand.Rand
+	done []string
+}
+
+func newMutator(seed int64) *mutator { return &mutator{Rand: rand.New(rand.NewSource(seed))} }
+
+var words = []string{
+	"", "", "a", "A_b", "-x", "x.y", "UPPER", strings.Repeat("l", 64), strings.Repeat("m", 300), "10.0.0.1", "010.1.1.1", "fd00::1", "10.0.0.0/8", "10.0.0.1/8", "127.0.0.1", "a/b", "../x", "/abs", "..x", "a//b",
+	"TCP", "SCTP", "25%", "150%", "1.5", "None", "Always", "Never", "OnFailure", "Local", "Cluster", "ClientIP", "ExternalName", "NodePort", "LoadBalancer", "ClusterIP", "IPv6", "Exists", "In", "Gt", "DoesNotExist",
+	"metadata.labels['a b']", "metadata.annotations['x']", "metadata.namespace", "limits.memory", "kernel.msgmax", "Unmasked", "Localhost", "RuntimeDefault", "Unconfined", "Bidirectional", "windows", "linux", "http", "Recreate", "OnDelete", "RollingUpdate",
+	"Parallel", "Failed", "FailJob", "Indexed", "NonIndexed", "1,3", "2-1", "0-2", "@hourly", "TZ=UTC 0 0 * * *", "Mars/Phobos", "UTC", "Recycle", "Delete", "ReadWriteOncePod", "Block", "User", "ServiceAccount", "Role", "Namespace", "BestEffort", "Terminating", "Percent", "Max", "Value", "system-x", "*.a.b", "a*b", " nginx", "RequireDualStack", "PreferDualStack", "True",
+}
+
+func (m *mutator) word() string { return words[m.Intn(len(words))] }
+
+var amounts = []string{"0", "-1", "1", "500m", "3Gi", "1.5"}
+
+// mutate returns a copy of obj that is changed at n places.
+func (m *mutator) mutate(obj map[string]any, n int) map[string]any {
+	m.done = nil
+	out := runtime.DeepCopyJSON(obj)
+	for range n {
+		m.object(out, "")
+	}
+	return out
+}
+
+func (m *mutator) object(obj map[string]any, path string) {
+	keys := slices.Sorted(maps.Keys(obj))
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[m.Intn(len(keys))]
+	if path == "" && (key == "metadata" || key == "kind" || key == "apiVersion") {
+		key = "spec"
+		if obj[key] == nil {
+			return
+		}
+	}
+	at := path + "." + key
+	if m.Intn(9) == 0 && path != "" {
+		m.note(at, "gone")
+		delete(obj, key)
+		return
+	}
+	obj[key] = m.value(obj[key], at)
+	if m.Intn(30) == 0 && path != "" {
+		m.note(at, "renamed")
+		obj[m.word()] = obj[key]
+	}
+}
+
+func (m *mutator) note(path string, what any) {
+	m.done = append(m.done, fmt.Sprintf("%s=%v", path, what))
+}
+
+func (m *mutator) value(v any, path string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if m.Intn(15) == 0 {
+			m.note(path, "{}")
+			return map[string]any{}
+		}
+		m.object(v, path)
+		return v
+	case []any:
+		return m.list(v, path)
+	case string:
+		s := m.word()
+		if strings.ContainsAny(v, "0123456789") && m.Intn(2) == 0 && !strings.ContainsAny(v, ".:/*") {
+			s = amounts[m.Intn(len(amounts))]
+		}
+		m.note(path, strconv.Quote(s[:min(len(s), 20)]))
+		return s
+	case bool:
+		m.note(path, !v)
+		return !v
+	case int64:
+		n := []int64{0, -1, 1, 2, 80, 70000, 1 << 31, 1<<31 - 1, 600, 100001}[m.Intn(10)]
+		m.note(path, n)
+		return n
+	}
+	return v
+}
+
+func (m *mutator) list(v []any, path string) any {
+	if len(v) == 0 {
+		return v
+	}
+	i := m.Intn(len(v))
+	switch m.Intn(8) {
+	case 0:
+		if strings.HasSuffix(path, ".policies") {
+			return v // an empty list is none for us, and gets the default
+		}
+		m.note(path, "[]")
+		return []any{}
+	case 1:
+		m.note(path, fmt.Sprintf("%d again", i))
+		return append(v, runtime.DeepCopyJSONValue(v[i]))
+	case 2:
+		m.note(path, fmt.Sprintf("without %d", i))
+		return slices.Delete(v, i, i+1)
+	default:
+		v[i] = m.value(v[i], fmt.Sprintf("%s[%d]", path, i))
+		return v
+	}
+}
