@@ -68,6 +68,15 @@ clients: build ## controller-runtime, client-go, a client-gen client, Helm and a
 	bin/bowsprit envtest bin/envtest
 	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 10m ./...
 
+.PHONY: operators
+operators: ## cert-manager and prometheus-operator at their main job; not part of test: ten minutes to build the first time
+	cd test/operators && go vet ./... && go test -timeout 10m ./...
+
+.PHONY: first-test
+first-test: build ## time from the start of a kubebuilder suite to its first object; ENVTEST_ASSETS=DIR measures Kubernetes' binaries beside
+	bin/bowsprit envtest bin/envtest
+	cd test/clients && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -run '^$$' -bench FirstTest -benchtime 1x -count 5 .
+
 .PHONY: bench
 bench: ## every benchmark, ours and the libraries' side by side
 	go test -run '^$$' -bench . -benchmem -p 1 ./...

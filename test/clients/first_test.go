@@ -1,0 +1,57 @@
+package clients
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	stablev1 "github.com/bowsprit/bowsprit/test/clients/api/stable/v1"
+)
+
+// BenchmarkFirstTest is what a suite made by kubebuilder does before its first test can say anything: start the server and
+// install the project's definition, create an object. Stopping is not counted. With $ENVTEST_ASSETS, a directory with
+// Kubernetes' own kube-apiserver and etcd, those are measured beside.
+func BenchmarkFirstTest(b *testing.B) {
+	for _, by := range []struct{ name, assets string }{{"bowsprit", assets}, {"kubernetes", os.Getenv("ENVTEST_ASSETS")}} {
+		b.Run(by.name, func(b *testing.B) {
+			if by.assets == "" {
+				b.Skip("ENVTEST_ASSETS names no directory with Kubernetes' binaries")
+			}
+			for b.Loop() {
+				env := firstObject(b, by.assets)
+				b.StopTimer()
+				if err := env.Stop(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// firstObject starts a server and returns when the first object is there.
+func firstObject(b *testing.B, assets string) *envtest.Environment {
+	b.Helper()
+	env := &envtest.Environment{BinaryAssetsDirectory: assets, CRDDirectoryPaths: []string{"crontab.yaml"}, ErrorIfCRDPathMissing: true}
+	config, err := env.Start()
+	if err != nil {
+		b.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := stablev1.AddToScheme(scheme); err != nil {
+		b.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := c.Create(context.Background(), &stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{Name: "first", Namespace: "default"}, Spec: stablev1.CronTabSpec{CronSpec: "* * * * *"}}); err != nil {
+		b.Fatal(err)
+	}
+	return env
+}

@@ -1,0 +1,227 @@
+// Package operators holds the tests with operators that other people wrote.
+package operators
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// limit ends a test that hangs; it measures nothing.
+const limit = 3 * time.Minute
+
+// binaries is the directory with the programs under test. TestMain sets it, nothing changes it.
+var binaries string
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "bowsprit-operators-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binaries = dir
+	for _, build := range [][]string{
+		{"-C", "../..", "build", "-o", filepath.Join(dir, "bowsprit"), "./cmd/bowsprit"},
+		{"build", "-o", filepath.Join(dir, "certmanager"), "./certmanager"},
+		{"-C", "prometheus", "build", "-o", filepath.Join(dir, "prometheus-operator"), "github.com/prometheus-operator/prometheus-operator/cmd/operator"},
+	} {
+		cmd := exec.Command("go", build...)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintf(os.Stderr, "go %v: %v\n", build, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// server is a running bowsprit with clients.
+type server struct {
+	kubeconfig string
+	config     *rest.Config
+	typed      *kubernetes.Clientset
+	dynamic    dynamic.Interface
+	mapper     *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// start starts a server that keeps nothing. It ends with the test.
+func start(t *testing.T) *server {
+	t.Helper()
+	s := &server{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	ready := make(chan struct{})
+	out := &watcher{want: "Bowsprit is ready", found: ready}
+	launch(t, out, "bowsprit", "serve", "--ephemeral", "--secure-port=0", "--write-kubeconfig="+s.kubeconfig)
+	select {
+	case <-ready:
+	case <-time.After(limit):
+		t.Fatal("bowsprit did not start")
+	}
+	var err error
+	s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	must(t, err)
+	s.config.QPS = -1
+	s.typed, err = kubernetes.NewForConfig(s.config)
+	must(t, err)
+	s.dynamic, err = dynamic.NewForConfig(s.config)
+	must(t, err)
+	s.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.typed.Discovery()))
+	return s
+}
+
+// watcher closes found when what is written contains want for the first time.
+type watcher struct {
+	written bytes.Buffer
+	want    string
+	found   chan struct{}
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	before := strings.Contains(w.written.String(), w.want)
+	n, err := w.written.Write(p)
+	if !before && strings.Contains(w.written.String(), w.want) {
+		close(w.found)
+	}
+	return n, err
+}
+
+// launch starts one of the programs. It is stopped when the test ends; what it wrote is shown if the test has failed.
+func launch(t *testing.T, stdout io.Writer, name string, args ...string) {
+	t.Helper()
+	log := new(bytes.Buffer)
+	cmd := exec.Command(filepath.Join(binaries, name), args...)
+	cmd.Stdout, cmd.Stderr = stdout, log
+	if stdout == nil {
+		cmd.Stdout = log
+	}
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		kill := time.AfterFunc(limit, func() { cmd.Process.Kill() })
+		defer kill.Stop()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", name, tail(log.String()))
+		}
+	})
+}
+
+func tail(log string) string { return log[max(0, len(log)-8000):] }
+
+// moduleDir returns where the sources of a dependency are.
+func moduleDir(t *testing.T, in, module string) string {
+	t.Helper()
+	out, err := exec.Command("go", "-C", in, "list", "-m", "-f", "{{.Dir}}", module).Output()
+	must(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+// apply creates the objects of files and directories.
+func (s *server) apply(ctx context.Context, t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			files, err = filepath.Glob(filepath.Join(path, "*.yaml"))
+			must(t, err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			must(t, err)
+			s.create(ctx, t, string(data))
+		}
+	}
+	s.mapper.Reset() // there may be definitions among them
+}
+
+// create creates the objects of a YAML text.
+func (s *server) create(ctx context.Context, t *testing.T, text string) {
+	t.Helper()
+	docs := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		must(t, err)
+		obj := &unstructured.Unstructured{}
+		must(t, yaml.Unmarshal(doc, &obj.Object))
+		if len(obj.Object) == 0 {
+			continue
+		}
+		_, err = s.resource(t, obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
+		must(t, err)
+	}
+}
+
+// resource returns the client for a kind.
+func (s *server) resource(t *testing.T, apiVersion, kind, namespace string) dynamic.ResourceInterface {
+	t.Helper()
+	gvk := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}).GroupVersionKind()
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	must(t, err)
+	if namespace == "" {
+		return s.dynamic.Resource(mapping.Resource)
+	}
+	return s.dynamic.Resource(mapping.Resource).Namespace(namespace)
+}
+
+// until calls f again and again until it is true.
+func until(ctx context.Context, t *testing.T, what string, f func() (bool, error)) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := f()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not in time; last error: %v", what, err)
+		}
+	}
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// into decodes an object into its Go type.
+func into[T any](obj *unstructured.Unstructured) (*T, error) {
+	out := new(T)
+	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, out)
+}
