@@ -107,6 +107,7 @@ func coreKinds() []kind {
 			rules: &catalog.Rules{
 				Cells:         printed(serviceCells),
 				Default:       defaultService,
+				PrepareCreate: prepareServiceCreate,
 				PrepareUpdate: prepareServiceUpdate,
 				ValidName:     validation.NameIsDNSLabel, UnconditionalUpdate: true, CreateOnUpdate: true,
 				FieldLabels: fields("spec.clusterIP", "spec.type"),

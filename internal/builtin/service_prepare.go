@@ -16,6 +16,7 @@ func prepareServiceUpdate(obj, old catalog.Object, subresource string, _ catalog
 	}
 	keep(obj, old, "status")
 	spec, was := child(obj, "spec"), at(old, "spec")
+	keepGiven(spec, was)
 	kind, oldKind := text(spec, "type"), text(was, "type")
 	drop := func(had, has bool, names ...string) {
 		for _, name := range names {
@@ -44,12 +45,6 @@ func prepareServiceUpdate(obj, old catalog.Object, subresource string, _ catalog
 		status["loadBalancer"] = map[string]any{}
 		obj["status"] = status
 	}
-}
-
-func sameItems(a, b any) bool {
-	x, _ := a.([]any)
-	y, _ := b.([]any)
-	return len(x) == len(y) && (len(x) == 0 || reflect.DeepEqual(x, y))
 }
 
 // onNodes tells whether services of a type have ports on nodes.

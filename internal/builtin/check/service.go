@@ -347,9 +347,7 @@ func trafficPolicy(j *judgement, p place) {
 		if port != 0 {
 			j.invalid(at, port, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
 		}
-	case port == 0:
-		j.required(at, "")
-	default:
+	case port != 0: // nobody gives out ports yet: the service may be without one
 		j.invalids(at, port, validation.IsValidPortNum(int(port)))
 	}
 }
