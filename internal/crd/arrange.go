@@ -71,6 +71,20 @@ func (a *arranged) topSchema() *apiextensionsv1.JSONSchemaProps {
 	return a.validation.OpenAPIV3Schema
 }
 
+// validationOf returns what the first version of that name has as its schema, or all have.
+func (a *arranged) validationOf(name string) (v *apiextensionsv1.CustomResourceValidation, ok bool) {
+	own := slices.ContainsFunc(a.versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Schema != nil })
+	if !own {
+		return a.validation, true
+	}
+	for i := range a.versions {
+		if a.versions[i].Name == name {
+			return a.versions[i].Schema, true
+		}
+	}
+	return nil, false
+}
+
 func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
 	if v.Schema == nil {
 		return nil

@@ -65,6 +65,25 @@ func TestRawValuesStay(t *testing.T) {
 	}
 }
 
+// TestUnknownKeywords: OpenAPI has keywords that the schemas of definitions do not have at all.
+func TestUnknownKeywords(t *testing.T) {
+	obj := fromYAML(t, cronTab)
+	version := dig(obj, "spec", "versions").([]any)[0].(map[string]any)
+	s := dig(version, "schema", "openAPIV3Schema").(map[string]any)
+	want := []string{}
+	for _, keyword := range []string{"const", "deprecated", "discriminator", "readOnly", "writeOnly", "xml"} {
+		s[keyword] = true
+		want = append(want, "spec.versions[0].schema.openAPIV3Schema."+keyword)
+	}
+	got, err := Normalize(obj)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v %q", err, got)
+	}
+	if _, ok := s["readOnly"]; ok {
+		t.Error("it is still there")
+	}
+}
+
 // TestSameSchemaSeesAllFields changes each field of a schema and wants the change to be seen.
 func TestSameSchemaSeesAllFields(t *testing.T) {
 	for i := range reflect.TypeFor[apiextensionsv1.JSONSchemaProps]().NumField() {

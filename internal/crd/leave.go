@@ -85,13 +85,15 @@ func nonStructural(p *apiextensionsv1.JSONSchemaProps) bool {
 	return schema.CheckSupported(p) != nil || len(schema.CheckStructural(p, nil)) > 0
 }
 
+// unchangedSchemas returns the versions whose schema is what the stored definition has for that name. If all stored versions
+// share one schema, it has that for every name: a new version with the same schema is unchanged, too.
 func unchangedSchemas(a, was *arranged) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range a.Versions {
-		for _, o := range was.Versions {
-			if o.Name == v.Name && sameValidation(v.Schema, o.Schema) {
-				names[v.Name] = true
-			}
+		now, _ := a.validationOf(v.Name)
+		before, ok := was.validationOf(v.Name)
+		if ok && sameValidation(now, before) {
+			names[v.Name] = true
 		}
 	}
 	return names

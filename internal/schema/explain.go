@@ -119,7 +119,7 @@ func (x *explainer) check(n *Node, v any, d *descent) (passed int) {
 }
 
 func (x *explainer) checkNull(n *Node) (passed int) {
-	if n.types == 0 || n.Nullable {
+	if n.acceptsNull() {
 		passed = 1
 	} else {
 		x.wrongType(typeNames(n), "null")

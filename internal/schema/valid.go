@@ -10,7 +10,7 @@ import (
 func (s *Schema) valid(n *Node, v any) bool {
 	switch v := v.(type) {
 	case nil:
-		return (n.types == 0 || n.Nullable) && len(n.Enum) == 0
+		return n.acceptsNull() && len(n.Enum) == 0
 	case string:
 		if n.accepts&kindString == 0 || n.flags.has(hasText) && !n.validText(v) {
 			return false
@@ -43,6 +43,9 @@ func (s *Schema) valid(n *Node, v any) bool {
 	}
 	return !n.flags.has(hasJunctions) || s.validJunctions(n, v)
 }
+
+// acceptsNull knows the type null, too: defaults are checked even in a definition that will be refused for it.
+func (n *Node) acceptsNull() bool { return n.types == 0 || n.Nullable || n.Type == "null" }
 
 func (n *Node) acceptsFloat(f float64) bool {
 	return n.accepts&kindNumber != 0 || n.accepts&kindInteger != 0 && isInteger(f)
