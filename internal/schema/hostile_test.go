@@ -12,6 +12,8 @@ func TestHostile(t *testing.T) {
 	many := `"x"` + strings.Repeat(`,"y"`, 300000)
 	s := compileJSON(t, `{"type":"object","properties":{"pruned":{"type":"array"},"deep":{"type":"array","x-kubernetes-preserve-unknown-fields":true},
 		"set":{"type":"array","x-kubernetes-list-type":"set","items":{"x-kubernetes-preserve-unknown-fields":true}},
+		"lists":{"type":"array","items":{"type":"array","items":{"type":"array","default":[[]],"items":{"type":"string"}}}},
+		"recursive":{"anyOf":[{"items":{"items":{"items":{"anyOf":[{"minItems":2},{"maxItems":0}]}}}},{"items":{"items":{"maxItems":0}}}],"type":"array","items":{"type":"array","items":{"type":"array","items":{"x-kubernetes-preserve-unknown-fields":true}}}},
 		"texts":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string","maxLength":0,"pattern":"^(a+)+$"}}}}`, Options{})
 	for _, text := range []string{
 		`{"pruned":` + nested + `}`,
@@ -25,6 +27,22 @@ func TestHostile(t *testing.T) {
 			t.Error(err)
 		}
 		s.Validate(obj, nil)
+		s.Validate(obj, obj)
+	}
+
+	// 3 MB, as much as a request may have, of nothing but brackets.
+	brackets := strings.Repeat("[", depth) + strings.Repeat("]", depth)
+	huge := parse(t, `{"pruned":[`+strings.Repeat(brackets+",", 3<<20/len(brackets)-1)+brackets+"]}")["pruned"]
+	for _, name := range []string{"pruned", "deep", "lists", "recursive"} {
+		obj := map[string]any{name: huge}
+		if _, err := s.NormalizeRequest(obj); err != nil {
+			t.Error(err)
+		}
+		for _, err := range s.Validate(obj, nil) {
+			if len(err.Error()) > 1000 {
+				t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+			}
+		}
 		s.Validate(obj, obj)
 	}
 }

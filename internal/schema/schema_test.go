@@ -270,6 +270,7 @@ func FuzzSchema(f *testing.F) {
 		if err != nil || !ok {
 			t.Skip()
 		}
+		CheckDefinition(&props, field.NewPath("schema"), CheckOptions{})
 		s, err := Compile(&props, Options{})
 		if err != nil {
 			t.Skip()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -18,9 +19,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations of testdata/cases.yaml")
 
-// testCase is the schema of a resource's spec, what Check says about it, and what its rules say about values.
+// testCase is the schema of a resource's spec, or of the whole resource, what Check says about it, and what its rules say
+// about values.
 type testCase struct {
 	Name   string                           `json:"name"`
+	Root   bool                             `json:"root,omitempty"` // values of spec are all of the resource but its metadata
 	Schema *apiextensionsv1.JSONSchemaProps `json:"schema"`
 	Check  []string                         `json:"check,omitempty"`
 	Values []testValue                      `json:"values,omitempty"`
@@ -71,6 +74,29 @@ func resource(spec any) map[string]any {
 	return map[string]any{"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"}, "spec": spec}
 }
 
+// object returns what a value of the case stands for.
+func (c *testCase) object(v any) map[string]any {
+	obj := resource(v)
+	if c.Root && obj != nil {
+		delete(obj, "spec")
+		maps.Copy(obj, v.(map[string]any))
+	}
+	return obj
+}
+
+// compile compiles the schema of the resource.
+func (c *testCase) compile(t testing.TB) *schema.Node {
+	t.Helper()
+	if !c.Root {
+		return compileSpec(t, c.Schema)
+	}
+	s, err := schema.Compile(c.Schema, schema.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Root()
+}
+
 func texts(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, err.Error())
@@ -85,12 +111,12 @@ func TestCases(t *testing.T) {
 	for i := range cases {
 		c := &cases[i]
 		t.Run(c.Name, func(t *testing.T) {
-			root := compileSpec(t, c.Schema)
+			root := c.compile(t)
 			expect(t, "check", &c.Check, texts(Check(root, field.NewPath("openAPIV3Schema"), CheckOptions{})))
 			rules := New(root, true)
 			for j := range c.Values {
 				v := &c.Values[j]
-				obj, old := resource(v.Spec), resource(v.Old)
+				obj, old := c.object(v.Spec), c.object(v.Old)
 				expect(t, "evaluate", &v.Errors, texts(rules.Evaluate(obj, old)))
 				var before any
 				if old != nil {

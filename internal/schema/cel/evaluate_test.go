@@ -101,12 +101,12 @@ func TestEvaluateAt(t *testing.T) {
 // TestConcurrentEvaluate compiles and evaluates the same rules many times at once; the race detector does the rest.
 func TestConcurrentEvaluate(t *testing.T) {
 	for _, c := range loadCases(t) {
-		rules := New(compileSpec(t, c.Schema), true)
+		rules := New(c.compile(t), true)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
 				for _, v := range c.Values {
-					obj, old := resource(v.Spec), resource(v.Old)
+					obj, old := c.object(v.Spec), c.object(v.Old)
 					if got := texts(rules.Evaluate(obj, old)); !slices.Equal(got, v.Errors) {
 						t.Errorf("%s: got %q, want %q", c.Name, got, v.Errors)
 					}

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -256,6 +257,7 @@ func TestAllOf(t *testing.T) {
 func TestPage(t *testing.T) {
 	type testCase struct {
 		Name   string                           `json:"name"`
+		Root   bool                             `json:"root"` // the schema is that of the whole resource, as are the values
 		Schema *apiextensionsv1.JSONSchemaProps `json:"schema"`
 		Values []struct {
 			Spec any `json:"spec"`
@@ -265,14 +267,23 @@ func TestPage(t *testing.T) {
 	for _, c := range load[[]testCase](t, shared+"cases.yaml") {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *c.Schema}}
+			props := c.Schema
+			if !c.Root {
+				props = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *c.Schema}}
+			}
 			compareCheck(t, c.Name, props)
 			s := newSubject(t, c.Name, props)
-			resource := func(spec any) map[string]any {
-				if spec == nil {
+			resource := func(v any) map[string]any {
+				if v == nil {
 					return nil
 				}
-				return map[string]any{"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"}, "spec": spec}
+				obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"}}
+				if !c.Root {
+					obj["spec"] = v
+				} else {
+					maps.Copy(obj, v.(map[string]any))
+				}
+				return obj
 			}
 			for _, v := range c.Values {
 				s.compare(t, resource(v.Spec), resource(v.Old))
