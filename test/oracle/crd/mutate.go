@@ -442,57 +442,94 @@ func schemasOf(def map[string]any) (all []map[string]any) {
 	return all
 }
 
-// shrink drops properties at random until a definition has few enough schemas for thousands of validations.
-func (m mutator) shrink(def map[string]any, limit int) {
+// cut returns a copy of def in which each version's schema has about limit schemas left, chosen at random, and no
+// descriptions. A definition so small is validated in a millisecond, where Kubernetes needs up to 100 for a whole one, so
+// each can be mutated thousands of times, and over all cuts every place is reached.
+func (m mutator) cut(def map[string]any, limit int) map[string]any {
 	spec, _ := def["spec"].(map[string]any)
 	list, _ := spec["versions"].([]any)
-	for _, v := range list {
+	versions := make([]any, len(list))
+	for i, v := range list {
 		version, _ := v.(map[string]any)
 		validation, _ := version["schema"].(map[string]any)
+		named := []any{"spec"}
+		fields, _ := version["selectableFields"].([]any)
+		for _, f := range fields {
+			for name := range strings.SplitSeq(f.(map[string]any)["jsonPath"].(string), ".") {
+				named = append(named, name)
+			}
+		}
+		version = cloneWithout(version, "schema")
 		if s, ok := validation["openAPIV3Schema"].(map[string]any); ok {
-			m.shrinkSchema(s, limit)
+			version["schema"] = map[string]any{"openAPIV3Schema": m.cutSchema(s, limit, named)}
 		}
+		versions[i] = version
 	}
+	spec = cloneWithout(spec, "versions")
+	spec["versions"] = versions
+	out := cloneWithout(def, "spec")
+	out["spec"] = spec
+	return out
 }
 
-// shrinkSchema leaves about budget schemas of s.
-func (m mutator) shrinkSchema(s map[string]any, budget int) {
+// cutSchema returns a copy of s with about limit schemas. What other keywords name has to stay, or all that is left would
+// be invalid; named is what those outside of s do.
+func (m mutator) cutSchema(s map[string]any, limit int, named []any) map[string]any {
+	if def := s["default"]; def != nil {
+		return cloneWithout(s, "description")
+	}
+	out := cloneWithout(s, "description", "items", "additionalProperties", "properties")
 	if items, ok := s["items"].(map[string]any); ok {
-		m.shrinkSchema(items, budget-1)
+		keys, _ := s["x-kubernetes-list-map-keys"].([]any)
+		out["items"] = m.cutSchema(items, limit-1, append(keys, named...))
 	}
-	if more, ok := s["additionalProperties"].(map[string]any); ok {
-		m.shrinkSchema(more, budget-1)
+	switch more := s["additionalProperties"].(type) {
+	case map[string]any:
+		out["additionalProperties"] = m.cutSchema(more, limit-1, named)
+	case bool:
+		out["additionalProperties"] = more
 	}
-	props, _ := s["properties"].(map[string]any)
-	if len(props) == 0 {
-		return
-	}
-	keep := slices.Sorted(maps.Keys(props))
-	m.Shuffle(len(keep), func(i, j int) { keep[i], keep[j] = keep[j], keep[i] })
-	// What other keywords name has to stay, or all that is left would be invalid.
-	named, _ := s["required"].([]any)
-	slices.SortStableFunc(keep, func(a, b string) int { return rank(named, a) - rank(named, b) })
-	keep = keep[:min(len(keep), max(0, min(budget, 2+len(named)+m.IntN(6))))]
-	for name := range props {
-		if !slices.Contains(keep, name) {
-			delete(props, name)
+	if all, ok := s["properties"].(map[string]any); ok {
+		required, _ := s["required"].([]any)
+		named = append(slices.Clone(required), named...)
+		props := map[string]any{}
+		keep := slices.Sorted(maps.Keys(all))
+		m.Shuffle(len(keep), func(i, j int) { keep[i], keep[j] = keep[j], keep[i] })
+		first, rest := partition(keep, func(name string) bool { return slices.Contains(named, any(name)) })
+		keep = append(first, rest[:min(len(rest), max(0, min(limit-len(first), 2+m.IntN(6))))]...)
+		for _, name := range keep {
+			if child, ok := all[name].(map[string]any); ok {
+				props[name] = m.cutSchema(child, (limit-len(keep))/len(keep), named[len(required):])
+			}
+		}
+		if len(props) > 0 {
+			out["properties"] = props
 		}
 	}
-	for _, name := range keep {
-		if child, ok := props[name].(map[string]any); ok {
-			m.shrinkSchema(child, (budget-len(keep))/len(keep))
-		}
-	}
-	if len(props) == 0 {
-		delete(s, "properties")
-	}
+	return out
 }
 
-func rank(named []any, name string) int {
-	if name == "spec" || slices.Contains(named, any(name)) {
-		return 0
+// partition returns those that have the property, and those that do not, each in their order.
+func partition(all []string, has func(string) bool) (yes, no []string) {
+	for _, s := range all {
+		if has(s) {
+			yes = append(yes, s)
+		} else {
+			no = append(no, s)
+		}
 	}
-	return 1
+	return yes, no
+}
+
+// cloneWithout returns a deep copy of m that lacks some keys.
+func cloneWithout(m map[string]any, keys ...string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if !slices.Contains(keys, k) {
+			out[k] = cloneJSON(v)
+		}
+	}
+	return out
 }
 
 // dropRules removes all CEL rules.

@@ -2,75 +2,20 @@ package crd
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/crd"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// definitions returns real definitions, which lie outside of the repository, and one of our own. ORACLE_STEP chooses every
-// n-th of the large provider's.
-func definitions(t testing.TB) map[string]map[string]any {
-	out := map[string]map[string]any{}
-	add := func(name string, raw []byte) bool {
-		raw, err := yaml.YAMLToJSON(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var obj map[string]any
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj); err != nil {
-			t.Fatal(err)
-		}
-		if obj["kind"] == "CustomResourceDefinition" {
-			out[name] = obj
-		}
-		return true
-	}
-	add("crontab", []byte(cronTab))
-	for name, raw := range fixture.Files(t) {
-		add(name, raw)
-	}
-	fixture.Upjet(t, fixture.Setting("ORACLE_STEP", 100), add)
-	return out
-}
-
-const cronTab = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: crontabs.stable.example.com}
-spec:
-  group: stable.example.com
-  scope: Namespaced
-  names: {plural: crontabs, singular: crontab, kind: CronTab, shortNames: [ct]}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              cronSpec: {type: string, pattern: '^a+$', default: aa}
-              image: {type: string}
-              replicas: {type: integer, minimum: 1, maximum: 10, default: 1}
-              template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
-              ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, port: {x-kubernetes-int-or-string: true}}}}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-    subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
-`
-
-// outcome is what one side makes of a definition.
+// pair is what each side makes of a definition.
 type pair struct {
 	ours, theirs *apiextensionsv1.CustomResourceDefinition
 }
@@ -134,7 +79,8 @@ func (p pair) prepare() {
 	}
 }
 
-func compare(t *testing.T, v *crd.Validator, p pair, old *pair) {
+// compare validates a definition on both sides, as an update of old unless that is nil, and returns how many errors there are.
+func compare(t *testing.T, v *crd.Validator, p pair, old *pair) int {
 	t.Helper()
 	var was *apiextensionsv1.CustomResourceDefinition
 	if old != nil {
@@ -142,7 +88,7 @@ func compare(t *testing.T, v *crd.Validator, p pair, old *pair) {
 	}
 	theirs, panicked := validateUpstream(p.theirs, was)
 	if panicked != nil {
-		return // upstream looks into schemas that are not there; a client gets a 500
+		return 0 // upstream looks into schemas that are not there; a client gets a 500
 	}
 	var got map[string]int
 	if old == nil {
@@ -153,18 +99,20 @@ func compare(t *testing.T, v *crd.Validator, p pair, old *pair) {
 	d := difference(got, texts(theirs))
 	for range 10 {
 		if d == "" {
-			return
+			return len(theirs)
 		}
 		// Upstream walks maps and stops at the first fault of some kinds: which one is left to chance.
 		theirs, _ = validateUpstream(p.theirs, was)
 		d = difference(got, texts(theirs))
 	}
 	t.Fatalf("%s\n%s", d, mustJSON(p.theirs))
+	return 0
 }
 
 // TestValidate validates mutations of real definitions without CEL rules, as new ones and as updates of each other.
+// ORACLE_MUTANTS is how many are made of each definition, ORACLE_SEED another series.
 func TestValidate(t *testing.T) {
-	run(t, fixture.Setting("ORACLE_CASES", 6000)/60, &crd.Validator{}, func(m mutator, original map[string]any) func(map[string]any) {
+	run(t, fixture.Setting("ORACLE_MUTANTS", 100), &crd.Validator{}, func(m mutator, original map[string]any) func(map[string]any) {
 		dropRules(original)
 		return m.mutate
 	})
@@ -172,7 +120,7 @@ func TestValidate(t *testing.T) {
 
 // TestValidateRules does the same with rules, most of the time changing one.
 func TestValidateRules(t *testing.T) {
-	run(t, fixture.Setting("ORACLE_CASES", 6000)/600, crd.NewValidator(), func(m mutator, original map[string]any) func(map[string]any) {
+	run(t, fixture.Setting("ORACLE_MUTANTS", 100)/10, crd.NewValidator(), func(m mutator, original map[string]any) func(map[string]any) {
 		return func(obj map[string]any) {
 			if schemas := schemasOf(obj); len(schemas) > 0 && m.IntN(5) > 0 {
 				m.rule(schemas[m.IntN(len(schemas))])
@@ -183,43 +131,60 @@ func TestValidateRules(t *testing.T) {
 	})
 }
 
-// run validates rounds mutations of each definition.
-func run(t *testing.T, rounds int, v *crd.Validator, prepare func(m mutator, original map[string]any) (mutate func(map[string]any))) {
-	all := definitions(t)
-	var made atomic.Int64
-	t.Cleanup(func() { t.Logf("%d definitions, %d comparisons", len(all), made.Load()) })
-	for i, name := range slices.Sorted(maps.Keys(all)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := mutator{rand.New(rand.NewPCG(uint64(fixture.Setting("ORACLE_SEED", 1)), uint64(i)))}
-			mutate := prepare(m, all[name])
-			var old *pair
-			for range rounds {
-				obj := cloneJSON(all[name]).(map[string]any)
-				m.shrink(obj, 60)
-				for range m.IntN(4) {
-					mutate(obj)
+// run compares count mutants of each definition. Most are made of a cut of it; half are made of the mutant before, which is
+// what is stored then, with its faults; one in a thousand is made of the definition as it is.
+func run(t *testing.T, count int, v *crd.Validator, prepare func(m mutator, original map[string]any) (mutate func(map[string]any))) {
+	var definitions, mutations, created, updated, invalid atomic.Int64
+	t.Cleanup(func() {
+		t.Logf("%d definitions, %d mutations, %d definitions compared as new ones (%d invalid), %d as updates",
+			definitions.Load(), mutations.Load(), created.Load(), invalid.Load(), updated.Load())
+	})
+	each(t, func(t *testing.T, name string, original map[string]any) {
+		definitions.Add(1)
+		seed := fnv.New64()
+		seed.Write([]byte(name))
+		m := mutator{rand.New(rand.NewPCG(uint64(fixture.Setting("ORACLE_SEED", 1)), seed.Sum64()))}
+		mutate := prepare(m, original)
+		var old *pair
+		var stored map[string]any
+		for round := range count {
+			var obj map[string]any
+			switch {
+			case round%1000 == 0:
+				obj = cloneJSON(original).(map[string]any)
+			case stored != nil && m.IntN(2) == 0:
+				obj = cloneJSON(stored).(map[string]any)
+			default:
+				obj = m.cut(original, 10)
+			}
+			for range 1 + m.IntN(5) {
+				mutate(obj)
+				mutations.Add(1)
+			}
+			p, ok := decodeBoth(t, obj)
+			if !ok {
+				continue
+			}
+			p.prepare()
+			if compare(t, v, p, nil) > 0 {
+				invalid.Add(1)
+			}
+			created.Add(1)
+			if old != nil {
+				if m.IntN(2) == 0 {
+					old.establish()
 				}
-				p, ok := decodeBoth(t, obj)
-				if !ok {
-					continue
-				}
-				p.prepare()
-				compare(t, v, p, nil)
-				made.Add(2) // decoded, validated
-				if old != nil {
-					if m.IntN(2) == 0 {
-						old.establish()
-					}
-					compare(t, v, p, old)
-					made.Add(1)
-				}
-				if old == nil || m.IntN(2) == 0 {
-					old = &p
+				compare(t, v, p, old)
+				updated.Add(1)
+			}
+			if old == nil || m.IntN(2) == 0 {
+				old, stored = &p, obj
+				if round%1000 == 0 {
+					stored = nil // too large to go on with
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 func (p pair) establish() {
