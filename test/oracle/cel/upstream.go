@@ -13,6 +13,11 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	upstreamcel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	apiservervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -35,6 +40,29 @@ func newUpstream(props *apiextensionsv1.JSONSchemaProps) (*upstream, error) {
 	var err error
 	u.structural, err = structuralschema.NewStructural(u.internal)
 	return u, err
+}
+
+// request does to a new object what apiextensions-apiserver's request handler and strategy do, metadata apart: prune,
+// default, validate, and evaluate the rules.
+func (u *upstream) request(values apiservervalidation.SchemaValidator, obj, old map[string]any) (errs field.ErrorList) {
+	pruning.PruneWithOptions(obj, u.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	defaulting.PruneNonNullableNullsWithoutDefaults(obj, u.structural)
+	if err, _ := objectmeta.CoerceWithOptions(nil, obj, u.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
+		return field.ErrorList{err}
+	}
+	defaulting.Default(obj, u.structural)
+	if old == nil {
+		errs = apiservervalidation.ValidateCustomResource(nil, obj, values)
+	} else {
+		correlated := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: u.structural})
+		errs = apiservervalidation.ValidateCustomResourceUpdate(nil, obj, old, values, apiservervalidation.WithRatcheting(correlated))
+	}
+	errs = append(errs, objectmeta.Validate(nil, obj, u.structural, false)...)
+	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, u.structural, old)) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, u.structural, obj)...)
+	}
+	failed, _, _ := u.evaluate(obj, old, true, celconfig.RuntimeCELCostBudget)
+	return append(errs, failed...)
 }
 
 // compile makes the programs.

@@ -210,27 +210,3 @@ func BenchmarkCompile(b *testing.B) {
 		})
 	})
 }
-
-// BenchmarkHold compiles all 2,065 definitions of one provider, once, and reports the memory that they hold together.
-func BenchmarkHold(b *testing.B) {
-	var held []*schema.Schema
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	fixture.UpjetDefinitions(b, 1, func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool {
-		for _, v := range d.Spec.Versions {
-			s, err := schema.Compile(v.Schema.OpenAPIV3Schema, schema.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			held = append(held, s)
-		}
-		return true
-	})
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "held-MB")
-	b.ReportMetric(float64(len(held)), "schemas")
-	runtime.KeepAlive(held)
-}
