@@ -415,12 +415,12 @@ func (m *mutator) list(v []any, path string) any {
 	if len(v) == 0 {
 		return v
 	}
-	i := m.Intn(len(v))
-	switch m.Intn(8) {
+	i, how := m.Intn(len(v)), m.Intn(8)
+	if strings.HasSuffix(path, ".policies") && (how == 0 || how == 2 && len(v) == 1) {
+		return v // an empty list is none for us, and gets the default
+	}
+	switch how {
 	case 0:
-		if strings.HasSuffix(path, ".policies") {
-			return v // an empty list is none for us, and gets the default
-		}
 		m.note(path, "[]")
 		return []any{}
 	case 1:
