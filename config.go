@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
+	"github.com/bowsprit/bowsprit/internal/controllers"
 )
 
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete.
@@ -58,6 +59,25 @@ type Config struct {
 
 	// AdmissionPlugins admit writes inside the process, in the given order, before webhooks and policies.
 	AdmissionPlugins []AdmissionPlugin
+	// ServiceAccountIssuers are whose tokens of service accounts are believed; the first is the name that this server signs
+	// as, "https://kubernetes.default.svc.cluster.local" if there is none.
+	ServiceAccountIssuers []string
+	// ServiceAccountSigningKeyFile is the private key that signs them, PEM; without it the server makes its own in the data
+	// directory. Replicas that share an etcd need the same. ServiceAccountKeyFiles are the keys, public or private, whose
+	// tokens are believed; if there are none, that of ServiceAccountSigningKeyFile.
+	ServiceAccountSigningKeyFile string
+	ServiceAccountKeyFiles       []string
+	// ServiceAccountJWKSURI is where others find the keys; that of this server if empty.
+	ServiceAccountJWKSURI string
+	// ServiceAccountMaxTokenExpiration shortens the tokens that are asked for; 0 means not to.
+	ServiceAccountMaxTokenExpiration time.Duration
+	// APIAudiences are the names of this server in tokens; the issuers if empty.
+	APIAudiences []string
+
+	// Controllers chooses those that run, as kube-controller-manager's --controllers: names, names after a minus, "*" for all
+	// others. Empty means all.
+	Controllers []string
+
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
 
@@ -161,6 +181,17 @@ func (c Config) Validate() error {
 			bad("AdmissionPlugins: each needs a name of its own, which %q is not", p.Name)
 		}
 		plugins = append(plugins, p.Name)
+	}
+	for _, name := range c.Controllers {
+		if name != "*" && !slices.Contains(controllers.Names(), strings.TrimPrefix(name, "-")) {
+			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name, strings.Join(controllers.Names(), ", "))
+		}
+	}
+	if len(c.ServiceAccountKeyFiles) > 0 && c.ServiceAccountSigningKeyFile == "" {
+		bad("--service-account-key-file needs a key that signs: add --service-account-signing-key-file")
+	}
+	if t := c.ServiceAccountMaxTokenExpiration; t != 0 && (t < time.Hour || t > 1<<32*time.Second) {
+		bad("--service-account-max-token-expiration %s is out of range: use 1h up to 2^32 seconds", t)
 	}
 	for _, name := range c.DisableAdmissionPlugins {
 		if !slices.Contains(plugins, name) {

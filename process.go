@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -39,6 +40,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/pki"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/review"
+	"github.com/bowsprit/bowsprit/internal/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 	"github.com/bowsprit/bowsprit/internal/webhook"
@@ -54,6 +57,7 @@ type process struct {
 	dir      string
 	store    *store.Store
 	pki      *pki.PKI
+	keys     *serviceaccount.Keys
 	listener net.Listener
 	metrics  *prometheus.Registry
 	webhooks *webhook.Client
@@ -172,6 +176,16 @@ func (p *process) openCertificates(context.Context) error {
 		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
 	}
 	p.pki = keys
+	p.keys, err = serviceaccount.OpenKeys(serviceaccount.KeyConfig{
+		Dir: c.Dir, SigningFile: p.config.ServiceAccountSigningKeyFile, KeyFiles: p.config.ServiceAccountKeyFiles, Log: p.log,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
+	}
+	if len(p.config.EtcdServers) > 0 && p.config.ServiceAccountSigningKeyFile == "" {
+		p.log.Info("tokens of service accounts are signed with a key of this process's own: replicas that share an etcd need --service-account-signing-key-file")
+	}
+	p.background(func(ctx context.Context) error { p.keys.Run(ctx); return nil })
 	p.background(func(ctx context.Context) error { keys.Run(ctx); return nil })
 	return nil
 }
@@ -196,17 +210,10 @@ func (p *process) buildAPI(context.Context) error {
 	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
 	p.onStop(func() error { p.webhooks.Close(); return nil })
 	p.metrics = prometheus.NewRegistry()
-	var authorizer authz.Authorizer = authz.Basic{}
-	p.rest = rest.New(rest.Config{
-		Catalog: p.catalog, View: p.view, Store: p.store,
-		Admit:   p.admission(authorizer),
-		Convert: p.conversion(),
-		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
-		StoreCBOR: p.config.CBOR,
+	tokens := serviceaccount.New(serviceaccount.Config{
+		Keys: p.keys, View: p.view, Issuers: p.config.ServiceAccountIssuers, Audiences: p.config.APIAudiences,
 	})
-	p.control = controllers.New(controllers.Config{Rest: p.rest, View: p.view, Catalog: p.catalog, Now: time.Now, Log: p.log, ServerOnly: p.config.ServerOnly, Identity: p.identity(), MigrateStorage: p.config.MigrateStorage})
-
-	who := authn.Config{ClientRoots: p.pki.ClientRoots}
+	who := authn.Config{ClientRoots: p.pki.ClientRoots, Bearer: tokens, Audiences: tokens.Audiences()}
 	if p.config.TokenAuthFile != "" {
 		tokens, err := authn.LoadTokens(p.config.TokenAuthFile, p.log)
 		if err != nil {
@@ -214,12 +221,34 @@ func (p *process) buildAPI(context.Context) error {
 		}
 		who.Tokens = tokens
 	}
+	authenticator, authorizer := authn.New(who), authz.Basic{}
+	p.rest = rest.New(rest.Config{
+		Catalog: p.catalog, View: p.view, Store: p.store,
+		Admit:   p.admission(authorizer),
+		Convert: p.conversion(),
+		Answers: review.Answers(review.Config{
+			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
+			Now: time.Now, NewUID: uuid.NewString, MaxTokenLife: p.config.ServiceAccountMaxTokenExpiration,
+		}),
+		Now: time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
+		StoreCBOR: p.config.CBOR,
+	})
+	p.control = controllers.New(controllers.Config{
+		Rest: p.rest, View: p.view, Catalog: p.catalog,
+		Tokens: tokens, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers, ServerOnly: p.config.ServerOnly,
+		Identity: p.identity(), MigrateStorage: p.config.MigrateStorage,
+	})
+
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
 	p.dropDocuments = documents.Drop
+	keysURI := p.config.ServiceAccountJWKSURI
+	if keysURI == "" {
+		keysURI = "https://" + reachable(p.listener.Addr()) + serviceaccount.KeysPath
+	}
 	p.front = front.New(front.Config{
 		Metrics:       p.metrics,
-		Authenticator: authn.New(who),
+		Authenticator: authenticator,
 		Authorizer:    authorizer,
 		Resources:     p.rest.ServeHTTP,
 		Discovery:     p.fresh(discover.ServeHTTP),
@@ -229,7 +258,12 @@ func (p *process) buildAPI(context.Context) error {
 			{Name: "etcd-room", Run: p.store.CheckRoom, ReadyOnly: true},
 			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
 		},
-		Paths:   map[string]front.Handler{"/debug/pprof/": serveProfile, backup.Path: p.serveSnapshot},
+		Paths: map[string]front.Handler{
+			"/debug/pprof/":                  serveProfile,
+			backup.Path:                      p.serveSnapshot,
+			serviceaccount.ConfigurationPath: serveDocument("application/json", func() []byte { return tokens.Configuration(keysURI) }),
+			serviceaccount.KeysPath:          serveDocument("application/jwk-set+json", tokens.KeySet),
+		},
 		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
 		TLS:     p.pki.TLSConfig(),
 		CBOR:    p.config.CBOR,
@@ -286,6 +320,19 @@ func (p *process) admission(authorizer authz.Authorizer) admit.Chain {
 }
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }
+
+// serveDocument serves what other programs read to prove the tokens of service accounts. They may keep it for an hour.
+func serveDocument(contentType string, document func() []byte) front.Handler {
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			writeError(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0, false))
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+		_, _ = w.Write(document())
+	}
+}
 
 // serveProfile shows where the process spends time and memory, to administrators, as kube-apiserver does.
 func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {

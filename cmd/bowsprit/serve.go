@@ -58,12 +58,24 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	bindServiceAccountFlags(f, c)
+	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run, "*" for all, "-name" for all but one (default "*")`)
 	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins to switch off: NamespaceLifecycle")
 	f.Var(featureGates{"CBORServingAndStorage": &c.CBOR}, "feature-gates", "kube-apiserver's feature gates that mean something here, Name=true|false: CBORServingAndStorage")
 	f.BoolVar(&c.MigrateStorage, "migrate-storage-versions", false, "store the objects of a custom kind anew by itself when its storage version changes")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 0, "how long running requests may take to end (default 10s)")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
+}
+
+// bindServiceAccountFlags declares the flags about tokens of service accounts, which are kube-apiserver's.
+func bindServiceAccountFlags(f *pflag.FlagSet, c *bowsprit.Config) {
+	f.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of service accounts' tokens; the first signs, all are believed")
+	f.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "private key that signs service accounts' tokens, PEM (default: an own one)")
+	f.StringArrayVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "keys whose service accounts' tokens are believed, PEM")
+	f.StringVar(&c.ServiceAccountJWKSURI, "service-account-jwks-uri", "", "where others find the keys, instead of this server's /openid/v1/jwks")
+	f.DurationVar(&c.ServiceAccountMaxTokenExpiration, "service-account-max-token-expiration", 0, "longest life of a token that is asked for")
+	f.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "names of this server in tokens (default: the issuers)")
 }
 
 func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags serveFlags, given *pflag.FlagSet) error {

@@ -2,7 +2,7 @@
 //
 // It stands behind the listener on a request's path: package front calls Authenticate once per request and answers 401
 // if it returns an error. Ways to prove who one is, in the order they are tried: a client certificate of a trusted
-// authority (name = common name, groups = organizations) and a bearer token from a file. Who brings neither is
+// authority (name = common name, groups = organizations) and a bearer token, from a file or of a service account. Who brings neither is
 // system:anonymous; who brings only wrong ones is refused. Impersonation reads the headers by which a user asks to act
 // as another; package authz decides about that.
 //
@@ -13,6 +13,7 @@
 package authn
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"net/http"
@@ -31,18 +32,30 @@ type Config struct {
 	// certificate; another pool than before means that what was verified with the old one must be verified again.
 	ClientRoots func() *x509.CertPool
 	Tokens      *Tokens
-	Now         func() time.Time // nil is time.Now
+	// Bearer judges tokens that Tokens does not know; nil knows none.
+	Bearer Bearer
+	// Audiences are the names of this server, for whom the tokens of Tokens are good.
+	Audiences []string
+	Now       func() time.Time // nil is time.Now
+}
+
+// Bearer says whose token it is and for which of the wanted audiences it is good; no wanted audiences stand for this server.
+// nil without an error: it is none of its tokens.
+type Bearer interface {
+	Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error)
 }
 
 // Authenticator says who sends a request.
 type Authenticator struct {
 	certificates *certificates // nil without ClientRoots
 	tokens       *Tokens
+	bearer       Bearer
+	audiences    []string
 }
 
 // New returns an Authenticator.
 func New(c Config) *Authenticator {
-	a := &Authenticator{tokens: c.Tokens}
+	a := &Authenticator{tokens: c.Tokens, bearer: c.Bearer, audiences: c.Audiences}
 	if c.ClientRoots != nil {
 		if c.Now == nil {
 			c.Now = time.Now
@@ -67,17 +80,42 @@ func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 		}
 	}
 	if token := bearerToken(r); token != "" {
-		if who := a.tokens.user(token); who != nil {
+		who, _, err := a.Token(r.Context(), token, nil)
+		if err == nil {
 			delete(r.Header, "Authorization")
 			return who, nil
 		}
-		refused = append(refused, errInvalidToken)
+		refused = append(refused, err)
 	}
 	if len(refused) > 0 {
 		return nil, errors.Join(refused...)
 	}
 	delete(r.Header, "Authorization")
 	return anonymous, nil
+}
+
+// Token returns whose bearer token it is, and for which of the wanted audiences it is good. No wanted audiences stand for
+// this server.
+func (a *Authenticator) Token(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
+	if who := a.tokens.user(token); who != nil {
+		good := a.audiences
+		if len(wanted) > 0 {
+			good = slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !slices.Contains(a.audiences, audience) })
+		}
+		if len(wanted) == 0 || len(good) > 0 {
+			return who, good, nil
+		}
+	}
+	if a.bearer != nil {
+		who, good, err := a.bearer.Authenticate(ctx, token, wanted)
+		if err != nil {
+			return nil, nil, err
+		}
+		if who != nil {
+			return &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: authenticated(who.GetName(), who.GetGroups()), Extra: who.GetExtra()}, good, nil
+		}
+	}
+	return nil, nil, errInvalidToken
 }
 
 var errInvalidToken = errors.New("invalid bearer token")

@@ -13,8 +13,10 @@ import (
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -33,11 +35,27 @@ type Decision struct {
 	Reason  string // for the client and the audit log; may be empty
 }
 
+// Ruler lists what a user may do in a namespace. An Authorizer that cannot list all it allows says so.
+type Ruler interface {
+	Rules(ctx context.Context, who user.Info, namespace string) (Rules, error)
+}
+
+// Rules are what a user may do.
+type Rules struct {
+	Resources    []authorizationv1.ResourceRule
+	NonResources []authorizationv1.NonResourceRule
+	Incomplete   bool
+}
+
 // Basic allows everything to system:masters, health and version to everybody, and discovery and the OpenAPI documents to
-// those who are authenticated: what the roles system:public-info-viewer and system:discovery of Kubernetes allow.
+// those who are authenticated, who may also ask what they may: what the roles system:public-info-viewer, system:discovery,
+// system:basic-user and system:service-account-issuer-discovery of Kubernetes allow.
 type Basic struct{}
 
-var _ Authorizer = Basic{}
+var (
+	_ Authorizer = Basic{}
+	_ Ruler      = Basic{}
+)
 
 // Authorize implements Authorizer.
 func (Basic) Authorize(_ context.Context, who user.Info, what *request.Info) (Decision, error) {
@@ -45,10 +63,13 @@ func (Basic) Authorize(_ context.Context, who user.Info, what *request.Info) (De
 	if slices.Contains(groups, user.SystemPrivilegedGroup) {
 		return Decision{Allowed: true}, nil
 	}
-	if what.IsResource || what.Verb != "get" {
+	known := slices.Contains(groups, user.AllAuthenticated)
+	if what.IsResource {
+		return Decision{Allowed: known && aboutOneself(what)}, nil
+	}
+	if what.Verb != "get" {
 		return Decision{}, nil
 	}
-	known := slices.Contains(groups, user.AllAuthenticated)
 	if !known && !slices.Contains(groups, user.AllUnauthenticated) {
 		return Decision{}, nil
 	}
@@ -57,9 +78,52 @@ func (Basic) Authorize(_ context.Context, who user.Info, what *request.Info) (De
 		return Decision{Allowed: true}, nil
 	case "/api", "/apis", "/openapi":
 		return Decision{Allowed: known}, nil
+	case "/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/":
+		return Decision{Allowed: slices.Contains(groups, serviceaccount.AllServiceAccountsGroup)}, nil
 	}
 	discovery := strings.HasPrefix(what.Path, "/api/") || strings.HasPrefix(what.Path, "/apis/") || strings.HasPrefix(what.Path, "/openapi/")
 	return Decision{Allowed: known && discovery}, nil
+}
+
+// aboutOneself tells whether a request asks who the caller is and what the caller may, as the role system:basic-user allows.
+func aboutOneself(what *request.Info) bool {
+	if what.Verb != "create" || what.Subresource != "" {
+		return false
+	}
+	switch what.Group {
+	case "authentication.k8s.io":
+		return what.Resource == "selfsubjectreviews"
+	case "authorization.k8s.io":
+		return what.Resource == "selfsubjectaccessreviews" || what.Resource == "selfsubjectrulesreviews"
+	}
+	return false
+}
+
+// Rules implements Ruler.
+func (Basic) Rules(_ context.Context, who user.Info, _ string) (Rules, error) {
+	groups, all := who.GetGroups(), []string{"*"}
+	if slices.Contains(groups, user.SystemPrivilegedGroup) {
+		return Rules{
+			Resources:    []authorizationv1.ResourceRule{{Verbs: all, APIGroups: all, Resources: all}},
+			NonResources: []authorizationv1.NonResourceRule{{Verbs: all, NonResourceURLs: all}},
+		}, nil
+	}
+	public := []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
+	if !slices.Contains(groups, user.AllAuthenticated) {
+		return Rules{NonResources: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: public}}}, nil
+	}
+	known := append(public, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
+	if slices.Contains(groups, serviceaccount.AllServiceAccountsGroup) {
+		known = append(known, "/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/")
+	}
+	create := []string{"create"}
+	return Rules{
+		Resources: []authorizationv1.ResourceRule{
+			{Verbs: create, APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"selfsubjectreviews"}},
+			{Verbs: create, APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}},
+		},
+		NonResources: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: known}},
+	}, nil
 }
 
 // Forbidden returns the 403 for a request that was refused. reason may be empty.

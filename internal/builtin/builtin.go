@@ -23,7 +23,7 @@ import (
 
 // Resources returns the built-in kinds. Each call makes new values, which a catalog may own.
 func Resources() []*catalog.Resource {
-	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), admissionKinds(), controlKinds()}
+	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), reviewKinds(), admissionKinds(), controlKinds()}
 	static, columns, checks := loadDefaults(), loadColumns(), check.New()
 	var out []*catalog.Resource
 	for _, table := range tables {
@@ -135,6 +135,8 @@ type kind struct {
 	short         []string
 	categories    []string
 	clusterScoped bool
+	// virtual is true if objects are answered and not stored.
+	virtual bool
 	// prefix is where kube-apiserver keeps the kind in etcd, if that is not the plural.
 	prefix string
 	status bool
@@ -207,6 +209,9 @@ func (k kind) resource() *catalog.Resource {
 	}
 	if r.Prefix == "" {
 		r.Prefix = k.plural
+	}
+	if k.virtual {
+		r.Virtual, r.Prefix, r.Verbs, r.NoGeneration = true, "", []string{"create"}, true
 	}
 	if k.noDeleteCollection {
 		r.Verbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}

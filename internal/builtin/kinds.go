@@ -16,6 +16,8 @@ var (
 	coreV1                  = group{"", "v1", 18000, 1}
 	appsV1                  = group{"apps", "v1", 17800, 15}
 	eventsV1                = group{"events.k8s.io", "v1", 17750, 15}
+	authenticationV1        = group{"authentication.k8s.io", "v1", 17700, 15}
+	authorizationV1         = group{"authorization.k8s.io", "v1", 17600, 15}
 	autoscalingV2           = group{"autoscaling", "v2", 17500, 30}
 	batchV1                 = group{"batch", "v1", 17400, 15}
 	certificatesV1          = group{"certificates.k8s.io", "v1", 17300, 15}

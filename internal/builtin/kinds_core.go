@@ -69,6 +69,7 @@ func coreKinds() []kind {
 		}),
 		of[corev1.ServiceAccount](kind{
 			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"},
+			subresources: []catalog.Subresource{tokenSubresource()},
 			rules: &catalog.Rules{
 				ValidName:           validation.ValidateServiceAccountName,
 				Cells:               nameAndAge,

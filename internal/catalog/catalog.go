@@ -61,7 +61,7 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 	for _, gr := range remove {
 		g := open(gr.Group)
 		if r := g.resources[gr.Resource]; r != nil {
-			if !r.Alias {
+			if !r.Alias && !r.Virtual {
 				delete(next.byPrefix, r.Prefix)
 			}
 			delete(g.resources, gr.Resource)
@@ -75,7 +75,7 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 		}
 		r.life, r.retire = context.WithCancel(context.Background())
 		g.resources[r.Plural] = r
-		if !r.Alias {
+		if !r.Alias && !r.Virtual {
 			next.byPrefix[r.Prefix] = r
 		}
 	}
@@ -157,14 +157,13 @@ func (s *Snapshot) ByKind(group, kind string) *Resource {
 	}
 	var found *Resource
 	for _, r := range g.resources {
-		if r.Kind == kind && (found == nil || r.Served) {
+		if r.Kind == kind && !r.Virtual && (found == nil || r.Served) {
 			found = r
 		}
 	}
 	return found
 }
 
-// ByPrefix returns the resource whose objects are stored under prefix, or nil.
 // ByPrefix returns the resource whose objects are stored under prefix, or nil. It is never an alias.
 func (s *Snapshot) ByPrefix(prefix string) *Resource { return s.byPrefix[prefix] }
 

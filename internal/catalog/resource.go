@@ -51,6 +51,8 @@ type Resource struct {
 	// Alias is true if the objects belong to another resource, which has the same Prefix: the events of events.k8s.io are
 	// those of the core group. Storage is then that resource's version. What goes over all objects leaves aliases out.
 	Alias bool
+	// Virtual is true if objects are not stored: a POST gets an answer, and that is all (reviews). Prefix is "" then.
+	Virtual bool
 	// Subresources beyond status and scale, sorted by name.
 	Subresources []Subresource
 	// Verbs that the resource answers, nil for all eight.
@@ -156,6 +158,8 @@ type Subresource struct {
 	Verbs []string
 	// Object is true if it takes and answers the object itself ("finalize").
 	Object bool
+	// Virtual is the resource whose objects a POST takes and answers ("token", "eviction"); nil for subresources without one.
+	Virtual *Resource
 }
 
 // Version is one version of a resource.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -28,10 +29,17 @@ type Config struct {
 	Rest    *rest.Server
 	View    *watchcache.View
 	Catalog *catalog.Catalog
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Tokens makes the tokens of secrets. Without it and ServerCA the controllers that need them do not run.
+	Tokens *serviceaccount.Tokens
+	// ServerCA returns, in PEM, what a client must trust to talk to the server.
+	ServerCA func() []byte
+	Now      func() time.Time
+	Log      *slog.Logger
 	// ServerOnly leaves out what in Kubernetes another process does, kube-controller-manager.
 	ServerOnly bool
+	// Enabled chooses controllers, as kube-controller-manager's --controllers: names, names after a minus, "*" for all. Empty
+	// means all. What definitions need is always there.
+	Enabled []string
 	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
 	Identity string
 	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its storage
@@ -52,11 +60,58 @@ func New(c Config) *Controllers {
 	if c.ServerOnly {
 		return cs
 	}
-	cs.add("namespace-controller", newNamespaces(c), 10)
-	cs.add(migrator, &migrations{Config: c}, migrators)
-	gc := newCollector(c)
-	gc.need = cs.add(garbageCollector, gc, collectors)
+	if c.enabled(Namespace) {
+		cs.add(Namespace, newNamespaces(c), 10)
+	}
+	if c.enabled(GarbageCollector) {
+		gc := newCollector(c)
+		gc.need = cs.add(GarbageCollector, gc, collectors)
+	}
+	if c.enabled(StorageMigration) {
+		cs.add(StorageMigration, &migrations{Config: c}, migrators)
+	}
+	if c.enabled(ServiceAccount) {
+		cs.add(ServiceAccount, accounts{c}, 1)
+	}
+	if c.enabled(RootCA) && c.ServerCA != nil {
+		cs.add(RootCA, rootCA{c}, 1)
+	}
+	if c.enabled(ServiceAccountToken) && c.Tokens != nil && c.ServerCA != nil {
+		secrets := &tokenSecrets{Config: c}
+		secrets.need = cs.add(ServiceAccountToken, secrets, 1)
+	}
 	return cs
+}
+
+// The controllers that can be switched off, by kube-controller-manager's names.
+const (
+	Namespace           = "namespace-controller"
+	GarbageCollector    = "garbage-collector-controller"
+	ServiceAccount      = "serviceaccount-controller"
+	ServiceAccountToken = "serviceaccount-token-controller"
+	StorageMigration    = "storage-version-migrator-controller"
+	RootCA              = "root-ca-certificate-publisher-controller"
+)
+
+// Names returns the names that Config.Enabled may hold.
+func Names() []string {
+	return []string{GarbageCollector, Namespace, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration}
+}
+
+// enabled tells whether a controller is to run; the first entry that is about it decides.
+func (c Config) enabled(name string) bool {
+	all := len(c.Enabled) == 0
+	for _, e := range c.Enabled {
+		switch e {
+		case name:
+			return true
+		case "-" + name:
+			return false
+		case "*":
+			all = true
+		}
+	}
+	return all
 }
 
 // reconciler is one controller's work. observe is called in the view's goroutine and must not block; it names the keys

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/testserver"
 )
@@ -31,17 +32,19 @@ var (
 // cluster is a fresh server with a client.
 type cluster struct {
 	*testing.T
+	config *rest.Config
 	client dynamic.Interface
 }
 
 func start(t *testing.T) *cluster {
 	t.Helper()
 	t.Parallel()
-	client, err := dynamic.NewForConfig(testserver.Start(t).RESTConfig())
+	config := testserver.Start(t).RESTConfig()
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{t, client}
+	return &cluster{t, config, client}
 }
 
 func (c *cluster) in(gvr schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {

@@ -146,7 +146,7 @@ func TestMigrationByItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t, client}
+	c := &cluster{T: t, client: client}
 	c.create(definitions, twoVersions("v1"))
 	c.fill(3)
 	c.store("v2")
@@ -183,7 +183,7 @@ func TestMigrationWaitsForConversion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t, client}
+	c := &cluster{T: t, client: client}
 	c.create(definitions, twoVersions("v1"))
 	c.fill(300)
 	c.store("v2")

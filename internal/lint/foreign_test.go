@@ -19,7 +19,7 @@ var only = []struct {
 	{"k8s.io/apiserver/pkg/cel", []string{"internal/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/apiserver/pkg/authentication/user", []string{"."}, ""}, // names of users and groups, for everybody
-	{"k8s.io/apiserver/pkg/authentication/serviceaccount", []string{"internal/authn", "internal/authz"}, "identity is behind authn and authz"},
+	{"k8s.io/apiserver/pkg/authentication/serviceaccount", []string{"internal/authn", "internal/authz", "internal/serviceaccount"}, "identity is behind authn and authz"},
 	{"k8s.io/apiserver/pkg/authorization/authorizer", []string{"internal/admit/expr"}, "authorization is behind authz; CEL's library wants this interface"},
 	{"k8s.io/apiserver", nil, "Kubernetes' generic server is an oracle of test/oracle, not a part of the binary"},
 	{"k8s.io/kube-aggregator/pkg/apis", []string{"."}, ""},

@@ -21,7 +21,7 @@ var layers = [][]string{
 	// Converts what codec decodes, by webhooks.
 	{"internal/convert"},
 	// Who asks, and may they. Needs a parsed request and no object.
-	{"internal/authn", "internal/authz"},
+	{"internal/authn", "internal/authz", "internal/serviceaccount"},
 	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog.
 	// Admission, from what a write looks like down to the plugins; builtin refuses configuration that they could not use.
 	{"internal/admit"},
@@ -33,8 +33,8 @@ var layers = [][]string{
 	{"internal/builtin/gen"},
 	// The verbs.
 	{"internal/rest"},
-	// Act through the verbs, as users do.
-	{"internal/controllers"},
+	// Act through the verbs, as users do; answer questions that the verbs decode.
+	{"internal/controllers", "internal/review"},
 	// Takes requests and hands them on, as functions; it knows no verb.
 	{"internal/front"},
 	// Puts all of this together.

@@ -34,7 +34,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Config is what a Server works with. All fields are required but StoreCBOR and Log.
+// Config is what a Server works with. All fields are required but Answers, StoreCBOR and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -42,6 +42,8 @@ type Config struct {
 	Admit   admit.Chain
 	// Convert converts between versions; by strategy None only if nil.
 	Convert *convert.Converter
+	// Answers are those of virtual resources: "tokenreviews.authentication.k8s.io", "serviceaccounts/token". Optional.
+	Answers map[string]Answer
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
 	Now       func() time.Time
 	NewUID    func() string
@@ -109,6 +111,9 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 		if !c.Resource.Answers(info.Verb) {
 			return nil, c.methodNotSupported(info.Verb)
 		}
+		if c.Resource.Virtual {
+			return s.serveVirtual, nil
+		}
 		switch info.Verb {
 		case "get":
 			return s.serveGet, nil
@@ -143,6 +148,9 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 		sub := c.Resource.Subresource(c.Subresource)
 		if sub != nil && !slices.Contains(sub.Verbs, info.Verb) {
 			return nil, c.methodNotSupported(info.Verb)
+		}
+		if sub != nil && sub.Virtual != nil {
+			return s.serveVirtual, nil
 		}
 		if sub != nil && !sub.Object {
 			return s.other(sub, c, info)

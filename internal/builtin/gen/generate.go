@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // schema is what the files hold for a type: the part of OpenAPI that structural schemas have, with $ref to other types of
@@ -53,12 +54,10 @@ type groupKind struct {
 func generate() (map[string][]byte, error) {
 	g := &generator{src: newSources(), done: map[typeName]*schema{}, kinds: map[typeName][]groupKind{}}
 	for _, r := range builtin.Resources() {
-		for _, v := range r.Versions {
-			t := reflect.TypeOf(v.New()).Elem()
-			for _, end := range []string{"", "List"} {
-				n := typeName{t.PkgPath(), t.Name() + end}
-				g.want(n)
-				g.kinds[n] = []groupKind{{r.Group, r.Kind + end, v.Name}}
+		g.wantVersions(r)
+		for _, s := range r.Subresources {
+			if s.Virtual != nil {
+				g.wantVersions(s.Virtual)
 			}
 		}
 	}
@@ -81,6 +80,17 @@ func generate() (map[string][]byte, error) {
 		}
 	}
 	return map[string][]byte{"types.txt": out.Bytes()}, nil
+}
+
+func (g *generator) wantVersions(r *catalog.Resource) {
+	for _, v := range r.Versions {
+		t := reflect.TypeOf(v.New()).Elem()
+		for _, end := range []string{"", "List"} {
+			n := typeName{t.PkgPath(), t.Name() + end}
+			g.want(n)
+			g.kinds[n] = []groupKind{{r.Group, r.Kind + end, v.Name}}
+		}
+	}
 }
 
 type generator struct {

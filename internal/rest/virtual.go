@@ -1,0 +1,91 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// Answer says what a POST to a virtual resource gets: an object of the same kind that is not stored, a review with its
+// status. obj is what the client sent, decoded, defaulted and admitted; it belongs to the answer. For a subresource
+// Call.Name and Call.Namespace are those of the object that it stands below.
+type Answer func(ctx context.Context, c *Call, obj Object) (Object, error)
+
+// serveVirtual answers a POST to a resource or a subresource whose objects are not stored. It is serveCreate without what
+// comes after admission.
+func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *Call) error {
+	of := *c // the call as it would be for a resource of the virtual kind
+	answer := s.Answers[c.Resource.Qualified()]
+	if c.Subresource != "" {
+		answer = s.Answers[c.Resource.Qualified()+"/"+c.Subresource]
+		of.Resource = c.Resource.Subresource(c.Subresource).Virtual
+		of.Version, of.Subresource = of.Resource.Storage, ""
+	}
+	if answer == nil {
+		return notServed()
+	}
+	media, err := of.negotiate(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	options, err := createOptions(r)
+	if err != nil {
+		return err
+	}
+	obj, err := s.decode(r.Context(), &of, body, r.Header.Get("Content-Type"), fieldValidation(options.FieldValidation))
+	if err != nil {
+		return err
+	}
+	if c.Subresource == "" {
+		if err := matchNamespace(obj, c.Namespace); err != nil {
+			return err
+		}
+		wipeSystemFields(metaOf(obj))
+	}
+	own, err := s.ownership(r.Context(), &of)
+	if err != nil {
+		return err
+	}
+	s.track(own, nil, obj, c.manager(options.FieldManager))
+	if obj, err = s.admitVirtual(r.Context(), c, &of, options, obj); err != nil {
+		return err
+	}
+	out, err := answer(r.Context(), c, obj)
+	if err != nil {
+		return err
+	}
+	out["apiVersion"], out["kind"] = of.apiVersion(), of.Resource.Kind
+	return s.writeObject(w, r, http.StatusCreated, &of, &Result{Object: out}, media)
+}
+
+// admitVirtual asks admission about obj, which is of the kind of call of, as a write to c.
+func (s *Server) admitVirtual(ctx context.Context, c, of *Call, o *metav1.CreateOptions, obj Object) (Object, error) {
+	a := s.asked(ctx, c, admit.Create, c.Name, o, isDryRun(o.DryRun))
+	a.Kind, a.Object = of.gvk(), obj
+	if c.Subresource != "" {
+		a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }
+		a.Normalize = func(_ *catalog.Version, obj Object) error { _, err := of.normalize(obj); return err }
+	}
+	if accessReview(c.groupResource()) {
+		return obj, nil
+	}
+	if err := s.Admit.Mutate(ctx, a); err != nil {
+		return nil, err
+	}
+	return a.Object, s.Admit.Validate(ctx, a)
+}
+
+// accessReview tells whether admission is not asked. Whether somebody may do something in a namespace can be asked before
+// the namespace is there.
+func accessReview(gr schema.GroupResource) bool {
+	return gr.Group == "authorization.k8s.io" && gr.Resource == "localsubjectaccessreviews"
+}

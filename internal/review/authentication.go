@@ -1,0 +1,52 @@
+package review
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/rest"
+)
+
+// self answers a SelfSubjectReview: who am I.
+func (r Reviews) self(_ context.Context, c *rest.Call, _ rest.Object) (rest.Object, error) {
+	return write(&authenticationv1.SelfSubjectReview{
+		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(r.Now().UTC())},
+		Status:     authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(c.User)},
+	})
+}
+
+// token answers a TokenReview: whose token is this, and may it be used for these audiences.
+func (r Reviews) token(ctx context.Context, _ *rest.Call, obj rest.Object) (rest.Object, error) {
+	review, err := read[authenticationv1.TokenReview](obj)
+	if err != nil {
+		return nil, err
+	}
+	if review.Spec.Token == "" {
+		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
+	}
+	who, audiences, err := r.Token(ctx, review.Spec.Token, review.Spec.Audiences)
+	review.Status = authenticationv1.TokenReviewStatus{}
+	if err != nil {
+		review.Status.Error = err.Error()
+		return write(review)
+	}
+	review.Status.Authenticated = true
+	review.Status.User = userInfo(who)
+	review.Status.Audiences = audiences
+	return write(review)
+}
+
+func userInfo(who user.Info) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups()}
+	for key, values := range who.GetExtra() {
+		if info.Extra == nil {
+			info.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		info.Extra[key] = values
+	}
+	return info
+}

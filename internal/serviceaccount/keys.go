@@ -1,0 +1,291 @@
+package serviceaccount
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/util/keyutil"
+)
+
+// KeyConfig says where keys are. The zero value makes a key that lives in memory.
+type KeyConfig struct {
+	// Dir is where the server keeps its own key if no SigningFile is given: "service-account.key", PEM, mode 0600. It may hold
+	// several keys: the first signs, tokens of all are believed.
+	Dir string
+	// SigningFile holds the private key that signs, PEM. KeyFiles hold the keys, public or private, whose tokens are believed;
+	// if there are none, that of SigningFile.
+	SigningFile string
+	KeyFiles    []string
+	Log         *slog.Logger // nil is silent
+}
+
+// Keys are the keys that sign tokens and those that prove them. They change while the server runs when their files do, so
+// that a key can be replaced: first it is added to those that are believed, then it signs.
+type Keys struct {
+	config  KeyConfig
+	current atomic.Pointer[keySet]
+}
+
+// keySet is the keys at one time.
+type keySet struct {
+	signer  crypto.Signer
+	signing Key
+	all     []Key
+	content []byte // of the files, to see whether they have changed
+}
+
+// Key is a public key and what tokens call it.
+type Key struct {
+	ID        string
+	Algorithm string // "RS256", "ES256", "ES384" or "ES512"
+	Public    crypto.PublicKey
+}
+
+// ownKeyFile is the file of the server's own keys.
+const ownKeyFile = "service-account.key"
+
+// OpenKeys loads the keys, and makes one if there is none. Its errors are one line that names the file.
+func OpenKeys(c KeyConfig) (*Keys, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.SigningFile == "" && len(c.KeyFiles) > 0 {
+		return nil, errors.New("keys that prove tokens are of no use without one that signs them: add --service-account-signing-key-file")
+	}
+	k := &Keys{config: c}
+	if c.SigningFile == "" {
+		if err := k.makeOwn(); err != nil {
+			return nil, err
+		}
+		if c.Dir == "" {
+			return k, nil
+		}
+	}
+	set, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+	k.current.Store(set)
+	return k, nil
+}
+
+// makeOwn makes the server's own key, in memory or, if it is not there, as a file.
+//
+// It is an elliptic curve key, as kube accepts them: an RSA key would take longer to make than the rest of a start.
+func (k *Keys) makeOwn() error {
+	file := filepath.Join(k.config.Dir, ownKeyFile)
+	if k.config.Dir != "" {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			return nil // load says what is wrong with it
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	if k.config.Dir == "" {
+		set, err := newKeySet(key, []crypto.PublicKey{key.Public()}, nil)
+		k.current.Store(set)
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := writeNew(file, pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: der})); err != nil {
+		return fmt.Errorf("service account key: %w", err)
+	}
+	return nil
+}
+
+// writeNew makes a file that only its owner may read, whole or not at all.
+func writeNew(file string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), file)
+}
+
+// load reads the files.
+func (k *Keys) load() (*keySet, error) {
+	signing, proving := k.config.SigningFile, k.config.KeyFiles
+	if signing == "" {
+		signing = filepath.Join(k.config.Dir, ownKeyFile)
+	}
+	if len(proving) == 0 {
+		proving = []string{signing}
+	}
+	content, err := os.ReadFile(signing)
+	if err != nil {
+		return nil, fmt.Errorf("service account key: %w", err)
+	}
+	private, err := keyutil.ParsePrivateKeyPEM(content)
+	if err != nil {
+		return nil, fmt.Errorf("service account key: %s: %w", signing, err)
+	}
+	signer, ok := private.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("service account key: %s holds a key that cannot sign", signing)
+	}
+	var believed []crypto.PublicKey
+	for _, file := range proving {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("service account key: %w", err)
+		}
+		content = append(content, data...)
+		keys, err := publicKeys(data)
+		if err != nil {
+			return nil, fmt.Errorf("service account key: %s: %w", file, err)
+		}
+		believed = append(believed, keys...)
+	}
+	set, err := newKeySet(signer, believed, content)
+	if err != nil {
+		return nil, fmt.Errorf("service account key: %s: %w", signing, err)
+	}
+	return set, nil
+}
+
+// publicKeys returns the public halves of all keys of a PEM file.
+func publicKeys(data []byte) ([]crypto.PublicKey, error) {
+	var out []crypto.PublicKey
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			break
+		}
+		one := pem.EncodeToMemory(block)
+		if private, err := keyutil.ParsePrivateKeyPEM(one); err == nil {
+			if signer, ok := private.(crypto.Signer); ok {
+				out = append(out, signer.Public())
+			}
+			continue
+		}
+		keys, err := keyutil.ParsePublicKeysPEM(one)
+		if err != nil {
+			if block.Type == "EC PARAMETERS" { // openssl writes them before a key
+				continue
+			}
+			return nil, err
+		}
+		for _, key := range keys {
+			out = append(out, key)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("holds no PEM key")
+	}
+	return out, nil
+}
+
+func newKeySet(signer crypto.Signer, believed []crypto.PublicKey, content []byte) (*keySet, error) {
+	set := &keySet{signer: signer, content: content}
+	var err error
+	if set.signing, err = newKey(signer.Public()); err != nil {
+		return nil, err
+	}
+	for _, public := range believed {
+		key, err := newKey(public)
+		if err != nil {
+			return nil, err
+		}
+		set.all = append(set.all, key)
+	}
+	return set, nil
+}
+
+// newKey names a key: by the SHA-256 of its public half, as kube does, so that tokens of one server mean something to the
+// other.
+func newKey(public crypto.PublicKey) (Key, error) {
+	key := Key{Public: public}
+	switch p := public.(type) {
+	case *rsa.PublicKey:
+		key.Algorithm = "RS256"
+	case *ecdsa.PublicKey:
+		switch p.Curve {
+		case elliptic.P256():
+			key.Algorithm = "ES256"
+		case elliptic.P384():
+			key.Algorithm = "ES384"
+		case elliptic.P521():
+			key.Algorithm = "ES512"
+		default:
+			return key, errors.New("unknown private key curve, must be 256, 384, or 521")
+		}
+	default:
+		return key, fmt.Errorf("a key of type %T can neither sign nor prove tokens: use RSA or ECDSA", public)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return key, err
+	}
+	digest := sha256.Sum256(der)
+	key.ID = base64.RawURLEncoding.EncodeToString(digest[:])
+	return key, nil
+}
+
+// refreshEvery is how often Run looks for changed files.
+const refreshEvery = 10 * time.Second
+
+// Run reads the files again when they change, until ctx ends.
+func (k *Keys) Run(ctx context.Context) {
+	if k.config.SigningFile == "" && k.config.Dir == "" {
+		return
+	}
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := k.Refresh(); err != nil {
+				k.config.Log.Error("keys of service accounts are not usable; those before stay in use", "error", err)
+			}
+		}
+	}
+}
+
+// Refresh reads the files again. After an error the keys are those from before.
+func (k *Keys) Refresh() error {
+	set, err := k.load()
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(set.content, k.current.Load().content) {
+		return nil
+	}
+	k.current.Store(set)
+	k.config.Log.Info("keys of service accounts have changed", "signing", set.signing.ID, "believed", len(set.all))
+	return nil
+}
+
+// Public returns the keys whose tokens are believed.
+func (k *Keys) Public() []Key { return k.current.Load().all }

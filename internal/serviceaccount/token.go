@@ -1,0 +1,105 @@
+package serviceaccount
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// LegacyIssuer is the issuer of tokens in secrets.
+const LegacyIssuer = "kubernetes/serviceaccount"
+
+// Named is an object that a token is about or bound to.
+type Named struct {
+	Name string `json:"name,omitempty"`
+	UID  string `json:"uid,omitempty"`
+}
+
+// Bound is what a token from the TokenRequest API says in its claim "kubernetes.io".
+type Bound struct {
+	Namespace string `json:"namespace,omitempty"`
+	Account   Named  `json:"serviceaccount"`
+	// At most one of Pod and Secret is there. A node stands for itself, or is the one that the pod runs on.
+	Pod    *Named `json:"pod,omitempty"`
+	Secret *Named `json:"secret,omitempty"`
+	Node   *Named `json:"node,omitempty"`
+	// WarnAfter is when a token that lives longer than was asked for should have been renewed; seconds, 0 for none.
+	WarnAfter int64 `json:"warnafter,omitempty"`
+}
+
+// Request is a token that is wanted.
+type Request struct {
+	Bound
+	Audiences []string
+	ID        string
+	Now       time.Time
+	Life      time.Duration
+}
+
+// audiences is the claim "aud": a list in tokens of ours, possibly a single string in those of others.
+type audiences []string
+
+// UnmarshalJSON reads both forms.
+func (a *audiences) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*a = audiences{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(a))
+}
+
+// claims are those of both kinds of tokens.
+type claims struct {
+	Audience  audiences `json:"aud,omitempty"`
+	Expires   float64   `json:"exp,omitempty"`
+	Issued    float64   `json:"iat,omitempty"`
+	Issuer    string    `json:"iss,omitempty"`
+	ID        string    `json:"jti,omitempty"`
+	Bound     *Bound    `json:"kubernetes.io,omitempty"`
+	NotBefore float64   `json:"nbf,omitempty"`
+	Subject   string    `json:"sub,omitempty"`
+
+	Namespace   string `json:"kubernetes.io/serviceaccount/namespace,omitempty"`
+	SecretName  string `json:"kubernetes.io/serviceaccount/secret.name,omitempty"`
+	AccountName string `json:"kubernetes.io/serviceaccount/service-account.name,omitempty"`
+	AccountUID  string `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
+}
+
+// Valid is for the library; Check judges.
+func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) { return nil, nil }
+func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)       { return nil, nil }
+func (c *claims) GetNotBefore() (*jwt.NumericDate, error)      { return nil, nil }
+func (c *claims) GetIssuer() (string, error)                   { return c.Issuer, nil }
+func (c *claims) GetSubject() (string, error)                  { return c.Subject, nil }
+func (c *claims) GetAudience() (jwt.ClaimStrings, error)       { return jwt.ClaimStrings(c.Audience), nil }
+
+// Issue returns a signed token.
+func (t *Tokens) Issue(r Request) (string, error) {
+	now := r.Now.Unix()
+	return t.sign(&claims{
+		Issuer: t.config.Issuers[0], Subject: username(r.Namespace, r.Account.Name), Audience: slices.Clone(r.Audiences),
+		ID: r.ID, Issued: float64(now), NotBefore: float64(now), Expires: float64(now) + r.Life.Seconds(), Bound: &r.Bound,
+	})
+}
+
+// IssueLegacy returns the token of a secret: it says no audience and never expires, but ends with the secret.
+func (t *Tokens) IssueLegacy(namespace string, account Named, secret string) (string, error) {
+	return t.sign(&claims{
+		Issuer: LegacyIssuer, Subject: username(namespace, account.Name),
+		Namespace: namespace, SecretName: secret, AccountName: account.Name, AccountUID: account.UID,
+	})
+}
+
+func (t *Tokens) sign(c *claims) (string, error) {
+	set := t.config.Keys.current.Load()
+	token := jwt.NewWithClaims(jwt.GetSigningMethod(set.signing.Algorithm), c)
+	token.Header = map[string]any{"alg": set.signing.Algorithm, "kid": set.signing.ID}
+	return token.SignedString(set.signer)
+}
+
+func username(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}
