@@ -19,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
+	"github.com/bowsprit/bowsprit/internal/admit/quota"
 	"github.com/bowsprit/bowsprit/internal/controllers"
 )
 
@@ -113,6 +114,7 @@ type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion
 // admissionPlugins are the names that DisableAdmissionPlugins may hold.
 var admissionPlugins = []string{
 	admit.Lifecycle{}.Name(), (*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(), (*hook.Validating)(nil).Name(),
+	(*quota.Plugin)(nil).Name(),
 }
 
 // AdmissionPlugins returns the names that DisableAdmissionPlugins may hold, which are kube-apiserver's.

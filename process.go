@@ -20,12 +20,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
+	"github.com/bowsprit/bowsprit/internal/admit/quota"
 	"github.com/bowsprit/bowsprit/internal/authn"
 	"github.com/bowsprit/bowsprit/internal/authz"
 	"github.com/bowsprit/bowsprit/internal/backup"
@@ -222,9 +224,10 @@ func (p *process) buildAPI(context.Context) error {
 		who.Tokens = tokens
 	}
 	authenticator, authorizer := authn.New(who), authz.Basic{}
+	quotas := &quota.Plugin{View: p.view, Update: p.updateQuota, Now: time.Now}
 	p.rest = rest.New(rest.Config{
 		Catalog: p.catalog, View: p.view, Store: p.store,
-		Admit:   p.admission(authorizer),
+		Admit:   p.admission(authorizer, quotas),
 		Convert: p.conversion(),
 		Answers: review.Answers(review.Config{
 			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
@@ -235,7 +238,7 @@ func (p *process) buildAPI(context.Context) error {
 	})
 	p.control = controllers.New(controllers.Config{
 		Rest: p.rest, View: p.view, Catalog: p.catalog,
-		Tokens: tokens, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers, ServerOnly: p.config.ServerOnly,
+		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers, ServerOnly: p.config.ServerOnly,
 		Identity: p.identity(), MigrateStorage: p.config.MigrateStorage,
 	})
 
@@ -299,7 +302,7 @@ func (p *process) conversion() *convert.Converter {
 }
 
 // admission is the chain of plugins in kube's order, without those that are switched off.
-func (p *process) admission(authorizer authz.Authorizer) admit.Chain {
+func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) admit.Chain {
 	policies := policy.Config{
 		View: p.view, Catalog: p.catalog, Authz: authorizer, Log: p.log,
 		Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error) {
@@ -313,10 +316,27 @@ func (p *process) admission(authorizer authz.Authorizer) admit.Chain {
 	}
 	chain = append(chain,
 		policy.NewMutating(policies), hook.NewMutating(hooks),
-		policy.NewValidating(policies), hook.NewValidating(hooks))
+		policy.NewValidating(policies), hook.NewValidating(hooks), quotas)
 	return slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
 		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())
 	})
+}
+
+// updateQuota changes the status of a ResourceQuota by compare-and-swap.
+func (p *process) updateQuota(ctx context.Context, namespace, name string, change func(map[string]any) error) error {
+	who := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
+	call, err := p.rest.Call(catalog.GroupResource{Resource: "resourcequotas"}, namespace, name, who)
+	if err != nil {
+		return err
+	}
+	call.Subresource = "status"
+	_, err = p.rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
+		return obj, change(obj)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil // it limits nothing any more
+	}
+	return err
 }
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }

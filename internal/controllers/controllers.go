@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/bowsprit/bowsprit/internal/admit/quota"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/serviceaccount"
@@ -31,6 +32,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Tokens makes the tokens of secrets. Without it and ServerCA the controllers that need them do not run.
 	Tokens *serviceaccount.Tokens
+	// Pending returns what quotas have been charged for objects that are not in the view yet: quota.Plugin.Pending. Optional.
+	Pending func(namespace string) quota.Usage
 	// ServerCA returns, in PEM, what a client must trust to talk to the server.
 	ServerCA func() []byte
 	Now      func() time.Time
@@ -70,6 +73,9 @@ func New(c Config) *Controllers {
 	if c.enabled(StorageMigration) {
 		cs.add(StorageMigration, &migrations{Config: c}, migrators)
 	}
+	if c.enabled(ResourceQuota) {
+		cs.add(ResourceQuota, newQuotas(c), 5)
+	}
 	if c.enabled(ServiceAccount) {
 		cs.add(ServiceAccount, accounts{c}, 1)
 	}
@@ -87,6 +93,7 @@ func New(c Config) *Controllers {
 const (
 	Namespace           = "namespace-controller"
 	GarbageCollector    = "garbage-collector-controller"
+	ResourceQuota       = "resourcequota-controller"
 	ServiceAccount      = "serviceaccount-controller"
 	ServiceAccountToken = "serviceaccount-token-controller"
 	StorageMigration    = "storage-version-migrator-controller"
@@ -95,7 +102,7 @@ const (
 
 // Names returns the names that Config.Enabled may hold.
 func Names() []string {
-	return []string{GarbageCollector, Namespace, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration}
+	return []string{GarbageCollector, Namespace, ResourceQuota, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration}
 }
 
 // enabled tells whether a controller is to run; the first entry that is about it decides.
@@ -122,6 +129,14 @@ type reconciler interface {
 	observe(ev *watchcache.Event, need func(key string))
 	reconcile(ctx context.Context, key string) error
 }
+
+// sweeper is a reconciler that wants to look at things again from time to time, because not all that matters leaves an event.
+type sweeper interface {
+	sweep(need func(key string))
+}
+
+// sweepEvery is kube's --resource-quota-sync-period.
+const sweepEvery = 5 * time.Minute
 
 // controller runs a reconciler.
 type controller struct {
@@ -205,9 +220,25 @@ func (cs *Controllers) work(ctx context.Context) {
 		for range c.workers {
 			wg.Go(func() { c.run(ctx, q, cs.config.Log) })
 		}
+		if s, ok := c.work.(sweeper); ok {
+			wg.Go(func() { sweepUntil(ctx, s, q.Add) })
+		}
 		context.AfterFunc(ctx, q.ShutDown)
 	}
 	wg.Wait()
+}
+
+func sweepUntil(ctx context.Context, s sweeper, need func(string)) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.sweep(need)
+		}
+	}
 }
 
 func (c *controller) run(ctx context.Context, q *queue, log *slog.Logger) {

@@ -54,10 +54,10 @@ type groupKind struct {
 func generate() (map[string][]byte, error) {
 	g := &generator{src: newSources(), done: map[typeName]*schema{}, kinds: map[typeName][]groupKind{}}
 	for _, r := range builtin.Resources() {
-		g.wantVersions(r)
+		g.wantVersions(r, "", "List")
 		for _, s := range r.Subresources {
 			if s.Virtual != nil {
-				g.wantVersions(s.Virtual)
+				g.wantVersions(s.Virtual, "")
 			}
 		}
 	}
@@ -82,10 +82,14 @@ func generate() (map[string][]byte, error) {
 	return map[string][]byte{"types.txt": out.Bytes()}, nil
 }
 
-func (g *generator) wantVersions(r *catalog.Resource) {
+// wantVersions asks for the types of a resource's versions, the names of which have these ends.
+func (g *generator) wantVersions(r *catalog.Resource, ends ...string) {
+	if r.Virtual {
+		ends = []string{""} // what is not stored has no lists
+	}
 	for _, v := range r.Versions {
 		t := reflect.TypeOf(v.New()).Elem()
-		for _, end := range []string{"", "List"} {
+		for _, end := range ends {
 			n := typeName{t.PkgPath(), t.Name() + end}
 			g.want(n)
 			g.kinds[n] = []groupKind{{r.Group, r.Kind + end, v.Name}}
