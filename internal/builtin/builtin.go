@@ -178,6 +178,8 @@ type version struct {
 	rank  int
 	new   func() any
 	rules *catalog.Rules
+	// deprecated is the warning of a version that is no longer recommended.
+	deprecated string
 }
 
 func (k kind) resource() *catalog.Resource {
@@ -204,6 +206,7 @@ func (k kind) resource() *catalog.Resource {
 	if k.also != nil {
 		v := k.served(k.also.name, k.also.rank, k.also.new)
 		v.Own = k.also.rules
+		v.Deprecated, v.Warning = k.also.deprecated != "", k.also.deprecated
 		r.Versions = append(r.Versions, v)
 		slices.SortStableFunc(r.Versions, func(a, b *catalog.Version) int { return b.Priority - a.Priority })
 	}

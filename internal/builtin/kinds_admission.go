@@ -3,6 +3,7 @@ package builtin
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/crd"
@@ -36,7 +37,12 @@ func definitionKind() kind {
 	rules := *crd.Rules()
 	rules.Cells = nameAndCreation
 	return kind{
-		group: apiextensionsV1, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
+		also: &version{
+			name: "v1beta1", rank: 9, new: newOf[apiextensionsv1beta1.CustomResourceDefinition](), rules: crd.BetaRules(&rules),
+			deprecated: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition",
+		},
+		convert: crd.Convert,
+		group:   apiextensionsV1, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
 		short: []string{"crd", "crds"}, categories: extends,
 		clusterScoped: true, status: true, generation: true,
 		prefix:  "apiextensions.k8s.io/customresourcedefinitions",

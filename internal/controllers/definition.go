@@ -56,6 +56,9 @@ func (d *definitions) observe(ev *watchcache.Event, need func(string)) {
 			d.waiting[group] = map[string]bool{}
 		}
 		d.waiting[group][def.Name] = true
+		if len(def.Status.Conditions) == 0 { // somebody has written it past the API
+			need(def.Name)
+		}
 	}
 	if ev.Type != watchcache.Added { // names may have become free
 		for name := range d.waiting[group] {

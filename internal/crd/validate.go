@@ -61,19 +61,31 @@ func checkName(def *apiextensionsv1.CustomResourceDefinition, name string) []str
 
 // validateNew is Validate without the metadata.
 func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	return v.validateFresh(def, freshLeave(), false)
+}
+
+// validateFresh judges a new definition with leave l. preserve lets it keep unknown fields, which v1 does not.
+func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l leave, preserve bool) field.ErrorList {
 	a := arrange(&def.Spec)
-	errs := v.validateSpec(&a, freshLeave())
-	return append(errs, v.validateRest(def, nil)...)
+	errs := v.validateSpec(&a, l)
+	return append(errs, v.validateRest(def, nil, preserve)...)
 }
 
 // validateChange is ValidateUpdate without the metadata.
 func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	return v.validateUpdated(def, old, leave{}, false)
+}
+
+// validateUpdated judges an update with leave l, and with what the old definition gives it.
+func (v *Validator) validateUpdated(def, old *apiextensionsv1.CustomResourceDefinition, l leave, preserve bool) field.ErrorList {
 	a := arrange(&def.Spec)
 	// What passes the checks for new definitions passes any others, and nearly every definition does.
-	errs := v.validateSpec(&a, leave{})
+	errs := v.validateSpec(&a, l)
 	if len(errs) > 0 {
 		was := arrange(&old.Spec)
-		errs = v.validateSpec(&a, leaveOf(&a, old, &was))
+		more := leaveOf(&a, old, &was)
+		more.noSchema, more.unknownTypes, more.nonStructural = more.noSchema || l.noSchema, more.unknownTypes || l.unknownTypes, more.nonStructural || l.nonStructural
+		errs = v.validateSpec(&a, more)
 	}
 	path := field.NewPath("spec")
 	if isTrue(old, apiextensionsv1.Established) {
@@ -82,15 +94,15 @@ func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefin
 	}
 	errs = append(errs, validation.ValidateImmutableField(def.Spec.Group, old.Spec.Group, path.Child("group"))...)
 	errs = append(errs, validation.ValidateImmutableField(def.Spec.Names.Plural, old.Spec.Names.Plural, path.Child("names", "plural"))...)
-	return append(errs, v.validateRest(def, old)...)
+	return append(errs, v.validateRest(def, old, preserve)...)
 }
 
 // validateRest checks all but metadata and spec; old is nil for a new definition.
-func (v *Validator) validateRest(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+func (v *Validator) validateRest(def, old *apiextensionsv1.CustomResourceDefinition, preserve bool) field.ErrorList {
 	errs := checkAcceptedNames(def)
 	errs = append(errs, checkStoredVersions(def)...)
 	errs = append(errs, checkApproval(def, old)...)
-	if def.Spec.PreserveUnknownFields && (old == nil || !old.Spec.PreserveUnknownFields) {
+	if def.Spec.PreserveUnknownFields && !preserve && (old == nil || !old.Spec.PreserveUnknownFields) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true, "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
 	}
 	return errs

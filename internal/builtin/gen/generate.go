@@ -320,7 +320,7 @@ func basic(name string) *schema {
 func special(n typeName) *schema {
 	const (
 		meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
-		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
+		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/"
 	)
 	switch n.path + "." + n.name {
 	case meta + "Time", meta + "MicroTime":
@@ -333,9 +333,10 @@ func special(n typeName) *schema {
 		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"} // nobody owns a part of what Kubernetes does not look into
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{IntOrString: true}
-	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool", apiextensions + "JSONSchemaPropsOrStringArray":
+	case apiextensions + "v1.JSON", apiextensions + "v1.JSONSchemaPropsOrArray", apiextensions + "v1.JSONSchemaPropsOrBool", apiextensions + "v1.JSONSchemaPropsOrStringArray",
+		apiextensions + "v1beta1.JSON", apiextensions + "v1beta1.JSONSchemaPropsOrArray", apiextensions + "v1beta1.JSONSchemaPropsOrBool", apiextensions + "v1beta1.JSONSchemaPropsOrStringArray":
 		return &schema{PreserveUnknown: true}
-	case apiextensions + "JSONSchemaProps":
+	case apiextensions + "v1.JSONSchemaProps", apiextensions + "v1beta1.JSONSchemaProps":
 		// Recursive, which structural schemas are not.
 		return &schema{Type: "object", PreserveUnknown: true}
 	}
