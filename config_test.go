@@ -45,7 +45,7 @@ func TestValidate(t *testing.T) {
 		{"range of services that is none", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.1"}, `--service-cluster-ip-range "10.0.0.1" is no range of addresses: use one such as 10.0.0.0/24`},
 		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second}, "--shutdown-timeout -1s is negative: use a duration such as 10s"},
 		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
-		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, MutatingAdmissionPolicy, MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook`},
+		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, MutatingAdmissionPolicy, MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota`},
 		{"all that is wrong", Config{SecurePort: -1, ShutdownTimeout: -1},
 			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one; " +
 				"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one; " +

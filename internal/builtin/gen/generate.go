@@ -316,13 +316,18 @@ func basic(name string) *schema {
 	return nil
 }
 
+// inFirstVersion is the name of a type, as which the types of definitions have one name in both versions.
+func (n typeName) inFirstVersion() string {
+	return strings.Replace(n.path, "/apis/apiextensions/v1beta1", "/apis/apiextensions/v1", 1) + "." + n.name
+}
+
 // special returns the schema of a type whose JSON form its Go fields do not show, or nil.
 func special(n typeName) *schema {
 	const (
 		meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
-		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/"
+		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
 	)
-	switch n.path + "." + n.name {
+	switch n.inFirstVersion() {
 	case meta + "Time", meta + "MicroTime":
 		return &schema{Type: "string", Format: "date-time"}
 	case meta + "Duration":
@@ -333,10 +338,9 @@ func special(n typeName) *schema {
 		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"} // nobody owns a part of what Kubernetes does not look into
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{IntOrString: true}
-	case apiextensions + "v1.JSON", apiextensions + "v1.JSONSchemaPropsOrArray", apiextensions + "v1.JSONSchemaPropsOrBool", apiextensions + "v1.JSONSchemaPropsOrStringArray",
-		apiextensions + "v1beta1.JSON", apiextensions + "v1beta1.JSONSchemaPropsOrArray", apiextensions + "v1beta1.JSONSchemaPropsOrBool", apiextensions + "v1beta1.JSONSchemaPropsOrStringArray":
+	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool", apiextensions + "JSONSchemaPropsOrStringArray":
 		return &schema{PreserveUnknown: true}
-	case apiextensions + "v1.JSONSchemaProps", apiextensions + "v1beta1.JSONSchemaProps":
+	case apiextensions + "JSONSchemaProps":
 		// Recursive, which structural schemas are not.
 		return &schema{Type: "object", PreserveUnknown: true}
 	}
@@ -349,7 +353,7 @@ func published(n typeName) *schema {
 		meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
 		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
 	)
-	switch n.path + "." + n.name {
+	switch n.inFirstVersion() {
 	case meta + "Time", meta + "MicroTime":
 		return &schema{Type: "string", Format: "date-time"}
 	case meta + "Duration":
