@@ -35,7 +35,10 @@ type goType struct {
 // types as in Kubernetes. Types that m has are left to it.
 func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 	out := map[string]*spec.Schema{}
-	todo := []string{p.version.Model, p.version.Model + "List"}
+	todo := []string{p.version.Model}
+	if !p.resource.Virtual { // what is not stored has no lists
+		todo = append(todo, p.version.Model+"List")
+	}
 	for len(todo) > 0 {
 		name := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
