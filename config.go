@@ -58,8 +58,6 @@ type Config struct {
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
 	TokenAuthFile string
 
-	// AdmissionPlugins admit writes inside the process, in the given order, before webhooks and policies.
-	AdmissionPlugins []AdmissionPlugin
 	// ServiceAccountIssuers are whose tokens of service accounts are believed; the first is the name that this server signs
 	// as, "https://kubernetes.default.svc.cluster.local" if there is none.
 	ServiceAccountIssuers []string
@@ -75,10 +73,8 @@ type Config struct {
 	// APIAudiences are the names of this server in tokens; the issuers if empty.
 	APIAudiences []string
 
-	// Controllers chooses those that run, as kube-controller-manager's --controllers: names, names after a minus, "*" for all
-	// others. Empty means all.
-	Controllers []string
-
+	// AdmissionPlugins admit writes inside the process, in the given order, before webhooks and policies.
+	AdmissionPlugins []AdmissionPlugin
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
 
@@ -93,9 +89,9 @@ type Config struct {
 	// the kinds' definitions say about conversion.
 	Conversions map[schema.GroupKind]Conversion
 
-	// ServerOnly leaves out what in Kubernetes kube-controller-manager does: the deletion of namespaces and what is in them,
-	// garbage collection. The API serves what such a controller needs.
-	ServerOnly bool
+	// Controllers chooses which of kube-controller-manager's controllers run, as its flag --controllers: names, names after a
+	// minus, "*" for all others, "-*" for no others. Empty means all. The API serves what other controllers need to do their work.
+	Controllers []string
 	// ServiceClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: CIDRs, divided by commas.
 	// The service "kubernetes" has the first address.
 	ServiceClusterIPRange string
@@ -185,7 +181,7 @@ func (c Config) Validate() error {
 		plugins = append(plugins, p.Name)
 	}
 	for _, name := range c.Controllers {
-		if name != "*" && !slices.Contains(controllers.Names(), strings.TrimPrefix(name, "-")) {
+		if !slices.Contains([]string{"*", "-*"}, name) && !slices.Contains(controllers.Names(), strings.TrimPrefix(name, "-")) {
 			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name, strings.Join(controllers.Names(), ", "))
 		}
 	}

@@ -238,7 +238,7 @@ func (p *process) buildAPI(context.Context) error {
 	})
 	p.control = controllers.New(controllers.Config{
 		Rest: p.rest, View: p.view, Catalog: p.catalog,
-		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers, ServerOnly: p.config.ServerOnly,
+		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers,
 		Identity: p.identity(), MigrateStorage: p.config.MigrateStorage,
 	})
 

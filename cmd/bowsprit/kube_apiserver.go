@@ -27,7 +27,7 @@ type kubeFlags struct {
 
 func kubeAPIServerCommand() *cobra.Command {
 	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its end.
-	config := bowsprit.Config{Ephemeral: true, ServerOnly: true}
+	config := bowsprit.Config{Ephemeral: true, Controllers: []string{"-*"}}
 	flags := kubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "kube-apiserver",

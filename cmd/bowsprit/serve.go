@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -59,8 +60,8 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
 	bindServiceAccountFlags(f, c)
-	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run, "*" for all, "-name" for all but one (default "*")`)
-	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins to switch off: NamespaceLifecycle, ResourceQuota")
+	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`)
+	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins to switch off: "+strings.Join(bowsprit.AdmissionPlugins(), ", "))
 	f.Var(featureGates{"CBORServingAndStorage": &c.CBOR}, "feature-gates", "kube-apiserver's feature gates that mean something here, Name=true|false: CBORServingAndStorage")
 	f.BoolVar(&c.MigrateStorage, "migrate-storage-versions", false, "store the objects of a custom kind anew by itself when its storage version changes")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 0, "how long running requests may take to end (default 10s)")

@@ -2,9 +2,9 @@
 //
 // It stands behind the listener on a request's path: package front calls Authenticate once per request and answers 401
 // if it returns an error. Ways to prove who one is, in the order they are tried: a client certificate of a trusted
-// authority (name = common name, groups = organizations) and a bearer token, from a file or of a service account. Who brings neither is
-// system:anonymous; who brings only wrong ones is refused. Impersonation reads the headers by which a user asks to act
-// as another; package authz decides about that.
+// authority (name = common name, groups = organizations) and a bearer token, from a file or of a service account. Who
+// brings neither is system:anonymous; who brings only wrong ones is refused. Impersonation reads the headers by which a user
+// asks to act as another; package authz decides about that.
 //
 // Rules: Kubernetes' authenticators of the same names (k8s.io/apiserver/pkg/authentication). They are not imported: they
 // verify a certificate on every request, which costs more than the rest of a small read, and register global metrics.
@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -95,7 +96,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 }
 
 // Token returns whose bearer token it is, and for which of the wanted audiences it is good. No wanted audiences stand for
-// this server.
+// this server. Its errors are for those who may review tokens.
 func (a *Authenticator) Token(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
 	if who := a.tokens.user(token); who != nil {
 		good := a.audiences
@@ -109,7 +110,8 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 	if a.bearer != nil {
 		who, good, err := a.bearer.Authenticate(ctx, token, wanted)
 		if err != nil {
-			return nil, nil, err
+			// As a TokenReview shows it: in Kubernetes somebody who knows only the server's own token is asked before.
+			return nil, nil, utilerrors.NewAggregate([]error{errInvalidToken, err})
 		}
 		if who != nil {
 			return &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: authenticated(who.GetName(), who.GetGroups()), Extra: who.GetExtra()}, good, nil

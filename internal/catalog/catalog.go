@@ -157,7 +157,7 @@ func (s *Snapshot) ByKind(group, kind string) *Resource {
 	}
 	var found *Resource
 	for _, r := range g.resources {
-		if r.Kind == kind && !r.Virtual && (found == nil || r.Served) {
+		if r.Kind == kind && (found == nil || r.Served) {
 			found = r
 		}
 	}

@@ -38,10 +38,9 @@ type Config struct {
 	ServerCA func() []byte
 	Now      func() time.Time
 	Log      *slog.Logger
-	// ServerOnly leaves out what in Kubernetes another process does, kube-controller-manager.
-	ServerOnly bool
-	// Enabled chooses controllers, as kube-controller-manager's --controllers: names, names after a minus, "*" for all. Empty
-	// means all. What definitions need is always there.
+	// Enabled chooses among Names, as kube-controller-manager's --controllers: names, names after a minus, "*" for all others,
+	// "-*" for no others. Empty means all. The controller of definitions, which in Kubernetes is part of kube-apiserver, always
+	// runs.
 	Enabled []string
 	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
 	Identity string
@@ -60,9 +59,6 @@ type Controllers struct {
 func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
 	cs.add("definition-controller", newDefinitions(c), 1)
-	if c.ServerOnly {
-		return cs
-	}
 	if c.enabled(Namespace) {
 		cs.add(Namespace, newNamespaces(c), 10)
 	}
@@ -89,7 +85,8 @@ func New(c Config) *Controllers {
 	return cs
 }
 
-// The controllers that can be switched off, by kube-controller-manager's names.
+// The controllers that can be switched off, by kube-controller-manager's names. Config.Enabled needs to know them before there
+// are any.
 const (
 	Namespace           = "namespace-controller"
 	GarbageCollector    = "garbage-collector-controller"
@@ -105,7 +102,7 @@ func Names() []string {
 	return []string{GarbageCollector, Namespace, ResourceQuota, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration}
 }
 
-// enabled tells whether a controller is to run; the first entry that is about it decides.
+// enabled tells whether a controller is to run: the first entry that names it decides, else whether there is a "*".
 func (c Config) enabled(name string) bool {
 	all := len(c.Enabled) == 0
 	for _, e := range c.Enabled {

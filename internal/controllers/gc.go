@@ -258,7 +258,10 @@ func (g *collector) stateOf(namespace string, ref metav1.OwnerReference) (ownerS
 
 func (g *collector) kindOf(ref metav1.OwnerReference) *catalog.Resource {
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	return g.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
+	if r := g.Catalog.Snapshot().ByKind(kind.Group, kind.Kind); r != nil && !r.Virtual {
+		return r
+	}
+	return nil
 }
 
 func waitsForDependents(e *watchcache.Entry) bool {

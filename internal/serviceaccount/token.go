@@ -68,7 +68,7 @@ type claims struct {
 	AccountUID  string `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
 }
 
-// Valid is for the library; Check judges.
+// The library asks for these and is told not to judge them: checkBound does.
 func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) { return nil, nil }
 func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)       { return nil, nil }
 func (c *claims) GetNotBefore() (*jwt.NumericDate, error)      { return nil, nil }

@@ -1,7 +1,7 @@
 // Package serviceaccount makes and believes the tokens by which programs in a cluster say who they are.
 //
 // It stands beside package authn on a request's path: authn asks Tokens about a bearer token. Package review asks it for
-// new tokens, package controllers for those in secrets, and front serves its Documents.
+// new tokens, package controllers for those in secrets, and front serves what others prove them with (Configuration, KeySet).
 //
 // Keys sign and prove; they come from the data directory or from files. Tokens makes JSON Web Tokens (RFC 7519) and judges
 // them: signature, times, audience, and that what a token is bound to still exists. What was proven once about a signature

@@ -73,6 +73,11 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 	s := p.space(a.Namespace)
 	s.charging.Lock()
 	defer s.charging.Unlock()
+	// The view must show the charges before this one: a quota that was charged for what another one then refuses stays
+	// charged until the controller counts again.
+	if _, err := p.View.Fresh(ctx); err != nil {
+		return err
+	}
 
 	// First all are asked, so that none is charged for what another one refuses.
 	var charged []string
