@@ -64,11 +64,14 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 	m := h.models()
 	doc := documentV3{OpenAPI: "3.0.0", Info: info{"Kubernetes CRD Swagger", "v0.1.0"}, Paths: map[string]pathV3{}}
 	doc.Components.Schemas = map[string]any{}
-	shared := []string{objectMetaName, listMetaName, statusName, deleteOptionsName, patchName}
+	shared := []string{objectMetaName}
 	for _, r := range gv.Resources {
 		p := published{resource: r, version: r.Version(gv.Name)}
 		if !r.Custom() {
 			doc.Info = info{"Kubernetes", h.options.Version}
+		}
+		if !r.Virtual {
+			shared = append(shared, listMetaName, statusName, deleteOptionsName, patchName)
 		}
 		if p.version.Scale != nil {
 			shared = append(shared, scaleName)

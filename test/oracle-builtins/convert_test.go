@@ -17,7 +17,7 @@ import (
 func TestConvert(t *testing.T) {
 	t.Parallel()
 	for _, r := range builtin.Resources() {
-		if r.Convert == nil {
+		if r.Convert == nil || r.Group == "apiextensions.k8s.io" { // kube's scheme has no definitions; test/oracle/crd compares them
 			continue
 		}
 		versions := r.Versions

@@ -165,6 +165,9 @@ func TestBuiltinHistories(t *testing.T) {
 		if r.Plural == "customresourcedefinitions" {
 			continue // not in client-go's models, and endless when filled at random
 		}
+		if r.Virtual {
+			continue // nobody changes what is not stored
+		}
 		for _, v := range r.Versions {
 			kinds++
 			t.Run(r.Qualified()+" "+v.Name, func(t *testing.T) {
