@@ -145,7 +145,7 @@ func TestTokenRequest(t *testing.T) {
 	if s := review(other, "vault", "bank"); !s.Authenticated || strings.Join(s.Audiences, " ") != "vault" || s.User.Username != "system:serviceaccount:shop:robot" {
 		t.Errorf("review for vault: %+v", s)
 	}
-	if s := review(other, "bank"); s.Authenticated || s.Error != `token audiences ["vault"] is invalid for the target audiences ["bank"]` {
+	if s := review(other, "bank"); s.Authenticated || s.Error != `[invalid bearer token, token audiences ["vault"] is invalid for the target audiences ["bank"]]` {
 		t.Errorf("review for bank: %+v", s)
 	}
 	if s := review("nonsense"); s.Authenticated || s.Error != "invalid bearer token" {
@@ -169,7 +169,7 @@ func TestTokenRequest(t *testing.T) {
 	if err := admin.CoreV1().Secrets("shop").Delete(t.Context(), "anchor", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if s := review(bound); s.Error != "service account token has been invalidated" {
+	if s := review(bound); s.Error != "[invalid bearer token, service account token has been invalidated]" {
 		t.Errorf("its secret is gone: %+v", s)
 	}
 
@@ -177,7 +177,7 @@ func TestTokenRequest(t *testing.T) {
 	if err := admin.CoreV1().ServiceAccounts("shop").Delete(t.Context(), "robot", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if s := review(plain); s.Error != `serviceaccounts "robot" not found` {
+	if s := review(plain); s.Error != `[invalid bearer token, serviceaccounts "robot" not found]` {
 		t.Errorf("its account is gone: %+v", s)
 	}
 }
