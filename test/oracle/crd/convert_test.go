@@ -22,7 +22,7 @@ import (
 func TestConvertMatchesUpstream(t *testing.T) {
 	v1, beta := &catalog.Version{Name: "v1"}, &catalog.Version{Name: "v1beta1"}
 	compared := 0
-	for name, base := range definitions(t) {
+	for name, base := range realDefinitions(t) {
 		r := rand.New(rand.NewPCG(uint64(len(name)), 7))
 		for round := range fixture.Setting("ORACLE_ROUNDS", 60) {
 			obj := runtime.DeepCopyJSON(base)
