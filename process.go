@@ -236,15 +236,14 @@ func (p *process) buildAPI(context.Context) error {
 		Now: time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
 	})
-	p.control = controllers.New(controllers.Config{
-		Rest: p.rest, View: p.view, Catalog: p.catalog,
-		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers,
-		Identity: p.identity(), MigrateStorage: p.config.MigrateStorage,
-	})
-
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
 	p.dropDocuments = documents.Drop
+	p.control = controllers.New(controllers.Config{
+		Rest: p.rest, View: p.view, Catalog: p.catalog,
+		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers,
+		Identity: p.identity(), MigrateStorage: p.config.MigrateStorage, Schema: documents.Schema,
+	})
 	keysURI := p.config.ServiceAccountJWKSURI
 	if keysURI == "" {
 		keysURI = "https://" + reachable(p.listener.Addr()) + serviceaccount.KeysPath

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/bowsprit/bowsprit/internal/admit/quota"
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -47,6 +48,8 @@ type Config struct {
 	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its storage
 	// version.
 	MigrateStorage bool
+	// Schema returns the published schema of a kind with no reference left in it.
+	Schema func(r *catalog.Resource, v *catalog.Version) (*spec.Schema, error)
 }
 
 // Controllers are all controllers of a server.
@@ -68,6 +71,9 @@ func New(c Config) *Controllers {
 	}
 	if c.enabled(StorageMigration) {
 		cs.add(StorageMigration, &migrations{Config: c}, migrators)
+	}
+	if c.enabled(PolicyStatus) {
+		cs.add(PolicyStatus, &policyTypes{Config: c}, policyCheckers)
 	}
 	if c.enabled(ResourceQuota) {
 		cs.add(ResourceQuota, newQuotas(c), 5)
@@ -94,12 +100,13 @@ const (
 	ServiceAccount      = "serviceaccount-controller"
 	ServiceAccountToken = "serviceaccount-token-controller"
 	StorageMigration    = "storage-version-migrator-controller"
+	PolicyStatus        = "validatingadmissionpolicy-status-controller"
 	RootCA              = "root-ca-certificate-publisher-controller"
 )
 
 // Names returns the names that Config.Enabled may hold.
 func Names() []string {
-	return []string{GarbageCollector, Namespace, ResourceQuota, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration}
+	return []string{GarbageCollector, Namespace, ResourceQuota, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration, PolicyStatus}
 }
 
 // enabled tells whether a controller is to run: the first entry that names it decides, else whether there is a "*".
