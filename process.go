@@ -302,23 +302,24 @@ func (p *process) conversion() *convert.Converter {
 
 // admission is the chain of plugins in kube's order, without those that are switched off.
 func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) admit.Chain {
+	metrics := admit.NewMetrics(p.metrics)
 	policies := policy.Config{
-		View: p.view, Catalog: p.catalog, Authz: authorizer, Log: p.log,
+		View: p.view, Catalog: p.catalog, Authz: authorizer, Log: p.log, Metrics: metrics,
 		Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error) {
 			return p.rest.Read(ctx, r, v, e)
 		},
 	}
-	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log}
-	chain := admit.Chain{admit.Lifecycle{View: p.view}}
+	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
+	chain := []admit.Plugin{admit.Lifecycle{View: p.view}}
 	for _, plugin := range p.config.AdmissionPlugins {
 		chain = append(chain, embedded{plugin})
 	}
 	chain = append(chain,
 		policy.NewMutating(policies), hook.NewMutating(hooks),
 		policy.NewValidating(policies), hook.NewValidating(hooks), quotas)
-	return slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
+	return admit.Chain{Metrics: metrics, Plugins: slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
 		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())
-	})
+	})}
 }
 
 // updateQuota changes the status of a ResourceQuota by compare-and-swap.

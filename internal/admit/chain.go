@@ -7,26 +7,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Chain is the ordered list of plugins.
-type Chain []Plugin
+// Chain is the ordered list of plugins. Metrics may be nil.
+type Chain struct {
+	Plugins []Plugin
+	Metrics *Metrics
+}
 
 // Mutate asks each mutator in turn and stops at the first refusal. If one of them demands it (Reinvoke), all are asked a
 // second time, and no more than that.
 func (c Chain) Mutate(ctx context.Context, a *Attributes) error {
-	if err := c.mutate(ctx, a); err != nil {
-		return err
+	watch := c.Metrics.start(admitting, a.Operation)
+	err := c.mutate(ctx, a, &watch)
+	if err == nil && a.round.wanted {
+		a.round.second = true
+		err = c.mutate(ctx, a, &watch)
 	}
-	if !a.round.wanted {
-		return nil
-	}
-	a.round.second = true
-	return c.mutate(ctx, a)
+	watch.stop(err)
+	return err
 }
 
-func (c Chain) mutate(ctx context.Context, a *Attributes) error {
-	for _, p := range c {
+func (c Chain) mutate(ctx context.Context, a *Attributes, watch *stopwatch) error {
+	for _, p := range c.Plugins {
 		if m, ok := p.(Mutator); ok {
-			if err := m.Mutate(ctx, a); err != nil {
+			err := m.Mutate(ctx, a)
+			watch.lap(p.Name(), err)
+			if err != nil {
 				return err
 			}
 		}
@@ -36,9 +41,18 @@ func (c Chain) mutate(ctx context.Context, a *Attributes) error {
 
 // Validate asks each validator in turn and stops at the first refusal.
 func (c Chain) Validate(ctx context.Context, a *Attributes) error {
-	for _, p := range c {
+	watch := c.Metrics.start(validating, a.Operation)
+	err := c.validate(ctx, a, &watch)
+	watch.stop(err)
+	return err
+}
+
+func (c Chain) validate(ctx context.Context, a *Attributes, watch *stopwatch) error {
+	for _, p := range c.Plugins {
 		if v, ok := p.(Validator); ok {
-			if err := v.Validate(ctx, a); err != nil {
+			err := v.Validate(ctx, a)
+			watch.lap(p.Name(), err)
+			if err != nil {
 				return err
 			}
 		}

@@ -79,7 +79,7 @@ func TestChainRounds(t *testing.T) {
 			var chain Chain
 			for _, p := range test.parts {
 				p.log = &log
-				chain = append(chain, p)
+				chain.Plugins = append(chain.Plugins, p)
 			}
 			a := &Attributes{Object: Object{}}
 			if err := chain.Mutate(t.Context(), a); !errors.Is(err, test.err) {
@@ -95,7 +95,7 @@ func TestChainRounds(t *testing.T) {
 func TestChainValidates(t *testing.T) {
 	var log []string
 	refusal := errors.New("no")
-	chain := Chain{part{name: "a", log: &log}, Lifecycle{}, part{name: "b", log: &log, refuses: refusal}, part{name: "c", log: &log}}
+	chain := Chain{Plugins: []Plugin{part{name: "a", log: &log}, Lifecycle{}, part{name: "b", log: &log, refuses: refusal}, part{name: "c", log: &log}}}
 	if err := chain.Validate(t.Context(), &Attributes{}); !errors.Is(err, refusal) {
 		t.Errorf("error %v", err)
 	}

@@ -2,7 +2,6 @@ package request
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"unicode/utf8"
 
@@ -19,6 +18,7 @@ const (
 type warnings struct {
 	mu    sync.Mutex
 	texts []string // without duplicates, in the order they came
+	known map[string]bool
 }
 
 // Warn adds a sentence for the client to the answer of the request that ctx belongs to: a header `Warning: 299 - "text"`,
@@ -37,9 +37,14 @@ func (s *Scope) Warn(text string) {
 	}
 	s.warnings.mu.Lock()
 	defer s.warnings.mu.Unlock()
-	if !slices.Contains(s.warnings.texts, text) {
-		s.warnings.texts = append(s.warnings.texts, text)
+	if s.warnings.known[text] {
+		return
 	}
+	if s.warnings.known == nil {
+		s.warnings.known = map[string]bool{}
+	}
+	s.warnings.known[text] = true
+	s.warnings.texts = append(s.warnings.texts, text)
 }
 
 // Warnings returns the values of the Warning headers, nil if there are none. Texts that a header cannot hold (control

@@ -61,7 +61,7 @@ func start(t *testing.T, plugins ...admit.Plugin) *rest.Server {
 	var ids atomic.Int64
 	id := func() string { return "id-" + strconv.FormatInt(ids.Add(1), 10) }
 	s := rest.New(rest.Config{
-		Catalog: cat, View: view, Store: st, Admit: append(plugins, admit.Lifecycle{View: view}),
+		Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view})},
 		Now: time.Now, NewUID: id, NewSuffix: id, Log: log,
 	})
 	all := controllers.New(controllers.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})

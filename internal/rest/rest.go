@@ -73,7 +73,7 @@ func New(c Config) *Server {
 		c.Convert = convert.New(convert.Options{})
 	}
 	s := &Server{Config: c}
-	for _, p := range c.Admit {
+	for _, p := range c.Admit.Plugins {
 		if l, ok := p.(admit.Lifecycle); ok {
 			s.lifecycle = l
 		}

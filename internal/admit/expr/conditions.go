@@ -7,15 +7,23 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Hold runs match conditions. false means that one of them is false; an error, that none is and some could not be
-// evaluated, or that the budget is spent. What an error leads to is a question of failure policy.
-func Hold(ctx context.Context, conditions []*Expression, in *Input) (bool, error) {
+// Held is what came of match conditions.
+type Held struct {
+	// All tells that each of them is true.
+	All bool
+	// Errors is how many could not be evaluated.
+	Errors int
+}
+
+// Hold runs match conditions. An error means that none is false and some could not be evaluated, or that the budget is
+// spent. What it leads to is a question of failure policy.
+func Hold(ctx context.Context, conditions []*Expression, in *Input) (Held, error) {
 	if len(conditions) == 0 {
-		return true, nil
+		return Held{All: true}, nil
 	}
 	results, _, err := Run(ctx, conditions, in, MatchConditionBudget)
 	if err != nil {
-		return false, err
+		return Held{}, err
 	}
 	var errs []error
 	for _, r := range results {
@@ -23,11 +31,11 @@ func Hold(ctx context.Context, conditions []*Expression, in *Input) (bool, error
 			errs = append(errs, r.Err)
 		}
 		if r.Value == types.False {
-			return false, nil
+			return Held{Errors: len(errs)}, nil
 		}
 	}
 	if len(errs) > 0 {
-		return false, utilerrors.NewAggregate(errs)
+		return Held{Errors: len(errs)}, utilerrors.NewAggregate(errs)
 	}
-	return true, nil
+	return Held{All: true}, nil
 }

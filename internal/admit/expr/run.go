@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -37,6 +38,7 @@ type Input struct {
 type Result struct {
 	Value ref.Val
 	Err   *apiservercel.Error
+	Took  time.Duration
 }
 
 // Run evaluates the expressions in order, nil ones excepted, whose results are empty. An error means that nothing of it
@@ -116,7 +118,9 @@ func (a *activation) evaluate(e *Expression, budget int64) (Result, int64, error
 	if a.variables == nil && e.variables != nil {
 		a.compose(e.variables)
 	}
+	began := time.Now()
 	v, details, evalErr := e.program.ContextEval(a.ctx, a)
+	took := time.Since(began)
 	if a.cost > budget {
 		return Result{}, -1, outOfBudget()
 	}
@@ -135,10 +139,10 @@ func (a *activation) evaluate(e *Expression, budget int64) (Result, int64, error
 	}
 	budget -= int64(*cost)
 	if evalErr != nil {
-		return Result{Err: &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid,
+		return Result{Took: took, Err: &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid,
 			Detail: fmt.Sprintf("expression '%v' resulted in error: %v", e.Source, evalErr)}}, budget, nil
 	}
-	return Result{Value: v}, budget, nil
+	return Result{Value: v, Took: took}, budget, nil
 }
 
 func outOfBudget() *apiservercel.Error {

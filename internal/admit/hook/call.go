@@ -19,6 +19,7 @@ import (
 // means for the write.
 type callError struct {
 	webhook string
+	code    int32 // that metrics count it under
 	reason  error
 }
 
@@ -28,15 +29,61 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.reason }
 
-// call asks the webhook about a write that it wants to see, and returns its answer. An error is a *callError, or what the
-// client gets.
-func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match.Target, obj, old map[string]any, mutating bool) (*verdict, error) {
-	fail := func(format string, args ...any) (*verdict, error) {
-		return nil, &callError{h.Name, fmt.Errorf(format, args...)}
+// refusal says that a webhook does not allow a write. status is what the client gets.
+type refusal struct{ status *apierrors.StatusError }
+
+func (e *refusal) Error() string { return e.status.Error() }
+
+// ask does what call does to ask the webhook, counts it, and returns the client's answer: nil if the write may go on.
+// annotation is the key under which the audit log is told that it does so though the webhook could not be asked.
+func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotation string, call func() error) error {
+	began := time.Now()
+	err := call()
+	took := time.Since(began)
+	counted := admit.WebhookCall{Name: h.Name, Type: h.half, Operation: a.Operation, Code: http.StatusOK}
+	if err == nil {
+		c.Metrics.WebhookCalled(counted, took, "")
+		return nil
+	}
+	var failed *callError
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		counted.Code, counted.Rejected = refused.status.ErrStatus.Code, true
+		c.Metrics.WebhookCalled(counted, took, "no_error")
+		return refused.status
+	case !errors.As(err, &failed):
+		counted.Code, counted.Rejected = 0, true
+		c.Metrics.WebhookCalled(counted, took, "apiserver_internal_error")
+		return err
+	}
+	counted.Code, counted.Rejected = failed.code, !h.ignoresFailures()
+	left := errors.Is(err, context.Canceled) // the client has
+	why := ""
+	if counted.Rejected && !left {
+		why = "calling_webhook_error"
+	}
+	c.Metrics.WebhookCalled(counted, took, why)
+	if counted.Rejected {
+		return apierrors.NewInternalError(failed)
+	}
+	if !left {
+		c.Log.Warn("a webhook could not be asked; the write goes on", "webhook", h.Name, "configuration", h.configuration, "err", err)
+		c.Metrics.WebhookFailedOpen(counted)
+		a.Annotate(annotation, h.Name)
+	}
+	return nil
+}
+
+// call asks the webhook about a write that it wants to see, and returns its answer. An error is a *callError, a *refusal, or
+// what the client gets.
+func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match.Target, obj, old map[string]any) (*verdict, error) {
+	fail := func(code int32, format string, args ...any) (*verdict, error) {
+		return nil, &callError{h.Name, code, fmt.Errorf(format, args...)}
 	}
 	if a.DryRun {
 		if h.SideEffects == nil {
-			return fail("Webhook SideEffects is nil")
+			return fail(http.StatusBadRequest, "Webhook SideEffects is nil")
 		}
 		if s := *h.SideEffects; s != admissionregistrationv1.SideEffectClassNone && s != admissionregistrationv1.SideEffectClassNoneOnDryRun {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.Name))
@@ -44,7 +91,7 @@ func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match
 	}
 	version, ok := h.reviewVersion()
 	if !ok {
-		return fail("could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)")
+		return fail(http.StatusBadRequest, "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)")
 	}
 	uid := c.NewUID()
 	target := h.target
@@ -58,15 +105,20 @@ func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match
 	}
 	raw, err := c.Client.Call(ctx, target, encodeReview(version, uid, a, t, obj, old))
 	if err != nil {
-		return fail("failed to call webhook: %w", err)
+		code := int32(http.StatusServiceUnavailable)
+		var status *apierrors.StatusError
+		if errors.As(err, &status) {
+			code = status.ErrStatus.Code
+		}
+		return fail(code, "failed to call webhook: %w", err)
 	}
-	v, err := decodeReview(version, uid, mutating, raw)
+	v, err := decodeReview(version, uid, h.half == admitting, raw)
 	if err != nil {
 		var undecodable *decodeError
 		if errors.As(err, &undecodable) {
-			return fail("failed to call webhook: %w", undecodable.err)
+			return fail(http.StatusServiceUnavailable, "failed to call webhook: %w", undecodable.err)
 		}
-		return fail("received invalid webhook response: %w", err)
+		return fail(http.StatusServiceUnavailable, "received invalid webhook response: %w", err)
 	}
 	for key, value := range v.annotations {
 		a.Annotate(h.Name+"/"+key, value)
@@ -75,7 +127,7 @@ func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match
 		a.Warn(w)
 	}
 	if !v.allowed {
-		return nil, refusal(h.Name, v.result)
+		return nil, &refusal{denied(h.Name, v.result)}
 	}
 	return v, nil
 }
@@ -90,8 +142,8 @@ func (h *hook) reviewVersion() (string, bool) {
 	return "", false
 }
 
-// refusal is the error of a webhook that says no: its own Status, made into one of a failure.
-func refusal(webhook string, said *metav1.Status) *apierrors.StatusError {
+// denied is the error of a webhook that says no: its own Status, made into one of a failure.
+func denied(webhook string, said *metav1.Status) *apierrors.StatusError {
 	status := metav1.Status{Status: metav1.StatusFailure}
 	if said != nil {
 		status = *said
@@ -100,33 +152,16 @@ func refusal(webhook string, said *metav1.Status) *apierrors.StatusError {
 	if status.Status == "" || status.Status == metav1.StatusSuccess {
 		status.Status = metav1.StatusFailure
 	}
-	denied := fmt.Sprintf("admission webhook %q denied the request", webhook)
+	text := fmt.Sprintf("admission webhook %q denied the request", webhook)
 	switch {
 	case status.Message != "":
-		status.Message = fmt.Sprintf("%s: %s", denied, status.Message)
+		status.Message = fmt.Sprintf("%s: %s", text, status.Message)
 	case status.Reason != "":
-		status.Message = fmt.Sprintf("%s: %s", denied, status.Reason)
+		status.Message = fmt.Sprintf("%s: %s", text, status.Reason)
 	default:
-		status.Message = denied + " without explanation"
+		status.Message = text + " without explanation"
 	}
 	return &apierrors.StatusError{ErrStatus: status}
-}
-
-// pass decides about a failed call: nil if the write may go on without the webhook. annotation is the key under which the
-// audit log is told that.
-func (h *hook) pass(ctx context.Context, c *Config, a *admit.Attributes, err error, annotation string) error {
-	var failed *callError
-	if !errors.As(err, &failed) {
-		return err
-	}
-	if !h.ignoresFailures() {
-		return apierrors.NewInternalError(failed)
-	}
-	if !errors.Is(err, context.Canceled) {
-		c.Log.Warn("a webhook could not be asked; the write goes on", "webhook", h.Name, "configuration", h.configuration, "err", err)
-		a.Annotate(annotation, h.Name)
-	}
-	return nil
 }
 
 // timedOut is the answer when the request's own time is over.

@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,14 +36,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/webhook"
 )
 
-// Config is what the plugins work with. All fields are required but Log.
+// Config is what the plugins work with. All fields are required but Log and Metrics.
 type Config struct {
 	View   *watchcache.View
 	Authz  authz.Authorizer
 	Client *webhook.Client
 	// NewUID returns a fresh identifier for each AdmissionReview.
-	NewUID func() string
-	Log    *slog.Logger
+	NewUID  func() string
+	Log     *slog.Logger
+	Metrics *admit.Metrics
 }
 
 func (c Config) withDefaults() Config {
@@ -52,22 +54,29 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// The halves of admission, as metrics call them.
+const (
+	admitting = "admit"
+	judging   = "validating"
+)
+
 // hook is one webhook of a configuration.
 type hook struct {
 	registration.Hook
 	id            string // unique among all webhooks
 	configuration string
+	half          string // of admission, as metrics call it: "admit" or "validating"
 	criteria      *match.Criteria
 	conditions    func() []*expr.Expression
 	target        webhook.Target
 }
 
 // newHooks compiles the webhooks of a configuration.
-func newHooks(configuration string, list []registration.Hook) []*hook {
+func newHooks(half, configuration string, list []registration.Hook) []*hook {
 	var out []*hook
 	for i, h := range list {
 		w := &hook{
-			Hook: h, id: fmt.Sprintf("%s/%s/%d", configuration, h.Name, i), configuration: configuration,
+			Hook: h, id: fmt.Sprintf("%s/%s/%d", configuration, h.Name, i), configuration: configuration, half: half,
 			criteria: match.Webhook(h.Rules, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector),
 			target:   webhook.Target{URL: ptr.Deref(h.ClientConfig.URL, ""), CABundle: h.ClientConfig.CABundle},
 		}
@@ -85,22 +94,46 @@ func newHooks(configuration string, list []registration.Hook) []*hook {
 	return out
 }
 
-// hooksOf returns a source of the webhooks of a kind of configuration.
-func hooksOf(c *Config, plural string, mutating bool, read func(obj map[string]any) (string, []registration.Hook, error)) *source.Source[[]*hook] {
-	return source.New(c.View.Collection(plural), func(e *watchcache.Entry) ([]*hook, bool) {
+// hooks are all webhooks of one kind of configuration, as the view has them.
+type hooks struct {
+	half           string
+	configurations *source.Source[[]*hook]
+	all            source.Derived[[]*hook, []*hook]
+}
+
+func newHookSource(c *Config, plural, half string, read func(obj map[string]any) (string, []registration.Hook, error)) *hooks {
+	return &hooks{half: half, configurations: source.New(c.View.Collection(plural), func(e *watchcache.Entry) ([]*hook, bool) {
 		v, err := codec.DecodeJSON(e.JSON())
 		obj, ok := v.(map[string]any)
 		if err != nil || !ok {
 			return nil, false
 		}
-		registration.DefaultWebhooks(obj, mutating)
+		registration.DefaultWebhooks(obj, half == admitting)
 		name, list, err := read(obj)
 		if err != nil {
 			c.Log.Warn("a stored webhook configuration cannot be read", "name", e.Name, "err", err)
 			return nil, false
 		}
-		return newHooks(name, list), len(list) > 0
+		return newHooks(half, name, list), len(list) > 0
+	})}
+}
+
+// concerned returns the webhooks that may be about a write, in the order of their configurations' names. None is asked about
+// the configuration of admission itself.
+func (s *hooks) concerned(c *Config, a *admit.Attributes) []*hook {
+	all := s.all.Get(s.configurations.List(), func(configurations [][]*hook) []*hook {
+		all := slices.Concat(configurations...)
+		names := make(map[string]bool, len(all))
+		for _, h := range all {
+			names[h.Name] = true
+		}
+		c.Metrics.KeepWebhooks(s.half, names)
+		return all
 	})
+	if len(all) == 0 || match.IsConfiguration(a.Resource) {
+		return nil
+	}
+	return all
 }
 
 func readMutating(obj map[string]any) (string, []registration.Hook, error) {
@@ -125,21 +158,25 @@ func (h *hook) wants(ctx context.Context, c *Config, a *admit.Attributes) (t mat
 	if err != nil {
 		return t, false, apierrors.NewInternalError(err)
 	}
-	own := match.Own(a).Resource
-	holds, err := expr.Hold(ctx, h.conditions(), &expr.Input{
+	own, began := match.Own(a).Resource, time.Now()
+	held, err := expr.Hold(ctx, h.conditions(), &expr.Input{
 		Object: obj, OldObject: old,
 		Request: func() map[string]any { return expr.Request(a, own, t.Kind) },
 		Authorizer: &expr.Authorizer{
 			Authz: c.Authz, User: a.User, Resource: own, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
 		},
 	})
-	if err != nil {
-		if h.ignoresFailures() {
-			return t, false, nil
-		}
+	if held.All {
+		return t, true, nil
+	}
+	refuses := err != nil && !h.ignoresFailures()
+	c.Metrics.ConditionsEvaluated(admit.Conditions{
+		Name: h.Name, Kind: "webhook", Type: h.half, Operation: a.Operation, Errors: held.Errors, Excluded: !refuses,
+	}, time.Since(began))
+	if refuses {
 		return t, false, apierrors.NewForbidden(a.GroupResource(), a.Name, err)
 	}
-	return t, holds, nil
+	return t, false, nil
 }
 
 func (h *hook) ignoresFailures() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -13,14 +14,13 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
-	"github.com/bowsprit/bowsprit/internal/admit/source"
 	"github.com/bowsprit/bowsprit/internal/codec"
 )
 
 // Mutating asks the webhooks of MutatingWebhookConfigurations.
 type Mutating struct {
 	config Config
-	hooks  *source.Source[[]*hook]
+	hooks  *hooks
 }
 
 var _ admit.Mutator = (*Mutating)(nil)
@@ -28,7 +28,7 @@ var _ admit.Mutator = (*Mutating)(nil)
 // NewMutating returns the plugin.
 func NewMutating(c Config) *Mutating {
 	c = c.withDefaults()
-	return &Mutating{config: c, hooks: hooksOf(&c, "mutatingwebhookconfigurations", true, readMutating)}
+	return &Mutating{config: c, hooks: newHookSource(&c, "mutatingwebhookconfigurations", admitting, readMutating)}
 }
 
 // Name returns kube's name for the plugin.
@@ -36,27 +36,23 @@ func (*Mutating) Name() string { return "MutatingAdmissionWebhook" }
 
 // Mutate asks every webhook that wants to see the write, one after another.
 func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
-	configurations := p.hooks.List().Items
-	if len(configurations) == 0 || match.IsConfiguration(a.Resource) {
+	all := p.hooks.concerned(&p.config, a)
+	if len(all) == 0 {
 		return nil
 	}
 	r := a.Reinvocation(p.Name())
 	r.Begin(a.Object)
 	defer func() { r.End(a.Object) }()
-	index := -1
-	for _, hooks := range configurations {
-		for _, h := range hooks {
-			index++
-			t, ok, err := h.wants(ctx, &p.config, a)
-			if err != nil {
-				return err
-			}
-			if !ok || r.Skip(h.id) {
-				continue
-			}
-			if err := p.ask(ctx, a, h, t, r, index); err != nil {
-				return err
-			}
+	for index, h := range all {
+		t, ok, err := h.wants(ctx, &p.config, a)
+		if err != nil {
+			return err
+		}
+		if !ok || r.Skip(h.id) {
+			continue
+		}
+		if err := p.ask(ctx, a, h, t, r, index); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -68,20 +64,22 @@ func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t matc
 	if r.Second() {
 		place = fmt.Sprintf("round_%d_index_%d", 1, index)
 	}
-	changed, err := p.change(ctx, a, h, t, place)
-	if changed {
-		r.Changed()
-	}
+	failed := false
+	err := h.ask(ctx, &p.config, a, "failed-open.mutation.webhook.admission.k8s.io/"+place, func() error {
+		changed, err := p.change(ctx, a, h, t, place)
+		if changed {
+			r.Changed()
+		}
+		failed = err != nil
+		return err
+	})
 	if h.ReinvocationPolicy != nil && *h.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy {
 		r.Ran(h.id)
 	}
-	if err == nil {
-		return nil
+	if err == nil && failed {
+		return timedOut(ctx)
 	}
-	if err := h.pass(ctx, &p.config, a, err, "failed-open.mutation.webhook.admission.k8s.io/"+place); err != nil {
-		return err
-	}
-	return timedOut(ctx)
+	return err
 }
 
 // note is what the audit log is told about a webhook.
@@ -108,13 +106,13 @@ func (p *Mutating) change(ctx context.Context, a *admit.Attributes, h *hook, t m
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	v, err := h.call(ctx, &p.config, a, t, obj, old, true)
+	v, err := h.call(ctx, &p.config, a, t, obj, old)
 	if err != nil || len(v.patch) == 0 {
 		return false, err
 	}
 	patch, err := jsonpatch.DecodePatch(v.patch)
 	if err != nil {
-		return false, &callError{h.Name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
+		return false, &callError{h.Name, http.StatusInternalServerError, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
 	if len(patch) == 0 {
 		return false, nil
@@ -123,7 +121,7 @@ func (p *Mutating) change(ctx context.Context, a *admit.Attributes, h *hook, t m
 		return false, apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", h.Name))
 	}
 	if v.patchType != admissionv1.PatchTypeJSONPatch {
-		return false, &callError{h.Name, fmt.Errorf("unsupported patch type %q", v.patchType)}
+		return false, &callError{h.Name, http.StatusInternalServerError, fmt.Errorf("unsupported patch type %q", v.patchType)}
 	}
 	next, err := applyPatch(obj, patch)
 	if err != nil {

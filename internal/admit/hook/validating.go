@@ -9,13 +9,12 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
-	"github.com/bowsprit/bowsprit/internal/admit/source"
 )
 
 // Validating asks the webhooks of ValidatingWebhookConfigurations.
 type Validating struct {
 	config Config
-	hooks  *source.Source[[]*hook]
+	hooks  *hooks
 }
 
 var _ admit.Validator = (*Validating)(nil)
@@ -23,7 +22,7 @@ var _ admit.Validator = (*Validating)(nil)
 // NewValidating returns the plugin.
 func NewValidating(c Config) *Validating {
 	c = c.withDefaults()
-	return &Validating{config: c, hooks: hooksOf(&c, "validatingwebhookconfigurations", false, readValidating)}
+	return &Validating{config: c, hooks: newHookSource(&c, "validatingwebhookconfigurations", judging, readValidating)}
 }
 
 // Name returns kube's name for the plugin.
@@ -39,11 +38,7 @@ type question struct {
 // Validate asks every webhook that wants to see the write, all at once, and waits for all of them. Of several refusals the
 // client gets the first in the order of the webhooks; in Kubernetes, the first to arrive.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
-	configurations := p.hooks.List().Items
-	if len(configurations) == 0 || match.IsConfiguration(a.Resource) {
-		return nil
-	}
-	questions, err := p.questions(ctx, a, configurations)
+	questions, err := p.questions(ctx, a)
 	if err != nil || len(questions) == 0 {
 		return err
 	}
@@ -54,9 +49,11 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	var wg sync.WaitGroup
 	for i, q := range questions {
 		wg.Go(func() {
-			if _, err := q.hook.call(ctx, &p.config, a, q.target, q.obj, q.old, false); err != nil {
-				errs[i] = q.hook.pass(ctx, &p.config, a, err, fmt.Sprintf("failed-open.validating.webhook.admission.k8s.io/round_0_index_%d", i))
-			}
+			annotation := fmt.Sprintf("failed-open.validating.webhook.admission.k8s.io/round_0_index_%d", i)
+			errs[i] = q.hook.ask(ctx, &p.config, a, annotation, func() error {
+				_, err := q.hook.call(ctx, &p.config, a, q.target, q.obj, q.old)
+				return err
+			})
 		})
 	}
 	wg.Wait()
@@ -68,27 +65,25 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-func (p *Validating) questions(ctx context.Context, a *admit.Attributes, configurations [][]*hook) (out []question, err error) {
+func (p *Validating) questions(ctx context.Context, a *admit.Attributes) (out []question, err error) {
 	forms := map[string]question{} // by version
-	for _, hooks := range configurations {
-		for _, h := range hooks {
-			t, ok, err := h.wants(ctx, &p.config, a)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				continue
-			}
-			q, known := forms[t.Version.Name]
-			if !known {
-				if q.obj, q.old, err = a.In(ctx, t.Version); err != nil {
-					return nil, apierrors.NewInternalError(err)
-				}
-				forms[t.Version.Name] = q
-			}
-			q.hook, q.target = h, t
-			out = append(out, q)
+	for _, h := range p.hooks.concerned(&p.config, a) {
+		t, ok, err := h.wants(ctx, &p.config, a)
+		if err != nil {
+			return nil, err
 		}
+		if !ok {
+			continue
+		}
+		q, known := forms[t.Version.Name]
+		if !known {
+			if q.obj, q.old, err = a.In(ctx, t.Version); err != nil {
+				return nil, apierrors.NewInternalError(err)
+			}
+			forms[t.Version.Name] = q
+		}
+		q.hook, q.target = h, t
+		out = append(out, q)
 	}
 	return out, nil
 }

@@ -139,12 +139,17 @@ type bound[P any] struct {
 	bindings []*binding
 }
 
-// bind returns the policies that have bindings, both in the order of their names.
-func bind[P any](policies []P, name func(P) string, bindings []*binding) []bound[P] {
-	by := map[string][]*binding{}
+// bind returns the policies that have bindings, both in the order of their names. Metrics of others are dropped.
+func bind[P any](c *Config, mutating bool, policies []P, name func(P) string, bindings []*binding) []bound[P] {
+	by, names, bindingNames := map[string][]*binding{}, map[string]bool{}, map[string]bool{}
 	for _, b := range bindings {
 		by[b.policy] = append(by[b.policy], b)
+		bindingNames[b.name] = true
 	}
+	for _, p := range policies {
+		names[name(p)] = true
+	}
+	c.Metrics.KeepPolicies(mutating, names, bindingNames)
 	var out []bound[P]
 	for _, p := range policies {
 		if list := by[name(p)]; len(list) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +24,10 @@ type answer struct {
 // decision is what one validation says. The zero value has nothing against the write.
 type decision struct {
 	deny    bool
+	failed  bool // it could not be evaluated
 	message string
 	reason  metav1.StatusReason // "" after an error
+	took    time.Duration       // for the expression
 }
 
 // annotation is a value for the audit log, or the error of its expression.
@@ -38,7 +41,7 @@ func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Tar
 		// Conditions see the request as it was made, and no namespace.
 		asked := *in
 		asked.Request = func() map[string]any { return expr.Request(s.a, match.Own(s.a).Resource, t.Kind) }
-		holds, err := expr.Hold(ctx, program.conditions, &asked)
+		holds, err := s.config.hold(ctx, p.name, s.a, program.conditions, &asked)
 		if err != nil && p.ignoresFailures() {
 			return answer{}
 		}
@@ -63,7 +66,9 @@ func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Tar
 		if messageErr == nil {
 			message = messages[i]
 		}
-		out.decisions = append(out.decisions, p.decide(i, r, message, messageErr))
+		d := p.decide(i, r, message, messageErr)
+		d.took = r.Took
+		out.decisions = append(out.decisions, d)
 	}
 	noted, _, err := expr.Run(ctx, program.annotations, &unasked, expr.Budget) // as in Kubernetes, though authorizer compiles
 	if err != nil {
@@ -83,7 +88,7 @@ func (p *validating) ignoresFailures() bool {
 
 // failure is the decision that an error leads to.
 func (p *validating) failure(err error) decision {
-	return decision{deny: !p.ignoresFailures(), message: err.Error()}
+	return decision{deny: !p.ignoresFailures(), failed: true, message: err.Error()}
 }
 
 // decide returns what validation i says. message is what its messageExpression gave, messageErr the error that ended the

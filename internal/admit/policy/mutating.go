@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +43,7 @@ func (*Mutating) Name() string { return "MutatingAdmissionPolicy" }
 // runs. There is nothing to change in a deletion.
 func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 	policies := p.bound.Get(p.policies.List(), p.bindings.List(), func(policies []*mutating, bindings []*binding) []bound[*mutating] {
-		return bind(policies, func(m *mutating) string { return m.name }, bindings)
+		return bind(&p.config, true, policies, func(m *mutating) string { return m.name }, bindings)
 	})
 	if len(policies) == 0 || a.Operation == admit.Delete || match.IsPolicy(a.Resource) {
 		return nil
@@ -160,7 +161,10 @@ func (w *work) invoke(ctx context.Context, i *invocation, r *admit.Reinvocation)
 	}
 	asked := s.input(f, i.target, i.param)
 	asked.Request = func() map[string]any { return expr.Request(w.a, match.Own(w.a).Resource, i.target.Kind) }
-	holds, err := expr.Hold(ctx, program.conditions, asked)
+	holds := true
+	if len(program.conditions) > 0 {
+		holds, err = w.config.hold(ctx, i.policy.name, w.a, program.conditions, asked)
+	}
 	if err != nil && !i.policy.ignoresFailures() {
 		w.fault(i.policy, i.binding, err, metav1.StatusReasonInvalid)
 	}
@@ -178,7 +182,9 @@ func (w *work) invoke(ctx context.Context, i *invocation, r *admit.Reinvocation)
 		if w.a.Object == nil {
 			continue
 		}
+		began := time.Now()
 		done, err := w.mutate(ctx, i, m, namespace)
+		w.config.Metrics.PolicyMutated(i.policy.name, i.binding.name, err, time.Since(began))
 		var status *apierrors.StatusError
 		if errors.As(err, &status) {
 			return patched, status

@@ -15,6 +15,7 @@ package policy
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -26,14 +27,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
-// Config is what the plugins work with. All fields are required but Log.
+// Config is what the plugins work with. All fields are required but Log and Metrics.
 type Config struct {
 	View    *watchcache.View
 	Catalog *catalog.Catalog
 	Authz   authz.Authorizer
 	// Read returns a stored object of a resource in one of its versions, as decoded JSON.
-	Read func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error)
-	Log  *slog.Logger
+	Read    func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error)
+	Log     *slog.Logger
+	Metrics *admit.Metrics
 }
 
 // collection returns where the view keeps a kind of admissionregistration.k8s.io: where kube-apiserver stores it.
@@ -46,6 +48,18 @@ func (c *Config) namespaces() admit.Namespaces { return admit.Namespaces{View: c
 // Labels implements match.Namespaces.
 func (c *Config) Labels(ctx context.Context, namespace string) (labels.Set, error) {
 	return c.namespaces().Labels(ctx, namespace)
+}
+
+// hold runs the match conditions of a policy, which has some.
+func (c *Config) hold(ctx context.Context, policy string, a *admit.Attributes, conditions []*expr.Expression, in *expr.Input) (bool, error) {
+	began := time.Now()
+	held, err := expr.Hold(ctx, conditions, in)
+	if !held.All {
+		c.Metrics.ConditionsEvaluated(admit.Conditions{
+			Name: policy, Kind: "policy", Type: "validate", Operation: a.Operation, Errors: held.Errors, // both kinds of policies have this type in Kubernetes
+		}, time.Since(began))
+	}
+	return held.All, err
 }
 
 // seen is one write as the expressions of all policies see it: each form of it is made at most once.

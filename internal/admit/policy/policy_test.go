@@ -195,7 +195,7 @@ func TestMutating(t *testing.T) {
 			a := write(c, widget())
 			before := widget()
 			old := a.Object
-			err := admit.Chain{NewMutating(c)}.Mutate(t.Context(), a)
+			err := admit.Chain{Plugins: []admit.Plugin{NewMutating(c)}}.Mutate(t.Context(), a)
 			check(t, err, test.want, test.reason)
 			if !reflect.DeepEqual(old, before) {
 				t.Errorf("the object that a request brought has been changed: %v", old)

@@ -41,7 +41,7 @@ func (*Validating) Name() string { return "ValidatingAdmissionPolicy" }
 // Validate asks every policy that matches, and refuses with the first denial.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	policies := p.bound.Get(p.policies.List(), p.bindings.List(), func(policies []*validating, bindings []*binding) []bound[*validating] {
-		return bind(policies, func(v *validating) string { return v.name }, bindings)
+		return bind(&p.config, false, policies, func(v *validating) string { return v.name }, bindings)
 	})
 	if len(policies) == 0 || match.IsPolicy(a.Resource) {
 		return nil
@@ -137,6 +137,9 @@ func (v *verdict) askBound(ctx context.Context, p *validating, b *binding, t mat
 // hear does what the binding wants to be done about an answer.
 func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotations) {
 	for i, d := range answer.decisions {
+		if d.failed && !d.deny {
+			v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "allow", d.took)
+		}
 		if !d.deny {
 			continue
 		}
@@ -144,16 +147,20 @@ func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotati
 			switch action {
 			case admissionregistrationv1.Deny:
 				v.deny(p, b.name, d)
+				v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "deny", d.took)
 			case admissionregistrationv1.Warn:
 				v.a.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, d.message))
+				v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "warn", d.took)
 			case admissionregistrationv1.Audit:
 				v.annotateFailure(b, i, d)
+				v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "audit", d.took)
 			}
 		}
 	}
 	for _, n := range answer.annotations {
 		if n.err != "" { // whatever the actions are
 			v.deny(p, b.name, decision{deny: true, message: n.err})
+			v.config.Metrics.PolicyDecided(p.name, b.name, n.err, "deny", 0)
 			continue
 		}
 		notes.add(n.key, n.value)

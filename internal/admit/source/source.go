@@ -75,6 +75,26 @@ func (s *Source[T]) List() *List[T] {
 	return next
 }
 
+// Derived keeps what is derived from a list until it changes. The zero value is ready.
+type Derived[A, T any] struct {
+	current atomic.Pointer[derived[A, T]]
+}
+
+type derived[A, T any] struct {
+	a   *List[A]
+	val T
+}
+
+// Get returns what derive makes of the list. Concurrent callers may each derive it after a change.
+func (d *Derived[A, T]) Get(a *List[A], derive func([]A) T) T {
+	if c := d.current.Load(); c != nil && c.a == a {
+		return c.val
+	}
+	c := &derived[A, T]{a, derive(a.Items)}
+	d.current.Store(c)
+	return c.val
+}
+
 // Joined keeps what is derived from two lists until one of them changes. The zero value is ready.
 type Joined[A, B, T any] struct {
 	current atomic.Pointer[joined[A, B, T]]

@@ -174,7 +174,9 @@ func TestMutatingWebhooks(t *testing.T) {
 		upstream.SetAuthorizer(authorizerfactory.NewPrivilegedGroups("system:masters"))
 		ready(t, upstream, f)
 		config, kinds := hookConfig(t, objects)
-		ours := admit.Chain{hook.NewMutating(config)}
+		counters, metrics := count(t)
+		config.Metrics = metrics
+		ours := admit.Chain{Plugins: []admit.Plugin{hook.NewMutating(config)}}
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(kinds, ours.Mutate)
@@ -188,6 +190,7 @@ func TestMutatingWebhooks(t *testing.T) {
 			})
 			compare(t, seed, w, got, want, asked, server.take(), &called)
 		}
+		counters.compare(t, seed)
 	}
 	if called < n {
 		t.Errorf("only %d calls", called)
@@ -227,6 +230,8 @@ func TestValidatingWebhooks(t *testing.T) {
 		upstream.SetAuthorizer(authorizerfactory.NewPrivilegedGroups("system:masters"))
 		ready(t, upstream, f)
 		config, kinds := hookConfig(t, objects)
+		counters, metrics := count(t)
+		config.Metrics = metrics
 		ours := hook.NewValidating(config)
 		for range writes {
 			w := randomWrite(r)
@@ -238,6 +243,7 @@ func TestValidatingWebhooks(t *testing.T) {
 			slices.Sort(wanted)
 			compare(t, seed, w, got, want, asked, wanted, &called)
 		}
+		counters.compare(t, seed)
 	}
 	if called < n {
 		t.Errorf("only %d calls", called)

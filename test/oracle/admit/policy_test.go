@@ -84,7 +84,8 @@ func TestValidatingPolicies(t *testing.T) {
 			}
 			hooks = append(hooks, hook)
 		}
-		config := policy.Config{View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Basic{}}
+		counters, metrics := count(t)
+		config := policy.Config{View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Basic{}, Metrics: metrics}
 		ours := policy.NewValidating(config)
 		for range writes {
 			w := randomWrite(r)
@@ -99,6 +100,7 @@ func TestValidatingPolicies(t *testing.T) {
 				t.Fatalf("seed %d, %+v:\nours %s\nKubernetes' %s", seed, w, g, u)
 			}
 		}
+		counters.compare(t, seed)
 	}
 	if denied < rounds*writes/20 {
 		t.Errorf("only %d of %d writes were denied", denied, rounds*writes)
