@@ -50,6 +50,9 @@ func (c *Collection) Snapshot() *Snapshot {
 	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next}
 }
 
+// Holds tells whether the collection has the same objects as a snapshot of it. It costs two loads, and no allocation.
+func (c *Collection) Holds(s *Snapshot) bool { return c.state.Load().root == s.root }
+
 // Watch returns a watcher of the events after revision from. ErrExpired if some of them are gone.
 //
 // from may lie in the future: then events up to and including it are not delivered.

@@ -6,6 +6,7 @@ import (
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -22,7 +23,9 @@ type Expression struct {
 
 	output    *cel.Type // nil if it did not compile
 	program   cel.Program
-	variables *variables // nil without
+	simple    interpreter.Interpretable // does not count costs; nil if the expression may cost much
+	most      uint64                    // what it costs at most, if simple
+	variables *variables                // nil without
 }
 
 // variables are the named expressions of a policy, in the order of their declaration.
@@ -94,6 +97,11 @@ func (c *Compiler) Compile(source string, s Scope, mode Mode, want ...*Type) *Ex
 	}
 	if e.program, err = env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return fail(apiservercel.ErrorTypeInternal, nil, "program instantiation failed: %v", err)
+	}
+	if e.most = mostOf(ast.NativeRep().Expr()); e.most <= simpleCost {
+		if e.simple, err = plan(env, ast); err != nil {
+			return fail(apiservercel.ErrorTypeInternal, nil, "program instantiation failed: %v", err)
+		}
 	}
 	e.output = ast.OutputType()
 	e.Namespace = c.usesNamespace(ast)

@@ -30,6 +30,9 @@ type Input struct {
 	Request func() map[string]any
 	// Authorizer is nil if expressions have none.
 	Authorizer *Authorizer
+	// Exact has the cost of every expression counted. Otherwise those that cannot cost much are charged the most that they
+	// can; Estimated tells that some were.
+	Exact, Estimated bool
 
 	request map[string]any
 }
@@ -42,8 +45,17 @@ type Result struct {
 }
 
 // Run evaluates the expressions in order, nil ones excepted, whose results are empty. An error means that nothing of it
-// counts: the budget is spent. left is what remains of it.
+// counts: the budget is spent. left is what remains of it, or less if in.Estimated.
 func Run(ctx context.Context, exprs []*Expression, in *Input, budget int64) (results []Result, left int64, err error) {
+	results, left, err = run(ctx, exprs, in, budget)
+	if err != nil && in.Estimated {
+		in.Exact, in.Estimated = true, false
+		return run(ctx, exprs, in, budget)
+	}
+	return results, left, err
+}
+
+func run(ctx context.Context, exprs []*Expression, in *Input, budget int64) (results []Result, left int64, err error) {
 	results = make([]Result, len(exprs))
 	a := &activation{in: in, ctx: ctx}
 	for i, e := range exprs {
@@ -119,17 +131,12 @@ func (a *activation) evaluate(e *Expression, budget int64) (Result, int64, error
 		a.compose(e.variables)
 	}
 	began := time.Now()
-	v, details, evalErr := e.program.ContextEval(a.ctx, a)
+	v, cost, evalErr := a.eval(e)
 	took := time.Since(began)
 	if a.cost > budget {
 		return Result{}, -1, outOfBudget()
 	}
 	budget, a.cost = budget-a.cost, 0
-	if details == nil {
-		return Result{}, -1, &apiservercel.Error{Type: apiservercel.ErrorTypeInternal,
-			Detail: fmt.Sprintf("runtime cost could not be calculated for expression: %v, no further expression will be run", e.Source)}
-	}
-	cost := details.ActualCost()
 	if cost == nil {
 		return Result{}, -1, &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Cause: apiservercel.ErrOutOfBudget,
 			Detail: fmt.Sprintf("runtime cost could not be calculated for expression: %v, no further expression will be run", e.Source)}
@@ -143,6 +150,23 @@ func (a *activation) evaluate(e *Expression, budget int64) (Result, int64, error
 			Detail: fmt.Sprintf("expression '%v' resulted in error: %v", e.Source, evalErr)}}, budget, nil
 	}
 	return Result{Value: v, Took: took}, budget, nil
+}
+
+// eval evaluates an expression. cost is nil if it could not be calculated.
+func (a *activation) eval(e *Expression) (v ref.Val, cost *uint64, err error) {
+	if e.simple != nil && !a.in.Exact {
+		a.in.Estimated = true
+		v = e.simple.Eval(a)
+		if wrong, ok := v.(*types.Err); ok {
+			return nil, &e.most, wrong
+		}
+		return v, &e.most, nil
+	}
+	v, details, err := e.program.ContextEval(a.ctx, a)
+	if details != nil {
+		cost = details.ActualCost()
+	}
+	return v, cost, err
 }
 
 func outOfBudget() *apiservercel.Error {
@@ -161,11 +185,7 @@ func (a *activation) variable(name string, e *Expression) ref.Val {
 	if e.Err != nil {
 		return types.NewErr("composited variable %q fails to compile: %v", name, e.Err)
 	}
-	v, details, err := e.program.ContextEval(a.ctx, a)
-	if details == nil {
-		return types.NewErr("unable to get evaluation details of variable %q", name)
-	}
-	cost := details.ActualCost()
+	v, cost, err := a.eval(e)
 	if cost == nil {
 		return types.NewErr("unable to calculate cost of variable %q", name)
 	}

@@ -66,8 +66,9 @@ type validating struct {
 }
 
 type validatingProgram struct {
-	conditions, validations, messages, annotations []*expr.Expression
-	namespace                                      bool // needs namespaceObject
+	conditions, validations, annotations []*expr.Expression
+	messages                             []*expr.Expression // of the validations, nil if none has one
+	namespace                            bool               // needs namespaceObject
 }
 
 func newValidating(e *watchcache.Entry) (*validating, bool) {
@@ -86,11 +87,15 @@ func compileValidating(spec *admissionregistrationv1.ValidatingAdmissionPolicySp
 	p := &validatingProgram{conditions: compileConditions(c, spec.MatchConditions, scope)}
 	for _, v := range spec.Validations {
 		p.validations = append(p.validations, c.Compile(v.Expression, scope, expr.Stored, expr.Bool))
-		var message *expr.Expression
-		if v.MessageExpression != "" {
-			message = c.Compile(v.MessageExpression, expr.Scope{Params: scope.Params}, expr.Stored, expr.String)
+	}
+	for i, v := range spec.Validations {
+		if v.MessageExpression == "" {
+			continue
 		}
-		p.messages = append(p.messages, message)
+		if p.messages == nil {
+			p.messages = make([]*expr.Expression, len(spec.Validations))
+		}
+		p.messages[i] = c.Compile(v.MessageExpression, expr.Scope{Params: scope.Params}, expr.Stored, expr.String)
 	}
 	for _, a := range spec.AuditAnnotations {
 		p.annotations = append(p.annotations, c.Compile(a.ValueExpression, scope, expr.Stored, expr.String, expr.Null))

@@ -53,24 +53,25 @@ func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Tar
 		}
 	}
 	in.Namespace = namespace
-	results, left, err := expr.Run(ctx, program.validations, in, expr.Budget)
+	results, messages, messageErr, err := p.validate(ctx, in)
 	if err != nil {
 		return answer{decisions: []decision{p.failure(err)}}
 	}
-	unasked := *in
-	unasked.Authorizer = nil
-	messages, _, messageErr := expr.Run(ctx, program.messages, &unasked, left)
-	var out answer
+	out := answer{decisions: make([]decision, 0, len(results))}
 	for i, r := range results {
 		var message expr.Result
-		if messageErr == nil {
+		if messages != nil {
 			message = messages[i]
 		}
 		d := p.decide(i, r, message, messageErr)
 		d.took = r.Took
 		out.decisions = append(out.decisions, d)
 	}
-	noted, _, err := expr.Run(ctx, program.annotations, &unasked, expr.Budget) // as in Kubernetes, though authorizer compiles
+	if len(program.annotations) == 0 {
+		return out
+	}
+	in.Authorizer = nil // as in Kubernetes, though authorizer compiles
+	noted, _, err := expr.Run(ctx, program.annotations, in, expr.Budget)
 	if err != nil {
 		return answer{decisions: []decision{p.failure(err)}}
 	}
@@ -80,6 +81,25 @@ func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Tar
 		}
 	}
 	return out
+}
+
+// validate runs the validations and, with what they leave of the budget, their messages. messages are nil if there are none
+// or messageErr ended their evaluation.
+func (p *validating) validate(ctx context.Context, in *expr.Input) (results, messages []expr.Result, messageErr, err error) {
+	program := p.program()
+	results, left, err := expr.Run(ctx, program.validations, in, expr.Budget)
+	if err != nil || program.messages == nil {
+		return results, nil, nil, err
+	}
+	unasked := *in
+	unasked.Authorizer = nil
+	messages, _, messageErr = expr.Run(ctx, program.messages, &unasked, left)
+	if messageErr != nil && in.Estimated && expr.EndsAll(messageErr) {
+		// What the validations leave was a guess on the safe side; now it matters.
+		in.Exact, in.Estimated = true, false
+		return p.validate(ctx, in)
+	}
+	return results, messages, messageErr, nil
 }
 
 func (p *validating) ignoresFailures() bool {

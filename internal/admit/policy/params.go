@@ -46,13 +46,16 @@ func (c *Config) paramKind(kind *admissionregistrationv1.ParamKind) (*paramKind,
 // errNoParams is what a binding says that does not want to let anything pass without parameters.
 var errNoParams = errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 
+// withoutParams are the parameters of who has none; read only.
+var withoutParams = []map[string]any{nil}
+
 // params returns the parameters that a binding names for an object in namespace ("" for none), each decoded; one nil
 // stands for a policy or binding without parameters. No parameters at all mean that the binding has nothing to say.
 //
 // They are what was acknowledged before, so that a client that has written parameters sees them honoured.
 func (c *Config) params(ctx context.Context, kind *paramKind, ref *admissionregistrationv1.ParamRef, namespace string) ([]map[string]any, error) {
 	if kind == nil || ref == nil {
-		return []map[string]any{nil}, nil
+		return withoutParams, nil
 	}
 	where := ""
 	switch {

@@ -66,9 +66,10 @@ func (c *Config) hold(ctx context.Context, policy string, a *admit.Attributes, c
 type seen struct {
 	config    *Config
 	a         *admit.Attributes
-	authz     *expr.Authorizer
-	forms     map[*catalog.Version]*form
-	namespace map[string]any // nil until asked for
+	authz     expr.Authorizer
+	own       form                       // as the request has it
+	forms     map[*catalog.Version]*form // in other versions
+	namespace map[string]any             // nil until asked for
 }
 
 // form is the write in one version.
@@ -78,7 +79,7 @@ type form struct {
 }
 
 func (c *Config) see(a *admit.Attributes) *seen {
-	return &seen{config: c, a: a, authz: &expr.Authorizer{
+	return &seen{config: c, a: a, own: form{object: a.Object, old: a.Old}, authz: expr.Authorizer{
 		Authz: c.Authz, User: a.User, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
 		Resource: match.Own(a).Resource,
 	}}
@@ -86,6 +87,9 @@ func (c *Config) see(a *admit.Attributes) *seen {
 
 // in returns the objects in another version.
 func (s *seen) in(ctx context.Context, v *catalog.Version) *form {
+	if v == s.a.Version {
+		return &s.own
+	}
 	f := s.forms[v]
 	if f == nil {
 		f = &form{}
@@ -132,7 +136,7 @@ func orEmpty(v any) any {
 // input returns the variables of a policy's expressions for one parameter (nil: none).
 func (s *seen) input(f *form, t match.Target, params map[string]any) *expr.Input {
 	return &expr.Input{
-		Object: f.object, OldObject: f.old, Params: params, Authorizer: s.authz,
+		Object: f.object, OldObject: f.old, Params: params, Authorizer: &s.authz,
 		Request: func() map[string]any { return expr.Request(s.a, t.Resource, t.Kind) },
 	}
 }

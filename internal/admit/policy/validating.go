@@ -123,6 +123,10 @@ func (v *verdict) askBound(ctx context.Context, p *validating, b *binding, t mat
 			return err
 		}
 	}
+	if len(params) == 1 {
+		v.hear(p, b, p.evaluate(ctx, v.seen, f, t, params[0], namespace), notes)
+		return nil
+	}
 	// All parameters are looked at before anything is said, as in Kubernetes.
 	answers := make([]answer, 0, len(params))
 	for _, param := range params {

@@ -45,15 +45,14 @@ func New[T any](collection *watchcache.Collection, compile func(*watchcache.Entr
 
 // List returns the objects that the view knows.
 func (s *Source[T]) List() *List[T] {
-	now := s.collection.Snapshot()
-	if l := s.current.Load(); l != nil && l.snapshot.Same(now) {
+	if l := s.current.Load(); l != nil && s.collection.Holds(l.snapshot) {
 		return l
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now = s.collection.Snapshot() // it may have been built meanwhile
+	now := s.collection.Snapshot()
 	old := s.current.Load()
-	if old != nil && old.snapshot.Same(now) {
+	if old != nil && old.snapshot.Same(now) { // it was built meanwhile
 		return old
 	}
 	next := &List[T]{snapshot: now, made: make(map[*watchcache.Entry]result[T], now.Len())}

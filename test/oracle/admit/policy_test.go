@@ -24,7 +24,7 @@ import (
 )
 
 // compile makes Kubernetes' evaluator of a policy, as its plugin does.
-func compile(t *testing.T, p *admissionregistrationv1.ValidatingAdmissionPolicy) validating.Validator {
+func compile(t testing.TB, p *admissionregistrationv1.ValidatingAdmissionPolicy) validating.Validator {
 	t.Helper()
 	c, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {

@@ -264,7 +264,7 @@ func namespaces() []*corev1.Namespace {
 }
 
 // view returns a view that holds the namespaces and the given objects, by key.
-func view(t *testing.T, objects map[string]any) *watchcache.View {
+func view(t testing.TB, objects map[string]any) *watchcache.View {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
