@@ -9,6 +9,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -29,15 +30,24 @@ func (c *Converter) Entries(ctx context.Context, r *catalog.Resource, to *catalo
 	if !c.Foreign(r) {
 		return entries, nil
 	}
-	var jobs []*job
 	apiVersion := r.APIVersion(to)
-	for i, e := range entries {
-		if e != nil && e.APIVersion != apiVersion {
-			jobs = append(jobs, &job{at: i, stored: e, key: keyOf(r, to, e)})
+	foreign := func(e *watchcache.Entry) bool { return e != nil && e.APIVersion != apiVersion }
+	count := 0
+	for _, e := range entries {
+		if foreign(e) {
+			count++
 		}
 	}
-	if len(jobs) == 0 {
+	if count == 0 {
 		return entries, nil
+	}
+	all, jobs := make([]job, count), make([]*job, 0, count)
+	for i, e := range entries {
+		if foreign(e) {
+			j := &all[len(jobs)]
+			*j = job{at: i, stored: e, key: keyOf(r, to, e)}
+			jobs = append(jobs, j)
+		}
 	}
 	out := slices.Clone(entries)
 	single := len(jobs) == 1
@@ -97,8 +107,10 @@ func (j *job) wait(ctx context.Context, single bool) (again bool, err error) {
 	}
 	select {
 	case <-f.done:
-	case <-ctx.Done():
-		return false, ctx.Err()
+	default:
+		if err := f.wait(ctx); err != nil {
+			return false, err
+		}
 	}
 	switch {
 	case f.abandoned && j.mine:
@@ -110,6 +122,17 @@ func (j *job) wait(ctx context.Context, single bool) (again bool, err error) {
 	}
 	j.found = f.entry
 	return false, f.err
+}
+
+// wait waits until the flight has landed.
+func (f *flight) wait(ctx context.Context) error {
+	defer request.Wait(ctx)()
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // fly converts what the jobs claimed for themselves, a few calls at a time, and lands each flight, whatever happens.

@@ -311,6 +311,60 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
+// TestWaitingDoesNotCount shows that requests that wait for a webhook keep nobody out, as long as there are not too many of
+// them, and count again when they go on.
+func TestWaitingDoesNotCount(t *testing.T) {
+	t.Parallel()
+	inside, answered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan int)
+	s := newServer(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+		if r.Header.Get("Stay") != "" {
+			one, two := request.Wait(r.Context()), request.Wait(r.Context()) // two webhooks at a time
+			one()
+			inside <- struct{}{}
+			<-answered
+			two()
+			inside <- struct{}{}
+			<-leave
+		}
+		w.WriteHeader(http.StatusOK)
+	}, func(c *Config) {
+		c.Authorizer = everything{}
+		c.MaxMutationsInFlight = 1
+	})
+	wait := func() {
+		go func() { done <- do(s, "POST", "/api/v1/namespaces/n/pods", "Test-User: jane", "Stay: hook").Code }()
+	}
+	write := func() int { return do(s, "POST", "/api/v1/namespaces/n/pods", "Test-User: jane").Code }
+	for range waitFactor {
+		wait()
+		<-inside
+	}
+	if code := write(); code != http.StatusOK {
+		t.Errorf("a write while %d wait: %d", waitFactor, code)
+	}
+	wait() // one too many: it counts
+	<-inside
+	if code := write(); code != http.StatusTooManyRequests {
+		t.Errorf("a write while %d wait: %d", waitFactor+1, code)
+	}
+	close(answered)
+	for range waitFactor + 1 {
+		<-inside
+	}
+	if n := s.writes.now.Load(); n != waitFactor+1 {
+		t.Errorf("%d writes count after their webhooks have answered", n)
+	}
+	close(leave)
+	for range waitFactor + 1 {
+		if code := <-done; code != http.StatusOK {
+			t.Errorf("a write that waited: %d", code)
+		}
+	}
+	if s.writes.now.Load() != 0 || s.writes.waiting.Load() != 0 {
+		t.Errorf("%d writes still count, %d still wait", s.writes.now.Load(), s.writes.waiting.Load())
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {

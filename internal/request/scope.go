@@ -6,6 +6,8 @@ import "context"
 type Scope struct {
 	// AuditID is the Audit-Id that the client sent or front chose; it names the request in logs.
 	AuditID string
+	// Waits is set before the request is handled.
+	Waits Waits
 
 	warnings warnings
 }

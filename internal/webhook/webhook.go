@@ -22,6 +22,8 @@ import (
 	"path"
 	"strconv"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // defaultTimeout bounds a call whose target does not say how long it may take.
@@ -91,6 +93,7 @@ func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte
 	where.RawQuery = url.Values{"timeout": {limit.String()}}.Encode()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer request.Wait(ctx)()
 	for attempt := 0; ; attempt++ {
 		answer, wait, err := c.post(ctx, t, where, body)
 		if wait < 0 || attempt == maxRetries {
