@@ -243,6 +243,40 @@ func TestStorms(t *testing.T) {
 	settled(t, "bytes of heap", func() (int64, int64) { return heapInUse(), heap + 64<<20 })
 }
 
+// TestOthersGoOn shows that nobody else waits while all clients wait for the webhook; then it answers them.
+func TestOthersGoOn(t *testing.T) {
+	w := newWorld(t)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	w.hook.do(func(rw http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		good(rw, r)
+	})
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			if code, answer := w.do("GET", tabs("v2"), ""); code != http.StatusOK {
+				t.Errorf("%d %.300s", code, answer)
+			}
+		})
+	}
+	<-asked // all of them share one call
+	w.must("GET", tabs("v1"), "")
+	w.must("PATCH", tabs("v1")+"/tab-0", `{"metadata":{"annotations":{"a":"b"}}}`)
+	w.must("DELETE", tabs("v1")+"/tab-1", "")
+	w.must("POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"c"}}`)
+	w.must("GET", "/api/v1/configmaps", "")
+	w.must("DELETE", "/api/v1/namespaces/default/configmaps/c", "")
+	close(answer)
+	go func() { // those who come after the change ask again
+		for range asked {
+			continue
+		}
+	}()
+	wg.Wait()
+	close(asked)
+}
+
 func heapInUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats
