@@ -27,8 +27,8 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// hook is the conversion webhook of the versioning page: CronTabs of v1beta1 have hostPort, those of v1 host and port. What the
-// file hook-mode in dir says makes it misbehave.
+// hook is the conversion webhook of the versioning page: CronTabs of v1beta1 have hostPort, those of v1 host and port. Below
+// /mutate and /validate it is an admission webhook. What the file hook-mode in dir says makes it misbehave.
 type hook struct {
 	*httptest.Server
 	dir string
@@ -38,7 +38,7 @@ type hook struct {
 func startHook(t *testing.T, dir string) *hook {
 	h := &hook{dir: dir}
 	h.Server = httptest.NewUnstartedServer(h)
-	authority, certificate := certify(t, "example-conversion-webhook-server.default.svc", "127.0.0.1")
+	authority, certificate := certify(t, "example-conversion-webhook-server.default.svc", "policy.policy-system.svc", "127.0.0.1")
 	h.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	h.Config.ErrorLog = log.New(io.Discard, "", 0)
 	h.EnableHTTP2 = true
@@ -78,8 +78,52 @@ func certify(t *testing.T, names ...string) ([]byte, tls.Certificate) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// ServeHTTP answers a ConversionReview, and notes in the file hook-calls how many objects it was sent and for which version.
+// ServeHTTP answers reviews of both kinds.
 func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/mutate", "/validate":
+		h.admit(w, r)
+	default:
+		h.convert(w, r)
+	}
+}
+
+// admit answers an AdmissionReview: /mutate labels what has no labels, /validate allows no data with the key forbidden.
+func (h *hook) admit(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		Request struct {
+			UID    string `json:"uid"`
+			Object struct {
+				Metadata object `json:"metadata"`
+				Data     object `json:"data"`
+			} `json:"object"`
+			Operation string `json:"operation"`
+		} `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if mode, _ := os.ReadFile(filepath.Join(h.dir, "hook-mode")); strings.TrimSpace(string(mode)) == "status 503" {
+		http.Error(w, "out of order", http.StatusServiceUnavailable)
+		return
+	}
+	q, response := &review.Request, object{"uid": review.Request.UID, "allowed": true}
+	switch {
+	case r.URL.Path == "/mutate" && q.Operation == "CREATE" && q.Object.Metadata["labels"] == nil:
+		response["patchType"] = "JSONPatch"
+		response["patch"] = []byte(`[{"op":"add","path":"/metadata/labels","value":{"policy.example.com/seen":"true"}}]`)
+	case r.URL.Path == "/validate" && q.Object.Data["forbidden"] != nil:
+		response["allowed"], response["status"] = false, object{"code": http.StatusForbidden, "message": "data.forbidden is forbidden"}
+	case r.URL.Path == "/validate" && q.Object.Data["odd"] != nil:
+		response["warnings"] = []string{"data.odd is odd"}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(object{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+}
+
+// convert answers a ConversionReview, and notes in the file hook-calls how many objects it was sent and for which version.
+func (h *hook) convert(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		APIVersion string `json:"apiVersion"`
 		Request    struct {

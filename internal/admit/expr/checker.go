@@ -19,17 +19,20 @@ type Checker struct {
 	variables *apiservercel.DeclType
 }
 
+// ObjectType is the type of the objects of a kind.
+type ObjectType = apiservercel.DeclType
+
 // Shapes are the types of a policy's objects; nil is dyn.
 type Shapes struct {
-	Object *apiservercel.DeclType
+	Object *ObjectType
 	// Params is the type of the parameters; HasParams, that there are any.
-	Params    *apiservercel.DeclType
+	Params    *ObjectType
 	HasParams bool
 }
 
 // Shape returns the type of the objects of a schema in which no reference is left; nil if it says nothing about them. Errors
 // call the type by name, which must be unique within one Shapes.
-func Shape(name string, s *spec.Schema) *apiservercel.DeclType {
+func Shape(name string, s *spec.Schema) *ObjectType {
 	t := common.SchemaDeclType(&openapi.Schema{Schema: s}, true)
 	if t == nil {
 		return nil

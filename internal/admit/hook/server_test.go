@@ -21,12 +21,12 @@ type object = map[string]any
 
 // client speaks JSON with a server.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	http *http.Client
 	url  string
 }
 
-func start(t *testing.T) *client {
+func start(t testing.TB) *client {
 	t.Helper()
 	s := testserver.Start(t)
 	h, err := rest.HTTPClientFor(s.RESTConfig())
@@ -93,7 +93,7 @@ type listener struct {
 	seen []object // requests, in the order they came
 }
 
-func listen(t *testing.T, answer func(path string, request object) object) *listener {
+func listen(t testing.TB, answer func(path string, request object) object) *listener {
 	t.Helper()
 	l := &listener{}
 	l.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

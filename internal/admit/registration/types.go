@@ -9,7 +9,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
@@ -56,7 +55,7 @@ type kindCheck struct {
 }
 
 func checksOf(p *admissionregistrationv1.ValidatingAdmissionPolicySpec, served *catalog.Snapshot, schemaOf SchemaOf) (checks []kindCheck) {
-	shape := func(kind schema.GroupVersionKind, number int) (*apiservercel.DeclType, bool) {
+	shape := func(kind schema.GroupVersionKind, number int) (*expr.ObjectType, bool) {
 		s := schemaOf(kind)
 		if s == nil {
 			return nil, false
