@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -28,6 +29,10 @@ func TestDeadline(t *testing.T) {
 	}{
 		{"nothing written", "/api/v1/pods", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, time.Minute, false},
 		{"error written", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) { codec.WriteError(w, r, wait(r)) }, time.Minute, false},
+		{"error written just in time", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
+			codec.WriteError(w, r, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
+			_ = wait(r)
+		}, time.Minute, false},
 		{"answer written too late", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
 			_ = wait(r)
 			w.Header().Set("Content-Type", "text/x")
