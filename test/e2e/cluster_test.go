@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -101,14 +102,25 @@ func freeURL(t *testing.T) string {
 	return "http://" + freeAddress(t)
 }
 
+// addresses are those that freeAddress has given out.
+var addresses sync.Map
+
+// freeAddress returns an address that nobody listens on and nobody gets by chance: systems take the ports of connections, and of
+// listeners that want any, from 32768 up. So a process can be killed and find its port free when it starts again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
+		if _, taken := addresses.LoadOrStore(address, true); taken {
+			continue
+		}
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port between 20000 and 32000")
+	return ""
 }
 
 // site is a server that can be started again at the same address.
