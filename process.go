@@ -206,8 +206,9 @@ func (p *process) listen(ctx context.Context) error {
 
 // buildAPI connects the parts that answer requests.
 func (p *process) buildAPI(context.Context) error {
-	p.catalog = catalog.New(builtin.Resources()...)
-	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{controllers.DefinitionsPrefix}})
+	kinds := builtin.Resources()
+	p.catalog = catalog.New(kinds...)
+	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{controllers.DefinitionsPrefix}, Read: rest.Reader(kinds)})
 	controllers.Publish(p.catalog, p.view, p.log)
 	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
 	p.onStop(func() error { p.webhooks.Close(); return nil })

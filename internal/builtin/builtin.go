@@ -161,6 +161,8 @@ type kind struct {
 	also *version
 	// convert is needed if also is there: see catalog.Resource.Convert.
 	convert func(from, to *catalog.Version, obj catalog.Object) error
+	// form is how objects are stored, if not as JSON of the storage version: see catalog.Resource.Form.
+	form *catalog.Form
 }
 
 // group is an API group in one version. The priorities are those of kube-apiserver's own APIService objects.
@@ -200,6 +202,7 @@ func (k kind) resource() *catalog.Resource {
 		Rules:         k.rules,
 		Subresources:  k.subresources,
 		Convert:       k.convert,
+		Form:          k.form,
 		GroupPriority: k.priority,
 		NoGeneration:  !k.generation,
 	}

@@ -20,14 +20,18 @@ func admissionKinds() []kind {
 	}
 	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(), printed(validatingPolicyCells))
 	policy.status, policy.statusOnly = true, true
+	mutatingPolicy := named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(), printed(mutatingPolicyCells))
+	mutatingBinding := named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(), printed(mutatingBindingCells))
+	mutatingPolicy.form = storedAs("admissionregistration.k8s.io", "v1", "v1beta1")
+	mutatingBinding.form = mutatingPolicy.form
 	return []kind{
 		definitionKind(),
 		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells))),
 		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", validatingWebhookRules(), printed(validatingWebhookCells))),
 		of[admissionregistrationv1.ValidatingAdmissionPolicy](policy),
 		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", validatingBindingRules(), printed(validatingBindingCells))),
-		of[admissionregistrationv1.MutatingAdmissionPolicy](named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(), printed(mutatingPolicyCells))),
-		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(), printed(mutatingBindingCells))),
+		of[admissionregistrationv1.MutatingAdmissionPolicy](mutatingPolicy),
+		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](mutatingBinding),
 	}
 }
 
@@ -41,8 +45,8 @@ func definitionKind() kind {
 			name: "v1beta1", rank: 9, new: newOf[apiextensionsv1beta1.CustomResourceDefinition](), rules: crd.BetaRules(&rules),
 			deprecated: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition",
 		},
-		convert: crd.Convert,
-		group:   apiextensionsV1, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
+		convert: crd.Convert, form: crd.Form(),
+		group: apiextensionsV1, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
 		short: []string{"crd", "crds"}, categories: extends,
 		clusterScoped: true, status: true, generation: true,
 		prefix:  "apiextensions.k8s.io/customresourcedefinitions",

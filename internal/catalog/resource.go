@@ -48,6 +48,8 @@ type Resource struct {
 	// Convert turns obj, which is of version from, into one of version to, in place. Built-in kinds of several versions have
 	// it; nil for all others.
 	Convert func(from, to *Version, obj Object) error
+	// Form is how the store keeps the bytes; nil for nearly all kinds: the JSON of Storage.
+	Form *Form
 	// Alias is true if the objects belong to another resource, which has the same Prefix: the events of events.k8s.io are
 	// those of the core group. Storage is then that resource's version. What goes over all objects leaves aliases out.
 	Alias bool
@@ -137,6 +139,14 @@ func (r *Resource) Subresource(name string) *Subresource {
 		}
 	}
 	return nil
+}
+
+// Form is how the store keeps the bytes of a kind's objects where that is not the JSON of the storage version. It is for what
+// kube-apiserver stores in a version that is no good to anything above the store.
+type Form struct {
+	// Encode returns what goes into the store for an object's JSON (storage version, sorted keys), Decode the JSON of what
+	// lies there, Encode's or kube-apiserver's. Both may return their argument, and do not change it.
+	Encode, Decode func([]byte) ([]byte, error)
 }
 
 // Custom tells whether a CustomResourceDefinition brought the resource.

@@ -81,6 +81,9 @@ func DecodeCBOR(data []byte, want schema.GroupVersionKind) (map[string]any, erro
 	return obj, nil
 }
 
+// TaggedCBOR tells whether data is a CBOR document: it begins with the tag that kube-apiserver writes.
+func TaggedCBOR(data []byte) bool { return bytes.HasPrefix(data, []byte(cborTag)) }
+
 // ToCBOR returns the CBOR document of a JSON document.
 func ToCBOR(doc []byte) ([]byte, error) {
 	v, err := DecodeJSON(doc)

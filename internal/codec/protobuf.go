@@ -41,13 +41,9 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	if !ok {
 		return nil, UnsupportedMediaType(JSON, YAML)
 	}
-	rest, ok := bytes.CutPrefix(data, []byte(protobufMagic))
-	if !ok {
-		return nil, apierrors.NewBadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-	}
-	var envelope runtime.Unknown
-	if err := envelope.Unmarshal(rest); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode the protobuf envelope: %v", err))
+	envelope, err := OpenEnvelope(data)
+	if err != nil {
+		return nil, err
 	}
 	if err := message.Unmarshal(envelope.Raw); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err))
@@ -61,6 +57,21 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 		return nil, fmt.Errorf("encode %T as JSON: %w", into, err)
 	}
 	return doc, nil
+}
+
+// InEnvelope tells whether data is a protobuf document.
+func InEnvelope(data []byte) bool { return bytes.HasPrefix(data, []byte(protobufMagic)) }
+
+// OpenEnvelope returns what a protobuf document says of its message, and the message. It shares data's memory.
+func OpenEnvelope(data []byte) (envelope runtime.Unknown, err error) {
+	rest, ok := bytes.CutPrefix(data, []byte(protobufMagic))
+	if !ok {
+		return envelope, apierrors.NewBadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+	}
+	if err := envelope.Unmarshal(rest); err != nil {
+		return envelope, apierrors.NewBadRequest(fmt.Sprintf("cannot decode the protobuf envelope: %v", err))
+	}
+	return envelope, nil
 }
 
 // Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a fresh value of the

@@ -15,10 +15,6 @@ import (
 //
 // A server that starts reads every definition once; this costs one scan of the bytes and little memory.
 func DecodeHead(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
-	raw, err := storedV1(raw)
-	if err != nil {
-		return nil, fmt.Errorf("decode definition: %w", err)
-	}
 	obj, err := newScanner(raw).definition()
 	if err != nil {
 		return nil, fmt.Errorf("decode definition: %w", err)
@@ -28,10 +24,6 @@ func DecodeHead(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 
 // DecodeSchema decodes the OpenAPI schema of the i-th version of a stored definition. nil means that it has none.
 func DecodeSchema(raw []byte, i int) (*apiextensionsv1.JSONSchemaProps, error) {
-	raw, err := storedV1(raw)
-	if err != nil {
-		return nil, fmt.Errorf("decode schema of version %d: %w", i, err)
-	}
 	s := newScanner(raw)
 	s.wanted = i
 	if _, err := s.definition(); err != nil {

@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -80,21 +79,8 @@ func toV1(obj catalog.Object) {
 		delete(spec, "preserveUnknownFields") // as the Go type of v1 writes it
 	}
 	conversion, _ := spec["conversion"].(map[string]any)
-	if conversion == nil {
-		return
-	}
-	webhook := map[string]any{}
-	for beta, v1 := range map[string]string{"webhookClientConfig": "clientConfig", "conversionReviewVersions": "conversionReviewVersions"} {
-		if v, ok := conversion[beta]; ok && v != nil {
-			webhook[v1] = v
-		}
-		delete(conversion, beta)
-	}
-	if len(webhook) > 0 {
-		if webhook["conversionReviewVersions"] == nil {
-			webhook["conversionReviewVersions"] = nil // obligatory in v1
-		}
-		conversion["webhook"] = webhook
+	if conversion != nil {
+		conversionToV1(conversion)
 	}
 }
 
@@ -109,13 +95,7 @@ func toBeta(obj catalog.Object) {
 		spec["preserveUnknownFields"] = false
 	}
 	if conversion, _ := spec["conversion"].(map[string]any); conversion != nil {
-		webhook, _ := conversion["webhook"].(map[string]any)
-		delete(conversion, "webhook")
-		for beta, v1 := range map[string]string{"webhookClientConfig": "clientConfig", "conversionReviewVersions": "conversionReviewVersions"} {
-			if v := webhook[v1]; v != nil {
-				conversion[beta] = v
-			}
-		}
+		conversionToBeta(conversion)
 	}
 	versions, _ := spec["versions"].([]any)
 	if len(versions) == 0 {
@@ -296,19 +276,3 @@ func through(obj catalog.Object, f func(v1 catalog.Object)) {
 func betaLeave() leave {
 	return leave{badCABundle: true, noSchema: true, unknownTypes: true, nonStructural: true}
 }
-
-// storedV1 returns a stored definition in v1, as bytes. Those of older servers are in v1beta1, and may lack defaults.
-func storedV1(raw []byte) ([]byte, error) {
-	if !bytes.HasPrefix(raw, betaPrefix) { // keys are sorted
-		return raw, nil
-	}
-	var obj map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj); err != nil {
-		return nil, err
-	}
-	defaultBeta(obj)
-	toV1(obj)
-	return json.Marshal(obj)
-}
-
-var betaPrefix = []byte(`{"apiVersion":"` + betaVersion + `"`)

@@ -97,16 +97,6 @@ func (s *Server) toStorage(ctx context.Context, c *Call, obj Object) (codec.Stor
 	return codec.EncodeStored(out), nil
 }
 
-// persisted returns the bytes that go into the store for an object's JSON.
-func (s *Server) persisted(c *Call, stored codec.Stored) []byte {
-	if s.StoreCBOR && c.Resource.Custom() {
-		if out, err := codec.ToCBOR(stored.JSON); err == nil {
-			return out
-		}
-	}
-	return stored.JSON
-}
-
 // inVersion returns an entry as of the call's version, if that takes asking somebody. All that looks at an entry's content
 // comes after it.
 func (s *Server) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {

@@ -168,25 +168,7 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 			return 0, true, ErrOvertaken
 		}
 	}
-	found = found || len(looks) == 0
-	if found && !s.embedded && !c.remove {
-		return w.repeated(ctx, c)
-	}
-	return 0, found, nil
-}
-
-// repeated finds out whether a refused write is one that took place: on its way to the leader of an external cluster whose
-// members come and go, a transaction may be proposed twice, and then the second finds what the first has done. A write of
-// the same bytes over the same revision by somebody else is as good as ours.
-func (w Writer) repeated(ctx context.Context, c change) (newRev int64, found bool, err error) {
-	resp, err := w.store.client.Get(ctx, w.store.prefix+c.key)
-	switch {
-	case err != nil:
-		return 0, false, writeError(err)
-	case len(resp.Kvs) > 0 && resp.Kvs[0].ModRevision > c.rev && bytes.Equal(resp.Kvs[0].Value, c.value):
-		return resp.Kvs[0].ModRevision, false, nil
-	}
-	return 0, true, nil // it was there when the write was refused
+	return 0, found || len(looks) == 0, nil
 }
 
 // happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which the

@@ -203,37 +203,3 @@ func BenchmarkCreateFenced(b *testing.B) {
 		})
 	}
 }
-
-// TestRepeated: a transaction that a cluster carries out twice is one write, whose second answer is the first's. Another
-// write than ours is refused as ever.
-func TestRepeated(t *testing.T) {
-	t.Parallel()
-	ctx := testContext(t)
-	s := connect(t, open(t, Embedded{ListenClientURL: "http://127.0.0.1:0"}))
-	create := func(value string) (int64, error) { return s.Create(ctx, "things/a", []byte(value)) }
-	r1, err := create("ours")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := create("ours"); err != nil || again != r1 {
-		t.Errorf("created at %d, repeated: %d, %v", r1, again, err)
-	}
-	if _, err := create("theirs"); !errors.Is(err, ErrExists) {
-		t.Errorf("another value: %v", err)
-	}
-	update := func(value string) (int64, error) { return s.Update(ctx, "things/a", []byte(value), r1) }
-	r2, err := update("changed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := update("changed"); err != nil || again != r2 {
-		t.Errorf("changed at %d, repeated: %d, %v", r2, again, err)
-	}
-	if _, err := update("theirs"); !errors.Is(err, ErrConflict) {
-		t.Errorf("another value: %v", err)
-	}
-	// The value that was replaced is no sign of a write: the revision must have moved.
-	if _, err := s.Update(ctx, "things/a", []byte("changed"), r2+5); !errors.Is(err, ErrConflict) {
-		t.Errorf("the present value over a revision that never was: %v", err)
-	}
-}

@@ -57,16 +57,20 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 // Known returns what Encoded has kept for this key, nil if nothing.
 func (e *Entry) Known(key any) []byte { return e.encoded.known(key) }
 
-// newEntry makes an entry of what the store holds under a key; rest is the key below the collection's prefix.
-//
-// JSON of another writer is accepted as it is, with any order of keys and whitespace; what is not a JSON object with
-// metadata (kube-apiserver stores built-in kinds as protobuf) is an error. CBOR becomes JSON.
-func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
-	value, err := fromCBOR(r.Value)
-	if err != nil {
-		return nil, err
+// entry makes an entry of what the store holds below a collection's prefix; rest is the key there.
+func (v *View) entry(prefix, rest string, r store.Record, in *interner) (e *Entry, err error) {
+	if v.read != nil {
+		if r.Value, err = v.read(prefix, r.Value); err != nil {
+			return nil, err
+		}
 	}
-	data, l, err := prepare(value)
+	return newEntry(rest, r, in)
+}
+
+// newEntry makes an entry of JSON; rest is the key below the collection's prefix. Keys may have any order, and there may be
+// whitespace; what is not an object with metadata is an error.
+func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
+	data, l, err := prepare(r.Value)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func (v *View) Load(ctx context.Context) error { return v.list(ctx) }
 // list makes the view equal to the store at one revision, whatever it was before.
 func (v *View) list(ctx context.Context) error {
 	trees := map[*Collection]*tree{}
-	rev, err := v.read(ctx, func(prefix string, e *Entry) {
+	rev, err := v.readAll(ctx, func(prefix string, e *Entry) {
 		c := v.Collection(prefix)
 		t := trees[c]
 		if t == nil {
@@ -94,9 +94,9 @@ type page struct {
 	done     chan struct{}
 }
 
-// read calls f with every object of the store, sorted by key, and returns the revision at which they are read. Pages are
+// readAll calls f with every object of the store, sorted by key, and returns the revision at which they are read. Pages are
 // read one after the other and parsed in parallel; f runs in the caller's goroutine.
-func (v *View) read(ctx context.Context, f func(prefix string, e *Entry)) (int64, error) {
+func (v *View) readAll(ctx context.Context, f func(prefix string, e *Entry)) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parsers := runtime.GOMAXPROCS(0)
@@ -157,7 +157,7 @@ func (v *View) parse(p *page, in *interner) {
 			v.log.Debug("key in the store is not that of an object", "key", r.Key)
 			continue
 		}
-		e, err := newEntry(rest, r, in)
+		e, err := v.entry(prefix, rest, r, in)
 		if err != nil {
 			v.skipped(r.Key, err)
 			continue

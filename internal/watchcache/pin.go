@@ -143,7 +143,7 @@ func (c *Collection) fetch(ctx context.Context, rev int64) (*Snapshot, error) {
 			if !ok {
 				continue
 			}
-			if e, err := newEntry(rest, rec, in); err == nil {
+			if e, err := c.view.entry(c.prefix, rest, rec, in); err == nil {
 				t.put(e.key, e)
 			}
 		}

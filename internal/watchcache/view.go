@@ -38,6 +38,9 @@ type Options struct {
 	Now func() time.Time
 	// Pack lists the prefixes of collections whose large objects are kept compressed while nobody reads them.
 	Pack []string
+	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means that all
+	// is JSON. It is called by several goroutines at a time.
+	Read func(prefix string, value []byte) ([]byte, error)
 }
 
 // View is the store's content in memory.
@@ -45,6 +48,7 @@ type View struct {
 	store *store.Store
 	log   *slog.Logger
 	now   func() time.Time
+	read  func(prefix string, value []byte) ([]byte, error)
 
 	revision    atomic.Int64
 	start       atomic.Int64 // revision of the last list: no collection's history reaches behind it
@@ -63,7 +67,7 @@ type View struct {
 
 // New returns an empty view of s. Then come Subscribe, Load and Run, in this order.
 func New(s *store.Store, o Options) *View {
-	v := &View{store: s, log: o.Log, now: o.Now, plays: make(chan func()), in: newInterner()}
+	v := &View{store: s, log: o.Log, now: o.Now, read: o.Read, plays: make(chan func()), in: newInterner()}
 	if v.log == nil {
 		v.log = slog.Default()
 	}
@@ -210,7 +214,7 @@ func (v *View) change(s *store.Event) *Event {
 	var e *Entry
 	if !s.Deleted {
 		var err error
-		if e, err = newEntry(rest, store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
+		if e, err = v.entry(prefix, rest, store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
 			v.skipped(s.Key, err)
 		} else {
 			v.packer.take(prefix, e)

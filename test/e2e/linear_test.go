@@ -132,6 +132,7 @@ type history struct {
 	clients    []rest.Interface // one for each server
 	began      time.Time
 	count      atomic.Int64
+	values     atomic.Int64 // counts on where count goes back: a value says which write it comes from
 
 	mu struct {
 		sync.Mutex
@@ -209,7 +210,7 @@ func (h *history) client(ctx context.Context, id int) {
 		}
 		key := fmt.Sprintf("key-%d-%d", n/(linearKeys*linearPerKey), rand.IntN(linearKeys))
 		server := h.clients[rand.IntN(len(h.clients))]
-		q := question{key: key, value: fmt.Sprintf("%d-%d", id, n)}
+		q := question{key: key, value: fmt.Sprintf("%d-%d", id, h.values.Add(1))}
 		switch draw := rand.IntN(10); {
 		case draw < 3:
 			q.verb = "get"

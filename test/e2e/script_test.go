@@ -62,7 +62,7 @@ func TestStories(t *testing.T) {
 // startStory starts the server that a script runs against.
 func startStory(t *testing.T) *process {
 	if reference != "" {
-		return startReference(t)
+		return startReference(t, startCluster(t, 1, nil))
 	}
 	return startServer(t, "--ephemeral")
 }

@@ -1,0 +1,78 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+)
+
+// persisted returns the bytes that go into the store for an object's JSON.
+func (s *Server) persisted(c *Call, stored codec.Stored) []byte {
+	var out []byte
+	var err error
+	switch {
+	case c.Resource.Form != nil:
+		out, err = c.Resource.Form.Encode(stored.JSON)
+	case s.StoreCBOR && c.Resource.Custom():
+		out, err = codec.ToCBOR(stored.JSON)
+	default:
+		return stored.JSON
+	}
+	if err != nil {
+		return stored.JSON // which is read as well
+	}
+	return out
+}
+
+// Reader returns the function that makes JSON of what lies in the store under a resource's prefix: of what persisted has
+// written, whatever the settings were then, and of what kube-apiserver stores: CBOR and protobuf. JSON comes back as it is.
+// resources are those whose objects may be in another form than JSON and CBOR.
+func Reader(resources []*catalog.Resource) func(prefix string, value []byte) ([]byte, error) {
+	kinds := map[string]*catalog.Resource{}
+	for _, r := range resources {
+		if !r.Virtual && !r.Alias {
+			kinds[r.Prefix] = r
+		}
+	}
+	return func(prefix string, value []byte) ([]byte, error) {
+		kind := kinds[prefix]
+		var err error
+		switch {
+		case codec.TaggedCBOR(value):
+			value, err = jsonOfCBOR(value)
+		case kind != nil && codec.InEnvelope(value):
+			value, err = jsonOfProtobuf(kind, value)
+		}
+		if err == nil && kind != nil && kind.Form != nil {
+			value, err = kind.Form.Decode(bytes.TrimSpace(value))
+		}
+		return value, err
+	}
+}
+
+func jsonOfCBOR(value []byte) ([]byte, error) {
+	var obj map[string]any
+	if err := codec.UnmarshalCBOR(value, &obj); err != nil {
+		return nil, fmt.Errorf("decode CBOR: %w", err)
+	}
+	return json.Marshal(obj)
+}
+
+// jsonOfProtobuf decodes what kube-apiserver has stored of a built-in kind. A version that is not served has the same
+// fields as the one that objects are stored in, or Form knows better.
+func jsonOfProtobuf(kind *catalog.Resource, value []byte) ([]byte, error) {
+	envelope, err := codec.OpenEnvelope(value)
+	if err != nil {
+		return nil, err
+	}
+	version := kind.Storage
+	if gv, err := schema.ParseGroupVersion(envelope.APIVersion); err == nil && kind.Version(gv.Version) != nil {
+		version = kind.Version(gv.Version)
+	}
+	return codec.FromProtobuf(value, version.New())
+}
