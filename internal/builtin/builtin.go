@@ -151,7 +151,9 @@ type kind struct {
 	anyFinalizer bool
 	// noDeleteCollection is true for the kinds that cannot be deleted as a collection.
 	noDeleteCollection bool
-	subresources       []catalog.Subresource
+	// returnsDeleted is true for the kinds whose deletion answers the object.
+	returnsDeleted bool
+	subresources   []catalog.Subresource
 	// new returns a pointer to a fresh value of the Go type.
 	new     func() any
 	columns []catalog.Column
@@ -205,6 +207,8 @@ func (k kind) resource() *catalog.Resource {
 		Form:          k.form,
 		GroupPriority: k.priority,
 		NoGeneration:  !k.generation,
+
+		ReturnsDeleted: k.returnsDeleted,
 	}
 	if k.also != nil {
 		v := k.served(k.also.name, k.also.rank, k.also.new)

@@ -14,7 +14,7 @@ import (
 func coreKinds() []kind {
 	return []kind{
 		of[corev1.Namespace](kind{
-			group: coreV1, kind: "Namespace", plural: "namespaces", short: []string{"ns"},
+			group: coreV1, kind: "Namespace", plural: "namespaces", short: []string{"ns"}, returnsDeleted: true,
 			clusterScoped: true, status: true, noDeleteCollection: true,
 			subresources: []catalog.Subresource{object("Namespace", "finalize", "update")},
 			rules: &catalog.Rules{
@@ -68,7 +68,7 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.ServiceAccount](kind{
-			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"},
+			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"}, returnsDeleted: true,
 			subresources: []catalog.Subresource{tokenSubresource()},
 			rules: &catalog.Rules{
 				ValidName:           validation.ValidateServiceAccountName,
@@ -80,20 +80,21 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Pod](kind{
-			group: coreV1, kind: "Pod", podSpec: []string{"spec"}, plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true,
+			group: coreV1, kind: "Pod", podSpec: []string{"spec"}, plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true, returnsDeleted: true,
 			subresources: podSubresources(),
 			rules: &catalog.Rules{
 				Cells:               printed(podCells),
 				Default:             defaultPod,
 				PrepareCreate:       preparePodCreate,
 				PrepareUpdate:       preparePodUpdate,
+				GracePeriod:         podGracePeriod,
 				UnconditionalUpdate: true,
 				FieldLabels: fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
 					"status.phase", "status.podIP", "status.nominatedNodeName"),
 			},
 		}),
 		of[corev1.PodTemplate](kind{
-			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates", generation: true,
+			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates", generation: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},
 		}),
 		of[corev1.ReplicationController](kind{
@@ -103,7 +104,7 @@ func coreKinds() []kind {
 			rules: &catalog.Rules{Cells: printed(replicationControllerCells), Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
 		}),
 		of[corev1.Service](kind{
-			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true,
+			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true, returnsDeleted: true,
 			subresources: []catalog.Subresource{other("proxy", "", "", "ServiceProxyOptions", proxied...)},
 			rules: &catalog.Rules{
 				Cells:         printed(serviceCells),
@@ -132,11 +133,11 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.PersistentVolume](kind{
-			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true,
+			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(volumeCells), PrepareCreate: prepareVolumeCreate, PrepareUpdate: prepareVolumeUpdate, UnconditionalUpdate: true},
 		}),
 		of[corev1.PersistentVolumeClaim](kind{
-			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true,
+			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(claimCells), PrepareCreate: prepareClaimCreate, PrepareUpdate: prepareClaimUpdate, UnconditionalUpdate: true},
 		}),
 		of[corev1.LimitRange](kind{
@@ -144,7 +145,7 @@ func coreKinds() []kind {
 			rules: &catalog.Rules{Default: defaultLimitRange, UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.ResourceQuota](kind{
-			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true,
+			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(quotaCells), UnconditionalUpdate: true},
 		}),
 	}

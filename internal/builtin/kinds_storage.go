@@ -13,23 +13,23 @@ import (
 func storageKinds() []kind {
 	return []kind{
 		of[storagev1.StorageClass](kind{
-			group: storageV1, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true,
+			group: storageV1, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(storageClassCells), UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttributesClass](kind{
-			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true,
+			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(attributesClassCells), UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttachment](kind{
-			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true, statusOnly: true,
+			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true, statusOnly: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(attachmentCells)},
 		}),
 		of[storagev1.CSIDriver](kind{
-			group: storageV1, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true,
+			group: storageV1, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(csiDriverCells), PrepareCreate: prepareDriverCreate, PrepareUpdate: prepareDriverUpdate},
 		}),
 		of[storagev1.CSINode](kind{
-			group: storageV1, kind: "CSINode", plural: "csinodes", clusterScoped: true,
+			group: storageV1, kind: "CSINode", plural: "csinodes", clusterScoped: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(csiNodeCells)},
 		}),
 		of[storagev1.CSIStorageCapacity](kind{
@@ -45,19 +45,19 @@ func storageKinds() []kind {
 			rules: &catalog.Rules{Cells: printed(priorityClassCells), PrepareUpdate: keepGeneration, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.DeviceClass](kind{
-			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true,
+			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: nameAndAge, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaim](kind{
-			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true,
+			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(resourceClaimCells), Default: defaultResourceClaim, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaimTemplate](kind{
-			group: resourceV1, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates",
+			group: resourceV1, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates", returnsDeleted: true,
 			rules: &catalog.Rules{Cells: nameAndAge, Default: defaultResourceClaimTemplate, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceSlice](kind{
-			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true,
+			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(resourceSliceCells), UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver")},
 		}),
 	}

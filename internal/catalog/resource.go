@@ -67,6 +67,8 @@ type Resource struct {
 
 	// NoGeneration is true for kinds whose metadata.generation Kubernetes does not maintain.
 	NoGeneration bool
+	// ReturnsDeleted is true for the kinds whose deletion answers the object that is gone; the others answer a Status.
+	ReturnsDeleted bool
 }
 
 // Definition identifies the CustomResourceDefinition that a resource was made from.

@@ -35,6 +35,10 @@ type Rules struct {
 	Warnings func(obj Object) []string
 	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes Terminating).
 	PrepareDelete func(obj Object, e Env) (update bool)
+	// GracePeriod returns how many seconds an object gets to end by itself when its deletion begins; asked is what the client
+	// wants, nil if it does not say. Until the time is over, and until somebody deletes it once more with 0, the object stays.
+	// nil means that objects of the kind go at once.
+	GracePeriod func(obj Object, asked *int64) int64
 	// Encloses is true if objects of other kinds belong to one of this kind and go with it (namespaces, definitions): once
 	// its deletion has begun, no write that has been under way adds to them. PrepareDelete begins it.
 	Encloses bool

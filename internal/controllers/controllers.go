@@ -10,6 +10,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -84,6 +85,9 @@ func New(c Config) *Controllers {
 	if c.enabled(RootCA) && c.ServerCA != nil {
 		cs.add(RootCA, rootCA{c}, 1)
 	}
+	if c.enabled(PodCollector) {
+		cs.add(PodCollector, newPodCollector(c), 1)
+	}
 	if c.enabled(ServiceAccountToken) && c.Tokens != nil && c.ServerCA != nil {
 		secrets := &tokenSecrets{Config: c}
 		secrets.need = cs.add(ServiceAccountToken, secrets, 1)
@@ -96,6 +100,7 @@ func New(c Config) *Controllers {
 const (
 	Namespace           = "namespace-controller"
 	GarbageCollector    = "garbage-collector-controller"
+	PodCollector        = "pod-garbage-collector-controller"
 	ResourceQuota       = "resourcequota-controller"
 	ServiceAccount      = "serviceaccount-controller"
 	ServiceAccountToken = "serviceaccount-token-controller"
@@ -106,7 +111,7 @@ const (
 
 // Names returns the names that Config.Enabled may hold.
 func Names() []string {
-	return []string{GarbageCollector, Namespace, ResourceQuota, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration, PolicyStatus}
+	return []string{GarbageCollector, Namespace, PodCollector, ResourceQuota, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration, PolicyStatus}
 }
 
 // enabled tells whether a controller is to run: the first entry that names it decides, else whether there is a "*".
@@ -128,11 +133,16 @@ func (c Config) enabled(name string) bool {
 // reconciler is one controller's work. observe is called in the view's goroutine and must not block; it names the keys
 // whose objects need a look. On a replica that does not lead it is called too, and nobody hears which keys it names;
 // when the replica becomes the leader, it is called with every object once more, as Added. reconcile looks at one key; an
-// error means to try again later.
+// error means to try again later, again when exactly.
 type reconciler interface {
 	observe(ev *watchcache.Event, need func(key string))
 	reconcile(ctx context.Context, key string) error
 }
+
+// again is the error of a reconciler that wants to look once more after a while; nothing has failed.
+type again time.Duration
+
+func (a again) Error() string { return "again in " + time.Duration(a).String() }
 
 // sweeper is a reconciler that wants to look at things again from time to time, because not all that matters leaves an event.
 type sweeper interface {
@@ -251,11 +261,17 @@ func (c *controller) run(ctx context.Context, q *queue, log *slog.Logger) {
 		if stop {
 			return
 		}
-		if err := c.work.reconcile(ctx, key); err != nil && ctx.Err() == nil {
+		err := c.work.reconcile(ctx, key)
+		var later again
+		switch {
+		case err == nil || ctx.Err() != nil:
+			q.Forget(key)
+		case errors.As(err, &later):
+			q.Forget(key)
+			q.AddAfter(key, time.Duration(later))
+		default:
 			log.Info("will try again", "controller", c.name, "object", key, "error", err)
 			q.AddRateLimited(key)
-		} else {
-			q.Forget(key)
 		}
 		q.Done(key)
 	}

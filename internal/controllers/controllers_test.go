@@ -18,8 +18,8 @@ func TestWhichControllersRun(t *testing.T) {
 		{"-*", ""}, // as kube-apiserver, where kube-controller-manager is somebody else
 		{Namespace, Namespace},
 		{"-" + Namespace, ""}, // as in Kubernetes: without a "*" only what is named
-		{"*,-" + GarbageCollector, strings.ReplaceAll(all, GarbageCollector+" ", "")},
-		{"-" + GarbageCollector + ",*," + GarbageCollector, strings.ReplaceAll(all, GarbageCollector+" ", "")},
+		{"*,-" + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
+		{"-" + GarbageCollector + ",*," + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
 		{Namespace + ",-*," + ServiceAccount, Namespace + " " + ServiceAccount},
 	} {
 		config := Config{

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,11 +63,15 @@ func (n *namespaces) reconcile(ctx context.Context, name string) error {
 		}
 	}
 	left := n.remaining(name)
+	later, err := n.podsLate(entry, left)
+	if err != nil && len(failures) == 0 {
+		failures = append(failures, err)
+	}
 	if err := n.report(ctx, name, left, failures); err != nil {
 		return err
 	}
 	if len(failures) > 0 || len(left) > 0 {
-		return errors.Join(failures...) // the deletion of what is left brings us back
+		return errors.Join(append(failures, later)...) // the deletion of what is left brings us back
 	}
 	return n.finalize(ctx, name)
 }
@@ -84,9 +91,6 @@ func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func
 		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "", identity("namespace-controller"))
 		if err == nil {
 			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{PropagationPolicy: &background})
-		}
-		if err != nil && isPods(r) {
-			err = fmt.Errorf("failed to delete pods for namespace: %s, err: %w", name, err)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -122,6 +126,33 @@ func (n *namespaces) remaining(name string) []remains {
 		all = append(all, left)
 	})
 	return all
+}
+
+// podsLate returns an error if pods are left whose time to end is over, though nothing holds them that one could wait for. As
+// long as their time runs, it returns when to look again.
+func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late error) {
+	i := slices.IndexFunc(left, func(r remains) bool { return r.resource == podsRemain })
+	if i < 0 || len(left[i].finalizers) > 0 {
+		return nil, nil
+	}
+	deleted, _ := ns.Field("metadata.deletionTimestamp")
+	since, err := time.Parse(time.RFC3339, deleted)
+	if err != nil {
+		return nil, err
+	}
+	var longest time.Duration
+	n.View.Collection("pods").Snapshot().Scan(ns.Name, "", func(e *watchcache.Entry) bool {
+		if phase, _ := e.Field("status.phase"); phase != string(corev1.PodSucceeded) && phase != string(corev1.PodFailed) {
+			text, _ := e.Field("spec.terminationGracePeriodSeconds")
+			seconds, _ := strconv.ParseInt(text, 10, 64)
+			longest = max(longest, time.Duration(seconds)*time.Second)
+		}
+		return true
+	})
+	if n.Now().Sub(since) < longest {
+		return again(longest/2 + time.Second), nil
+	}
+	return nil, fmt.Errorf("unexpected items still remain in namespace: %s for gvr: /v1, Resource=pods", ns.Name)
 }
 
 // report keeps the namespace's conditions true.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,7 +53,7 @@ func checkBinding(b *corev1.Binding) (errs field.ErrorList) {
 func (s *Server) bind(ctx context.Context, c *Call, b *corev1.Binding, o metav1.CreateOptions) error {
 	_, err := s.replace(ctx, c, metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager}, func(_ *watchcache.Entry, old Object) (Object, error) {
 		obj := runtime.DeepCopyJSON(old)
-		if err := assign(obj, b); err != nil {
+		if err := assign(obj, b, s.Now()); err != nil {
 			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, c.Name, err)
 		}
 		meta := metaOf(obj)
@@ -67,7 +68,7 @@ func (s *Server) bind(ctx context.Context, c *Call, b *corev1.Binding, o metav1.
 }
 
 // assign puts the node, annotations and labels of a binding on a pod.
-func assign(pod Object, b *corev1.Binding) error {
+func assign(pod Object, b *corev1.Binding, now time.Time) error {
 	name, meta := str(metaOf(pod), "name"), metaOf(pod)
 	spec, _ := pod["spec"].(Object)
 	if spec == nil {
@@ -98,28 +99,34 @@ func assign(pod Object, b *corev1.Binding) error {
 		}
 		meta[key] = have
 	}
-	status, _ := pod["status"].(Object)
-	if status == nil {
-		status = Object{}
-		pod["status"] = status
-	}
-	delete(status, "nominatedNodeName")
-	setScheduled(status)
+	delete(statusOf(pod), "nominatedNodeName")
+	SetPodCondition(pod, Object{"type": string(corev1.PodScheduled), "status": string(corev1.ConditionTrue)}, now)
 	return nil
 }
 
-// setScheduled makes the condition PodScheduled of a pod's status true.
-func setScheduled(status Object) {
+// statusOf returns the object's status, making it if there is none.
+func statusOf(obj Object) Object {
+	status, ok := obj["status"].(Object)
+	if !ok {
+		status = Object{}
+		obj["status"] = status
+	}
+	return status
+}
+
+// SetPodCondition puts a condition among those of a pod. Its time is that of the last change of its status.
+func SetPodCondition(pod, condition Object, now time.Time) {
+	status := statusOf(pod)
 	conditions, _ := status["conditions"].([]any)
-	scheduled := Object{"type": string(corev1.PodScheduled), "status": string(corev1.ConditionTrue), "lastProbeTime": nil, "lastTransitionTime": metav1.Now().UTC().Format("2006-01-02T15:04:05Z")}
+	condition["lastProbeTime"], condition["lastTransitionTime"] = nil, stamp(now)
 	for i := range conditions {
-		if was, ok := conditions[i].(Object); ok && was["type"] == scheduled["type"] {
-			if was["status"] == scheduled["status"] {
-				return
+		if was, ok := conditions[i].(Object); ok && was["type"] == condition["type"] {
+			if was["status"] == condition["status"] {
+				condition["lastTransitionTime"] = was["lastTransitionTime"]
 			}
-			conditions[i] = scheduled
+			conditions[i] = condition
 			return
 		}
 	}
-	status["conditions"] = append(conditions, any(scheduled))
+	status["conditions"] = append(conditions, any(condition))
 }

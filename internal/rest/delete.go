@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 	if err != nil {
 		return err
 	}
-	if res.Deleted {
+	if res.Deleted && !c.Resource.ReturnsDeleted {
 		status, err := deletedStatus(c, res)
 		if err != nil {
 			return err
@@ -41,7 +42,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 	}
 	code := http.StatusOK
 	//lint:ignore SA1019 older clients send it
-	if orphan := options.OrphanDependents; orphan != nil && !*orphan {
+	if orphan := options.OrphanDependents; orphan != nil && !*orphan && !res.Deleted {
 		code = http.StatusAccepted
 	}
 	return s.writeObject(w, r, code, c, res, media)
@@ -54,8 +55,8 @@ func deletedStatus(c *Call, res *Result) ([]byte, error) {
 	}})
 }
 
-// Delete removes the named object, or marks it as being deleted while finalizers or the kind's rules hold it.
-// Result.Deleted tells which. What happens to the objects that it owns is the garbage collector's work; a policy that
+// Delete removes the named object, or marks it as being deleted while finalizers, the time that it has to end or the kind's
+// rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage collector's work; a policy that
 // makes the deletion wait for it becomes a finalizer (propagate).
 func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
 	defer s.lock(c)()
@@ -79,10 +80,14 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 		if err != nil {
 			return nil, err
 		}
+		end := c.ending(obj, &o, s.Now())
+		if end.underWay {
+			return &Result{Object: obj}, nil
+		}
 		if err := s.admitDelete(ctx, c, &o, obj); err != nil {
 			return nil, err
 		}
-		res, err := s.remove(ctx, c, e, obj, o)
+		res, err := s.remove(ctx, c, e, obj, o, end)
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrOvertaken) {
 			continue
 		}
@@ -92,6 +97,9 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 
 // admitDelete asks admission about a deletion: those that change objects too, since it stands between both.
 func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptions, obj Object) error {
+	if c.admitted {
+		return nil
+	}
 	name := c.Name
 	if c.Verb == "deletecollection" {
 		name = "" // as in Kubernetes
@@ -105,41 +113,57 @@ func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptio
 }
 
 // remove deletes an entry, or marks its object.
-func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions) (*Result, error) {
+func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions, end ending) (*Result, error) {
 	rules, dryRun := c.rules(), isDryRun(o.DryRun)
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
+	had, has := metaOf(obj)["finalizers"]
 	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
 	if !held || c.Resource.IsNamespace() && !e.Deleting {
 		propagate(c, obj, o)
 	}
-	if !held && len(finalizers(obj)) == 0 {
-		if dryRun {
-			return &Result{Object: obj, Deleted: true}, nil
-		}
-		revision, err := s.Store.Delete(ctx, c.key(c.Name), e.Revision)
-		if err != nil {
-			return nil, err
-		}
-		return &Result{Object: obj, Deleted: true}, s.shown(ctx, c, revision)
+	last := !held && len(finalizers(obj)) == 0 && end.period == 0
+	switch {
+	case end.graceful:
+		end.mark(obj)
+	case last:
+		setOrDrop(metaOf(obj), "finalizers", had, has) // the answer shows what went
+	default:
+		s.markDeleted(obj)
 	}
-	s.mark(obj)
-	if dryRun {
-		return &Result{Object: obj}, nil
+	switch {
+	case dryRun:
+		return &Result{Object: obj, Deleted: last}, nil
+	case !last:
+		return s.swap(ctx, c, e, obj, c.raise(obj))
+	case !end.graceful:
+		return s.drop(ctx, c, obj, e.Revision)
 	}
-	return s.swap(ctx, c, e, obj, c.raise(obj))
+	// Two writes, as in Kubernetes: those who watch see that it is being deleted, and then that it is gone.
+	marked, err := s.write(ctx, c, e, obj, c.raise(obj))
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.drop(ctx, c, marked.Object, revisionOf(marked.Object))
+	if errors.Is(err, store.ErrNotFound) {
+		return &Result{Object: marked.Object, Deleted: true}, nil // somebody was faster, and wanted the same
+	}
+	return res, err
 }
 
-// mark sets what tells everyone that an object is being deleted; the first deletion counts.
-func (s *Server) mark(obj Object) {
-	meta := metaOf(obj)
-	if str(meta, "deletionTimestamp") != "" {
-		return
+// drop deletes the object that was stored at the revision. The result has the revision at which it went.
+func (s *Server) drop(ctx context.Context, c *Call, obj Object, revision int64) (*Result, error) {
+	gone, err := s.Store.Delete(ctx, c.key(c.Name), revision)
+	if err != nil {
+		return nil, err
 	}
-	meta["deletionTimestamp"] = stamp(s.Now())
-	meta["deletionGracePeriodSeconds"] = int64(0)
-	if generation, ok := meta["generation"].(int64); ok && generation > 0 {
-		meta["generation"] = generation + 1
-	}
+	metaOf(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
+	return &Result{Object: obj, Deleted: true}, s.shown(ctx, c, gone)
+}
+
+// revisionOf returns the resourceVersion of an object that the store has given one.
+func revisionOf(obj Object) int64 {
+	revision, _ := strconv.ParseInt(str(metaOf(obj), "resourceVersion"), 10, 64)
+	return revision
 }
 
 func checkPreconditions(c *Call, p *metav1.Preconditions, e *watchcache.Entry) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
@@ -21,6 +24,14 @@ import (
 
 // maxDisrupted is how many evictions may wait for the disruption controller to see them.
 const maxDisrupted = 2000
+
+// maxEvictions is how often an eviction is tried while others write the pod.
+const maxEvictions = 20
+
+// itself is who the server is where it writes what nobody has asked for by name.
+func itself() user.Info {
+	return &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+}
 
 var budgets = catalog.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
 
@@ -34,12 +45,13 @@ func (s *Server) serveEviction(w http.ResponseWriter, r *http.Request, c *Call) 
 	if ev.Name != c.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
-	o := metav1.DeleteOptions{}
-	if ev.DeleteOptions != nil {
-		o = *ev.DeleteOptions
+	if o := ev.DeleteOptions; o != nil && o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential {
+		return apierrors.NewInvalid(schema.GroupKind{Group: "policy", Kind: "Eviction"}, c.Name, field.ErrorList{field.Invalid(
+			field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")})
 	}
-	if len(o.DryRun) == 0 {
-		o.DryRun = options.DryRun
+	o, err := evictionOptions(&ev, options)
+	if err != nil {
+		return err
 	}
 	if err := s.evict(r.Context(), c, o); err != nil {
 		return err
@@ -47,46 +59,92 @@ func (s *Server) serveEviction(w http.ResponseWriter, r *http.Request, c *Call) 
 	return writeSuccess(w, r)
 }
 
+// evictionOptions are the options of the deletion that comes of an eviction. A dry run may be asked for in either place.
+func evictionOptions(ev *policyv1.Eviction, o *metav1.CreateOptions) (metav1.DeleteOptions, error) {
+	if ev.DeleteOptions == nil {
+		return metav1.DeleteOptions{DryRun: o.DryRun}, nil
+	}
+	out := *ev.DeleteOptions
+	switch {
+	case len(out.DryRun) == 0:
+		out.DryRun = o.DryRun
+	case len(o.DryRun) > 0 && !slices.Equal(o.DryRun, out.DryRun):
+		return out, fmt.Errorf("Non-matching dry-run options in request and content: %v and %v", o.DryRun, out.DryRun) //nolint:staticcheck // kube's text
+	}
+	return out, nil
+}
+
+// evict deletes the pod with regard to its disruption budget. Where the pod's state is what lets it go, the deletion insists
+// on that state.
 func (s *Server) evict(ctx context.Context, c *Call, o metav1.DeleteOptions) error {
-	e, err := s.current(ctx, c)
-	if err != nil {
+	insists := o.Preconditions != nil && o.Preconditions.ResourceVersion != nil
+	pod, deleted, err := s.evictFree(ctx, c, o, insists)
+	if err != nil || deleted {
 		return err
 	}
-	obj, err := s.fromEntry(c, e)
-	if err != nil {
-		return err
-	}
-	var pod corev1.Pod
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &pod); err != nil {
-		return err
-	}
-	if !disrupts(&pod) {
-		return s.deleteEvicted(ctx, c, o)
-	}
-	budget, err := s.budgetOf(ctx, c, &pod)
+	budget, err := s.budgetOf(ctx, c, pod)
 	if err != nil {
 		return err
 	}
 	if budget == nil {
 		return s.deleteEvicted(ctx, c, o)
 	}
-	if !ready(&pod) && (budget.Spec.UnhealthyPodEvictionPolicy != nil && *budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow ||
+	if !ready(pod) && (budget.Spec.UnhealthyPodEvictionPolicy != nil && *budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow ||
 		budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0) {
 		// A pod that is not healthy does not count; but it must not have become healthy meanwhile.
-		if o.Preconditions == nil {
-			revision := pod.ResourceVersion
-			o.Preconditions = &metav1.Preconditions{ResourceVersion: &revision}
-			if err := s.deleteEvicted(ctx, c, o); !apierrors.IsConflict(err) {
-				return err
-			}
+		err := s.deleteEvicted(ctx, c, atRevision(o, pod.ResourceVersion))
+		if apierrors.IsConflict(err) && !insists {
 			return tooEarly(budget.Name)
 		}
-		return s.deleteEvicted(ctx, c, o)
+		return err
 	}
-	if err := s.spend(ctx, c, budget.Name, isDryRun(o.DryRun)); err != nil {
+	if err := s.spend(ctx, c, budget, isDryRun(o.DryRun)); err != nil {
 		return err
 	}
 	return s.deleteEvicted(ctx, c, o)
+}
+
+// evictFree deletes a pod whose deletion disrupts nobody, and returns any other.
+func (s *Server) evictFree(ctx context.Context, c *Call, o metav1.DeleteOptions, insists bool) (pod *corev1.Pod, deleted bool, err error) {
+	for range maxEvictions {
+		if pod, err = s.pod(ctx, c); err != nil || disrupts(pod) {
+			return pod, false, err
+		}
+		with := o
+		if !insists && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil { // it may begin to run
+			with = atRevision(o, pod.ResourceVersion)
+		}
+		err = s.deleteEvicted(ctx, c, with)
+		if !apierrors.IsConflict(err) || insists {
+			return nil, err == nil, err
+		}
+	}
+	return nil, false, err
+}
+
+// pod returns the call's pod as it is now.
+func (s *Server) pod(ctx context.Context, c *Call) (*corev1.Pod, error) {
+	e, err := s.current(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := s.fromEntry(c, e)
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{}
+	return pod, runtime.DefaultUnstructuredConverter.FromUnstructured(obj, pod)
+}
+
+// atRevision returns the options for a deletion that insists on the revision.
+func atRevision(o metav1.DeleteOptions, revision string) metav1.DeleteOptions {
+	p := metav1.Preconditions{}
+	if o.Preconditions != nil {
+		p = *o.Preconditions
+	}
+	p.ResourceVersion = &revision
+	o.Preconditions = &p
+	return o
 }
 
 // disrupts tells whether deleting the pod takes something away from anybody.
@@ -107,10 +165,31 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
+// deleteEvicted deletes the pod, after it has noted in its status why.
 func (s *Server) deleteEvicted(ctx context.Context, c *Call, o metav1.DeleteOptions) error {
-	main := *c
-	main.Subresource = ""
-	_, err := s.Delete(ctx, &main, o)
+	on := *c
+	if !isDryRun(o.DryRun) {
+		on.Subresource = "status"
+		noted, err := s.replace(ctx, &on, metav1.UpdateOptions{}, func(e *watchcache.Entry, old Object) (Object, error) {
+			if err := checkPreconditions(c, o.Preconditions, e); err != nil {
+				return nil, err
+			}
+			pod := runtime.DeepCopyJSON(old)
+			SetPodCondition(pod, Object{
+				"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue),
+				"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+			}, s.Now())
+			return pod, nil
+		})
+		if err != nil {
+			return err
+		}
+		if o.Preconditions != nil && o.Preconditions.ResourceVersion != nil {
+			o = atRevision(o, str(metaOf(noted.Object), "resourceVersion"))
+		}
+	}
+	on.Subresource = ""
+	_, err := s.Delete(ctx, &on, o)
 	return err
 }
 
@@ -148,17 +227,16 @@ func (s *Server) budgetOf(ctx context.Context, c *Call, pod *corev1.Pod) (*polic
 }
 
 // spend takes one disruption from the budget, and notes in it which pod goes. It fails if the budget has none left.
-func (s *Server) spend(ctx context.Context, c *Call, name string, dryRun bool) error {
-	call, err := s.Call(budgets, c.Namespace, name, c.User)
+func (s *Server) spend(ctx context.Context, c *Call, budget *policyv1.PodDisruptionBudget, dryRun bool) error {
+	if dryRun {
+		return refuses(budget)
+	}
+	call, err := s.Call(budgets, c.Namespace, budget.Name, itself())
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
-	options := metav1.UpdateOptions{}
-	if dryRun {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	_, err = s.Update(ctx, call, options, func(current Object) (Object, error) {
+	_, err = s.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(current Object) (Object, error) {
 		b := &policyv1.PodDisruptionBudget{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(current, b); err != nil {
 			return nil, err

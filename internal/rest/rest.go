@@ -239,6 +239,7 @@ type Call struct {
 	Warn func(string)
 
 	inProcess bool       // made by Server.Call
+	admitted  bool       // admission has been asked about what leads to this write, and is not about the write
 	asStored  bool       // Version is the one in which the object is stored, and stays it
 	turn      store.Turn // among the writes to a kind whose rules look at others; set by refresh
 	agent     string     // User-Agent, the field manager of those who name none

@@ -1,14 +1,17 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -30,7 +33,8 @@ func (s *Server) other(sub *catalog.Subresource, c *Call, info *request.Info) (f
 	return nil, c.methodNotSupported(info.Verb)
 }
 
-// readOther reads the body of a POST to a subresource into its Go type.
+// readOther reads the body of a POST to a subresource into its Go type, and asks admission about it. What comes of it is then
+// the server's own doing, about which admission is not asked.
 func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKind, into any) (*metav1.CreateOptions, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -60,7 +64,34 @@ func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKin
 	if err := json.Unmarshal(codec.AppendJSON(nil, obj), into); err != nil {
 		return nil, codec.Unhandled(obj, err, kind)
 	}
-	return options, nil
+	changed, err := s.admitOther(r.Context(), c, kind, options, obj)
+	if err != nil {
+		return nil, err
+	}
+	c.admitted = true
+	if changed != nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(changed, into)
+	}
+	return options, err
+}
+
+// admitOther asks admission about the creation of obj, which is of another kind than the call's resource. It returns obj as
+// admission wants it, nil if it is well as it is.
+func (s *Server) admitOther(ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj Object) (Object, error) {
+	a := s.asked(ctx, c, admit.Create, c.Name, o, isDryRun(o.DryRun))
+	a.Kind, a.Object = kind, obj
+	a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }
+	a.Normalize = func(*catalog.Version, Object) error { return nil }
+	if err := s.Admit.Mutate(ctx, a); err != nil {
+		return nil, err
+	}
+	if err := s.Admit.Validate(ctx, a); err != nil {
+		return nil, err
+	}
+	if !a.Changed() {
+		return nil, nil
+	}
+	return a.Object, nil
 }
 
 // writeSuccess answers a POST to a subresource that has no object to show.

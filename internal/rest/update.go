@@ -136,7 +136,7 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 			return nil, err
 		}
 		a := s.asked(ctx, c, admit.Update, c.Name, &o, isDryRun(o.DryRun))
-		if c.through == "" { // or change has asked
+		if c.through == "" && !c.admitted { // or change has asked
 			a.Object, a.Old = obj, old
 			if err := s.mutate(ctx, c, a); err != nil {
 				return nil, err
@@ -149,8 +149,10 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if err := s.prepareUpdate(ctx, c, obj, old); err != nil {
 			return nil, err
 		}
-		if err := s.judgeUpdate(ctx, c, a, obj, old); err != nil {
-			return nil, err
+		if !c.admitted {
+			if err := s.judgeUpdate(ctx, c, a, obj, old); err != nil {
+				return nil, err
+			}
 		}
 		if a.DryRun {
 			return &Result{Object: obj}, nil
@@ -176,6 +178,11 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Obj
 		}
 		return &Result{Object: obj, Deleted: true}, nil
 	}
+	return s.write(ctx, c, e, obj, o)
+}
+
+// write writes obj over the entry that it was made from, unless the bytes are the same.
+func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o store.Options) (*Result, error) {
 	stored, err := s.toStorage(ctx, c, obj)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,62 @@
+package oraclebuiltins
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/builtin"
+)
+
+// TestAnswersOfDeletions compares which kinds answer their deletion with the object that is gone with what k8s.io/kubernetes
+// publishes of them: there, the kind says so by an interface, and the document names the answer's type.
+func TestAnswersOfDeletions(t *testing.T) {
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "api/openapi-spec/swagger.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var published struct {
+		Paths map[string]struct {
+			Delete struct {
+				Responses map[string]struct {
+					Schema struct {
+						Ref string `json:"$ref"`
+					} `json:"schema"`
+				} `json:"responses"`
+			} `json:"delete"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(data, &published); err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, r := range builtin.Resources() {
+		for _, v := range r.Versions {
+			path := "/apis/" + r.Group + "/" + v.Name
+			if r.Group == "" {
+				path = "/api/" + v.Name
+			}
+			if r.Namespaced {
+				path += "/namespaces/{namespace}"
+			}
+			answer := published.Paths[path+"/"+r.Plural+"/{name}"].Delete.Responses["200"].Schema.Ref
+			if answer == "" || r.IsNamespace() {
+				continue // not deleted by name, or not served by Kubernetes; a namespace is answered though the document says otherwise
+			}
+			compared++
+			if want := !strings.HasSuffix(answer, ".meta.v1.Status"); r.ReturnsDeleted != want {
+				t.Errorf("%s/%s: answers the object: %v, want %v (%s)", v.Name, r.Qualified(), r.ReturnsDeleted, want, answer)
+			}
+		}
+	}
+	if compared < 50 {
+		t.Errorf("only %d kinds compared", compared)
+	}
+}
