@@ -68,6 +68,11 @@ func (k kind) judge(checks *check.Checker) {
 				return append(k.checkFinalizers(obj), checks.Create(k.kind, inStorage(obj))...)
 			}
 		}
+		if rules.Warnings == nil {
+			rules.Warnings = func(obj, old catalog.Object, subresource string) []string {
+				return check.Advise(k.kind, obj, old, subresource)
+			}
+		}
 		if rules.ValidateUpdate == nil {
 			rules.ValidateUpdate = func(obj, old catalog.Object, subresource string) errorList {
 				return append(k.checkFinalizers(obj), checks.Update(k.kind, inStorage(obj), inStorage(old), subresource)...)
@@ -147,6 +152,8 @@ type kind struct {
 	statusOnly bool
 	// podSpec is where the spec of a pod, or of the pods to be made, is; nil if there is none.
 	podSpec []string
+	// deprecated is the warning that goes with every answer about the kind, usually "".
+	deprecated string
 	// anyFinalizer is true for the few kinds whose finalizers may have any name.
 	anyFinalizer bool
 	// noDeleteCollection is true for the kinds that cannot be deleted as a collection.
@@ -188,6 +195,7 @@ type version struct {
 
 func (k kind) resource() *catalog.Resource {
 	stored := k.served(k.group.version, k.rank, k.new)
+	stored.Deprecated, stored.Warning = k.deprecated != "", k.deprecated
 	r := &catalog.Resource{
 		Group:         k.group.name,
 		Plural:        k.plural,

@@ -157,14 +157,6 @@ func csiNodeCells(n *storagev1.CSINode, e catalog.Env) []any {
 	return []any{n.Name, int64(len(n.Spec.Drivers)), ago(n.CreationTimestamp, e)}
 }
 
-func capacityCells(c *storagev1.CSIStorageCapacity, _ catalog.Env) []any {
-	capacity := unset
-	if c.Capacity != nil {
-		capacity = c.Capacity.String()
-	}
-	return []any{c.Name, c.StorageClassName, capacity}
-}
-
 func runtimeClassCells(c *nodev1.RuntimeClass, e catalog.Env) []any {
 	return []any{c.Name, c.Handler, ago(c.CreationTimestamp, e)}
 }

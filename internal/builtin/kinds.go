@@ -54,6 +54,21 @@ func fields(paths ...string) map[string]func(catalog.Object) string {
 	return out
 }
 
+// podFields are the FieldLabels of pods.
+func podFields() map[string]func(catalog.Object) string {
+	out := fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase", "status.nominatedNodeName")
+	out["spec.host"] = out["spec.nodeName"]
+	out["spec.hostNetwork"] = truthAt("spec", "hostNetwork")
+	out["status.podIP"] = func(pod catalog.Object) string {
+		for _, ip := range objects(at(pod, "status")["podIPs"]) {
+			return text(ip, "ip")
+		}
+		return ""
+	}
+	out["status.podIPs"] = func(catalog.Object) string { return "" } // Kubernetes takes it and finds nothing
+	return out
+}
+
 // object is a subresource that takes the object itself.
 func object(k, name string, verbs ...string) catalog.Subresource {
 	return catalog.Subresource{Name: name, Kind: metav1.GroupVersionKind{Kind: k}, Verbs: verbs, Object: true}

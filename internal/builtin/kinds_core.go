@@ -89,8 +89,7 @@ func coreKinds() []kind {
 				PrepareUpdate:       preparePodUpdate,
 				GracePeriod:         podGracePeriod,
 				UnconditionalUpdate: true,
-				FieldLabels: fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
-					"status.phase", "status.podIP", "status.nominatedNodeName"),
+				FieldLabels:         podFields(),
 			},
 		}),
 		of[corev1.PodTemplate](kind{
@@ -101,7 +100,8 @@ func coreKinds() []kind {
 			group: coreV1, kind: "ReplicationController", podSpec: templateSpec, plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
 			prefix: "controllers", status: true, generation: true,
 			scale: controllerReplicas(),
-			rules: &catalog.Rules{Cells: printed(replicationControllerCells), Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents},
+			rules: &catalog.Rules{Cells: printed(replicationControllerCells), Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+				FieldLabels: map[string]func(catalog.Object) string{"status.replicas": countAt("status", "replicas")}},
 		}),
 		of[corev1.Service](kind{
 			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true, returnsDeleted: true,
@@ -117,7 +117,7 @@ func coreKinds() []kind {
 		}),
 		//lint:ignore SA1019 clients still read and write them
 		of[corev1.Endpoints](kind{
-			group: coreV1, kind: "Endpoints", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
+			group: coreV1, kind: "Endpoints", deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
 			rules: &catalog.Rules{Cells: printed(endpointsCells), UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.Node](kind{
@@ -129,7 +129,7 @@ func coreKinds() []kind {
 				PrepareUpdate:       prepareNodeUpdate,
 				PrepareCreate:       func(catalog.Object, catalog.Env) {}, // a kubelet makes its node with the status it has
 				UnconditionalUpdate: true,
-				FieldLabels:         fields("spec.unschedulable"),
+				FieldLabels:         map[string]func(catalog.Object) string{"spec.unschedulable": truthAt("spec", "unschedulable")},
 			},
 		}),
 		of[corev1.PersistentVolume](kind{

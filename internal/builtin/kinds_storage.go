@@ -33,8 +33,7 @@ func storageKinds() []kind {
 			rules: &catalog.Rules{Cells: printed(csiNodeCells)},
 		}),
 		of[storagev1.CSIStorageCapacity](kind{
-			group: storageV1, kind: "CSIStorageCapacity", plural: "csistoragecapacities",
-			rules: &catalog.Rules{Cells: printed(capacityCells)},
+			group: storageV1, kind: "CSIStorageCapacity", plural: "csistoragecapacities", // it has columns in Kubernetes that are not in use
 		}),
 		of[nodev1.RuntimeClass](kind{
 			group: nodeV1, kind: "RuntimeClass", anyFinalizer: true, plural: "runtimeclasses", clusterScoped: true,
@@ -58,7 +57,8 @@ func storageKinds() []kind {
 		}),
 		of[resourcev1.ResourceSlice](kind{
 			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(resourceSliceCells), UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver")},
+			rules: &catalog.Rules{Cells: printed(resourceSliceCells), UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver"),
+				UnknownField: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s"},
 		}),
 	}
 }

@@ -78,7 +78,8 @@ func workloadKinds() []kind {
 		}),
 		of[batchv1.Job](kind{
 			group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, FieldLabels: fields("status.successful")},
+			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+				FieldLabels: map[string]func(catalog.Object) string{"status.successful": countAt("status", "succeeded")}, UnknownField: "field label %q not supported for Job"},
 		}),
 		of[batchv1.CronJob](kind{
 			group: batchV1, kind: "CronJob", podSpec: []string{"spec", "jobTemplate", "spec", "template", "spec"}, plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,

@@ -1,6 +1,10 @@
 package builtin
 
-import "github.com/bowsprit/bowsprit/internal/catalog"
+import (
+	"strconv"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
 
 // text returns the string at the path, or "".
 func text(obj catalog.Object, path ...string) string {
@@ -14,6 +18,23 @@ func text(obj catalog.Object, path ...string) string {
 // textAt returns a function that reads the string at the path.
 func textAt(path ...string) func(catalog.Object) string {
 	return func(obj catalog.Object) string { return text(obj, path...) }
+}
+
+// truthAt makes a function that returns "true" or "false", which a missing field is.
+func truthAt(path ...string) func(catalog.Object) string {
+	return func(obj catalog.Object) string {
+		last := len(path) - 1
+		return strconv.FormatBool(at(obj, path[:last]...)[path[last]] == true)
+	}
+}
+
+// countAt makes a function that returns a number, 0 if it is missing.
+func countAt(path ...string) func(catalog.Object) string {
+	return func(obj catalog.Object) string {
+		last := len(path) - 1
+		n, _ := at(obj, path[:last]...)[path[last]].(int64)
+		return strconv.FormatInt(n, 10)
+	}
 }
 
 // child returns the object under name, made if it is not there.

@@ -8,7 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
-// defaultPod fills in what a pod has and a template has not: requests for what is limited, and the host's ports.
+// defaultPod fills in what a pod has and a template has not: requests for what is limited, the host's ports, a grace period that is one.
 func defaultPod(obj catalog.Object) {
 	spec, _ := obj["spec"].(map[string]any)
 	if spec == nil {
@@ -24,6 +24,9 @@ func defaultPod(obj catalog.Object) {
 	}
 	requestPodLimits(spec)
 	defaultPodSpec(spec)
+	if seconds, ok := spec["terminationGracePeriodSeconds"].(int64); ok && seconds < 0 {
+		spec["terminationGracePeriodSeconds"] = int64(1) // a template keeps what it says
+	}
 	if status := at(obj, "status"); status != nil {
 		mirrorPodIP(status)
 	}

@@ -107,7 +107,7 @@ func run(rules *catalog.Rules, obj, old map[string]any, got *step) {
 		got.Errors = append(got.Errors, e.Error())
 	}
 	if rules.Warnings != nil {
-		got.Warnings = rules.Warnings(obj)
+		got.Warnings = rules.Warnings(obj, nil, "")
 	}
 	if len(errs) == 0 {
 		got.Result = obj

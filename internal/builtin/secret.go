@@ -102,7 +102,7 @@ func validateSecretUpdate(s, old *corev1.Secret, _ string) errorList {
 }
 
 // warnSecret tells the writer of a TLS secret that its key and certificate do not go together.
-func warnSecret(obj catalog.Object) []string {
+func warnSecret(obj, _ catalog.Object, _ string) []string {
 	if text(obj, "type") != string(corev1.SecretTypeTLS) {
 		return nil
 	}

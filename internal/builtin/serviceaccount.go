@@ -28,10 +28,9 @@ func cleanSecretReferences(obj catalog.Object) {
 	}
 }
 
-func warnServiceAccount(obj catalog.Object) []string {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	if _, ok := annotations[enforceMountableSecrets]; !ok {
+// warnServiceAccount speaks about an annotation that is new.
+func warnServiceAccount(obj, old catalog.Object, _ string) []string {
+	if at(obj, "metadata", "annotations")[enforceMountableSecrets] == nil || at(old, "metadata", "annotations")[enforceMountableSecrets] != nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets", enforceMountableSecrets)}

@@ -31,8 +31,8 @@ type Rules struct {
 	Validate func(obj Object) field.ErrorList
 	// ValidateUpdate returns everything wrong with an update, what Validate finds included.
 	ValidateUpdate func(obj, old Object, subresource string) field.ErrorList
-	// Warnings returns sentences for the client about an object that it wrote.
-	Warnings func(obj Object) []string
+	// Warnings returns sentences for the client about an object that it wrote; old is nil for a creation.
+	Warnings func(obj, old Object, subresource string) []string
 	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes Terminating).
 	PrepareDelete func(obj Object, e Env) (update bool)
 	// GracePeriod returns how many seconds an object gets to end by itself when its deletion begins; asked is what the client
@@ -50,6 +50,8 @@ type Rules struct {
 	CreateOnUpdate bool
 	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).
 	FieldLabels map[string]func(obj Object) string
+	// UnknownField is what is said about any other field, with %s or %q for its name; "" means the usual sentence.
+	UnknownField string
 	// Serial is true if the rules look at other objects of the kind: its writes happen one after another, each seeing the
 	// catalog that the one before it made.
 	Serial bool

@@ -117,10 +117,10 @@ func TestCreateConflict(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	obj := create(t, fromYAML(t, strings.ReplaceAll(cronTab, "old: {type: string}", "old: {type: string, format: nope, example: {format: x}}, n: {type: integer, format: float}, d: {type: string, format: date-time}")), nil)
 	want := []string{`unrecognized format "float"`, `unrecognized format "nope"`}
-	if got := Rules().Warnings(obj); !slices.Equal(got, want) {
+	if got := Rules().Warnings(obj, nil, ""); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
-	if got := Rules().Warnings(create(t, fromYAML(t, cronTab), nil)); got != nil {
+	if got := Rules().Warnings(create(t, fromYAML(t, cronTab), nil), nil, ""); got != nil {
 		t.Errorf("got %q", got)
 	}
 }

@@ -254,7 +254,9 @@ func BetaRules(rules *catalog.Rules) *catalog.Rules {
 		}
 		return v.validateUpdated(def, was, betaLeave(), true)
 	}
-	beta.Warnings = func(obj catalog.Object) []string { return rules.Warnings(asV1(obj)) }
+	beta.Warnings = func(obj, _ catalog.Object, subresource string) []string {
+		return rules.Warnings(asV1(obj), nil, subresource)
+	}
 	return &beta
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // warnings returns what a client should know about a definition that is valid: formats that mean nothing.
-func warnings(obj map[string]any) (out []string) {
+func warnings(obj, _ map[string]any, _ string) (out []string) {
 	if !mayHaveUnknownFormat(obj["spec"]) {
 		return nil
 	}

@@ -53,7 +53,8 @@ func (c *Call) knowsField(name string) bool {
 	case "metadata.name":
 		return true
 	case "metadata.namespace":
-		return c.Resource.Namespaced || !c.Resource.Custom()
+		// Kube's own kinds know it unless they say which fields they know.
+		return c.Resource.Namespaced || !c.Resource.Custom() && (c.rules() == nil || c.rules().FieldLabels == nil)
 	}
 	if slices.Contains(c.Version.SelectableFields, "."+name) {
 		return true
@@ -62,6 +63,9 @@ func (c *Call) knowsField(name string) bool {
 }
 
 func (c *Call) unknownField(name string) string {
+	if c.rules() != nil && c.rules().UnknownField != "" {
+		return fmt.Sprintf(c.rules().UnknownField, name)
+	}
 	if c.Resource.Custom() || c.rules() != nil && c.rules().FieldLabels != nil {
 		return "field label not supported: " + name
 	}

@@ -85,7 +85,7 @@ func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(p
 // warnings tells the client what is allowed but unwise in what it wrote.
 func (c *Call) warnings(ctx context.Context, obj, old Object) {
 	if rules := c.rules(); rules != nil && rules.Warnings != nil {
-		for _, text := range rules.Warnings(obj) {
+		for _, text := range rules.Warnings(obj, old, c.Subresource) {
 			c.warn(ctx, text)
 		}
 	}

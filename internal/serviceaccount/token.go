@@ -17,14 +17,15 @@ type Named struct {
 	UID  string `json:"uid,omitempty"`
 }
 
-// Bound is what a token from the TokenRequest API says in its claim "kubernetes.io".
+// Bound is what a token from the TokenRequest API says in its claim "kubernetes.io". The order of the names is that of
+// Kubernetes' tokens.
 type Bound struct {
 	Namespace string `json:"namespace,omitempty"`
-	Account   Named  `json:"serviceaccount"`
 	// At most one of Pod and Secret is there. A node stands for itself, or is the one that the pod runs on.
-	Pod    *Named `json:"pod,omitempty"`
-	Secret *Named `json:"secret,omitempty"`
-	Node   *Named `json:"node,omitempty"`
+	Node    *Named `json:"node,omitempty"`
+	Pod     *Named `json:"pod,omitempty"`
+	Secret  *Named `json:"secret,omitempty"`
+	Account Named  `json:"serviceaccount"`
 	// WarnAfter is when a token that lives longer than was asked for should have been renewed; seconds, 0 for none.
 	WarnAfter int64 `json:"warnafter,omitempty"`
 }

@@ -30,8 +30,8 @@ func TestColumns(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("# Columns of the built-in kinds: name, type, format, priority, description, each behind a tab.\n# Written by TestColumns -update of test/oracle-builtins from kube's printers.\n")
 	for _, r := range builtin.Resources() {
-		if r.Group == "apiextensions.k8s.io" || r.Alias {
-			continue
+		if r.Group == "apiextensions.k8s.io" || r.Alias || r.Kind == "CSIStorageCapacity" {
+			continue // kube-apiserver does not use the printer that it has for CSIStorageCapacity
 		}
 		for _, v := range r.Versions {
 			t.Run(r.Kind+" "+v.Name, func(t *testing.T) {

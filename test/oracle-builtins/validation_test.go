@@ -94,6 +94,7 @@ type comparison struct {
 	kind   string
 	what   string // how the object was made
 	agreed []string
+	heard  []string // warnings
 }
 
 func (c *comparison) gvk() schema.GroupVersionKind {
@@ -155,7 +156,22 @@ func (c *comparison) create(obj map[string]any) {
 		normalizeClusterIPs(storage.After{Service: theirs.(*core.Service)}, storage.Before{})
 	}
 	s.PrepareForCreate(c.ctx(""), theirs)
-	c.same("create", c.r.Rules.Validate(ours), c.ask(func() field.ErrorList { return s.Validate(c.ctx(""), theirs) }), ours, theirs)
+	errs := c.ask(func() field.ErrorList { return s.Validate(c.ctx(""), theirs) })
+	if len(texts(errs)) == 0 {
+		c.warned("create", c.r.Rules.Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
+	}
+	c.same("create", c.r.Rules.Validate(ours), errs, ours, theirs)
+}
+
+// warned compares what both warn about. Kubernetes' order is partly that of Go's maps.
+func (c *comparison) warned(what string, ours, theirs []string) {
+	c.t.Helper()
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	c.heard = append(c.heard, theirs...)
+	if !slices.Equal(ours, theirs) {
+		c.t.Errorf("%s: warnings of %s\n+ %q\n- %q", c.what, what, only(ours, theirs), only(theirs, ours))
+	}
 }
 
 // stored returns a valid object as it is stored.
@@ -191,7 +207,11 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 		return
 	}
 	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
-	c.same("update "+subresource, c.r.Rules.ValidateUpdate(ours, was, subresource), c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) }), ours, theirs)
+	errs := c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) })
+	if len(texts(errs)) == 0 {
+		c.warned("update "+subresource, c.r.Rules.Warnings(ours, was, subresource), s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
+	}
+	c.same("update "+subresource, c.r.Rules.ValidateUpdate(ours, was, subresource), errs, ours, theirs)
 }
 
 // ask returns Kubernetes' errors, nil if it panics: it answers 500 then.

@@ -1,0 +1,81 @@
+package oraclebuiltins
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// TestWarnings has objects that are valid and full of what Kubernetes warns about, and wants the same warnings: for the object as a
+// new one, for an update that changes its generation, for one that does not, and for each subresource.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]*catalog.Resource{}
+	for _, r := range builtin.Resources() {
+		if !r.Alias {
+			kinds[r.Kind] = r
+		}
+	}
+	data, err := os.ReadFile("testdata/warned.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, doc := range strings.Split(string(data), "\n---\n") {
+		in, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := tree(t, in)
+		kind := obj["kind"].(string)
+		t.Run(fmt.Sprintf("%s/%d", kind, i), func(t *testing.T) {
+			t.Parallel()
+			c := &comparison{t: t, r: kinds[kind], kind: kind}
+			c.create(obj)
+			if len(c.agreed) > 0 {
+				t.Fatalf("not valid: %q", c.agreed)
+			}
+			status := runtime.DeepCopyJSONValue(obj["status"])
+			old := c.stored(obj)
+			c.what = "as it is"
+			c.update(old, old, "", strategies[kind])
+			changed := runtime.DeepCopyJSON(old)
+			for path, value := range map[string]any{"spec.revisionHistoryLimit": int64(-2), "spec.suspend": true, "spec.paused": true, "spec.minReadySeconds": int64(7), "spec.template.metadata.labels.new": "x"} {
+				fields := strings.Split(path, ".")
+				if parent := mapAt(changed, fields[:len(fields)-1]); parent != nil {
+					parent[fields[len(fields)-1]] = value
+				}
+			}
+			c.what = "changed"
+			c.update(changed, old, "", strategies[kind])
+			for _, part := range slices.Sorted(maps.Keys(parts)) {
+				if sub, ok := strings.CutPrefix(part, kind+"/"); ok {
+					reported := runtime.DeepCopyJSON(old)
+					if status != nil {
+						reported["status"] = status
+					}
+					c.update(reported, old, sub, parts[part])
+				}
+			}
+			if len(c.heard) == 0 {
+				t.Error("Kubernetes warns about nothing here")
+			}
+		})
+	}
+}
+
+// mapAt returns the map at a path, nil if there is none.
+func mapAt(obj map[string]any, path []string) map[string]any {
+	for _, name := range path {
+		obj, _ = obj[name].(map[string]any)
+	}
+	return obj
+}
