@@ -85,7 +85,7 @@ func TestEntriesAreConvertedOnce(t *testing.T) {
 	c := New(Options{Call: f.call, Metrics: prometheus.NewRegistry()})
 	r := hooked()
 	v1, v2 := r.Storage, r.Versions[0]
-	in := stored(t, 1000, 100)
+	in := stored(t, maxBatch+1, 100)
 	for range 3 {
 		out, err := c.Entries(t.Context(), r, v2, in)
 		if err != nil {
@@ -97,21 +97,21 @@ func TestEntriesAreConvertedOnce(t *testing.T) {
 			}
 		}
 	}
-	if f.calls.Load() != 4 || f.objects.Load() != 1000 {
+	if f.calls.Load() != 2 || f.objects.Load() != maxBatch+1 {
 		t.Errorf("%d calls for %d objects", f.calls.Load(), f.objects.Load())
 	}
-	if out, err := c.Entries(t.Context(), r, v1, in); err != nil || &out[0] != &in[0] || f.calls.Load() != 4 {
+	if out, err := c.Entries(t.Context(), r, v1, in); err != nil || &out[0] != &in[0] || f.calls.Load() != 2 {
 		t.Errorf("the stored version was converted: %v, %d calls", err, f.calls.Load())
 	}
 	one := in[7].At(2000)
-	if _, err := c.Entry(t.Context(), r, v2, one); err != nil || f.calls.Load() != 5 {
+	if _, err := c.Entry(t.Context(), r, v2, one); err != nil || f.calls.Load() != 3 {
 		t.Errorf("another revision made %d calls, %v", f.calls.Load(), err)
 	}
 	r.Definition.Generation++
-	if _, err := c.Entry(t.Context(), r, v2, one); err != nil || f.calls.Load() != 6 {
+	if _, err := c.Entry(t.Context(), r, v2, one); err != nil || f.calls.Load() != 4 {
 		t.Errorf("another definition made %d calls, %v", f.calls.Load(), err)
 	}
-	if got := testValue(t, c.metrics.hits); got != 2000 {
+	if got := testValue(t, c.metrics.hits); got != 2*(maxBatch+1) {
 		t.Errorf("%v hits", got)
 	}
 }

@@ -242,8 +242,7 @@ func TestHundredLists(t *testing.T) {
 			t.Fatalf("the list names v2 %d times", n)
 		}
 	}
-	// 1,000 objects of 1 KiB are split in calls of at most 250.
-	if calls, objects := s.hook.calls.Load(), s.hook.objects.Load(); objects != 1000 || calls > 5 {
+	if calls, objects := s.hook.calls.Load(), s.hook.objects.Load(); objects != 1000 || calls != 1 {
 		t.Errorf("%d objects were converted in %d calls", objects, calls)
 	}
 }
