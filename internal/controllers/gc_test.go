@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -309,6 +311,33 @@ func TestOrphan(t *testing.T) {
 		}
 		return len(objects) == 30
 	})
+}
+
+// TestOrphanWithoutConversion: references are metadata, which nobody need convert.
+func TestOrphanWithoutConversion(t *testing.T) {
+	t.Parallel()
+	server := testserver.Start(t, func(c *bowsprit.Config) {
+		c.Conversions = map[schema.GroupKind]bowsprit.Conversion{
+			{Group: "stable.example.com", Kind: "CronTab"}: func(context.Context, []map[string]any, string) ([]map[string]any, error) {
+				return nil, errors.New("never")
+			},
+		}
+	})
+	client, err := dynamic.NewForConfig(server.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{T: t, client: client}
+	c.create(definitions, twoVersions("v1"))
+	owner := c.create(configMaps, configMap("owner"))
+	c.create(crontabs, object("stable.example.com/v1", "CronTab", "default", "tab", owned(owner)))
+	c.store("v2")
+	c.delete(configMaps, owner, metav1.DeletePropagationOrphan)
+	c.untilMine(configMaps, "default", "")
+	tab, err := c.in(crontabs, "default").Get(t.Context(), "tab", metav1.GetOptions{}) // still stored in v1
+	if err != nil || len(tab.GetOwnerReferences()) > 0 {
+		t.Errorf("%v, %v", tab, err)
+	}
 }
 
 // TestOldOrphanOption sends what clients sent before there were policies; it overrides a finalizer of the object.

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -87,11 +88,7 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 		return nil, err
 	}
 	return s.replace(ctx, c, o, func(e *watchcache.Entry, old Object) (Object, error) {
-		current, err := s.fromEntry(c, e)
-		if err != nil {
-			return nil, err
-		}
-		obj, err := change(current)
+		obj, err := change(runtime.DeepCopyJSON(old)) // in old's version, which need not be c's: see Call.Metadata
 		if err != nil {
 			return nil, err
 		}
