@@ -177,8 +177,14 @@ func (m *migrations) rewrite(ctx context.Context, one *migrationv1beta1.StorageV
 		if err != nil {
 			return err
 		}
+		began := time.Now()
 		if _, err := m.Rest.Rewrite(ctx, call, window); err != nil {
 			return err
+		}
+		select { // for as long again the processors and the log belong to others
+		case <-time.After(time.Since(began)):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		done += len(window)
 		window = window[:0]

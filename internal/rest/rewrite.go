@@ -11,7 +11,7 @@ import (
 )
 
 // rewriters is how many objects are rewritten at a time: enough to share an fsync, few enough to leave the store to others.
-const rewriters = 4
+const rewriters = 2
 
 // Rewrite stores objects of the call's kind anew as they are: in the storage version of today's definition, with its defaults,
 // without what it does not declare. It is what an update that changes nothing does, for many objects with few calls of a
