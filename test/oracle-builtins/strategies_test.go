@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler"
 	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
+	"k8s.io/kubernetes/pkg/registry/certificates/certificates"
 	"k8s.io/kubernetes/pkg/registry/coordination/lease"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 	"k8s.io/kubernetes/pkg/registry/core/endpoint"
@@ -26,6 +27,8 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service"
 	"k8s.io/kubernetes/pkg/registry/core/serviceaccount"
 	"k8s.io/kubernetes/pkg/registry/discovery/endpointslice"
+	"k8s.io/kubernetes/pkg/registry/flowcontrol/flowschema"
+	"k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration"
 	"k8s.io/kubernetes/pkg/registry/networking/ingress"
 	"k8s.io/kubernetes/pkg/registry/networking/ingressclass"
 	"k8s.io/kubernetes/pkg/registry/networking/ipaddress"
@@ -42,6 +45,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
 	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
 	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
+	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
 )
 
@@ -65,6 +69,8 @@ var strategies = map[string]strategy{
 	"ClusterRoleBinding": clusterrolebinding.Strategy, "Role": role.Strategy, "RoleBinding": rolebinding.Strategy, "PriorityClass": priorityclass.Strategy,
 	"CSIDriver": csidriver.Strategy, "CSINode": csinode.Strategy, "CSIStorageCapacity": csistoragecapacity.Strategy,
 	"StorageClass": storageclass.Strategy, "VolumeAttributesClass": volumeattributesclass.Strategy,
+	"VolumeAttachment": volumeattachment.Strategy, "CertificateSigningRequest": certificates.Strategy,
+	"FlowSchema": flowschema.Strategy, "PriorityLevelConfiguration": prioritylevelconfiguration.Strategy,
 }
 
 // parts are the strategies of subresources, by kind and name.
@@ -77,4 +83,7 @@ var parts = map[string]rest.RESTUpdateStrategy{
 	"ReplicationController/status": replicationcontroller.StatusStrategy, "ResourceQuota/status": resourcequota.StatusStrategy,
 	"Service/status": service.StatusStrategy, "Ingress/status": ingress.StatusStrategy, "ServiceCIDR/status": servicecidr.StatusStrategy,
 	"PodDisruptionBudget/status": poddisruptionbudget.StatusStrategy, "Namespace/status": namespace.StatusStrategy,
+	"VolumeAttachment/status": volumeattachment.StatusStrategy, "CertificateSigningRequest/status": certificates.StatusStrategy,
+	"CertificateSigningRequest/approval": certificates.ApprovalStrategy, "FlowSchema/status": flowschema.StatusStrategy,
+	"PriorityLevelConfiguration/status": prioritylevelconfiguration.StatusStrategy,
 }
