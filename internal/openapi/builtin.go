@@ -39,6 +39,13 @@ func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 	if !p.resource.Virtual { // what is not stored has no lists
 		todo = append(todo, p.version.Model+"List")
 	}
+	for _, s := range p.resource.Subresources {
+		if _, connects := m.Options[s.Kind.Kind]; s.Object || connects || s.Name == "log" {
+			continue
+		}
+		kind := p.kindOf(s.Name)
+		todo = append(todo, builtinModelName(kind.Group, kind.Version, kind.Kind))
+	}
 	for len(todo) > 0 {
 		name := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]

@@ -15,6 +15,12 @@ import (
 //go:embed models.json
 var modelsJSON []byte
 
+// builtinJSON is made from what Kubernetes publishes of its own kinds by TestBuiltinModels of test/oracle-builtins, which also
+// keeps it fresh.
+//
+//go:embed builtin.json
+var builtinJSON []byte
+
 // models are what all documents share: definitions of metadata and options, and the query parameters.
 type models struct {
 	// Parameters of each action, in the order of their names.
@@ -23,6 +29,10 @@ type models struct {
 	Common []parameter `json:"common"`
 	// Bodies are the names under which v2 shares a body parameter, by its definition.
 	Bodies map[string]string `json:"bodies"`
+	// Options are the parameters of subresources of built-in kinds that are no views of the object, by the kind that they make
+	// up; Path is what follows behind some of them.
+	Options map[string][]parameter `json:"options"`
+	Path    parameter              `json:"path"`
 	// Schemas are v3 definitions by name.
 	Schemas map[string]json.RawMessage `json:"schemas"`
 }
@@ -34,15 +44,19 @@ type parameter struct {
 	Description string `json:"description"`
 	// Shared is the name under which a v2 document holds the parameter once for all operations; "" if each has its own.
 	Shared string `json:"shared"`
+	// In is "path" for a parameter of the path that has not one of the usual names.
+	In string `json:"in"`
 }
 
-func (p parameter) inPath() bool { return p.Name == "name" || p.Name == "namespace" }
+func (p parameter) inPath() bool { return p.Name == "name" || p.Name == "namespace" || p.In == "path" }
 
 // loadModels parses the data file, which is part of the program and so cannot be wrong.
 func loadModels() *models {
 	m := &models{}
-	if err := json.Unmarshal(modelsJSON, m); err != nil {
-		panic(fmt.Errorf("decode models.json: %w", err))
+	for _, data := range [][]byte{modelsJSON, builtinJSON} { // the second adds to the maps of the first
+		if err := json.Unmarshal(data, m); err != nil {
+			panic(fmt.Errorf("decode models of documents: %w", err))
+		}
 	}
 	return m
 }
@@ -55,6 +69,8 @@ const (
 	statusName        = metaPrefix + "Status"
 	deleteOptionsName = metaPrefix + "DeleteOptions"
 	patchName         = metaPrefix + "Patch"
+	watchEventName    = metaPrefix + "WatchEvent"
+	resourceListName  = metaPrefix + "APIResourceList"
 	scaleName         = "io.k8s.api.autoscaling.v1.Scale"
 
 	refV2 = "#/definitions/"
@@ -78,6 +94,23 @@ func (m *models) closure(names ...string) map[string]json.RawMessage {
 		}
 	}
 	return out
+}
+
+// watchEvent adds the definition of the events of watches to those of a built-in group: each has it as one of its own kinds.
+func (m *models) watchEvent(to map[string]any, group, version string) error {
+	for name, raw := range m.closure(watchEventName) {
+		to[name] = raw
+	}
+	if group == "" {
+		return nil
+	}
+	event, err := m.sharedModel(m.Schemas[watchEventName])
+	if err != nil {
+		return fmt.Errorf("decode %s: %w", watchEventName, err)
+	}
+	event.AddExtension("x-kubernetes-group-version-kind", []any{groupVersionKind{"", "v1", "WatchEvent"}, groupVersionKind{group, version, "WatchEvent"}})
+	to[watchEventName] = event
+	return nil
 }
 
 // closureV2 is closure in the terms of v2.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -23,8 +22,9 @@ type operation struct {
 	parameters                      []parameter // beside those of the path
 	body                            string      // definition of the request body; "" for none
 	optional                        bool        // the body may be left out
-	consumes                        []string
-	answer                          string // definition of the answer's body
+	kind                            groupVersionKind
+	consumes, produces              []string
+	answer                          string // definition of the answer's body; "" is a text
 	codes                           []int  // of answers with that body
 }
 
@@ -45,21 +45,18 @@ type action struct{ method, name, word, verb string }
 
 // paths returns what the resource answers.
 func (p published) paths(m *models) []path {
-	root := "/apis/" + p.resource.Group + "/" + p.version.Name
-	if p.resource.Group == "" {
-		root = "/api/" + p.version.Name
-	}
+	root := p.root()
 	var out []path
+	if !p.resource.Custom() {
+		out = append(p.watches(m, root), p.available(root))
+	}
 	base := root + "/" + p.resource.Plural
 	if p.resource.Namespaced {
 		all := p.path(m, base, "", []action{collectionActions[0]})
-		// With one operation, all its parameters are those of the path.
-		for i, op := range all.operations {
-			all.parameters = append(all.parameters, op.parameters...)
-			all.operations[i].parameters = nil
+		for i := range all.operations {
 			all.operations[i].id += "ForAllNamespaces"
 		}
-		sortParameters(all.parameters)
+		all.share()
 		out = append(out, all)
 		base = root + "/namespaces/{namespace}/" + p.resource.Plural
 	}
@@ -72,6 +69,7 @@ func (p published) paths(m *models) []path {
 	}
 	for _, s := range p.resource.Subresources {
 		if !s.Object {
+			out = append(out, p.others(m, base, &s)...)
 			continue
 		}
 		actions := changeActions
@@ -84,16 +82,8 @@ func (p published) paths(m *models) []path {
 }
 
 func (p published) path(m *models, at, subresource string, actions []action) path {
-	out := path{path: at}
-	if strings.Contains(at, "{name}") {
-		out.parameters = append(out.parameters, parameter{Name: "name", Type: "string", Description: "name of the " + p.resource.Kind})
-	}
-	for _, c := range m.Common {
-		if !c.inPath() || strings.Contains(at, "{"+c.Name+"}") {
-			out.parameters = append(out.parameters, c)
-		}
-	}
-	sortParameters(out.parameters)
+	kind := p.kindOf(subresource).Kind
+	out := path{path: at, parameters: p.inPath(m, at, kind)}
 	for _, a := range actions {
 		if a.verb != "" && p.resource.Verbs != nil && !slices.Contains(p.resource.Verbs, a.verb) {
 			continue
@@ -102,6 +92,51 @@ func (p published) path(m *models, at, subresource string, actions []action) pat
 		op.id = p.id(a.word, strings.Contains(at, "{namespace}"), subresource)
 		out.operations = append(out.operations, op)
 	}
+	if !p.resource.Custom() {
+		out.share()
+	}
+	return out
+}
+
+func (p published) root() string {
+	if p.resource.Group == "" {
+		return "/api/" + p.version.Name
+	}
+	return "/apis/" + p.resource.Group + "/" + p.version.Name
+}
+
+// kindOf returns what a subresource takes and answers. The scale of a custom kind is said to be of that kind.
+func (p published) kindOf(subresource string) groupVersionKind {
+	own := groupVersionKind{p.resource.Group, p.version.Name, p.resource.Kind}
+	if p.resource.Custom() {
+		return own
+	}
+	if subresource == "scale" {
+		return groupVersionKind{"autoscaling", "v1", "Scale"}
+	}
+	s := p.resource.Subresource(subresource)
+	if s == nil || s.Object {
+		return own
+	}
+	if s.Kind.Version != "" {
+		own.Group, own.Version = s.Kind.Group, s.Kind.Version
+	}
+	own.Kind = s.Kind.Kind
+	return own
+}
+
+// inPath returns the parameters that every operation of a path has.
+func (p published) inPath(m *models, at, kind string) []parameter {
+	var out []parameter
+	if strings.Contains(at, "{name}") {
+		out = append(out, parameter{Name: "name", Type: "string", Description: "name of the " + kind})
+	}
+	for _, c := range m.Common {
+		if !c.inPath() || strings.Contains(at, "{"+c.Name+"}") {
+			out = append(out, c)
+		}
+	}
+	sortParameters(out)
 	return out
 }
 
@@ -111,10 +146,10 @@ func (p published) operation(m *models, a action, subresource string) operation 
 		own = scaleName
 	}
 	op := operation{
-		method: a.method, action: a.name, description: p.describe(a.word, subresource), tag: p.tag(),
+		method: a.method, action: a.name, description: p.describe(a.word, subresource), tag: p.tag(), kind: p.kindOf(subresource),
 		parameters: m.Parameters[a.name],
-		consumes:   []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML},
-		answer:     own, codes: []int{200},
+		consumes:   produces, produces: produces,
+		answer: own, codes: []int{200},
 	}
 	switch a.name {
 	case "list":
@@ -131,6 +166,9 @@ func (p published) operation(m *models, a action, subresource string) operation 
 	case "deletecollection":
 		op.answer = statusName
 	}
+	if !p.resource.Custom() {
+		p.asBuiltin(&op, m)
+	}
 	return op
 }
 
@@ -140,9 +178,10 @@ func (p published) id(word string, inNamespace bool, subresource string) string 
 	if inNamespace {
 		scope = "Namespaced"
 	}
-	rest := ""
+	word, rest, _ := strings.Cut(word, " ") // the group goes between
+	rest = camel(rest, true)
 	if word == "deletecollection" {
-		word, rest = "delete", "Collection" // the group goes between
+		word, rest = "delete", "Collection"
 	}
 	return word + camel(p.shortGroup(), true) + camel(p.version.Name, true) + rest + scope + p.resource.Kind + camel(subresource, true)
 }
@@ -207,5 +246,5 @@ func article(kind string) string {
 }
 
 func sortParameters(ps []parameter) {
-	slices.SortFunc(ps, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(ps, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
 }

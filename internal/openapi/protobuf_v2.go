@@ -158,6 +158,10 @@ func (at pathV2) message(x looseValues) (*openapi_v2.PathItem, error) {
 			out.Delete = message
 		case "patch":
 			out.Patch = message
+		case "head":
+			out.Head = message
+		case "options":
+			out.Options = message
 		}
 	}
 	return out, nil
@@ -171,15 +175,24 @@ func (op operationV2) message(x looseValues) (*openapi_v2.Operation, error) {
 	for _, code := range sortedKeys(op.Responses) {
 		r := &openapi_v2.Response{Description: op.Responses[code].Description}
 		if s := op.Responses[code].Schema; s != nil {
-			r.Schema = &openapi_v2.SchemaItem{Oneof: &openapi_v2.SchemaItem_Schema{Schema: &openapi_v2.Schema{XRef: s.Ref}}}
+			r.Schema = &openapi_v2.SchemaItem{Oneof: &openapi_v2.SchemaItem_Schema{Schema: s.message()}}
 		}
 		out.Responses.ResponseCode = append(out.Responses.ResponseCode, &openapi_v2.NamedResponseValue{
 			Name: code, Value: &openapi_v2.ResponseValue{Oneof: &openapi_v2.ResponseValue_Response{Response: r}},
 		})
 	}
 	var err error
-	out.VendorExtension, err = x.extensions(map[string]any{"x-kubernetes-action": op.Action, "x-kubernetes-group-version-kind": op.Kind})
+	if op.Kind != nil {
+		out.VendorExtension, err = x.extensions(map[string]any{"x-kubernetes-action": op.Action, "x-kubernetes-group-version-kind": *op.Kind})
+	}
 	return out, err
+}
+
+func (s *referenceV2) message() *openapi_v2.Schema {
+	if s.Type != "" {
+		return &openapi_v2.Schema{Type: &openapi_v2.TypeItem{Value: []string{s.Type}}}
+	}
+	return &openapi_v2.Schema{XRef: s.Ref}
 }
 
 func parameterMessages(ps []parameterV2) []*openapi_v2.ParametersItem {

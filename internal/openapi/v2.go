@@ -25,8 +25,8 @@ type (
 		ID          string                `json:"operationId"`
 		Parameters  []parameterV2         `json:"parameters,omitempty"`
 		Responses   map[string]responseV2 `json:"responses"`
-		Action      string                `json:"x-kubernetes-action"`
-		Kind        groupVersionKind      `json:"x-kubernetes-group-version-kind"`
+		Action      string                `json:"x-kubernetes-action,omitempty"`
+		Kind        *groupVersionKind     `json:"x-kubernetes-group-version-kind,omitempty"`
 	}
 	// parameterV2 is a parameter, or a reference to one that the document shares.
 	parameterV2 struct {
@@ -44,7 +44,8 @@ type (
 		Schema      *referenceV2 `json:"schema,omitempty"`
 	}
 	referenceV2 struct {
-		Ref string `json:"$ref"`
+		Ref  string `json:"$ref,omitempty"`
+		Type string `json:"type,omitempty"`
 	}
 )
 
@@ -54,7 +55,7 @@ func (h *Handler) pathsV2(g *catalog.Group) map[string]pathV2 {
 	paths := map[string]pathV2{}
 	for p := range publishedV2(g) {
 		for _, at := range p.paths(m) {
-			paths[at.path] = at.v2(p, m)
+			paths[at.path] = at.v2(m)
 		}
 	}
 	return paths
@@ -90,7 +91,7 @@ func publishedV2(g *catalog.Group) iter.Seq[published] {
 // braces around them.
 func (h *Handler) sharedV2() (definitions, parameters []byte, err error) {
 	m := h.models()
-	schemas, err := m.closureV2(objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName)
+	schemas, err := m.closureV2(objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName, watchEventName, resourceListName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,8 +110,12 @@ func (h *Handler) sharedV2() (definitions, parameters []byte, err error) {
 	for _, ps := range m.Parameters {
 		add(ps)
 	}
+	for _, ps := range m.Options {
+		add(ps)
+	}
+	add([]parameter{m.Path})
 	for definition, name := range m.Bodies {
-		shared[name] = parameterV2{Name: "body", In: "body", Required: definition != deleteOptionsName, Schema: &referenceV2{refV2 + definition}}
+		shared[name] = parameterV2{Name: "body", In: "body", Required: definition != deleteOptionsName, Schema: &referenceV2{Ref: refV2 + definition}}
 	}
 	parameters, err = members(shared)
 	return definitions, parameters, err
@@ -125,22 +130,29 @@ func members[V any](m map[string]V) ([]byte, error) {
 	return b[1 : len(b)-1], nil
 }
 
-func (at path) v2(p published, m *models) pathV2 {
-	out := pathV2{"parameters": parametersV2(at.parameters)}
+func (at path) v2(m *models) pathV2 {
+	out := pathV2{}
+	if len(at.parameters) > 0 {
+		out["parameters"] = parametersV2(at.parameters)
+	}
 	for _, op := range at.operations {
 		o := operationV2{
-			Description: op.description, Consumes: op.consumes, Produces: produces, Schemes: []string{"https"}, Tags: []string{op.tag}, ID: op.id,
-			Action: op.action, Kind: groupVersionKind{p.resource.Group, p.version.Name, p.resource.Kind},
+			Description: op.description, Consumes: op.consumes, Produces: op.produces, Schemes: []string{"https"}, Tags: []string{op.tag}, ID: op.id,
+			Action: op.action, Kind: op.about(),
 			Responses: map[string]responseV2{"401": {Description: codeText(401)}},
 		}
 		if shared, ok := m.Bodies[op.body]; ok {
 			o.Parameters = append(o.Parameters, parameterV2{Ref: "#/parameters/" + shared})
 		} else if op.body != "" {
-			o.Parameters = append(o.Parameters, parameterV2{Name: "body", In: "body", Required: !op.optional, Schema: &referenceV2{refV2 + op.body}})
+			o.Parameters = append(o.Parameters, parameterV2{Name: "body", In: "body", Required: !op.optional, Schema: &referenceV2{Ref: refV2 + op.body}})
 		}
 		o.Parameters = append(o.Parameters, parametersV2(op.parameters)...)
+		answer := &referenceV2{Type: "string"}
+		if op.answer != "" {
+			answer = &referenceV2{Ref: refV2 + op.answer}
+		}
 		for _, code := range op.codes {
-			o.Responses[strconv.Itoa(code)] = responseV2{Description: codeText(code), Schema: &referenceV2{refV2 + op.answer}}
+			o.Responses[strconv.Itoa(code)] = responseV2{Description: codeText(code), Schema: answer}
 		}
 		out[op.method] = o
 	}

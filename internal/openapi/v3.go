@@ -31,8 +31,8 @@ type (
 		Parameters  []parameterV3         `json:"parameters,omitempty"`
 		Body        *bodyV3               `json:"requestBody,omitempty"`
 		Responses   map[string]responseV3 `json:"responses"`
-		Action      string                `json:"x-kubernetes-action"`
-		Kind        groupVersionKind      `json:"x-kubernetes-group-version-kind"`
+		Action      string                `json:"x-kubernetes-action,omitempty"`
+		Kind        *groupVersionKind     `json:"x-kubernetes-group-version-kind,omitempty"`
 	}
 	parameterV3 struct {
 		Name        string   `json:"name"`
@@ -64,11 +64,13 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 	m := h.models()
 	doc := documentV3{OpenAPI: "3.0.0", Info: info{"Kubernetes CRD Swagger", "v0.1.0"}, Paths: map[string]pathV3{}}
 	doc.Components.Schemas = map[string]any{}
-	shared := []string{objectMetaName}
+	shared, watched := []string{objectMetaName}, false
 	for _, r := range gv.Resources {
 		p := published{resource: r, version: r.Version(gv.Name)}
 		if !r.Custom() {
 			doc.Info = info{"Kubernetes", h.options.Version}
+			shared = append(shared, resourceListName)
+			watched = watched || !r.Virtual
 		}
 		if !r.Virtual {
 			shared = append(shared, listMetaName, statusName, deleteOptionsName, patchName)
@@ -84,11 +86,16 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 			doc.Components.Schemas[name] = s
 		}
 		for _, at := range p.paths(m) {
-			doc.Paths[at.path] = at.v3(p)
+			doc.Paths[at.path] = at.v3()
 		}
 	}
 	for name, s := range m.closure(shared...) {
 		doc.Components.Schemas[name] = s
+	}
+	if watched {
+		if err := m.watchEvent(doc.Components.Schemas, group, gv.Name); err != nil {
+			return nil, err
+		}
 	}
 	body, err := json.Marshal(doc)
 	if err != nil {
@@ -97,32 +104,47 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 	return body, nil
 }
 
-func (at path) v3(p published) pathV3 {
-	out := pathV3{"parameters": parametersV3(at.parameters)}
+func (at path) v3() pathV3 {
+	out := pathV3{}
+	if len(at.parameters) > 0 {
+		out["parameters"] = parametersV3(at.parameters)
+	}
 	for _, op := range at.operations {
 		o := operationV3{
 			Tags: []string{op.tag}, Description: op.description, ID: op.id, Parameters: parametersV3(op.parameters), Action: op.action,
-			Kind:      groupVersionKind{p.resource.Group, p.version.Name, p.resource.Kind},
+			Kind:      op.about(),
 			Responses: map[string]responseV3{"401": {Description: codeText(401)}},
 		}
 		if op.body != "" {
 			o.Body = &bodyV3{Content: contentV3(op.body, op.consumes), Required: !op.optional}
 		}
 		for _, code := range op.codes {
-			o.Responses[strconv.Itoa(code)] = responseV3{Description: codeText(code), Content: contentV3(op.answer, produces)}
+			o.Responses[strconv.Itoa(code)] = responseV3{Description: codeText(code), Content: contentV3(op.answer, op.produces)}
 		}
 		out[op.method] = o
 	}
 	return out
 }
 
+// about returns what kind the operation is about, nil if none.
+func (op operation) about() *groupVersionKind {
+	if op.action == "" {
+		return nil
+	}
+	return &op.kind
+}
+
 // produces are the forms in which every operation can answer.
 var produces = []string{"application/json", "application/yaml"}
 
 func contentV3(definition string, types []string) map[string]mediaV3 {
+	schema := schemaV3{Type: "string"}
+	if definition != "" {
+		schema = schemaV3{Ref: refV3 + definition}
+	}
 	out := map[string]mediaV3{}
 	for _, t := range types {
-		out[t] = mediaV3{schemaV3{Ref: refV3 + definition}}
+		out[t] = mediaV3{schema}
 	}
 	return out
 }
