@@ -146,7 +146,9 @@ func validateNewEventUpdate(e, old *corev1.Event, _ string) errorList {
 	same("lastTimestamp", e.LastTimestamp, old.LastTimestamp)
 	same("count", e.Count, old.Count)
 	same("type", e.Type, old.Type)
-	same("eventTime", e.EventTime.Truncate(time.Microsecond).UTC(), old.EventTime.Truncate(time.Microsecond).UTC())
+	if !e.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
+		same("eventTime", e.EventTime, old.EventTime) // what is smaller is lost on the way through some clients
+	}
 	same("action", e.Action, old.Action)
 	same("related", e.Related, old.Related)
 	same("reportingController", e.ReportingController, old.ReportingController)
