@@ -21,6 +21,8 @@ var (
 	ErrFenced = errors.New("what the key belongs to is being deleted")
 	// ErrOvertaken: another write of the same turn came before (Options.Turn); look again and try again.
 	ErrOvertaken = errors.New("another write came before that must be seen first")
+	// ErrTaken: a key that must be written together with the key is not as it must be (Options.Also).
+	ErrTaken     = errors.New("what must be written with it was changed meanwhile")
 	ErrCompacted = errors.New("the requested revision has been compacted")
 	// ErrFuture: the requested revision has not been reached yet.
 	ErrFuture = errors.New("the requested revision is in the future")

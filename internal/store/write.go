@@ -22,6 +22,9 @@ type Options struct {
 	Raise string
 	// Turn orders the write among others.
 	Turn Turn
+	// Also are changes of other keys that are made together with the write, or not at all. If one of them finds its key
+	// otherwise than it must be, the write fails with ErrTaken.
+	Also []Change
 }
 
 // Turn is for writes that are right only if their writer knows all others of the same name: a definition claims names
@@ -69,7 +72,7 @@ func (s *Store) Delete(ctx context.Context, key string, rev int64) (newRev int64
 
 // Create is Store.Create; ErrFenced and ErrOvertaken take precedence over ErrExists.
 func (w Writer) Create(ctx context.Context, key string, value []byte) (rev int64, err error) {
-	rev, found, err := w.swap(ctx, change{key: key, value: value})
+	rev, found, err := w.swap(ctx, Change{Key: key, Value: value})
 	if err == nil && found {
 		err = ErrExists
 	}
@@ -78,25 +81,25 @@ func (w Writer) Create(ctx context.Context, key string, value []byte) (rev int64
 
 // Update is Store.Update.
 func (w Writer) Update(ctx context.Context, key string, value []byte, rev int64) (newRev int64, err error) {
-	return w.change(ctx, "update", change{key: key, rev: rev, value: value})
+	return w.change(ctx, "update", Change{Key: key, Revision: rev, Value: value})
 }
 
 // Delete is Store.Delete. TTL means nothing to it.
 func (w Writer) Delete(ctx context.Context, key string, rev int64) (newRev int64, err error) {
-	return w.change(ctx, "delete", change{key: key, rev: rev, remove: true})
+	return w.change(ctx, "delete", Change{Key: key, Revision: rev, Remove: true})
 }
 
-// change is what a write does to its own key.
-type change struct {
-	key    string
-	rev    int64 // mod revision that the key must have; 0: it must not exist
-	value  []byte
-	remove bool // in place of writing value
+// Change is what a write does to one key.
+type Change struct {
+	Key      string
+	Revision int64 // mod revision that the key must have; 0: it must not exist
+	Value    []byte
+	Remove   bool // in place of writing Value
 }
 
-func (w Writer) change(ctx context.Context, verb string, c change) (int64, error) {
-	if c.rev <= 0 {
-		return 0, fmt.Errorf("%s %s: revision %d: a change needs the revision that it replaces", verb, c.key, c.rev)
+func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error) {
+	if c.Revision <= 0 {
+		return 0, fmt.Errorf("%s %s: revision %d: a change needs the revision that it replaces", verb, c.Key, c.Revision)
 	}
 	newRev, found, err := w.swap(ctx, c)
 	switch {
@@ -106,12 +109,12 @@ func (w Writer) change(ctx context.Context, verb string, c change) (int64, error
 	default:
 		err = ErrNotFound
 	}
-	return newRev, wrap(verb, c.key, err)
+	return newRev, wrap(verb, c.Key, err)
 }
 
 // swap makes the change if the key has the revision that it must have and no fence stands, in one transaction, and
 // returns the new revision. If not, nothing happens: newRev is 0, and found tells whether the key is there.
-func (w Writer) swap(ctx context.Context, c change) (newRev int64, found bool, err error) {
+func (w Writer) swap(ctx context.Context, c Change) (newRev int64, found bool, err error) {
 	newRev, found, err = w.try(ctx, c)
 	if errors.Is(err, errLeaseLost) { // etcd may forget leases that we remember: somebody revoked them, or restored a backup
 		w.store.leases.forget()
@@ -120,7 +123,7 @@ func (w Writer) swap(ctx context.Context, c change) (newRev int64, found bool, e
 	return newRev, found, err
 }
 
-func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, err error) {
+func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, err error) {
 	s := w.store
 	if err := s.usable(ctx); err != nil {
 		return 0, false, err // nothing was sent, so nothing is uncertain
@@ -129,8 +132,8 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 	if err != nil {
 		return 0, false, err
 	}
-	key := s.prefix + c.key
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", c.rev)}
+	key := s.prefix + c.Key
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", c.Revision)}
 	var looks []clientv3.Op // at what may have failed: the fences, then the key
 	for _, name := range w.options.Unless {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(fencePrefix+name), "=", 0))
@@ -140,8 +143,11 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(turnPrefix+turn.Name), "<", turn.Seen+1))
 		looks = append(looks, clientv3.OpGet(turnPrefix+turn.Name, clientv3.WithKeysOnly()))
 	}
-	if c.rev > 0 || len(looks) > 0 { // that a key exists needs no look if nothing else can be wrong
+	if c.Revision > 0 || len(looks) > 0 || len(w.options.Also) > 0 { // that a key exists needs no look if nothing else can be wrong
 		looks = append(looks, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+	}
+	for _, also := range w.options.Also {
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(s.prefix+also.Key), "=", also.Revision))
 	}
 
 	ctx, cancel := s.bounded(ctx)
@@ -160,7 +166,9 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 	for i := range looks {
 		kvs := resp.Responses[i].GetResponseRange().GetKvs()
 		found = len(kvs) > 0
-		switch {
+		switch own := i == len(looks)-1; {
+		case own && len(w.options.Also) > 0 && (!found && c.Revision == 0 || found && kvs[0].ModRevision == c.Revision):
+			return 0, found, ErrTaken // the key is as it must be
 		case !found:
 		case i < len(w.options.Unless):
 			return 0, true, ErrFenced
@@ -173,34 +181,34 @@ func (w Writer) try(ctx context.Context, c change) (newRev int64, found bool, er
 
 // happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which the
 // database reaches its quota, and then says that there was no room.
-func (w Writer) happened(ctx context.Context, c change) (newRev int64, found bool, err error) {
-	resp, err := w.store.client.Get(ctx, w.store.prefix+c.key)
+func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found bool, err error) {
+	resp, err := w.store.client.Get(ctx, w.store.prefix+c.Key)
 	switch {
 	case err != nil:
 		return 0, false, writeError(err)
-	case len(resp.Kvs) == 0 && c.rev == 0, len(resp.Kvs) > 0 && resp.Kvs[0].ModRevision == c.rev:
+	case len(resp.Kvs) == 0 && c.Revision == 0, len(resp.Kvs) > 0 && resp.Kvs[0].ModRevision == c.Revision:
 		return 0, false, ErrNoSpace // as it was
-	case len(resp.Kvs) > 0 && !c.remove && bytes.Equal(resp.Kvs[0].Value, c.value):
+	case len(resp.Kvs) > 0 && !c.Remove && bytes.Equal(resp.Kvs[0].Value, c.Value):
 		return resp.Kvs[0].ModRevision, false, nil
 	}
 	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // somebody else has written since
 }
 
-// effects are what the transaction does: the change, the fence, the turn.
-func (w Writer) effects(ctx context.Context, c change) ([]clientv3.Op, error) {
-	key := w.store.prefix + c.key
-	ops := make([]clientv3.Op, 1, 3)
+// effects are what the transaction does: the change, the fence, the turn, the changes of other keys.
+func (w Writer) effects(ctx context.Context, c Change) ([]clientv3.Op, error) {
+	key := w.store.prefix + c.Key
+	ops := make([]clientv3.Op, 1, 3+len(w.options.Also))
 	switch {
-	case c.remove:
+	case c.Remove:
 		ops[0] = clientv3.OpDelete(key)
 	case w.options.TTL > 0:
 		id, err := w.store.lease(ctx, w.options.TTL)
 		if err != nil {
 			return nil, err
 		}
-		ops[0] = clientv3.OpPut(key, string(c.value), clientv3.WithLease(id))
+		ops[0] = clientv3.OpPut(key, string(c.Value), clientv3.WithLease(id))
 	default:
-		ops[0] = clientv3.OpPut(key, string(c.value))
+		ops[0] = clientv3.OpPut(key, string(c.Value))
 	}
 	if w.options.Raise != "" {
 		id, err := w.store.lease(ctx, fenceTTL)
@@ -211,6 +219,13 @@ func (w Writer) effects(ctx context.Context, c change) ([]clientv3.Op, error) {
 	}
 	if turn := w.options.Turn; turn.Name != "" {
 		ops = append(ops, clientv3.OpPut(turnPrefix+turn.Name, ""))
+	}
+	for _, also := range w.options.Also {
+		if key := w.store.prefix + also.Key; also.Remove {
+			ops = append(ops, clientv3.OpDelete(key))
+		} else {
+			ops = append(ops, clientv3.OpPut(key, string(also.Value)))
+		}
 	}
 	return ops, nil
 }

@@ -203,3 +203,53 @@ func BenchmarkCreateFenced(b *testing.B) {
 		})
 	}
 }
+
+// Changes of other keys are made together with the write, or not at all.
+func TestAlso(t *testing.T) {
+	t.Parallel()
+	forEachMode(t, func(t *testing.T, s *Store) {
+		ctx := testContext(t)
+		create := func(key string) Change { return Change{Key: key, Value: []byte(key)} }
+		rev, err := s.With(Options{Also: []Change{create("lock/1"), create("lock/2")}}).Create(ctx, "a", []byte("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"a", "lock/1", "lock/2"} {
+			if r, err := s.Get(ctx, key); err != nil || r.Revision != rev {
+				t.Errorf("%s: revision %d, %v; want %d", key, r.Revision, err, rev)
+			}
+		}
+		for name, w := range map[string]struct {
+			also Change
+			want error
+			do   func(w Writer) error
+		}{
+			"create, but the other key is there": {create("lock/2"), ErrTaken, func(w Writer) error { _, err := w.Create(ctx, "b", nil); return err }},
+			"create what is there":               {create("lock/3"), ErrExists, func(w Writer) error { _, err := w.Create(ctx, "a", nil); return err }},
+			"create what is there, as the other": {create("lock/2"), ErrExists, func(w Writer) error { _, err := w.Create(ctx, "a", nil); return err }},
+			"update, but the other key is there": {create("lock/2"), ErrTaken, func(w Writer) error { _, err := w.Update(ctx, "a", []byte("b"), rev); return err }},
+			"update of another revision":         {create("lock/3"), ErrConflict, func(w Writer) error { _, err := w.Update(ctx, "a", []byte("b"), rev+1); return err }},
+			"delete, but the other has changed":  {Change{Key: "lock/1", Revision: rev + 1, Remove: true}, ErrTaken, func(w Writer) error { _, err := w.Delete(ctx, "a", rev); return err }},
+			"delete, but the other is gone":      {Change{Key: "lock/3", Revision: rev, Remove: true}, ErrTaken, func(w Writer) error { _, err := w.Delete(ctx, "a", rev); return err }},
+			"delete of what is gone":             {create("lock/3"), ErrNotFound, func(w Writer) error { _, err := w.Delete(ctx, "b", rev); return err }},
+			"create behind a fence":              {create("lock/3"), nil, func(w Writer) error { _, err := w.Create(ctx, "c", nil); return err }},
+		} {
+			err := w.do(s.With(Options{Unless: []string{"uid"}, Also: []Change{w.also}}))
+			if !errors.Is(err, w.want) {
+				t.Errorf("%s: %v, want %v", name, err, w.want)
+			}
+		}
+		next, err := s.With(Options{Also: []Change{{Key: "lock/1", Revision: rev, Remove: true}, {Key: "lock/2", Revision: rev, Value: []byte("2")}}}).Delete(ctx, "a", rev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Range(ctx, RangeOptions{})
+		var keys []string
+		for _, record := range r.Records {
+			keys = append(keys, record.Key)
+		}
+		if err != nil || fmt.Sprint(keys) != "[c lock/2 lock/3]" || r.Revision != next {
+			t.Errorf("keys %v at %d, %v; want [c lock/2 lock/3] at %d: refused writes change nothing", keys, r.Revision, err, next)
+		}
+	})
+}
