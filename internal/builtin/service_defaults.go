@@ -30,6 +30,9 @@ func defaultService(obj catalog.Object) {
 	if kind == "NodePort" || kind == "LoadBalancer" || kind == "ClusterIP" {
 		orElse(spec, "internalTrafficPolicy", "Cluster")
 	}
+	if policy := text(spec, "internalTrafficPolicy"); kind == "ExternalName" && (policy == "Cluster" || policy == "Local") {
+		delete(spec, "internalTrafficPolicy") // it has no traffic; a service that was of another type still has the field
+	}
 	if kind != "LoadBalancer" {
 		return
 	}

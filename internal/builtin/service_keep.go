@@ -3,11 +3,9 @@ package builtin
 import (
 	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
-	netutils "k8s.io/utils/net"
-
 	"github.com/bowsprit/bowsprit/internal/builtin/check"
 	"github.com/bowsprit/bowsprit/internal/catalog"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // prepareServiceCreate lets a client that knows only one address name it alone.
@@ -19,14 +17,13 @@ func prepareServiceCreate(obj catalog.Object, _ catalog.Env) {
 	}
 }
 
-// keepGiven puts what was given to a service once, and what a client need not repeat, into its new spec: addresses, their families,
-// and ports on nodes.
+// keepGiven puts what was given to a service once, and what a client need not repeat, into its new spec: addresses and ports on
+// nodes. Families of addresses follow when the service is given what it lacks.
 func keepGiven(spec, was catalog.Object) {
 	if text(spec, "type") != "ExternalName" && text(was, "type") != "ExternalName" {
 		keepAddresses(spec, was)
 	}
 	pairAddresses(spec, was)
-	keepFamilies(spec, was)
 	if hasNodePorts(spec) && hasNodePorts(was) {
 		keepNodePorts(objects(spec["ports"]), objects(was["ports"]))
 	}
@@ -60,52 +57,6 @@ func pairAddresses(spec, was catalog.Object) {
 	default:
 		spec["clusterIPs"] = []any{now}
 	}
-}
-
-// keepFamilies completes the families of addresses. Families of a service that has no address yet are left out.
-func keepFamilies(spec, was catalog.Object) {
-	if text(spec, "type") == "ExternalName" {
-		return
-	}
-	if spec["ipFamilyPolicy"] == nil {
-		keep(spec, was, "ipFamilyPolicy")
-	}
-	families := items(spec["ipFamilies"])
-	if text(spec, "ipFamilyPolicy") == "SingleStack" {
-		spec["clusterIPs"] = first(spec["clusterIPs"], was["clusterIPs"])
-		families, _ = first(spec["ipFamilies"], was["ipFamilies"]).([]any)
-	}
-	addresses := items(spec["clusterIPs"])
-	if len(addresses) == 0 || addresses[0] == "None" {
-		if len(families) == 0 {
-			families = items(was["ipFamilies"])
-		}
-	} else if len(families) < len(addresses) {
-		for _, ip := range addresses[len(families):] {
-			families = append(families[:len(families):len(families)], familyOf(ip))
-		}
-	}
-	if len(families) > 0 {
-		spec["ipFamilies"] = families
-	}
-	if len(addresses) == 0 {
-		delete(spec, "clusterIPs")
-	}
-}
-
-// first returns the first item alone if the list has not changed: that is how a client gives up the second address.
-func first(now, old any) any {
-	if list := items(now); len(list) > 1 && sameItems(now, old) {
-		return list[:1:1]
-	}
-	return now
-}
-
-func familyOf(ip any) string {
-	if s, _ := ip.(string); netutils.IsIPv6String(s) {
-		return "IPv6"
-	}
-	return "IPv4"
 }
 
 // keepNodePorts gives each port the number on nodes that the port of its name had, unless another port has that now.

@@ -35,6 +35,8 @@ var layers = [][]string{
 	{"internal/builtin/gen"},
 	// The verbs.
 	{"internal/rest"},
+	// Gives services what the verbs ask for.
+	{"internal/address"},
 	// Act through the verbs, as users do; answer questions that the verbs decode.
 	{"internal/controllers", "internal/review"},
 	// Takes requests and hands them on, as functions; it knows no verb.

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -47,7 +45,7 @@ func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body 
 			return res, err
 		}
 		res, err = s.applyNew(ctx, c, kind, body, o)
-		if apierrors.IsAlreadyExists(err) || errors.Is(err, store.ErrOvertaken) {
+		if apierrors.IsAlreadyExists(err) || retry(err) {
 			continue // somebody was faster: apply to what they made
 		}
 		return res, err

@@ -41,12 +41,12 @@ func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *Call) er
 //
 // This is the story of a write: say who and where, admit, note who owns which field, prepare, validate, store, show.
 func (s *Server) Create(ctx context.Context, c *Call, obj Object, o metav1.CreateOptions) (*Result, error) {
-	if !s.takesTurns(c) {
+	if !s.takesTurns(c) && s.holder(c) == nil {
 		return s.createOnce(ctx, c, obj, o)
 	}
 	for {
 		res, err := s.createOnce(ctx, c, runtime.DeepCopyJSON(obj), o)
-		if !errors.Is(err, store.ErrOvertaken) {
+		if !retry(err) {
 			return res, err
 		}
 		if _, err := s.View.Fresh(ctx); err != nil {
@@ -88,12 +88,8 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 	if err := matchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
+	s.begin(c, obj)
 	meta := metaOf(obj)
-	meta["uid"] = s.NewUID()
-	meta["creationTimestamp"] = stamp(s.Now())
-	if !c.Resource.NoGeneration {
-		meta["generation"] = int64(1)
-	}
 	if c.Version.Status && c.Resource.Custom() {
 		delete(obj, "status")
 	}
@@ -104,6 +100,9 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 	}
 	if rules := c.rules(); rules != nil && rules.PrepareCreate != nil {
 		rules.PrepareCreate(obj, s.env(c))
+	}
+	if err := s.assign(ctx, c, obj, nil, a.DryRun); err != nil {
+		return nil, err
 	}
 
 	// A generated name may be taken; seven more are tried, as upstream does.
@@ -146,7 +145,11 @@ func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (
 	if err != nil {
 		return nil, err
 	}
-	revision, err := s.create(ctx, c, name, s.persisted(c, stored))
+	var revision int64
+	err = s.together(ctx, c, nil, obj, func(also []store.Change) (err error) {
+		revision, err = s.create(ctx, c, name, s.persisted(c, stored), also)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +188,16 @@ func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
 	}
 	c.warnings(ctx, obj, nil)
 	return nil
+}
+
+// begin gives a new object what only the server knows.
+func (s *Server) begin(c *Call, obj Object) {
+	meta := metaOf(obj)
+	meta["uid"] = s.NewUID()
+	meta["creationTimestamp"] = stamp(s.Now())
+	if !c.Resource.NoGeneration {
+		meta["generation"] = int64(1)
+	}
 }
 
 // wipeSystemFields drops what only the server sets.

@@ -88,7 +88,7 @@ func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*
 			return nil, err
 		}
 		res, err := s.remove(ctx, c, e, obj, o, end)
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrOvertaken) {
+		if retry(err) {
 			continue
 		}
 		return res, storeError(err, c, c.Name)
@@ -134,12 +134,12 @@ func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj O
 	case dryRun:
 		return &Result{Object: obj, Deleted: last}, nil
 	case !last:
-		return s.swap(ctx, c, e, obj, c.raise(obj))
+		return s.swap(ctx, c, e, obj, obj, c.raise(obj))
 	case !end.graceful:
 		return s.drop(ctx, c, obj, e.Revision)
 	}
 	// Two writes, as in Kubernetes: those who watch see that it is being deleted, and then that it is gone.
-	marked, err := s.write(ctx, c, e, obj, c.raise(obj))
+	marked, err := s.write(ctx, c, e, obj, obj, c.raise(obj))
 	if err != nil {
 		return nil, err
 	}
@@ -152,12 +152,21 @@ func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj O
 
 // drop deletes the object that was stored at the revision. The result has the revision at which it went.
 func (s *Server) drop(ctx context.Context, c *Call, obj Object, revision int64) (*Result, error) {
-	gone, err := s.Store.Delete(ctx, c.key(c.Name), revision)
+	gone, err := s.erase(ctx, c, obj, revision)
 	if err != nil {
 		return nil, err
 	}
 	metaOf(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
 	return &Result{Object: obj, Deleted: true}, s.shown(ctx, c, gone)
+}
+
+// erase removes from the store the object that was stored at the revision, with the records of what it had.
+func (s *Server) erase(ctx context.Context, c *Call, obj Object, revision int64) (gone int64, err error) {
+	err = s.together(ctx, c, obj, nil, func(also []store.Change) (err error) {
+		gone, err = s.Store.With(store.Options{Also: also}).Delete(ctx, c.key(c.Name), revision)
+		return err
+	})
+	return gone, err
 }
 
 // revisionOf returns the resourceVersion of an object that the store has given one.

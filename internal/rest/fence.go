@@ -13,10 +13,10 @@ import (
 // create stores a new object, unless what it belongs to (its definition, its namespace) is being deleted by now: the
 // catalog and the namespace that the call began with may be some time old. An object that came after the search for what
 // must be deleted would stay behind, and a definition of the same name would show it again.
-func (s *Server) create(ctx context.Context, c *Call, name string, stored []byte) (revision int64, err error) {
+func (s *Server) create(ctx context.Context, c *Call, name string, stored []byte, also []store.Change) (revision int64, err error) {
 	for {
 		if fences, ok := s.fences(c); ok {
-			w := s.Store.With(store.Options{TTL: c.ttl(), Unless: fences, Turn: c.turn})
+			w := s.Store.With(store.Options{TTL: c.ttl(), Unless: fences, Turn: c.turn, Also: also})
 			if revision, err = w.Create(ctx, c.key(name), stored); !errors.Is(err, store.ErrFenced) {
 				return revision, err
 			}

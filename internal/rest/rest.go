@@ -34,7 +34,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Config is what a Server works with. All fields are required but Answers, StoreCBOR and Log.
+// Config is what a Server works with. All fields are required but Answers, Holders, StoreCBOR and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -44,6 +44,8 @@ type Config struct {
 	Convert *convert.Converter
 	// Answers are those of virtual resources: "tokenreviews.authentication.k8s.io", "serviceaccounts/token". Optional.
 	Answers map[string]Answer
+	// Holders are those of the kinds whose objects have what no other may have: "services". Optional.
+	Holders map[string]Holder
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
 	Now       func() time.Time
 	NewUID    func() string

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -143,7 +142,7 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if err := c.checkRevision(obj, e); err != nil {
 			return nil, err
 		}
-		if err := s.prepareUpdate(ctx, c, obj, old); err != nil {
+		if err := s.prepareUpdate(ctx, c, obj, old, a.DryRun); err != nil {
 			return nil, err
 		}
 		if !c.admitted {
@@ -154,19 +153,19 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if a.DryRun {
 			return &Result{Object: obj}, nil
 		}
-		res, err := s.swap(ctx, c, e, obj, store.Options{TTL: c.ttl(), Turn: c.turn})
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrOvertaken) {
+		res, err := s.swap(ctx, c, e, old, obj, store.Options{TTL: c.ttl(), Turn: c.turn})
+		if retry(err) {
 			continue // whoever insists on a revision gets the conflict from checkRevision now
 		}
 		return res, storeError(err, c, c.Name)
 	}
 }
 
-// swap writes obj over the entry that it was made from: as an update, as nothing if the bytes are the same, or as the
+// swap writes obj over the entry of old, which it was made from: as an update, as nothing if the bytes are the same, or as the
 // deletion that an emptied list of finalizers completes.
-func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o store.Options) (*Result, error) {
+func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result, error) {
 	if s.finished(c, obj) {
-		revision, err := s.Store.Delete(ctx, c.key(c.Name), e.Revision)
+		revision, err := s.erase(ctx, c, old, e.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -175,11 +174,11 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, obj Obj
 		}
 		return &Result{Object: obj, Deleted: true}, nil
 	}
-	return s.write(ctx, c, e, obj, o)
+	return s.write(ctx, c, e, old, obj, o)
 }
 
-// write writes obj over the entry that it was made from, unless the bytes are the same.
-func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o store.Options) (*Result, error) {
+// write writes obj over the entry of old, which it was made from, unless the bytes are the same.
+func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result, error) {
 	stored, err := s.toStorage(ctx, c, obj)
 	if err != nil {
 		return nil, err
@@ -188,7 +187,12 @@ func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, obj Ob
 		metaOf(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 		return &Result{Object: obj}, nil
 	}
-	revision, err := s.Store.With(o).Update(ctx, c.key(c.Name), s.persisted(c, stored), e.Revision)
+	var revision int64
+	err = s.together(ctx, c, old, obj, func(also []store.Change) (err error) {
+		o.Also = also
+		revision, err = s.Store.With(o).Update(ctx, c.key(c.Name), s.persisted(c, stored), e.Revision)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +249,7 @@ func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 }
 
 // prepareUpdate carries over what a client cannot change, and validates the rest.
-func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object) error {
+func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object, dryRun bool) error {
 	meta, oldMeta := metaOf(obj), metaOf(old)
 	setOrDrop(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
 	switch {
@@ -269,6 +273,9 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object) er
 	}
 	if meta["deletionGracePeriodSeconds"] == nil && oldMeta["deletionGracePeriodSeconds"] != nil {
 		meta["deletionGracePeriodSeconds"] = oldMeta["deletionGracePeriodSeconds"]
+	}
+	if err := s.assign(ctx, c, obj, old, dryRun); err != nil {
+		return err
 	}
 	errs, err := c.validateUpdate(obj, old)
 	if err != nil {

@@ -3,10 +3,14 @@ package oraclebuiltins
 import (
 	_ "unsafe" // for go:linkname
 
+	"net/netip"
+
 	core "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/registry/core/service/ipallocator"
 	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
 	"k8s.io/kubernetes/pkg/registry/core/service/storage"
+
+	"github.com/bowsprit/bowsprit/internal/address"
 )
 
 // What Kubernetes' storage of services does before their strategy is not exported.
@@ -38,4 +42,22 @@ func keepGiven(svc, old *core.Service) bool {
 	}
 	alloc := makeAlloc(old.Spec.IPFamilies[0], families, nil)
 	return initIPFamilyFields(&alloc, after, before) == nil
+}
+
+// keepFamilies is keepGiven's last step on our side.
+func (c *comparison) keepFamilies(obj, old map[string]any) bool {
+	spec := old["spec"].(map[string]any)
+	var ranges []netip.Prefix
+	families, _ := spec["ipFamilies"].([]any)
+	for _, f := range families {
+		if f == "IPv6" {
+			ranges = append(ranges, netip.MustParsePrefix("fd00::/112"))
+		} else {
+			ranges = append(ranges, netip.MustParsePrefix("10.0.0.0/24"))
+		}
+	}
+	if ranges == nil {
+		return true
+	}
+	return address.New(address.Config{Ranges: ranges}).Families(obj, old) == nil
 }

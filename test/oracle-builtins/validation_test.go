@@ -203,8 +203,14 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	m, _ := meta.Accessor(theirs)
 	oldMeta, _ := meta.Accessor(theirOld)
 	m.SetGeneration(oldMeta.GetGeneration())
-	if c.kind == "Service" && subresource == "" && !keepGiven(theirs.(*core.Service), theirOld.(*core.Service)) {
-		return
+	if c.kind == "Service" && subresource == "" {
+		ok := keepGiven(theirs.(*core.Service), theirOld.(*core.Service))
+		if c.keepFamilies(ours, was) != ok {
+			c.t.Errorf("%s: families of addresses: accepted: %v, want %v", c.what, !ok, ok)
+		}
+		if !ok {
+			return
+		}
 	}
 	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
 	errs := c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) })

@@ -34,7 +34,7 @@ const (
 	allowedRanges = "service.beta.kubernetes.io/load-balancer-source-ranges"
 )
 
-// ClusterAddresses returns what is wrong with the addresses that a service asks for, before any are given to it.
+// ClusterAddresses returns what is wrong with the addresses that a service asks for, before it is given what it lacks.
 func ClusterAddresses(obj, old object) field.ErrorList {
 	j := judgement{obj: obj, old: old}
 	j.clusterIPs(inner(obj, "spec"), field.NewPath("spec"))
@@ -347,7 +347,9 @@ func trafficPolicy(j *judgement, p place) {
 		if port != 0 {
 			j.invalid(at, port, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
 		}
-	case port != 0: // nobody gives out ports yet: the service may be without one
+	case port == 0:
+		j.required(at, "")
+	default:
 		j.invalids(at, port, validation.IsValidPortNum(int(port)))
 	}
 }
