@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
@@ -92,9 +95,15 @@ type Config struct {
 	// Controllers chooses which of kube-controller-manager's controllers run, as its flag --controllers: names, names after a
 	// minus, "*" for all others, "-*" for no others. Empty means all. The API serves what other controllers need to do their work.
 	Controllers []string
-	// ServiceClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: CIDRs, divided by commas.
-	// The service "kubernetes" has the first address.
+	// ServiceClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: a CIDR, or two of both families
+	// divided by a comma, of which the first is that of services that name no family. The service "kubernetes" has the first
+	// address. ServiceCIDR objects add to it.
 	ServiceClusterIPRange string
+	// ServiceNodePortRange is where ports on nodes come from, "30000-32767" if empty, both inclusive.
+	ServiceNodePortRange string
+	// AdvertiseAddress is where others reach this server, shown in the endpoints of the service "kubernetes". If empty it is
+	// BindAddress, or the host's address if that is a loopback address or all addresses; a host that has none is not shown.
+	AdvertiseAddress string
 
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
@@ -201,8 +210,20 @@ func (c Config) Validate() error {
 			bad("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", u)
 		}
 	}
-	if _, err := parseServiceRange(c.ServiceClusterIPRange); err != nil {
-		bad("--service-cluster-ip-range %q is no range of addresses: use one such as 10.0.0.0/24", c.ServiceClusterIPRange)
+	ranges, err := parseServiceRanges(c.ServiceClusterIPRange)
+	if err != nil {
+		bad("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24", c.ServiceClusterIPRange, err)
+	}
+	if _, err := parseNodePorts(c.ServiceNodePortRange); err != nil {
+		bad("--service-node-port-range %q is no range of ports: use one such as 30000-32767", c.ServiceNodePortRange)
+	}
+	if ip, err := netip.ParseAddr(c.AdvertiseAddress); c.AdvertiseAddress != "" {
+		switch {
+		case err != nil || !reachableByOthers(ip):
+			bad("--advertise-address %q is no address where others reach this host: use one such as 192.0.2.1", c.AdvertiseAddress)
+		case len(ranges) > 0 && ranges[0].Addr().Is4() != ip.Unmap().Is4():
+			bad("--advertise-address %s must be of the family of --service-cluster-ip-range, %s", c.AdvertiseAddress, ranges[0])
+		}
 	}
 	if c.ShutdownTimeout < 0 {
 		bad("--shutdown-timeout %s is negative: use a duration such as 10s", c.ShutdownTimeout)
@@ -210,30 +231,63 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// defaultServiceRange is kube-apiserver's.
-var defaultServiceRange = netip.MustParsePrefix("10.0.0.0/24")
+// Where services get addresses and ports from if nothing is said: kube-apiserver's.
+const (
+	defaultServiceRange = "10.0.0.0/24"
+	defaultNodePorts    = "30000-32767"
+)
 
-// parseServiceRange returns the first of the ranges in text, the default one if there is none.
-func parseServiceRange(text string) (netip.Prefix, error) {
-	if text == "" {
-		return defaultServiceRange, nil
-	}
-	first := netip.Prefix{}
-	for i, cidr := range strings.Split(text, ",") {
-		prefix, err := netip.ParsePrefix(strings.TrimSpace(cidr))
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		if i == 0 {
-			first = prefix
-		}
-	}
-	return first, nil
+func parseServiceRanges(text string) ([]netip.Prefix, error) {
+	return address.ParseRanges(strings.Split(cmp.Or(text, defaultServiceRange), ","))
 }
 
-func (c Config) serviceRange() netip.Prefix {
-	prefix, _ := parseServiceRange(c.ServiceClusterIPRange) // Validate has looked at it
-	return prefix
+func parseNodePorts(text string) (utilnet.PortRange, error) {
+	r, err := utilnet.ParsePortRange(cmp.Or(text, defaultNodePorts))
+	if err != nil {
+		return utilnet.PortRange{}, err
+	}
+	if r.Base == 0 || r.Size == 0 {
+		return utilnet.PortRange{}, errors.New("there is none")
+	}
+	return *r, nil
+}
+
+// serviceRanges and nodePorts return what Validate has looked at.
+func (c Config) serviceRanges() []netip.Prefix {
+	ranges, _ := parseServiceRanges(c.ServiceClusterIPRange)
+	return ranges
+}
+
+func (c Config) nodePorts() utilnet.PortRange {
+	ports, _ := parseNodePorts(c.ServiceNodePortRange)
+	return ports
+}
+
+// reachableByOthers tells whether an address may stand among endpoints.
+func reachableByOthers(ip netip.Addr) bool {
+	return ip.IsValid() && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast()
+}
+
+// advertised returns where others reach the server, as kube-apiserver finds it out: of the family of the service
+// "kubernetes". The error says why there is none.
+func (c Config) advertised() (netip.Addr, error) {
+	text := c.AdvertiseAddress
+	if text == "" {
+		ip, err := utilnet.ResolveBindAddress(net.ParseIP(c.BindAddress))
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		text = ip.String()
+	}
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	ip = ip.Unmap()
+	if first := c.serviceRanges()[0]; !reachableByOthers(ip) || first.Addr().Is4() != ip.Is4() {
+		return netip.Addr{}, fmt.Errorf("%s is no address where others reach the service kubernetes, which is in %s", ip, first)
+	}
+	return ip, nil
 }
 
 // prepareDataDir makes the data directory and returns it, with the function that removes what is temporary.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
@@ -234,6 +236,9 @@ func (p *process) buildAPI(context.Context) error {
 			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
 			Now: time.Now, NewUID: uuid.NewString, MaxTokenLife: p.config.ServiceAccountMaxTokenExpiration,
 		}),
+		Holders: map[string]rest.Holder{"services": address.New(address.Config{
+			View: p.view, Ranges: p.config.serviceRanges(), NodePorts: p.config.nodePorts(), Random: mathrand.Uint64N,
+		})},
 		Now: time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
 	})
@@ -398,7 +403,30 @@ func (p *process) bootstrap(ctx context.Context) error {
 	if tcp, ok := p.listener.Addr().(*net.TCPAddr); ok {
 		port = tcp.Port
 	}
-	return controllers.BootstrapService(ctx, p.rest, p.config.serviceRange(), port)
+	if err := p.control.BootstrapServices(ctx, p.config.serviceRanges(), port); err != nil {
+		return err
+	}
+	p.announce(ctx, port)
+	return nil
+}
+
+// announceTimeout bounds the first announcement. A webhook that does not answer must not keep the server from starting.
+const announceTimeout = 5 * time.Second
+
+// announce makes the server an endpoint of the service "kubernetes", as long as it runs.
+func (p *process) announce(ctx context.Context, port int) {
+	ip, err := p.config.advertised()
+	if err != nil || port == 0 {
+		p.log.Info("the service kubernetes gets no endpoint: name one with --advertise-address", "error", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	presence := &controllers.Presence{Rest: p.rest, Address: ip, Port: port}
+	if err := presence.Announce(ctx); err != nil {
+		p.log.Warn("the endpoints of the service kubernetes are not up to date", "error", err)
+	}
+	p.background(func(ctx context.Context) error { presence.Run(ctx); return nil })
 }
 
 func (p *process) startControllers(context.Context) error {

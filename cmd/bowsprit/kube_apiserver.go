@@ -71,7 +71,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
-	f.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "", "where services get their addresses from, CIDRs")
+	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/bowsprit/bowsprit"
 )
@@ -59,6 +61,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`)
 	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins to switch off: "+strings.Join(bowsprit.AdmissionPlugins(), ", "))
@@ -67,6 +70,27 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 0, "how long running requests may take to end (default 10s)")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
+}
+
+// bindServiceFlags declares the flags about services, which are kube-apiserver's.
+func bindServiceFlags(f *pflag.FlagSet, c *bowsprit.Config) {
+	f.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "", "where services get their addresses from, a CIDR or two of both families (default 10.0.0.0/24)")
+	f.Var((*portRange)(&c.ServiceNodePortRange), "service-node-port-range", "where services get their ports on nodes from")
+	f.StringVar(&c.AdvertiseAddress, "advertise-address", "", "address in the endpoints of the service kubernetes (default: that of --bind-address, or the host's)")
+}
+
+// portRange is the value of a flag that takes ports from one to another, "" being kube's default for services.
+type portRange string
+
+func (p *portRange) Type() string { return "portRange" }
+
+func (p *portRange) String() string { return cmp.Or(string(*p), "30000-32767") }
+
+// Set takes "30000-32767", "30000+100" and a single port.
+func (p *portRange) Set(text string) error {
+	*p = portRange(text)
+	_, err := utilnet.ParsePortRange(text)
+	return err
 }
 
 // bindServiceAccountFlags declares the flags about tokens of service accounts, which are kube-apiserver's.

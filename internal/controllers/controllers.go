@@ -41,8 +41,8 @@ type Config struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	// Enabled chooses among Names, as kube-controller-manager's --controllers: names, names after a minus, "*" for all others,
-	// "-*" for no others. Empty means all. The controller of definitions, which in Kubernetes is part of kube-apiserver, always
-	// runs.
+	// "-*" for no others. Empty means all. Those that are part of kube-apiserver in Kubernetes, of definitions and of the records of
+	// addresses, always run.
 	Enabled []string
 	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
 	Identity string
@@ -63,6 +63,7 @@ type Controllers struct {
 func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
 	cs.add("definition-controller", newDefinitions(c), 1)
+	cs.add("ipallocator-repair-controller", &records{c}, 1)
 	if c.enabled(Namespace) {
 		cs.add(Namespace, newNamespaces(c), 10)
 	}
@@ -78,6 +79,9 @@ func New(c Config) *Controllers {
 	}
 	if c.enabled(ResourceQuota) {
 		cs.add(ResourceQuota, newQuotas(c), 5)
+	}
+	if c.enabled(ServiceCIDR) {
+		cs.add(ServiceCIDR, &serviceRanges{c}, 1)
 	}
 	if c.enabled(ServiceAccount) {
 		cs.add(ServiceAccount, accounts{c}, 1)
@@ -104,6 +108,7 @@ const (
 	ResourceQuota       = "resourcequota-controller"
 	ServiceAccount      = "serviceaccount-controller"
 	ServiceAccountToken = "serviceaccount-token-controller"
+	ServiceCIDR         = "service-cidr-controller"
 	StorageMigration    = "storage-version-migrator-controller"
 	PolicyStatus        = "validatingadmissionpolicy-status-controller"
 	RootCA              = "root-ca-certificate-publisher-controller"
@@ -111,7 +116,7 @@ const (
 
 // Names returns the names that Config.Enabled may hold.
 func Names() []string {
-	return []string{GarbageCollector, Namespace, PodCollector, ResourceQuota, RootCA, ServiceAccount, ServiceAccountToken, StorageMigration, PolicyStatus}
+	return []string{GarbageCollector, Namespace, PodCollector, ResourceQuota, RootCA, ServiceCIDR, ServiceAccount, ServiceAccountToken, StorageMigration, PolicyStatus}
 }
 
 // enabled tells whether a controller is to run: the first entry that names it decides, else whether there is a "*".

@@ -35,7 +35,10 @@ func TestWhichControllersRun(t *testing.T) {
 		if names[0] != "definition-controller" {
 			t.Errorf("%q: definitions have no controller", test.enabled)
 		}
-		names = names[1:]
+		if names[1] != "ipallocator-repair-controller" {
+			t.Errorf("%q: records of addresses have no controller", test.enabled)
+		}
+		names = names[2:]
 		slices.Sort(names)
 		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("%q runs %q, want %q", test.enabled, got, test.want)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -164,7 +165,7 @@ func TestWatchList(t *testing.T) {
 		w := watch(t, s, in+"?watch=1"+query)
 		w.want("ADDED x0 b1", "ADDED x1 b1", "ADDED x2 b1")
 		f := w.next()
-		if f.Type != "BOOKMARK" || f.Object.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" || f.Object.Metadata.ResourceVersion < l.Metadata.ResourceVersion || f.Object.Kind != "Widget" {
+		if f.Type != "BOOKMARK" || f.Object.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" || revision(t, f.Object.Metadata.ResourceVersion) < revision(t, l.Metadata.ResourceVersion) || f.Object.Kind != "Widget" {
 			t.Errorf("%s: the end of the initial events is %+v", query, f)
 		}
 		if n := w.writes.Load(); n != 1 {
@@ -231,4 +232,13 @@ func TestWatchEnds(t *testing.T) {
 	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusInternalServerError { // as kube has it
 		t.Errorf("revision abc: %d %s", w.Code, w.Body)
 	}
+}
+
+func revision(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -1,0 +1,120 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/address"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// bootstrapRange makes the ServiceCIDR of the flag, gives it a second network if the flag has got one, and says that it is
+// ready. One that says otherwise than the flag stays.
+func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) error {
+	if _, err := r.View.Fresh(ctx); err != nil { // another replica may have made it
+		return err
+	}
+	cidrs := make([]any, len(ranges))
+	for i, prefix := range ranges {
+		cidrs[i] = prefix.String()
+	}
+	call, err := r.Call(rangesResource, "", address.DefaultRange, identity("bootstrap"))
+	if err != nil {
+		return err
+	}
+	entry := r.View.Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
+	if entry == nil {
+		obj, err := r.New(call, rest.Object{"metadata": rest.Object{"name": address.DefaultRange}, "spec": rest.Object{"cidrs": cidrs}})
+		if err != nil {
+			return err
+		}
+		if _, err := r.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-apiserver"}); err != nil {
+			return existing(err)
+		}
+		return defaultRangeReady(ctx, r)
+	}
+	stored, said, err := readRange(entry)
+	switch {
+	case err != nil || entry.Deleting:
+		return err
+	case len(ranges) == 2 && slices.Equal(stored.Spec.CIDRs, []string{ranges[0].String()}):
+		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
+			obj["spec"] = rest.Object{"cidrs": cidrs}
+			return obj, nil
+		})
+		return err
+	case said == nil && slices.Equal(values(stored.Spec.CIDRs), cidrs):
+		return defaultRangeReady(ctx, r)
+	case !slices.Equal(values(stored.Spec.CIDRs), cidrs):
+		r.Log.Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is", "ServiceCIDR", stored.Spec.CIDRs, "flag", cidrs)
+	}
+	return nil
+}
+
+func values(list []string) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = v
+	}
+	return out
+}
+
+// settleRange does what the controller of ServiceCIDRs would do with the one of the flag.
+func (cs *Controllers) settleRange(ctx context.Context) error {
+	if _, err := cs.config.View.Fresh(ctx); err != nil {
+		return err
+	}
+	err := (&serviceRanges{cs.config}).reconcile(ctx, address.DefaultRange)
+	if wait := again(0); errors.As(err, &wait) {
+		return nil
+	}
+	return err
+}
+
+// readRange returns a stored ServiceCIDR and its condition, nil if it has none.
+func readRange(e *watchcache.Entry) (*networkingv1.ServiceCIDR, *metav1.Condition, error) {
+	var obj networkingv1.ServiceCIDR
+	if err := json.Unmarshal(e.JSON(), &obj); err != nil {
+		return nil, nil, fmt.Errorf("ServiceCIDR %s: %w", e.Name, err)
+	}
+	for i := range obj.Status.Conditions {
+		if c := &obj.Status.Conditions[i]; c.Type == networkingv1.ServiceCIDRConditionReady {
+			return &obj, c, nil
+		}
+	}
+	return &obj, nil, nil
+}
+
+func defaultRangeReady(ctx context.Context, r *rest.Server) error {
+	return rangeCondition(ctx, r, address.DefaultRange, "kubernetes-service-cidr-controller", rest.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
+}
+
+// rangeCondition applies the condition Ready of a ServiceCIDR, as the manager's own.
+func rangeCondition(ctx context.Context, r *rest.Server, name, manager string, condition rest.Object) error {
+	call, err := r.Call(rangesResource, "", name, identity(manager))
+	if err != nil {
+		return err
+	}
+	call.Subresource = "status"
+	condition["type"], condition["lastTransitionTime"] = networkingv1.ServiceCIDRConditionReady, r.Now().UTC().Format(time.RFC3339)
+	body, err := json.Marshal(rest.Object{
+		"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": rest.Object{"name": name},
+		"status": rest.Object{"conditions": []any{condition}},
+	})
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = r.Apply(ctx, call, types.ApplyYAMLPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: &force})
+	return err
+}
