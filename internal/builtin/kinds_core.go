@@ -127,7 +127,7 @@ func coreKinds() []kind {
 				Cells:               printed(nodeCells),
 				Default:             defaultNode,
 				PrepareUpdate:       prepareNodeUpdate,
-				PrepareCreate:       func(catalog.Object, catalog.Env) {}, // a kubelet makes its node with the status it has
+				PrepareCreate:       prepareNodeCreate,
 				UnconditionalUpdate: true,
 				FieldLabels:         map[string]func(catalog.Object) string{"spec.unschedulable": truthAt("spec", "unschedulable")},
 			},

@@ -16,8 +16,17 @@ func defaultNode(obj catalog.Object) {
 	}
 }
 
+// prepareNodeCreate keeps the status, which a kubelet makes its node with, but for the configuration that kubelets no longer read.
+func prepareNodeCreate(obj catalog.Object, _ catalog.Env) {
+	delete(at(obj, "spec"), "configSource")
+	delete(at(obj, "status"), "config")
+}
+
 func prepareNodeUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
 	if subresource != "status" {
+		if at(old, "spec")["configSource"] == nil {
+			delete(at(obj, "spec"), "configSource")
+		}
 		keep(obj, old, "status")
 		return
 	}

@@ -178,10 +178,13 @@ func (c *comparison) warned(what string, ours, theirs []string) {
 func (c *comparison) stored(obj map[string]any) map[string]any {
 	ours, _, _ := c.read(obj)
 	if c.r.Rules.PrepareCreate != nil {
-		status := ours["status"]
+		kept := runtime.DeepCopyJSON(ours)
 		c.r.Rules.PrepareCreate(ours, catalog.Env{Now: time.Now()})
-		if status != nil {
-			ours["status"] = status
+		if kept["status"] != nil {
+			ours["status"] = kept["status"]
+		}
+		if c.kind == "Node" { // an older Kubernetes has stored what today's drops
+			ours["spec"] = kept["spec"]
 		}
 	}
 	meta := ours["metadata"].(map[string]any)

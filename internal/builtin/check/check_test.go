@@ -51,7 +51,7 @@ func TestChecks(t *testing.T) {
 		{"a subresource has its own", "Deployment", `{status: {replicas: -1}}`, `{}`, "status",
 			`[status.replicas: Invalid value: -1: must be greater than or equal to 0, status.updatedReplicas: Invalid value: 0: cannot be greater than status.replicas, ` +
 				`status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas, status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas]`},
-		{"numbers", "HorizontalPodAutoscaler", `{spec: {minReplicas: 0, maxReplicas: 1, scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1}}}`, "", "", "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"},
+		{"numbers", "HorizontalPodAutoscaler", `{spec: {minReplicas: 0, maxReplicas: 1, metrics: [{type: External, external: {metric: {name: m}, target: {type: Value, value: "1"}}}], scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1}}}`, "", "", "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"},
 		{"unknown kinds have no checks", "Anything", `{}`, "", "", ""},
 	} {
 		obj := object(t, s.obj)

@@ -20,6 +20,7 @@ var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(\/[a-zA-Z][a-zA-Z0-9]*)
 
 func node(j *judgement, _ place) {
 	spec := inner(j.obj, "spec")
+	j.nodeAnnotations()
 	j.taints(objects(spec["taints"]), field.NewPath("metadata", "taints")) // as Kubernetes has it
 	j.nodeStatus()
 	if n, ok := number(inner(j.obj, "status", "nodeInfo", "swap"), "capacity"); ok && n <= 0 {
@@ -93,6 +94,7 @@ func (j *judgement) nodeStatus() {
 // nodeUpdate: what a controller gives a node, its ranges of addresses and its identity outside, it keeps.
 func nodeUpdate(j *judgement, _ place) {
 	spec, was, path := inner(j.obj, "spec"), inner(j.old, "spec"), field.NewPath("spec")
+	j.nodeAnnotations()
 	j.nodeStatus()
 	seen := map[string]bool{}
 	for i, a := range objects(inner(j.obj, "status")["addresses"]) {
@@ -117,6 +119,7 @@ func nodeUpdate(j *judgement, _ place) {
 	if id := text1(was, "providerID"); id != "" && id != text1(spec, "providerID") {
 		j.forbidden(path.Child("providerID"), "node updates may not change providerID except from \"\" to valid")
 	}
+	j.nodeConfig()
 	j.taints(objects(spec["taints"]), field.NewPath("metadata", "taints"))
 	if text1(spec, "externalID") != text1(was, "externalID") {
 		j.forbidden(path.Child("externalID"), "may not be updated")

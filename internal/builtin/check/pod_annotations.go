@@ -27,6 +27,9 @@ func (j *judgement) podAnnotations(annotations map[string]string, spec object, p
 	if v, ok := annotations[mirrorPod]; ok && text1(spec, "nodeName") == "" {
 		j.invalid(path.Key(mirrorPod), v, "must set spec.nodeName if mirror pod annotation is set")
 	}
+	if v := annotations[tolerationsAnnotation]; v != "" {
+		j.tolerationsText(v, path)
+	}
 	if v, ok := annotations[deletionCost]; ok {
 		if _, err := strconv.ParseInt(v, 10, 32); err != nil || !wholeNumber.MatchString(v) {
 			j.invalid(path.Key(deletionCost), v, "must be a 32bit integer")

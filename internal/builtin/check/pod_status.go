@@ -38,8 +38,10 @@ func podStatus(j *judgement, _ place) {
 		j.endedStaysEnded(list, path.Child(list))
 	}
 	j.claimStatuses(status, path.Child("resourceClaimStatuses"))
+	j.extendedClaim(inner(status, "extendedResourceClaimStatus"), path.Child("extendedResourceClaimStatus"))
 	j.podAddresses("podIPs", path.Child("podIPs"))
 	j.podAddresses("hostIPs", path.Child("hostIPs"))
+	j.containerStatuses(status, path)
 }
 
 // endedStaysEnded lets a container that has ended run again only if it may be started again.

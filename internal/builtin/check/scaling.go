@@ -17,6 +17,7 @@ func scalingFunctions() map[string]func(*judgement, place) {
 		"budget":       budget,
 		"conditions":   conditions,
 		"maxReplicas":  maxReplicas,
+		"zeroReplicas": zeroReplicas,
 		"scaleTarget":  scaleTarget,
 		"metric":       metric,
 		"metricTarget": func(j *judgement, p place) { j.metricTarget(p.object(), p.path) },
@@ -41,6 +42,17 @@ func maxReplicas(j *judgement, p place) {
 	}
 	if set && most < least {
 		j.invalid(p.path.Child("maxReplicas"), most, "must be greater than or equal to `minReplicas`")
+	}
+}
+
+// zeroReplicas: what scales to nothing must be told by something outside of it when to come back.
+func zeroReplicas(j *judgement, p place) {
+	if least, set := number(p.in, "minReplicas"); !set || least != 0 {
+		return
+	}
+	outside := func(m object) bool { return text1(m, "type") == "Object" || text1(m, "type") == "External" }
+	if !slices.ContainsFunc(objects(p.value), outside) {
+		j.forbidden(p.path, "must specify at least one Object or External metric to support scaling to zero replicas")
 	}
 }
 
