@@ -36,7 +36,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				put, remove = nil, nil
 				continue
 			}
-			res, err := crd.Resource(def, entry.Revision, func() ([]byte, error) { return entry.JSON(), nil })
+			res, err := crd.Resource(def, entry.Revision, func() ([]byte, error) { return entry.Glance(), nil })
 			if err != nil {
 				log.Error("a stored definition cannot be served", "definition", entry.Name, "error", err)
 				continue

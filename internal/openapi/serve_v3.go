@@ -125,7 +125,7 @@ func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build f
 	if err != nil {
 		return nil, err
 	}
-	packed := compress(body)
+	packed := bytes.Clone(compress(body)) // a buffer has grown to up to twice its content
 	h.kept.put(k, packed, scan)
 	return packed, nil
 }

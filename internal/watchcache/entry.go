@@ -47,6 +47,14 @@ func (e *Entry) JSON() []byte {
 	return e.json
 }
 
+// Glance is JSON for who looks at many objects once: what lies compressed is not kept in memory because of it.
+func (e *Entry) Glance() []byte {
+	if e.parcel != nil {
+		return e.parcel.glance()
+	}
+	return e.json
+}
+
 // Encoded returns what make returned the first time for this key. Concurrent callers wait for the first; an error is
 // not kept. The bytes are shared: read only. key is comparable and names the served form, for example a struct of
 // version, format and the definition's revision.

@@ -43,6 +43,22 @@ func (p *parcel) open(e *Entry) []byte {
 	if raw := p.raw.Load(); raw != nil {
 		return *raw
 	}
+	raw := p.unpack()
+	if p.raw.CompareAndSwap(nil, &raw) {
+		p.packer.add(e)
+	}
+	return raw
+}
+
+// glance returns the bytes and leaves them as they are: packed, if they were.
+func (p *parcel) glance() []byte {
+	if raw := p.raw.Load(); raw != nil {
+		return *raw
+	}
+	return p.unpack()
+}
+
+func (p *parcel) unpack() []byte {
 	raw := make([]byte, p.size)
 	r := inflaters.Get().(io.Reader)
 	err := r.(flate.Resetter).Reset(bytes.NewReader(*p.packed.Load()), nil)
@@ -53,9 +69,6 @@ func (p *parcel) open(e *Entry) []byte {
 		panic(err) // of our own making, in memory
 	}
 	inflaters.Put(r)
-	if p.raw.CompareAndSwap(nil, &raw) {
-		p.packer.add(e)
-	}
 	return raw
 }
 

@@ -70,6 +70,14 @@ func TestPacking(t *testing.T) {
 				t.Errorf("%d are packed, into %d bytes", n, size)
 			}
 		}
+		for e := range want { // who only glances at an object keeps it from nothing
+			if !bytes.Equal(e.Glance(), want[e]) {
+				t.Error("other bytes at a glance")
+			}
+		}
+		if n, _ := packed(); n != 10 {
+			t.Errorf("%d are packed after a glance", n)
+		}
 		warm := c.Snapshot().Get("default", "w3")
 		for range 5 {
 			if field, _ := warm.Field("spec.bucket"); field != "b2" {
