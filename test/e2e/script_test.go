@@ -192,6 +192,7 @@ func steady(out string) string {
 	}{
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 		{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "DATE"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} [A-Z]+`), "DATE"},
 		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 		{regexp.MustCompile(`(resourceVersion\\?"?: ?\\?")\d+`), "${1}N"},
 		{regexp.MustCompile(`(ResourceVersion in record \()\d+`), "${1}N"},
