@@ -92,6 +92,7 @@ func coreKinds() []kind {
 				FieldLabels:         podFields(),
 			},
 		}),
+		of[corev1.Binding](kind{group: coreV1, kind: "Binding", plural: "bindings", virtual: true}),
 		of[corev1.PodTemplate](kind{
 			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates", generation: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},

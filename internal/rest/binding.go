@@ -17,15 +17,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
-// serveBinding is a scheduler's decision: POST pods/x/binding puts the pod on a node. A pod is bound once.
+// serveBinding is a scheduler's decision: POST pods/x/binding, or POST bindings as older ones do, puts the pod on a node. A pod is
+// bound once.
 func (s *Server) serveBinding(w http.ResponseWriter, r *http.Request, c *Call) error {
 	var b corev1.Binding
 	options, err := s.readOther(r, c, corev1.SchemeGroupVersion.WithKind("Binding"), &b)
 	if err != nil {
 		return err
 	}
-	if c.Name == "" { // POST bindings
-		c.Name = b.Name
+	if c.Resource.Virtual { // POST bindings
+		pods := c.Snapshot.Resource("", "pods")
+		pod := *c
+		pod.Resource, pod.Version, pod.Name, pod.Subresource = pods, pods.Storage, b.Name, "binding"
+		c = &pod
 	}
 	if b.Name != c.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in Binding object")

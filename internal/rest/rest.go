@@ -116,6 +116,9 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 		if !c.Resource.Answers(info.Verb) {
 			return nil, c.methodNotSupported(info.Verb)
 		}
+		if c.Resource.Virtual && c.Resource.Qualified() == "bindings" {
+			return s.serveBinding, nil
+		}
 		if c.Resource.Virtual {
 			return s.serveVirtual, nil
 		}
