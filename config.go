@@ -102,7 +102,7 @@ type Config struct {
 	// ServiceNodePortRange is where ports on nodes come from, "30000-32767" if empty, both inclusive.
 	ServiceNodePortRange string
 	// AdvertiseAddress is where others reach this server, shown in the endpoints of the service "kubernetes". If empty it is
-	// BindAddress, or the host's address if that is a loopback address or all addresses; a host that has none is not shown.
+	// BindAddress, or the host's address if that is a loopback address or all addresses. A loopback address cannot be shown.
 	AdvertiseAddress string
 
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
@@ -219,8 +219,8 @@ func (c Config) Validate() error {
 	}
 	if ip, err := netip.ParseAddr(c.AdvertiseAddress); c.AdvertiseAddress != "" {
 		switch {
-		case err != nil || !reachableByOthers(ip):
-			bad("--advertise-address %q is no address where others reach this host: use one such as 192.0.2.1", c.AdvertiseAddress)
+		case err != nil:
+			bad("--advertise-address %q is not an IP address: use one such as 192.0.2.1", c.AdvertiseAddress)
 		case len(ranges) > 0 && ranges[0].Addr().Is4() != ip.Unmap().Is4():
 			bad("--advertise-address %s must be of the family of --service-cluster-ip-range, %s", c.AdvertiseAddress, ranges[0])
 		}

@@ -48,7 +48,8 @@ func TestValidate(t *testing.T) {
 		{"ports", Config{Ephemeral: true, ServiceNodePortRange: "100-200"}, ""},
 		{"ports that are none", Config{Ephemeral: true, ServiceNodePortRange: "200-100"}, `--service-node-port-range "200-100" is no range of ports: use one such as 30000-32767`},
 		{"advertised address", Config{Ephemeral: true, AdvertiseAddress: "192.0.2.1"}, ""},
-		{"advertised loopback address", Config{Ephemeral: true, AdvertiseAddress: "127.0.0.1"}, `--advertise-address "127.0.0.1" is no address where others reach this host: use one such as 192.0.2.1`},
+		{"advertised loopback address", Config{Ephemeral: true, AdvertiseAddress: "127.0.0.1"}, ""}, // envtest's arguments; kube-apiserver starts too
+		{"advertised name", Config{Ephemeral: true, AdvertiseAddress: "localhost"}, `--advertise-address "localhost" is not an IP address: use one such as 192.0.2.1`},
 		{"advertised address of the other family", Config{Ephemeral: true, AdvertiseAddress: "2001:db8::1"}, `--advertise-address 2001:db8::1 must be of the family of --service-cluster-ip-range, 10.0.0.0/24`},
 		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second}, "--shutdown-timeout -1s is negative: use a duration such as 10s"},
 		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
@@ -85,5 +86,29 @@ func TestDefaults(t *testing.T) {
 	set := Config{BindAddress: "::1", EtcdPrefix: "/mine", ShutdownTimeout: time.Minute, Log: c.Log}
 	if got := set.withDefaults(); got.BindAddress != "::1" || got.EtcdPrefix != "/mine" || got.ShutdownTimeout != time.Minute || got.Log != c.Log {
 		t.Errorf("changed: %+v", got)
+	}
+}
+
+// What may not stand among endpoints is not advertised, and the server starts without.
+func TestAdvertised(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{AdvertiseAddress: "192.0.2.1"}, "192.0.2.1"},
+		{Config{AdvertiseAddress: "::ffff:192.0.2.1"}, "192.0.2.1"},
+		{Config{BindAddress: "192.0.2.2"}, "192.0.2.2"},
+		{Config{BindAddress: "192.0.2.2", AdvertiseAddress: "192.0.2.1"}, "192.0.2.1"},
+		{Config{AdvertiseAddress: "127.0.0.1"}, ""},
+		{Config{AdvertiseAddress: "169.254.0.1"}, ""},
+		{Config{AdvertiseAddress: "0.0.0.0"}, ""},
+		{Config{BindAddress: "2001:db8::1"}, ""},
+		{Config{BindAddress: "2001:db8::1", ServiceClusterIPRange: "fd00::/108,10.0.0.0/24"}, "2001:db8::1"},
+	} {
+		ip, err := test.config.advertised()
+		if got := ip.String(); (err == nil) != (test.want != "") || err == nil && got != test.want {
+			t.Errorf("%+v: %s, %v; want %s", test.config, got, err, test.want)
+		}
 	}
 }

@@ -131,7 +131,7 @@ func TestAssets(t *testing.T) {
 	for range 2 {
 		server := link(t, dir, "kube-apiserver", "--etcd-servers=http://"+address, "--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir="+dir,
 			"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--allow-privileged=true", "--disable-admission-plugins=ServiceAccount",
-			"--service-cluster-ip-range=10.0.0.0/24", "--service_account_issuer=https://127.0.0.1/", "-v=1")
+			"--service-cluster-ip-range=10.0.0.0/24", "--advertise-address=127.0.0.1", "--service-node-port-range=30000-30100", "--service_account_issuer=https://127.0.0.1/", "-v=1")
 		if unused := server.find(`have no effect here" flags="\[(.*)\]"`); !strings.Contains(unused, "--allow-privileged") || strings.Contains(unused, "--cert-dir") {
 			t.Errorf("flags without effect: %s", unused)
 		}

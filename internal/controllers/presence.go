@@ -41,6 +41,8 @@ const (
 	// presentEvery is how often a server shows that it is there, presentFor how long it is believed: kube's values.
 	presentEvery = 10 * time.Second
 	presentFor   = 15 * time.Second
+	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer; the key expires anyway.
+	withdrawTimeout = 3 * time.Second
 )
 
 // Run announces the server every ten seconds, until ctx ends; then it withdraws.
@@ -75,7 +77,7 @@ func (p *Presence) withdraw(ctx context.Context) error {
 	if !p.Rest.Store.Shared() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, presentEvery)
+	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
 	e := p.Rest.View.Collection(serversPrefix).Snapshot().Get("", p.Address.String())
 	if e == nil {

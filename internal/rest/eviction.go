@@ -69,7 +69,8 @@ func evictionOptions(ev *policyv1.Eviction, o *metav1.CreateOptions) (metav1.Del
 	case len(out.DryRun) == 0:
 		out.DryRun = o.DryRun
 	case len(o.DryRun) > 0 && !slices.Equal(o.DryRun, out.DryRun):
-		return out, fmt.Errorf("Non-matching dry-run options in request and content: %v and %v", o.DryRun, out.DryRun) //nolint:staticcheck // kube's text
+		//lint:ignore ST1005 kube's text
+		return out, fmt.Errorf("Non-matching dry-run options in request and content: %v and %v", o.DryRun, out.DryRun)
 	}
 	return out, nil
 }
