@@ -78,7 +78,7 @@ func TestBuiltinModels(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"io.k8s.api.core.v1.Binding", "io.k8s.api.policy.v1.Eviction", "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
+		"io.k8s.api.policy.v1.Eviction", "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
 		"io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList", "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", "io.k8s.apimachinery.pkg.runtime.RawExtension",
 	} {
 		if out.Schemas[name] = v3.Components.Schemas[name]; out.Schemas[name] == nil {
