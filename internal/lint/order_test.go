@@ -44,7 +44,7 @@ var layers = [][]string{
 	// Puts all of this together.
 	{"."},
 	// Run it.
-	{"cmd/bowsprit", "testserver"},
+	{"cmd/bowsprit", "testserver", "testserver/bare"},
 }
 
 // ownCorners are packages that only one other package may import.
