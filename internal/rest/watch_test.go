@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -33,16 +34,18 @@ type piped struct {
 	header http.Header
 	*io.PipeWriter
 	writes atomic.Int64
+	begin  func() // once the answer begins
 }
 
 func (p *piped) Header() http.Header { return p.header }
-func (p *piped) WriteHeader(int)     {}
+func (p *piped) WriteHeader(int)     { p.begin() }
 func (p *piped) Flush()              {}
 func (p *piped) Write(b []byte) (int, error) {
 	p.writes.Add(1)
 	return p.PipeWriter.Write(b)
 }
 
+// watch begins a watch. What is written after it returns is an event of it.
 func watch(t *testing.T, s *rest.Server, target string, accept ...string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -55,10 +58,11 @@ func watch(t *testing.T, s *rest.Server, target string, accept ...string) *watch
 		t.Fatal(err)
 	}
 	read, write := io.Pipe()
-	w := &piped{header: http.Header{}, PipeWriter: write}
-	ended := make(chan struct{})
+	begun, ended := make(chan struct{}), make(chan struct{})
+	w := &piped{header: http.Header{}, PipeWriter: write, begin: sync.OnceFunc(func() { close(begun) })}
 	go func() {
 		defer close(ended)
+		defer w.begin() // also if it has written nothing
 		s.ServeHTTP(w, r, info, admin)
 		write.Close()
 	}()
@@ -69,6 +73,7 @@ func watch(t *testing.T, s *rest.Server, target string, accept ...string) *watch
 		<-ended
 	}
 	t.Cleanup(out.stop)
+	<-begun
 	return out
 }
 
