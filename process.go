@@ -266,6 +266,7 @@ func (p *process) buildAPI(context.Context) error {
 			{Name: "etcd-room", Run: p.store.CheckRoom, ReadyOnly: true},
 			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
 		},
+		APIPaths: func() []string { return discovery.Paths(p.catalog.Snapshot()) },
 		Paths: map[string]front.Handler{
 			"/debug/pprof/":                  serveProfile,
 			backup.Path:                      p.serveSnapshot,

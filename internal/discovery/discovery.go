@@ -27,8 +27,6 @@ import (
 type Options struct {
 	// ServerAddress is the host:port that /api recommends to clients.
 	ServerAddress string
-	// Paths that the root path lists beside those of the API, "/version" for example.
-	Paths []string
 	// WriteError writes err as a metav1.Status. Required.
 	WriteError func(w http.ResponseWriter, r *http.Request, err error)
 }
@@ -50,8 +48,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalo
 	}
 	parts := strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' })
 	switch {
-	case len(parts) == 0:
-		h.serveRoot(w, snap)
 	case len(parts) == 1 && parts[0] == "api":
 		h.serveAll(w, r, core(snap), func() answer { return answer{object: h.versions(snap)} })
 	case len(parts) == 1 && parts[0] == "apis":

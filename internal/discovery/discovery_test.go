@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -33,7 +34,6 @@ const (
 func handler() *Handler {
 	return New(Options{
 		ServerAddress: "127.0.0.1:6443",
-		Paths:         []string{"/version", "/healthz"},
 		WriteError: func(w http.ResponseWriter, r *http.Request, err error) {
 			status := err.(apierrors.APIStatus).Status()
 			w.Header().Set("Content-Type", "application/json")
@@ -79,6 +79,15 @@ func get(t *testing.T, h *Handler, c *catalog.Catalog, path, accept string, head
 	return w
 }
 
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"))
+	got := strings.Join(Paths(c.Snapshot()), " ")
+	if want := "/api /api/v1 /apis /apis/ /apis/stable.example.com /apis/stable.example.com/v1 /apis/stable.example.com/v1beta1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"), custom("another.example.com", "widgets", "Widget"))
 	for _, test := range []struct {
@@ -86,7 +95,6 @@ func TestAnswers(t *testing.T) {
 		code               int
 		contentType        string
 	}{
-		{"root", "/", "", 200, "application/json"},
 		{"api", "/api", "", 200, "application/json"},
 		{"api-aggregated", "/api", v2 + "," + v2beta1 + ",application/json", 200, v2},
 		{"apis", "/apis/", "*/*", 200, "application/json"},

@@ -88,9 +88,9 @@ func encode(m media, a answer) ([]byte, error) {
 	return body, nil
 }
 
-// serveRoot lists the paths of the server.
-func (h *Handler) serveRoot(w http.ResponseWriter, snap *catalog.Snapshot) {
-	paths := slices.Concat(h.options.Paths, []string{"/api", "/apis"})
+// Paths returns the paths of groups and versions, sorted: what the server's root lists of the API.
+func Paths(snap *catalog.Snapshot) []string {
+	paths := []string{"/api", "/apis", "/apis/"}
 	for _, g := range snap.Groups() {
 		root := "/api"
 		if g.Name != "" {
@@ -102,7 +102,5 @@ func (h *Handler) serveRoot(w http.ResponseWriter, snap *catalog.Snapshot) {
 		}
 	}
 	slices.Sort(paths)
-	body, _ := json.MarshalIndent(map[string][]string{"paths": slices.Compact(paths)}, "", "  ")
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(body)
+	return paths
 }

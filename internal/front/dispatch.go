@@ -33,7 +33,7 @@ func (s *Server) newRoutes() routes {
 	}
 	maps.Copy(r, s.config.Paths)
 	maps.DeleteFunc(r, func(_ string, h Handler) bool { return h == nil })
-	index := serveIndex(r)
+	index := s.serveIndex(r)
 	r["/"], r["/index.html"] = index, index
 	return r
 }
@@ -74,17 +74,37 @@ func generic(code int, method string) error {
 }
 
 // serveIndex lists the paths.
-func serveIndex(r routes) Handler {
-	var paths []string
+func (s *Server) serveIndex(r routes) Handler {
+	var own []string
 	for path := range r {
-		paths = append(paths, strings.TrimSuffix(path, "/"))
+		switch path = strings.TrimSuffix(path, "/"); path {
+		case "/api", "/apis":
+			if s.config.APIPaths == nil {
+				own = append(own, path)
+			}
+		case "/openapi":
+			own = append(own, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
+		case "/healthz", "/livez", "/readyz":
+			own = append(own, path)
+			for _, c := range s.checks(path[1:]) {
+				own = append(own, path+"/"+c.Name)
+			}
+		default:
+			own = append(own, path)
+		}
 	}
-	slices.Sort(paths)
-	body, err := json.MarshalIndent(metav1.RootPaths{Paths: paths}, "", "  ")
-	if err != nil {
-		panic(err) // strings only
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+		paths := slices.Clone(own)
+		if s.config.APIPaths != nil {
+			paths = append(paths, s.config.APIPaths()...)
+		}
+		slices.Sort(paths)
+		body, err := json.MarshalIndent(metav1.RootPaths{Paths: paths}, "", "  ")
+		if err != nil {
+			panic(err) // strings only
+		}
+		writeJSON(w, r, body)
 	}
-	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { writeJSON(w, r, body) }
 }
 
 // serveVersion answers as Kubernetes does, so that clients find out what they may expect.

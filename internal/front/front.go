@@ -47,6 +47,8 @@ type Config struct {
 	Resources Handler // requests for objects
 	Discovery Handler // /api and /apis, down to the resources of a version
 	OpenAPI   Handler // /openapi/...; may be nil
+	// APIPaths returns the paths of groups and versions, which the root path lists with all others. May be nil.
+	APIPaths func() []string
 	// Paths are further non-resource paths. One that ends in a slash answers for everything below it too. May be nil.
 	Paths map[string]Handler
 

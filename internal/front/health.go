@@ -28,9 +28,8 @@ func probe(path string) bool {
 		strings.HasPrefix(path, "/livez/") || strings.HasPrefix(path, "/readyz/") || strings.HasPrefix(path, "/healthz/")
 }
 
-// serveHealth answers for one endpoint (livez, readyz or healthz) and its single checks below it, in Kubernetes' plain
-// text. Probes of load balancers and kubelets read the code, people the text.
-func (s *Server) serveHealth(endpoint string) Handler {
+// checks returns the checks of an endpoint: livez, readyz or healthz.
+func (s *Server) checks(endpoint string) []Check {
 	checks := []Check{{Name: "ping", Run: func(context.Context) error { return nil }}}
 	for _, c := range s.config.Checks {
 		if !c.ReadyOnly || endpoint == "readyz" {
@@ -45,6 +44,13 @@ func (s *Server) serveHealth(endpoint string) Handler {
 			return nil
 		}})
 	}
+	return checks
+}
+
+// serveHealth answers for one endpoint and its single checks below it, in Kubernetes' plain text. Probes of load balancers
+// and kubelets read the code, people the text.
+func (s *Server) serveHealth(endpoint string) Handler {
+	checks := s.checks(endpoint)
 	return func(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
 		name := strings.TrimPrefix(strings.TrimPrefix(info.Path, "/"+endpoint), "/")
 		if name == "" {

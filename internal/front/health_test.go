@@ -54,7 +54,11 @@ func TestHealth(t *testing.T) {
 
 func TestVersionAndIndex(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, text(""), func(c *Config) { c.OpenAPI = text("") })
+	s := newServer(t, text(""), func(c *Config) {
+		c.OpenAPI = text("")
+		c.Checks = []Check{{Name: "etcd"}, {Name: "view", ReadyOnly: true}}
+		c.APIPaths = func() []string { return []string{"/apis/example.com", "/api", "/apis"} }
+	})
 	for _, target := range []string{"/version", "/version/"} {
 		w := do(s, "GET", target, "Test-User: ")
 		var got version.Info
@@ -66,7 +70,8 @@ func TestVersionAndIndex(t *testing.T) {
 		}
 	}
 	var paths struct{ Paths []string }
-	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil || strings.Join(paths.Paths, " ") != "/api /apis /healthz /livez /metrics /openapi /readyz /version" {
+	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil || strings.Join(paths.Paths, " ") != "/api /apis /apis/example.com /healthz /healthz/etcd /healthz/ping /livez /livez/etcd /livez/ping /metrics "+
+		"/openapi/v2 /openapi/v3 /openapi/v3/ /readyz /readyz/etcd /readyz/ping /readyz/shutdown /readyz/view /version" {
 		t.Errorf("index %v %v", paths, err)
 	}
 }
