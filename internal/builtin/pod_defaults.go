@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/bowsprit/bowsprit/internal/builtin/check"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
@@ -133,6 +134,11 @@ func requestPodLimits(spec catalog.Object) {
 	requests = runtime.DeepCopyJSON(requests)
 	if requests == nil {
 		requests = map[string]any{}
+	}
+	for name, quantity := range check.Total(spec, "requests") {
+		if _, ok := requests[name]; !ok && (name == "cpu" || name == "memory") {
+			requests[name] = quantity.String()
+		}
 	}
 	for name, quantity := range limits {
 		if _, ok := requests[name]; !ok && (name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {

@@ -32,7 +32,7 @@ func preparePodCreate(obj catalog.Object, e catalog.Env) {
 // its requests, BestEffort if none has either, Burstable between. Source: "Pod Quality of Service Classes" of Kubernetes'
 // documentation.
 func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
-	if r := pod.Spec.Resources; r != nil && (len(counted(r.Requests)) > 0 || len(counted(r.Limits)) > 0) {
+	if r := pod.Spec.Resources; r != nil { // what the pod has itself counts alone
 		return qosOf([]corev1.ResourceRequirements{*r})
 	}
 	var all []corev1.ResourceRequirements

@@ -179,14 +179,14 @@ func podResources(j *judgement, p place) {
 // withinPod wants what containers ask for to be within what the pod asks for.
 func (j *judgement) withinPod(spec, r object, path *field.Path) {
 	requests, limits := inner(r, "requests"), inner(r, "limits")
-	for name, sum := range totalOf(spec, "requests") {
+	for name, sum := range Total(spec, "requests") {
 		if v, ok := requests[name]; ok {
 			if q := quantity(v); sum.Cmp(q) > 0 {
 				j.invalid(path.Child("requests").Key(name), q.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", sum.String()))
 			}
 		}
 	}
-	for name, sum := range totalOf(spec, "limits") {
+	for name, sum := range Total(spec, "limits") {
 		if v, ok := limits[name]; ok && strings.HasPrefix(name, hugePages) {
 			if q := quantity(v); sum.Cmp(q) > 0 {
 				j.invalid(path.Child("limits").Key(name), q.String(), fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", sum.String()))

@@ -167,7 +167,7 @@ func withoutEmpty(c object) object {
 // Kubernetes' documentation.
 func classOf(spec object) string {
 	all := []object{inner(spec, "resources")}
-	if r := all[0]; !asks(r) {
+	if all[0] == nil { // what the pod has itself counts alone
 		all = nil
 		for _, list := range []string{"containers", "initContainers"} {
 			for _, c := range objects(spec[list]) {
