@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"fmt"
 )
 
@@ -51,6 +52,36 @@ func Field(doc []byte, name string) ([]byte, error) {
 			return value, nil
 		}
 	}
+}
+
+// Untyped returns an object without its apiVersion and kind, as items of lists of built-in kinds are: "{" and the parts are
+// its JSON. doc is valid JSON with sorted keys and without whitespace: what the server itself wrote. The parts share doc.
+func Untyped(doc []byte) (parts [3][]byte) {
+	s := scanner{data: doc, pos: 1}
+	n, from := 0, 1 // the parts that are complete, and where the next begins
+	for n < 2 && s.pos < len(doc) && doc[s.pos] != '}' {
+		start := s.pos
+		key := s.value()
+		s.take(':')
+		s.value()
+		s.take(',')
+		if name := string(key); name == `"apiVersion"` || name == `"kind"` {
+			parts[n], from = doc[from:start], s.pos
+			n++
+		} else if name > `"kind"` {
+			break
+		}
+	}
+	parts[n] = doc[from:]
+	if n > 0 && string(parts[n]) == "}" { // nothing follows what was left out: neither does a comma
+		for i := range n {
+			if len(parts[n-1-i]) > 0 {
+				parts[n-1-i] = bytes.TrimSuffix(parts[n-1-i], []byte(","))
+				break
+			}
+		}
+	}
+	return parts
 }
 
 // scanner steps over valid JSON.

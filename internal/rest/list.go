@@ -175,10 +175,13 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *p
 	if media.Binary() {
 		return s.writeBinaryList(w, r, c, p, media)
 	}
-	out := listWriter{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, item: func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) }}
+	out := listWriter{
+		apiVersion: c.apiVersion(), kind: c.Resource.ListKind, untyped: c.Version.New != nil,
+		item: func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) },
+	}
 	if media.As != "" {
 		metaVersion := media.Group + "/" + media.Version
-		out.apiVersion, out.kind = metaVersion, "PartialObjectMetadataList"
+		out.apiVersion, out.kind, out.untyped = metaVersion, "PartialObjectMetadataList", false
 		out.item = func(e *watchcache.Entry) ([]byte, error) {
 			raw, err := s.served(c, e)
 			if err != nil {
@@ -201,7 +204,9 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *p
 // listWriter writes a list of objects as JSON, fields in the order of kube's encoder.
 type listWriter struct {
 	apiVersion, kind string
-	item             func(*watchcache.Entry) ([]byte, error)
+	// untyped is true if items do not say their apiVersion and kind: in lists of built-in kinds.
+	untyped bool
+	item    func(*watchcache.Entry) ([]byte, error)
 }
 
 func (l *listWriter) header(dst []byte) []byte {
@@ -239,6 +244,13 @@ func (l *listWriter) appendTo(dst []byte, p *page) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
+		if l.untyped {
+			dst = append(dst, '{')
+			for _, part := range codec.Untyped(raw) {
+				dst = append(dst, part...)
+			}
+			continue
+		}
 		dst = append(dst, raw...)
 	}
 	return l.trailer(dst, p), nil
@@ -264,25 +276,36 @@ func (l *listWriter) stream(w http.ResponseWriter, r *http.Request, p *page) err
 	defer out.Close()
 	chunk := chunks.Get().(*[]byte)
 	buf := l.header((*chunk)[:0])
+	// put is false once the client has gone.
+	put := func(part []byte) bool {
+		if len(part) < streamChunk {
+			if buf = append(buf, part...); len(buf) < streamChunk {
+				return true
+			}
+			part = nil
+		}
+		_, err := out.Write(buf)
+		buf = buf[:0]
+		if err == nil && part != nil {
+			_, err = out.Write(part)
+		}
+		return err == nil
+	}
 	for i, raw := range items {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		if len(raw) >= streamChunk {
-			if _, err := out.Write(buf); err != nil {
-				return nil // the client has gone
-			}
-			buf = buf[:0]
-			if _, err := out.Write(raw); err != nil {
+		if !l.untyped {
+			if !put(raw) {
 				return nil
 			}
 			continue
 		}
-		if buf = append(buf, raw...); len(buf) >= streamChunk {
-			if _, err := out.Write(buf); err != nil {
+		buf = append(buf, '{')
+		for _, part := range codec.Untyped(raw) {
+			if !put(part) {
 				return nil
 			}
-			buf = buf[:0]
 		}
 	}
 	if _, err := out.Write(append(l.trailer(buf, p), '\n')); err == nil {

@@ -180,3 +180,33 @@ func TestSelectors(t *testing.T) {
 	}
 	check()
 }
+
+// TestItemsOfBuiltInKinds: as in Kubernetes, items say what they are in lists of custom kinds alone. A large one is written
+// past the buffer.
+func TestItemsOfBuiltInKinds(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	send(t, s, http.MethodPost, widgetsIn("default"), widget("w", "b1"), nil)
+	const maps = "/api/v1/namespaces/default/configmaps"
+	send(t, s, http.MethodPost, maps, `{"metadata":{"name":"small"},"data":{"kind":"x"}}`, nil)
+	send(t, s, http.MethodPost, maps, `{"metadata":{"name":"zlarge"},"data":{"apiVersion":"`+strings.Repeat("y", 200<<10)+`"}}`, nil)
+	var l struct{ Items []map[string]any }
+	send(t, s, http.MethodGet, maps, "", &l)
+	found := 0
+	for _, item := range l.Items {
+		if item["kind"] != nil || item["apiVersion"] != nil {
+			t.Errorf("an item of a built-in kind says %v %v", item["apiVersion"], item["kind"])
+		}
+		if data, ok := item["data"].(map[string]any); ok && (data["kind"] == "x" || len(fmt.Sprint(data["apiVersion"])) == 200<<10) {
+			found++
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d of the objects are there with their data", found)
+	}
+	send(t, s, http.MethodGet, widgetsIn("default"), "", &l)
+	if len(l.Items) != 1 || l.Items[0]["kind"] != "Widget" {
+		t.Errorf("items of a custom kind: %v", l.Items)
+	}
+}
