@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	_ "unsafe" // for linkname
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -21,6 +22,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
@@ -146,6 +148,11 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	return cfg, nil
 }
 
+// raftStatus is what raft knows of itself, which etcd's own applied and committed indexes are ahead of.
+//
+//go:linkname raftStatus go.etcd.io/etcd/server/v3/etcdserver.(*EtcdServer).raftStatus
+func raftStatus(*etcdserver.EtcdServer) raft.Status
+
 // becomeLeader makes the only member the leader without waiting for an election timeout, and returns when everything in
 // the log has been applied.
 //
@@ -155,16 +162,11 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 	id := uint64(server.MemberID())
 	look := time.NewTicker(500 * time.Microsecond)
 	defer look.Stop()
-	for quiet := 0; uint64(server.Leader()) != id; {
-		// Not before the log has been replayed, and raft has been told so, which nothing shows but that the replay has
-		// rested for some looks. A campaign in between reads log entries that are applied but already cut off in memory,
-		// which raft takes for damage.
-		if applied := server.AppliedIndex(); applied > 0 && applied == server.CommittedIndex() {
-			quiet++
-		} else {
-			quiet = 0
-		}
-		if quiet >= 3 {
+	for uint64(server.Leader()) != id {
+		// Not before the log has been replayed, and raft has been told so: a campaign in between reads log entries that are
+		// applied but already cut off in memory, which raft takes for damage. While nobody leads, the commit index stands.
+		status := raftStatus(server)
+		if status.Applied > 0 && status.Applied == status.GetCommit() {
 			// MsgTimeoutNow is what a leader sends to its chosen successor: campaign at once.
 			if err := server.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &id, To: &id}); err != nil {
 				return err
