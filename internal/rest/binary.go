@@ -43,9 +43,10 @@ func writeDocument(w http.ResponseWriter, r *http.Request, code int, doc []byte,
 type binaryKey struct {
 	version *catalog.Version
 	media   string
+	untyped bool
 }
 
-// binary returns an entry in a binary form, as it stands in a list.
+// binary returns an entry in a binary form, without what begins a document.
 func (s *Server) binary(c *Call, f form, e *watchcache.Entry) ([]byte, error) {
 	raw, err := s.served(c, e)
 	if err != nil {
@@ -57,7 +58,7 @@ func (s *Server) binary(c *Call, f form, e *watchcache.Entry) ([]byte, error) {
 		}
 		return f.item(raw, c)
 	}
-	return e.Encoded(binaryKey{c.Version, f.Type}, func() ([]byte, error) { return f.item(raw, c) })
+	return e.Encoded(binaryKey{c.Version, f.Type, false}, func() ([]byte, error) { return f.item(raw, c) })
 }
 
 // item returns a JSON document in the form's binary encoding, as it stands in a list.
@@ -67,6 +68,24 @@ func (f form) item(doc []byte, c *Call) ([]byte, error) {
 	}
 	out, err := codec.ToCBOR(doc)
 	return codec.CBORItem(out), err
+}
+
+// binaryItem is binary for an item of a list: of built-in kinds without apiVersion and kind, which protobuf never has.
+func (s *Server) binaryItem(c *Call, f form, e *watchcache.Entry) ([]byte, error) {
+	if f.As != "" || f.Type == codec.Protobuf || c.Version.New == nil {
+		return s.binary(c, f, e)
+	}
+	raw, err := s.served(c, e)
+	if err != nil {
+		return nil, err
+	}
+	return e.Encoded(binaryKey{c.Version, f.Type, true}, func() ([]byte, error) {
+		doc := []byte{'{'}
+		for _, part := range codec.Untyped(raw) {
+			doc = append(doc, part...)
+		}
+		return f.item(doc, c)
+	})
 }
 
 // writeEntry answers with one object in a binary form.
@@ -89,7 +108,7 @@ func (s *Server) writeEntry(w http.ResponseWriter, r *http.Request, c *Call, e *
 func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *Call, p *page, f form) error {
 	items := make([][]byte, len(p.entries))
 	for i, e := range p.entries {
-		item, err := s.binary(c, f, e)
+		item, err := s.binaryItem(c, f, e)
 		if err != nil {
 			return err
 		}
