@@ -33,8 +33,8 @@ func (s *Server) deadline(x *exchange, next func(*exchange)) {
 	defer x.finish()
 	x.ctx = ctx
 	x.r = x.r.WithContext(request.NewContext(ctx, &x.scope))
-	if x.r.Body != nil && x.r.Body != http.NoBody {
-		x.watchDeadline()
+	if x.r.ContentLength != 0 { // HTTP/2 gives every request a body to read
+		x.stopRead = context.AfterFunc(ctx, x.endRead)
 	}
 	next(x)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,6 +74,67 @@ func TestDeadline(t *testing.T) {
 				}
 				if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Audit-Id") == "" {
 					t.Errorf("headers %v", w.Header())
+				}
+			})
+		})
+	}
+}
+
+// deadlines records which deadlines of its connection are set.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read, write bool
+}
+
+func (d *deadlines) SetReadDeadline(time.Time) error  { d.read = true; return nil }
+func (d *deadlines) SetWriteDeadline(time.Time) error { d.write = true; return nil }
+
+// TestDeadlineEndsWaiting shows what of a connection ends with the deadline: reading a body, and writing a long answer that
+// nobody may be taking. A short answer, as a Status is, goes out though the deadline passes at the same moment.
+func TestDeadlineEndsWaiting(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name        string
+		body        string
+		answer      int
+		code        int
+		read, write bool
+	}{
+		{"no body, short error", "", 100, 504, false, false},
+		{"body, short error", "{}", 100, 504, true, false},
+		{"body, no answer", "{}", 0, 0, true, false},
+		{"no body, long answer", "", stallAfter + 1, 200, false, true},
+		{"body, long answer", "{}", stallAfter + 1, 200, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+					if tc.code != 0 {
+						w.WriteHeader(tc.code)
+						_, _ = w.Write(make([]byte, tc.answer))
+					}
+					<-r.Context().Done()
+					synctest.Wait() // whatever ends with the context has ended
+				}, nil)
+				defer s.close()
+				defer func() {
+					if aborted := recover() == http.ErrAbortHandler; aborted != (tc.code == 200) {
+						t.Errorf("aborted: %v", aborted)
+					}
+				}()
+				r := httptest.NewRequest("PUT", "/api/v1/namespaces/default/pods/x", strings.NewReader(tc.body))
+				r.Body = io.NopCloser(r.Body) // as HTTP/2 does it
+				r.Header.Set("Test-User", "root")
+				w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+				defer func() {
+					if w.read != tc.read || w.write != tc.write {
+						t.Errorf("read deadline %v, write deadline %v", w.read, w.write)
+					}
+				}()
+				s.ServeHTTP(w, r)
+				if w.Code != 504 {
+					t.Errorf("code %d", w.Code)
 				}
 			})
 		})

@@ -14,9 +14,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// stallAfter is how many bytes of an answer go out before a slow client is watched: so much fits into the buffers of a
-// connection, so that writing less never blocks.
-const stallAfter = 64 << 10
+// stallAfter is how many bytes of an answer go out before a slow client is watched: so much the HTTP/2 server keeps to itself
+// until the handler returns, so that writing less never blocks, however small the client's window.
+const stallAfter = 4 << 10
 
 // exchange is one request on its way through the chain, and the http.ResponseWriter of its handler.
 type exchange struct {
@@ -34,12 +34,13 @@ type exchange struct {
 	// late says that the handler began its answer after the deadline; what it writes is dropped.
 	late bool
 	ctx  context.Context // with the deadline; nil if there is none
-	stop func() bool     // of unblock; nil if nothing waits to call it
+	code int             // of the answer; 0 before it has begun
 
-	// mu guards what unblock looks at.
-	mu   sync.Mutex
-	code int // of the answer; 0 before it has begun
-	done bool
+	// What ends endRead and endWrite before the deadline; nil if they have not been asked for.
+	stopRead, stopWrite func() bool
+
+	mu   sync.Mutex // guards done
+	done bool       // the connection is no longer this exchange's
 }
 
 var (
@@ -66,7 +67,7 @@ func (x *exchange) WriteHeader(code int) {
 	if warnings := x.scope.Warnings(); warnings != nil {
 		x.w.Header()["Warning"] = append(x.w.Header()["Warning"], warnings...)
 	}
-	x.begin(code)
+	x.code = code
 	x.w.WriteHeader(code)
 }
 
@@ -79,8 +80,8 @@ func (x *exchange) Write(p []byte) (int, error) {
 		return 0, http.ErrHandlerTimeout
 	}
 	x.written += int64(len(p))
-	if x.written > stallAfter && x.ctx != nil && x.stop == nil {
-		x.watchDeadline()
+	if x.written > stallAfter && x.ctx != nil && x.stopWrite == nil {
+		x.stopWrite = context.AfterFunc(x.ctx, x.endWrite)
 	}
 	return x.w.Write(p)
 }
@@ -100,19 +101,13 @@ func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(x.w).Hijack()
 	if err == nil {
 		x.hijacked = true
-		x.begin(http.StatusSwitchingProtocols)
+		x.code = http.StatusSwitchingProtocols
 	}
 	return conn, rw, err
 }
 
 // Unwrap is for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
-
-func (x *exchange) begin(code int) {
-	x.mu.Lock()
-	x.code = code
-	x.mu.Unlock()
-}
 
 // reset takes back what a handler has prepared, so that another answer can be given instead. Only before it has begun.
 func (x *exchange) reset() {
@@ -130,32 +125,32 @@ func (x *exchange) expired() bool {
 	return x.ctx != nil && errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 }
 
-// watchDeadline makes reads and writes of the connection end with the context, which a handler that waits for a slow client
-// does not see.
-func (x *exchange) watchDeadline() { x.stop = context.AfterFunc(x.ctx, x.unblock) }
+// endRead has whoever reads the body get an error, after the deadline: a handler that waits for a slow client does not see its
+// context. What is being answered is not touched: HTTP/2 would break off even the Status that says that the time is over.
+func (x *exchange) endRead() { x.end((*http.ResponseController).SetReadDeadline) }
 
-// unblock runs in a goroutine of the context, after its end: whoever gets an error from here finds the deadline passed.
-func (x *exchange) unblock() {
+// endWrite breaks off a long answer that the client does not take, after the deadline.
+func (x *exchange) endWrite() { x.end((*http.ResponseController).SetWriteDeadline) }
+
+// end runs in a goroutine of the context, after its end: whoever gets an error from here finds the deadline passed.
+func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.done {
-		return
-	}
-	// The error says that the connection has no deadlines, and then there is nothing to end.
-	control, past := http.NewResponseController(x.w), time.Unix(1, 0)
-	if x.code == 0 {
-		_ = control.SetReadDeadline(past)
-	} else {
-		_ = control.SetWriteDeadline(past)
+	if !x.done {
+		_ = set(http.NewResponseController(x.w), time.Unix(1, 0)) // the error says that the connection has no deadlines
 	}
 }
 
-// finish ends the work of unblock. The connection may serve another request afterwards.
+// finish ends the work of endRead and endWrite. The connection may serve another request afterwards.
 func (x *exchange) finish() {
-	if x.stop == nil {
+	if x.stopRead == nil && x.stopWrite == nil {
 		return
 	}
-	x.stop()
+	for _, stop := range []func() bool{x.stopRead, x.stopWrite} {
+		if stop != nil {
+			stop()
+		}
+	}
 	x.mu.Lock()
 	x.done = true
 	x.mu.Unlock()
