@@ -84,6 +84,15 @@ func Untyped(doc []byte) (parts [3][]byte) {
 	return parts
 }
 
+// AppendUntyped appends what Untyped returns, as one object.
+func AppendUntyped(dst, doc []byte) []byte {
+	dst = append(dst, '{')
+	for _, part := range Untyped(doc) {
+		dst = append(dst, part...)
+	}
+	return dst
+}
+
 // scanner steps over valid JSON.
 type scanner struct {
 	data []byte

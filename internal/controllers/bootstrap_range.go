@@ -24,7 +24,7 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	if _, err := r.View.Fresh(ctx); err != nil { // another replica may have made it
 		return err
 	}
-	cidrs := make([]any, len(ranges))
+	cidrs := make([]string, len(ranges))
 	for i, prefix := range ranges {
 		cidrs[i] = prefix.String()
 	}
@@ -34,7 +34,7 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	}
 	entry := r.View.Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {
-		obj, err := r.New(call, rest.Object{"metadata": rest.Object{"name": address.DefaultRange}, "spec": rest.Object{"cidrs": cidrs}})
+		obj, err := r.New(call, rest.Object{"metadata": rest.Object{"name": address.DefaultRange}, "spec": rest.Object{"cidrs": values(cidrs)}})
 		if err != nil {
 			return err
 		}
@@ -47,15 +47,15 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	switch {
 	case err != nil || entry.Deleting:
 		return err
-	case len(ranges) == 2 && slices.Equal(stored.Spec.CIDRs, []string{ranges[0].String()}):
+	case len(ranges) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]):
 		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
-			obj["spec"] = rest.Object{"cidrs": cidrs}
+			obj["spec"] = rest.Object{"cidrs": values(cidrs)}
 			return obj, nil
 		})
 		return err
-	case said == nil && slices.Equal(values(stored.Spec.CIDRs), cidrs):
+	case said == nil && slices.Equal(stored.Spec.CIDRs, cidrs):
 		return defaultRangeReady(ctx, r)
-	case !slices.Equal(values(stored.Spec.CIDRs), cidrs):
+	case !slices.Equal(stored.Spec.CIDRs, cidrs):
 		r.Log.Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is", "ServiceCIDR", stored.Spec.CIDRs, "flag", cidrs)
 	}
 	return nil

@@ -63,7 +63,7 @@ type Controllers struct {
 func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
 	cs.add("definition-controller", newDefinitions(c), 1)
-	cs.add("ipallocator-repair-controller", &records{c}, 1)
+	cs.add(addressRepair, &records{c}, 1)
 	if c.enabled(Namespace) {
 		cs.add(Namespace, newNamespaces(c), 10)
 	}

@@ -59,9 +59,8 @@ func (p *podCollector) observe(ev *watchcache.Event, need func(string)) {
 
 // waits tells whether a pod that is being deleted has time to end, on a node that does not exist.
 func (p *podCollector) waits(e *watchcache.Entry) bool {
-	node, _ := e.Field("spec.nodeName")
-	grace, _ := e.Field("metadata.deletionGracePeriodSeconds")
-	return node != "" && grace != "0" && p.View.Collection("minions").Snapshot().Get("", node) == nil
+	node := nodeOf(e)
+	return node != "" && field(e, "metadata.deletionGracePeriodSeconds") != "0" && p.View.Collection("minions").Snapshot().Get("", node) == nil
 }
 
 func (p *podCollector) sweep(need func(string)) { need("") }

@@ -78,8 +78,7 @@ func (r *podRound) surplus() []*watchcache.Entry {
 		return nil
 	}
 	evicted := func(e *watchcache.Entry) int {
-		phase, _ := e.Field("status.phase")
-		if reason, _ := e.Field("status.reason"); phase == string(corev1.PodFailed) && reason == "Evicted" {
+		if field(e, "status.phase") == string(corev1.PodFailed) && field(e, "status.reason") == "Evicted" {
 			return 0
 		}
 		return 1

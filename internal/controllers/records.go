@@ -26,6 +26,9 @@ type records struct {
 	Config
 }
 
+// addressRepair is the controller's name, kube's.
+const addressRepair = "ipallocator-repair-controller"
+
 var addressesResource = catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
 
 // strayFor is how long a record may stand before the service that is going to have it: as long as a request can last.
@@ -85,11 +88,11 @@ func (r *records) reconcile(ctx context.Context, key string) error {
 		_, err := r.Rest.Store.Delete(ctx, first+"/"+last, e.Revision)
 		return err
 	}
-	call, err := r.Rest.Call(addressesResource, "", last, identity("ipallocator-repair-controller"))
+	call, err := r.Rest.Call(addressesResource, "", last, identity(addressRepair))
 	if err == nil {
 		_, err = r.Rest.Delete(ctx, call, metav1.DeleteOptions{})
 	}
-	return gone(err)
+	return ignoreNotFound(err)
 }
 
 // deleteEndpoints deletes the Endpoints of a service that is gone.
@@ -102,7 +105,7 @@ func (r *records) deleteEndpoints(ctx context.Context, namespace, name string) e
 		return err
 	}
 	_, err = r.Rest.Delete(ctx, call, metav1.DeleteOptions{})
-	return gone(err)
+	return ignoreNotFound(err)
 }
 
 // stray tells whether a record is of something that its owner does not have.
@@ -110,7 +113,7 @@ func (r *records) stray(owner networkingv1.ParentReference, prefix, name string)
 	if owner.Group != "" || owner.Resource != servicesResource.Resource {
 		return true, nil
 	}
-	call, err := r.Rest.Call(servicesResource, owner.Namespace, owner.Name, identity("ipallocator-repair-controller"))
+	call, err := r.Rest.Call(servicesResource, owner.Namespace, owner.Name, identity(addressRepair))
 	if err != nil {
 		return false, err
 	}

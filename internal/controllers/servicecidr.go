@@ -7,7 +7,6 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/address"
@@ -77,7 +76,7 @@ func (s *serviceRanges) reconcile(ctx context.Context, name string) error {
 	if said != nil && said.Status == metav1.ConditionTrue && said.Reason == "" && said.Message == message {
 		return nil
 	}
-	return gone(rangeCondition(ctx, s.Rest, name, ServiceCIDR, rest.Object{"status": "True", "reason": "", "message": message}))
+	return ignoreNotFound(rangeCondition(ctx, s.Rest, name, ServiceCIDR, rest.Object{"status": "True", "reason": "", "message": message}))
 }
 
 // release lets a ServiceCIDR go that is being deleted, when nobody has an address that would then be out of every range.
@@ -90,7 +89,7 @@ func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCI
 		if said != nil && said.Status == metav1.ConditionFalse && said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
 			return nil
 		}
-		return gone(rangeCondition(ctx, s.Rest, obj.Name, ServiceCIDR, rest.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
+		return ignoreNotFound(rangeCondition(ctx, s.Rest, obj.Name, ServiceCIDR, rest.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
 	}
 	if left := rangeGrace - s.Now().Sub(obj.DeletionTimestamp.Time); left > 0 {
 		return again(left)
@@ -138,20 +137,8 @@ func (s *serviceRanges) setFinalizers(ctx context.Context, name string, change f
 	_, err = s.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
 		meta, _ := obj["metadata"].(rest.Object)
 		list, _ := meta["finalizers"].([]any)
-		if list = change(slices.Clone(list)); len(list) > 0 {
-			meta["finalizers"] = list
-		} else {
-			delete(meta, "finalizers")
-		}
+		setList(meta, "finalizers", change(slices.Clone(list)))
 		return obj, nil
 	})
-	return gone(err)
-}
-
-// gone drops the error that the object is not there any more.
-func gone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return ignoreNotFound(err)
 }

@@ -250,7 +250,7 @@ func (r *rewriter) object(f func(entry) error) error {
 			return err
 		}
 		end := int(r.dec.InputOffset())
-		m := entry{key: string(name), start: end - len(name), from: end + 1}
+		m := entry{key: string(name), start: end - len(name)}
 		if r.removed {
 			r.parts[len(r.parts)-1].to, r.removed = m.start, false
 		}

@@ -78,10 +78,6 @@ func (s *Server) serveIndex(r routes) Handler {
 	var own []string
 	for path := range r {
 		switch path = strings.TrimSuffix(path, "/"); path {
-		case "/api", "/apis":
-			if s.config.APIPaths == nil {
-				own = append(own, path)
-			}
 		case "/openapi":
 			own = append(own, "/openapi/v2", "/openapi/v3", "/openapi/v3/")
 		case "/healthz", "/livez", "/readyz":
@@ -99,7 +95,7 @@ func (s *Server) serveIndex(r routes) Handler {
 			paths = append(paths, s.config.APIPaths()...)
 		}
 		slices.Sort(paths)
-		body, err := json.MarshalIndent(metav1.RootPaths{Paths: paths}, "", "  ")
+		body, err := json.MarshalIndent(metav1.RootPaths{Paths: slices.Compact(paths)}, "", "  ")
 		if err != nil {
 			panic(err) // strings only
 		}

@@ -80,11 +80,7 @@ func (s *Server) binaryItem(c *Call, f form, e *watchcache.Entry) ([]byte, error
 		return nil, err
 	}
 	return e.Encoded(binaryKey{c.Version, f.Type, true}, func() ([]byte, error) {
-		doc := []byte{'{'}
-		for _, part := range codec.Untyped(raw) {
-			doc = append(doc, part...)
-		}
-		return f.item(doc, c)
+		return f.item(codec.AppendUntyped(nil, raw), c)
 	})
 }
 

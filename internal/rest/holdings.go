@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apiserver/pkg/authentication/user"
-
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/store"
@@ -133,7 +131,7 @@ func (s *Server) claim(ctx context.Context, h Holding) (store.Change, error) {
 		record := Object{"apiVersion": "v1", "kind": "Holding", "metadata": Object{"name": h.Name}, "spec": h.Record["spec"]}
 		return store.Change{Key: h.Prefix + "/" + h.Name, Value: codec.AppendJSON(nil, record)}, nil
 	}
-	call, err := s.Call(h.Resource, "", h.Name, &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}})
+	call, err := s.Call(h.Resource, "", h.Name, itself())
 	if err != nil {
 		return store.Change{}, err
 	}

@@ -245,10 +245,7 @@ func (l *listWriter) appendTo(dst []byte, p *page) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		if l.untyped {
-			dst = append(dst, '{')
-			for _, part := range codec.Untyped(raw) {
-				dst = append(dst, part...)
-			}
+			dst = codec.AppendUntyped(dst, raw)
 			continue
 		}
 		dst = append(dst, raw...)

@@ -11,11 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -61,11 +58,7 @@ func BenchmarkValidatingPolicy(b *testing.B) {
 			}
 		})
 		b.Run(test.name+"/impl=Kubernetes", func(b *testing.B) {
-			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-			for _, ns := range namespaces() {
-				_ = indexer.Add(ns)
-			}
-			matcher := generic.NewPolicyMatcher(matching.NewMatcher(corelisters.NewNamespaceLister(indexer), nil))
+			matcher := generic.NewPolicyMatcher(namespaceMatcher())
 			plugin := validating.NewDispatcher(authorizerfactory.NewPrivilegedGroups("system:masters"), matcher)
 			hooks := []validating.PolicyHook{{Policy: p, Evaluator: compile(b, p), Bindings: []*admissionregistrationv1.ValidatingAdmissionPolicyBinding{binding}}}
 			known := interfaces{unstructuredscheme.NewUnstructuredObjectTyper()}

@@ -12,11 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -82,11 +79,7 @@ func TestMutatingPolicies(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	for _, ns := range namespaces() {
-		_ = indexer.Add(ns)
-	}
-	upstream := mutating.NewDispatcher(authorizerfactory.NewPrivilegedGroups("system:masters"), matching.NewMatcher(corelisters.NewNamespaceLister(indexer), nil), deduced{})
+	upstream := mutating.NewDispatcher(authorizerfactory.NewPrivilegedGroups("system:masters"), namespaceMatcher(), deduced{})
 	denied, changed := 0, 0
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))

@@ -10,13 +10,10 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/cel/environment"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
 	"github.com/bowsprit/bowsprit/internal/authz"
@@ -62,11 +59,7 @@ func TestValidatingPolicies(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	for _, ns := range namespaces() {
-		_ = indexer.Add(ns)
-	}
-	matcher := generic.NewPolicyMatcher(matching.NewMatcher(corelisters.NewNamespaceLister(indexer), nil))
+	matcher := generic.NewPolicyMatcher(namespaceMatcher())
 	upstream := validating.NewDispatcher(authorizerfactory.NewPrivilegedGroups("system:masters"), matcher)
 	denied := 0
 	for seed := range rounds {

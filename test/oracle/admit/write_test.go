@@ -15,9 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/warning"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -261,6 +264,15 @@ func namespaces() []*corev1.Namespace {
 		{ObjectMeta: metav1.ObjectMeta{Name: "red", Labels: map[string]string{"color": "red"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "blue", Labels: map[string]string{"color": "blue"}}},
 	}
+}
+
+// namespaceMatcher is how Kubernetes' plugins find out about those.
+func namespaceMatcher() *matching.Matcher {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, ns := range namespaces() {
+		_ = indexer.Add(ns)
+	}
+	return matching.NewMatcher(corelisters.NewNamespaceLister(indexer), nil)
 }
 
 // view returns a view that holds the namespaces and the given objects, by key.
