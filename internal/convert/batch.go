@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
@@ -42,10 +43,11 @@ func (c *Converter) Entries(ctx context.Context, r *catalog.Resource, to *catalo
 		return entries, nil
 	}
 	all, jobs := make([]job, count), make([]*job, 0, count)
+	shape := shapeOf(r, to)
 	for i, e := range entries {
 		if foreign(e) {
 			j := &all[len(jobs)]
-			*j = job{at: i, stored: e, key: keyOf(r, to, e)}
+			*j = job{at: i, stored: e, key: keyOf(r, shape, e)}
 			jobs = append(jobs, j)
 		}
 	}
@@ -80,8 +82,12 @@ func (c *Converter) Entry(ctx context.Context, r *catalog.Resource, to *catalog.
 	return out[0], nil
 }
 
-func keyOf(r *catalog.Resource, to *catalog.Version, e *watchcache.Entry) cacheKey {
-	key := cacheKey{object: e.UID, revision: e.Revision, version: to.Name, definition: r.Definition.UID, generation: r.Definition.Generation}
+func shapeOf(r *catalog.Resource, to *catalog.Version) unique.Handle[shape] {
+	return unique.Make(shape{version: to.Name, definition: r.Definition.UID, generation: r.Definition.Generation})
+}
+
+func keyOf(r *catalog.Resource, to unique.Handle[shape], e *watchcache.Entry) cacheKey {
+	key := cacheKey{object: e.UID, revision: e.Revision, shape: to}
 	if key.object == "" {
 		key.object = r.Prefix + "/" + e.Key()
 	}

@@ -2,15 +2,21 @@ package convert
 
 import (
 	"sync"
+	"unique"
 
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
-// cacheKey names one state of an object in one version under one definition. A definition's generation changes with its
-// spec, so a new schema or webhook makes all that was converted before unreachable.
+// cacheKey names one state of an object in one version under one definition.
 type cacheKey struct {
-	object     string // uid, or the key of objects that have none
-	revision   int64
+	object   string // uid, or the key of objects that have none
+	revision int64
+	shape    unique.Handle[shape]
+}
+
+// shape is what objects are converted to. A definition's generation changes with its spec, so a new schema or webhook makes
+// all that was converted before unreachable.
+type shape struct {
 	version    string
 	definition string // uid
 	generation int64

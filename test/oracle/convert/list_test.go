@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -66,6 +67,7 @@ type side struct {
 	host   string
 	hook   *renaming
 	edits  int
+	answer bytes.Buffer // of the last request: a client that makes room for each answer anew takes longer than the server
 }
 
 const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -106,6 +108,7 @@ func newSide(t testing.TB, config *rest.Config, objects int) *side {
 	return s
 }
 
+// do sends a request. The answer is good until the next one.
 func (s *side) do(method, path, contentType string, body any) (int, []byte) {
 	s.Helper()
 	var reader io.Reader
@@ -128,11 +131,11 @@ func (s *side) do(method, path, contentType string, body any) (int, []byte) {
 		s.Fatal(err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
+	s.answer.Reset()
+	if _, err := s.answer.ReadFrom(resp.Body); err != nil {
 		s.Fatal(err)
 	}
-	return resp.StatusCode, answer
+	return resp.StatusCode, s.answer.Bytes()
 }
 
 func (s *side) must(method, path, contentType string, body any) []byte {
