@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,15 +23,6 @@ const (
 
 // errNoMessage says that a Go type has no protobuf form.
 var errNoMessage = errors.New("the type has no protobuf form")
-
-// IsProtobuf tells whether a Content-Type is Kubernetes' protobuf.
-func IsProtobuf(contentType string) bool {
-	if contentType == Protobuf {
-		return true
-	}
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	return err == nil && mediaType == Protobuf
-}
 
 // FromProtobuf returns the JSON of a protobuf body. into is a pointer to the published Go type of what the body holds
 // (*corev1.ConfigMap); it is filled. Only built-in kinds have such types: typed clients send them in this form.

@@ -44,7 +44,10 @@ func TestResourceVersionMatch(t *testing.T) {
 		{"resourceVersionMatch=Exact&fieldSelector=metadata.name%3Dx0&resourceVersion=" + revisions[1], all[:1], revisions[1]},
 		{"resourceVersionMatch=Exact&fieldSelector=metadata.name%3Dx3&resourceVersion=" + revisions[1], nil, revisions[1]},
 		{"limit=1", all[:1], ""},
-		{"limit=1&resourceVersion=0", all[:1], ""},
+		{"limit=1&resourceVersion=0", all, ""}, // memory is read in one piece
+		{"limit=1&resourceVersion=0&resourceVersionMatch=NotOlderThan", all, ""},
+		{"limit=1&resourceVersion=0&labelSelector=none%3Dhere", nil, ""},
+		{"limit=1&resourceVersion=0&fieldSelector=spec.bucket%3Db1", all, ""},
 		{"limit=1&resourceVersion=" + revisions[1], all[:1], revisions[1]}, // without a match, a limit means Exact
 		{"limit=9&resourceVersion=" + revisions[1], all[:2], revisions[1]},
 		{"limit=9&resourceVersionMatch=NotOlderThan&resourceVersion=" + revisions[1], all, ""},

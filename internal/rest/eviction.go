@@ -38,7 +38,7 @@ var budgets = catalog.GroupResource{Group: "policy", Resource: "poddisruptionbud
 // serveEviction deletes a pod if the disruption budget that it falls under allows it: POST pods/x/eviction.
 func (s *Server) serveEviction(w http.ResponseWriter, r *http.Request, c *Call) error {
 	var ev policyv1.Eviction
-	options, err := s.readOther(r, c, policyv1.SchemeGroupVersion.WithKind("Eviction"), &ev)
+	options, err := s.readOther(r, c, policyv1.SchemeGroupVersion.WithKind("Eviction"), &ev, "v1beta1")
 	if err != nil {
 		return err
 	}

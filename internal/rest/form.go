@@ -79,6 +79,10 @@ func (c *Call) notAsAsked(f form, what, suffix string) error {
 	if !c.Resource.Custom() {
 		goType = goPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
 	}
+	return notAsAsked(f, what, goType)
+}
+
+func notAsAsked(f form, what, goType string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
 		Message: fmt.Sprintf("you requested %s, but the requested object is %s (*%s)", f.As, what, goType),

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -14,11 +13,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error
 	if err != nil {
 		return err
 	}
-	o := &metav1.GetOptions{}
-	if r.URL.RawQuery != "" {
-		if err := parameters(r.URL.Query(), o); err != nil {
-			return err
-		}
+	o, err := getOptions(r)
+	if err != nil {
+		return err
 	}
 	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -124,12 +125,29 @@ func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	return nil
 }
 
+// getOptions are those of a GET of one object. The parameter export, which went with Kubernetes 1.21, is refused and not
+// ignored: its object is not what a client that sends it expects.
+func getOptions(r *http.Request) (*metav1.GetOptions, error) {
+	o := &metav1.GetOptions{}
+	if r.URL.RawQuery == "" {
+		return o, nil
+	}
+	query := r.URL.Query()
+	if values := query["export"]; len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false") {
+		return nil, apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+	}
+	return o, parameters(query, o)
+}
+
 func listOptions(query url.Values) (*metainternal.ListOptions, error) {
 	o := &metainternal.ListOptions{}
 	if err := parameters(query, o); err != nil {
 		return nil, err
 	}
 	metainternal.SetListOptionsDefaults(o, true)
+	if o.ResourceVersion == "0" {
+		o.Limit = 0 // as kube's cache has it: who reads from memory gets everything in one piece. Informers depend on it.
+	}
 	return o, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(o, true))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/apply"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/table"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -31,7 +32,11 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) 
 	if err != nil {
 		return err
 	}
-	if _, err := s.catchUp(r.Context(), r.URL.Query().Get("resourceVersion")); err != nil {
+	o, err := getOptions(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
 		return err
 	}
 	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
@@ -52,7 +57,7 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) 
 	if !found {
 		return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", c.Version.Scale.SpecReplicasPath))
 	}
-	return s.writeScale(w, r, scale, media)
+	return s.writeScale(w, r, c, scale, media)
 }
 
 func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Call) error {
@@ -85,7 +90,7 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 	if err != nil {
 		return err
 	}
-	return s.writeScale(w, r, scale, media)
+	return s.writeScale(w, r, c, scale, media)
 }
 
 func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call) error {
@@ -110,7 +115,7 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 	if err != nil {
 		return err
 	}
-	return s.writeScale(w, r, scale, media)
+	return s.writeScale(w, r, c, scale, media)
 }
 
 // applyScale is server-side apply of a scale.
@@ -276,10 +281,29 @@ func scaleObject(obj Object, p *catalog.Scale) (Object, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 }
 
-func (s *Server) writeScale(w http.ResponseWriter, r *http.Request, scale *autoscalingv1.Scale, media form) error {
+// writeScale answers with a Scale, or with what the client wants to have of it.
+func (s *Server) writeScale(w http.ResponseWriter, r *http.Request, c *Call, scale *autoscalingv1.Scale, media form) error {
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 	if err != nil {
 		return err
 	}
-	return writeDocument(w, r, http.StatusOK, codec.AppendJSON(nil, obj), media, &autoscalingv1.Scale{})
+	doc := codec.AppendJSON(nil, obj)
+	switch media.As {
+	case "":
+		return writeDocument(w, r, http.StatusOK, doc, media, &autoscalingv1.Scale{})
+	case "PartialObjectMetadata":
+		doc, err = codec.PartialMetadata(doc, media.Group+"/"+media.Version)
+	case "Table":
+		doc, err = table.Scale(c.Resource, table.Row{JSON: doc, Object: obj}, s.tableOptions(c, media))
+	default:
+		goType := "autoscaling.Scale"
+		if c.Resource.Custom() {
+			goType = "v1.Scale"
+		}
+		err = notAsAsked(media, "not a list", goType)
+	}
+	if err != nil {
+		return err
+	}
+	return writeDocument(w, r, http.StatusOK, doc, media, &metav1.PartialObjectMetadata{})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,8 +35,8 @@ func (s *Server) other(sub *catalog.Subresource, c *Call, info *request.Info) (f
 }
 
 // readOther reads the body of a POST to a subresource into its Go type, and asks admission about it. What comes of it is then
-// the server's own doing, about which admission is not asked.
-func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKind, into any) (*metav1.CreateOptions, error) {
+// the server's own doing, about which admission is not asked. A body of one of the older versions is as good.
+func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKind, into any, older ...string) (*metav1.CreateOptions, error) {
 	body, err := readBody(r)
 	if err != nil {
 		return nil, err
@@ -44,15 +45,14 @@ func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKin
 	if err != nil {
 		return nil, err
 	}
-	contentType := r.Header.Get("Content-Type")
-	if codec.IsProtobuf(contentType) {
-		if body, err = codec.FromProtobuf(body, into); err != nil {
-			return nil, err
-		}
-		contentType = codec.JSON
-	}
-	obj, problems, err := codec.DecodeObject(body, contentType, true, kind)
+	obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, kind, func() any { return into })
 	if err != nil {
+		return nil, err
+	}
+	if got := kindOf(obj); got.GroupKind() == kind.GroupKind() && slices.Contains(older, got.Version) {
+		obj["apiVersion"] = kind.GroupVersion().String()
+	}
+	if err := s.sameKind(obj, kind); err != nil {
 		return nil, err
 	}
 	if err := matchNamespace(obj, c.Namespace); err != nil {

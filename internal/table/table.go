@@ -58,7 +58,10 @@ func Definitions(r *catalog.Resource, v *catalog.Version) []metav1.TableColumnDe
 
 // Build returns the Table of rows, a list's with the list's meta.
 func Build(r *catalog.Resource, v *catalog.Version, rows []Row, o Options, meta metav1.ListMeta) ([]byte, error) {
-	w := New(r, v, o)
+	return New(r, v, o).build(rows, meta)
+}
+
+func (w *Writer) build(rows []Row, meta metav1.ListMeta) ([]byte, error) {
 	size := 1024
 	for _, row := range rows {
 		size += 256 + len(row.JSON)/4
@@ -76,6 +79,10 @@ func Build(r *catalog.Resource, v *catalog.Version, rows []Row, o Options, meta 
 // Single returns the Table of one object: the answer to a get or a write, or the object of a watch event. Its
 // resourceVersion is the object's.
 func Single(r *catalog.Resource, v *catalog.Version, row Row, o Options) ([]byte, error) {
+	return New(r, v, o).single(row)
+}
+
+func (w *Writer) single(row Row) ([]byte, error) {
 	var meta metav1.ListMeta
 	doc, err := codec.Field(row.JSON, "metadata")
 	if err != nil {
@@ -87,7 +94,7 @@ func Single(r *catalog.Resource, v *catalog.Version, row Row, o Options) ([]byte
 			meta.ResourceVersion = string(version[1 : len(version)-1])
 		}
 	}
-	return Build(r, v, []Row{row}, o, meta)
+	return w.build([]Row{row}, meta)
 }
 
 // Writer appends one Table to a byte slice: Header, AppendRow as often as needed, Trailer. It is not safe for concurrent
@@ -99,14 +106,16 @@ type Writer struct {
 }
 
 // New returns a Writer of one Table.
-func New(r *catalog.Resource, v *catalog.Version, o Options) *Writer {
+func New(r *catalog.Resource, v *catalog.Version, o Options) *Writer { return newWriter(printerOf(r, v), o) }
+
+func newWriter(p *printer, o Options) *Writer {
 	if o.Version == "" {
 		o.Version = "v1"
 	}
 	if o.Env.Now.IsZero() {
 		o.Env.Now = time.Now()
 	}
-	return &Writer{p: printerOf(r, v), o: o}
+	return &Writer{p: p, o: o}
 }
 
 // Header appends everything before the first row.
