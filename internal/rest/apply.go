@@ -97,7 +97,7 @@ func (s *Server) merge(ctx context.Context, c *Call, live Object, kind types.Pat
 		if validation == metav1.FieldValidationStrict {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", repeated))
 		}
-		c.warn(ctx, repeated.Error())
+		c.warnStrict(ctx, []string{repeated.Error()})
 	}
 	if err := c.normalizeApplied(obj); err != nil {
 		return nil, err

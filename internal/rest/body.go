@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/codec"
 )
@@ -60,7 +62,30 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 	if err != nil {
 		return nil, codec.Unhandled(obj, err, c.gvk())
 	}
-	return obj, c.report(ctx, obj, append(problems, unknown...), validation)
+	problems = append(problems, unknown...)
+	if len(problems) > 0 && c.Version.New != nil && isJSON(contentType) {
+		problems = strictProblems(body, c.Version.New(), problems)
+	}
+	return obj, c.report(ctx, obj, problems, validation)
+}
+
+func isJSON(contentType string) bool {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	return contentType == "" || err == nil && mediaType == codec.JSON
+}
+
+// strictProblems returns what is wrong with the fields of a body of into's type, in the order of the body. A field that is
+// unknown is not looked at again when it comes twice. found is the same without regard to order and type.
+func strictProblems(body []byte, into any, found []string) []string {
+	errs, err := kjson.UnmarshalStrict(body, into)
+	if err != nil || len(errs) == 0 {
+		return found
+	}
+	problems := make([]string, len(errs))
+	for i, e := range errs {
+		problems[i] = e.Error()
+	}
+	return problems
 }
 
 // decodeBody decodes a body of kind want in any form that the server reads. message makes a fresh Go value of the kind, for
@@ -132,10 +157,23 @@ func (c *Call) report(ctx context.Context, obj Object, problems []string, valida
 	case validation == metav1.FieldValidationStrict:
 		return codec.StrictError(obj, problems, c.gvk())
 	}
-	for _, p := range problems {
-		c.warn(ctx, p)
-	}
+	c.warnStrict(ctx, problems)
 	return nil
+}
+
+// warnStrict warns of problems with fields. YAML's decoder reports all repeated keys in one text of many lines, which become
+// a warning each.
+func (c *Call) warnStrict(ctx context.Context, problems []string) {
+	for _, p := range problems {
+		lines, isYAML := strings.CutPrefix(strings.TrimPrefix(p, "error converting YAML to JSON: "), "yaml: unmarshal errors:\n")
+		if !isYAML {
+			c.warn(ctx, p)
+			continue
+		}
+		for line := range strings.SplitSeq(lines, "\n") {
+			c.warn(ctx, strings.TrimSpace(line))
+		}
+	}
 }
 
 func strictText(problems []string) string {

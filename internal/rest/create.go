@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,9 +127,11 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 			delete(meta, "resourceVersion")
 			return s.dryCreated(ctx, c, obj, name)
 		}
-		if str(meta, "resourceVersion") != "" { // in Kubernetes the store says so, which a dry run does not reach
+		// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
+		if revision, err := strconv.ParseUint(str(meta, "resourceVersion"), 10, 64); err == nil && revision != 0 {
 			return nil, errors.New("resourceVersion should not be set on objects to be created")
 		}
+		delete(meta, "resourceVersion")
 		made, err := s.insert(ctx, c, obj, name)
 		if errors.Is(err, store.ErrExists) && generated {
 			if attempt < 7 {

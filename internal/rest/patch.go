@@ -100,9 +100,7 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 				return nil, c.invalidPatch(kind, old, patch, strictText(problems))
 			}
 			if validation == metav1.FieldValidationWarn {
-				for _, p := range problems {
-					c.warn(ctx, p)
-				}
+				c.warnStrict(ctx, problems)
 			}
 		}
 		if err := matchNamespace(obj, c.Namespace); err != nil {
