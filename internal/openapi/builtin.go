@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -32,46 +33,21 @@ type goType struct {
 }
 
 // builtins returns the definitions of a built-in kind, of its list and of all the types that they refer to, named after the Go
-// types as in Kubernetes. Types that m has are left to it.
+// types as in Kubernetes, but for those that p.elsewhere knows. Types that m has are left to it.
 func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 	out := map[string]*spec.Schema{}
-	todo := []string{p.version.Model}
-	if !p.resource.Virtual { // what is not stored has no lists
-		todo = append(todo, p.version.Model+"List")
-	}
-	for _, s := range p.resource.Subresources {
-		if _, connects := m.Options[s.Kind.Kind]; s.Object || connects || s.Name == "log" {
-			continue
-		}
-		kind := p.kindOf(s.Name)
-		todo = append(todo, builtinModelName(kind.Group, kind.Version, kind.Kind))
-	}
+	todo := p.builtinRoots(m)
 	for len(todo) > 0 {
 		name := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if out[name] != nil {
+		if out[name] != nil || p.elsewhere != nil && p.elsewhere(name) {
 			continue
 		}
-		if raw, ok := m.Schemas[name]; ok {
-			shared, err := m.sharedModel(raw)
-			if err != nil {
-				return nil, fmt.Errorf("decode %s: %w", name, err)
-			}
-			out[name] = shared
-			for ref := range m.closure(name) {
-				todo = append(todo, ref)
-			}
-		} else {
-			data, err := p.version.Models(name)
-			if err != nil {
-				return nil, err
-			}
-			d := &goType{}
-			if err := json.Unmarshal(data, d); err != nil {
-				return nil, fmt.Errorf("decode %s: %w", name, err)
-			}
-			out[name] = d.schema(&todo)
+		s, refs, err := p.builtin(m, name)
+		if err != nil {
+			return nil, err
 		}
+		out[name], todo = s, append(todo, refs...)
 	}
 	if p.v2 {
 		for _, s := range out {
@@ -82,6 +58,42 @@ func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 		}
 	}
 	return out, nil
+}
+
+// builtinRoots returns the names of the types from which all that a built-in kind needs can be reached.
+func (p published) builtinRoots(m *models) []string {
+	roots := []string{p.version.Model}
+	if !p.resource.Virtual { // what is not stored has no lists
+		roots = append(roots, p.version.Model+"List")
+	}
+	for _, s := range p.resource.Subresources {
+		if _, connects := m.Options[s.Kind.Kind]; s.Object || connects || s.Name == "log" {
+			continue
+		}
+		kind := p.kindOf(s.Name)
+		roots = append(roots, builtinModelName(kind.Group, kind.Version, kind.Kind))
+	}
+	return roots
+}
+
+// builtin returns one definition and the names that it refers to.
+func (p published) builtin(m *models, name string) (s *spec.Schema, refs []string, err error) {
+	if raw, ok := m.Schemas[name]; ok {
+		if s, err = m.sharedModel(raw); err != nil {
+			return nil, nil, fmt.Errorf("decode %s: %w", name, err)
+		}
+		return s, slices.Collect(maps.Keys(m.closure(name))), nil
+	}
+	data, err := p.version.Models(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &goType{}
+	if err := json.Unmarshal(data, d); err != nil {
+		return nil, nil, fmt.Errorf("decode %s: %w", name, err)
+	}
+	s = d.schema(&refs)
+	return s, refs, nil
 }
 
 func (m *models) sharedModel(raw json.RawMessage) (*spec.Schema, error) {

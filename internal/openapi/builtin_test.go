@@ -1,9 +1,16 @@
 package openapi
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -48,5 +55,40 @@ func TestTypesHaveNames(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("not there: %s", want)
 		}
+	}
+}
+
+// TestDefinitionsOnce reads the v2 document as strictly as client-go's parser does: no name may come twice, though groups share
+// types, and each reference leads somewhere.
+func TestDefinitionsOnce(t *testing.T) {
+	c := catalog.New(builtin.Resources()...)
+	h := handler()
+	body := get(t, h, c, "/openapi/v2").Body.Bytes()
+	var doc struct {
+		Definitions map[string]any `json:"definitions"`
+	}
+	repeated, err := kjson.UnmarshalStrict(body, &map[string]any{})
+	if err != nil || len(repeated) > 0 {
+		t.Fatalf("%d names come twice: %v, %v", len(repeated), repeated, err)
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range strings.Split(string(body), `"`+refV2)[1:] {
+		if name, _, _ := strings.Cut(part, `"`); doc.Definitions[name] == nil {
+			t.Errorf("no definition of %s", name)
+		}
+	}
+	message := &openapi_v2.Document{}
+	if err := proto.Unmarshal(get(t, h, c, "/openapi/v2", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").Body.Bytes(), message); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, d := range message.Definitions.AdditionalProperties {
+		names = append(names, d.Name)
+	}
+	slices.Sort(names)
+	if want := slices.Sorted(maps.Keys(doc.Definitions)); !slices.Equal(names, want) {
+		t.Errorf("%d definitions in protobuf, %d in JSON", len(names), len(want))
 	}
 }

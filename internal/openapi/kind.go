@@ -27,6 +27,8 @@ type published struct {
 	resource *catalog.Resource
 	version  *catalog.Version
 	v2       bool
+	// elsewhere tells which definitions of built-in types are left out because they stand in another place; nil means none.
+	elsewhere func(name string) bool
 }
 
 func (p published) name(kind string) string {

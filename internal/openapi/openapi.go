@@ -42,6 +42,7 @@ type Handler struct {
 	kept    kept
 	// building is held while a document is built, because building takes much memory for a short time.
 	building sync.Mutex
+	homes    map[string]string // of homesV2; guarded by building
 }
 
 // New returns a handler that holds nothing yet.

@@ -101,16 +101,14 @@ func (d *documentV2) writeJSON(w *partsWriter) error {
 	}
 	for i, g := range d.groups {
 		packed, err := d.packed(i, func() ([]byte, error) {
-			definitions, err := d.h.definitionsV2(g)
-			if err != nil {
+			definitions, err := d.h.definitionsV2(d.groups, g)
+			if err != nil || len(definitions) == 0 {
 				return nil, err
 			}
-			return members(definitions)
+			out, err := members(definitions)
+			return append([]byte(","), out...), err
 		})
 		if err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, ","); err != nil {
 			return err
 		}
 		w.part(packed)
@@ -139,7 +137,7 @@ func (d *documentV2) writeProtobuf(w *partsWriter) error {
 	}
 	for i, g := range d.groups {
 		packed, err := d.packed(i, func() ([]byte, error) {
-			definitions, err := d.h.definitionsV2(g)
+			definitions, err := d.h.definitionsV2(d.groups, g)
 			if err != nil {
 				return nil, err
 			}

@@ -61,10 +61,19 @@ func (h *Handler) pathsV2(g *catalog.Group) map[string]pathV2 {
 	return paths
 }
 
-// definitionsV2 returns the "definitions" of the v2 document for g.
-func (h *Handler) definitionsV2(g *catalog.Group) (map[string]*spec.Schema, error) {
+// definitionsV2 returns the "definitions" of the v2 document for g, one of groups, without those that stand in another
+// group's part or among what is shared. h.building is held.
+func (h *Handler) definitionsV2(groups []*catalog.Group, g *catalog.Group) (map[string]*spec.Schema, error) {
+	homes, err := h.homesV2(groups)
+	if err != nil {
+		return nil, err
+	}
 	definitions := map[string]*spec.Schema{}
 	for p := range publishedV2(g) {
+		p.elsewhere = func(name string) bool {
+			home, known := homes[name]
+			return known && home != g.Name
+		}
 		schemas, err := p.schemas(h.models())
 		if err != nil {
 			return nil, err
@@ -72,6 +81,45 @@ func (h *Handler) definitionsV2(g *catalog.Group) (map[string]*spec.Schema, erro
 		maps.Copy(definitions, schemas)
 	}
 	return definitions, nil
+}
+
+// sharedHome is the home of definitions that do not depend on what is served. No group has this name.
+const sharedHome = "*"
+
+// homesV2 says where in the v2 document each definition of a built-in type stands, for it may stand there once only: with what
+// is shared, or in the part of the first group that refers to it. What a definition refers to has no later home than itself, so
+// who leaves one out need not look behind it. Built-in kinds are served as long as the handler lives, so this is found out
+// once. h.building is held.
+func (h *Handler) homesV2(groups []*catalog.Group) (map[string]string, error) {
+	if h.homes != nil {
+		return h.homes, nil
+	}
+	m, homes := h.models(), map[string]string{}
+	for name := range m.closure(sharedRootsV2()...) {
+		homes[name] = sharedHome
+	}
+	for _, g := range groups {
+		for p := range publishedV2(g) {
+			if p.version.Models == nil {
+				continue
+			}
+			todo := p.builtinRoots(m)
+			for len(todo) > 0 {
+				name := todo[len(todo)-1]
+				todo = todo[:len(todo)-1]
+				if _, known := homes[name]; known {
+					continue
+				}
+				_, refs, err := p.builtin(m, name)
+				if err != nil {
+					return nil, err
+				}
+				homes[name], todo = g.Name, append(todo, refs...)
+			}
+		}
+	}
+	h.homes = homes
+	return homes, nil
 }
 
 // publishedV2 yields each resource of g in each version.
@@ -87,11 +135,15 @@ func publishedV2(g *catalog.Group) iter.Seq[published] {
 	}
 }
 
+func sharedRootsV2() []string {
+	return []string{objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName, watchEventName, resourceListName}
+}
+
 // sharedV2 returns the members of "definitions" and "parameters" that do not depend on what is served, as JSON without the
 // braces around them.
 func (h *Handler) sharedV2() (definitions, parameters []byte, err error) {
 	m := h.models()
-	schemas, err := m.closureV2(objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName, watchEventName, resourceListName)
+	schemas, err := m.closureV2(sharedRootsV2()...)
 	if err != nil {
 		return nil, nil, err
 	}
