@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bowsprit/bowsprit/internal/builtin/check"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
@@ -36,7 +37,7 @@ func prepareClaimCreate(obj catalog.Object, _ catalog.Env) {
 	obj["status"] = map[string]any{"phase": string(corev1.ClaimPending)}
 	spec := child(obj, "spec")
 	dropUnknownSource(spec)
-	copySource(spec)
+	check.CopySource(spec)
 }
 
 func prepareClaimUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
@@ -49,7 +50,7 @@ func prepareClaimUpdate(obj, old catalog.Object, subresource string, _ catalog.E
 	if was["dataSource"] == nil && was["dataSourceRef"] == nil {
 		dropUnknownSource(spec)
 	}
-	copySource(spec)
+	check.CopySource(spec)
 }
 
 // dropUnknownSource drops a source of data that is neither a claim nor a snapshot, which older clients may send in vain.
@@ -62,18 +63,5 @@ func dropUnknownSource(spec catalog.Object) {
 	known := kind == "PersistentVolumeClaim" && slices.Contains([]string{"", "v1"}, group) || kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io"
 	if !known {
 		delete(spec, "dataSource")
-	}
-}
-
-// copySource makes the older and the newer field for the source of data say the same.
-func copySource(spec catalog.Object) {
-	source, ref := at(spec, "dataSource"), at(spec, "dataSourceRef")
-	switch {
-	case source != nil && ref == nil:
-		spec["dataSourceRef"] = copyOf(source)
-	case source == nil && ref != nil && text(ref, "namespace") == "":
-		source = copyOf(ref)
-		delete(source, "namespace")
-		spec["dataSource"] = source
 	}
 }

@@ -88,10 +88,24 @@ func dataSources(j *judgement, p place) {
 	}
 }
 
+// CopySource makes the older and the newer field for the source of a claim's data say the same. spec is a claim's.
+func CopySource(spec object) {
+	source, ref := inner(spec, "dataSource"), inner(spec, "dataSourceRef")
+	switch {
+	case source != nil && ref == nil:
+		spec["dataSourceRef"] = runtime.DeepCopyJSON(source)
+	case source == nil && ref != nil && text1(ref, "namespace") == "":
+		source = runtime.DeepCopyJSON(ref)
+		delete(source, "namespace")
+		spec["dataSource"] = source
+	}
+}
+
 // claimUpdate lets a claim grow, be bound once, and change its class of attributes while it is bound.
 func claimUpdate(j *judgement, _ place) {
 	spec, was := inner(j.obj, "spec"), inner(j.old, "spec")
 	masked, maskedOld := runtime.DeepCopyJSON(spec), runtime.DeepCopyJSON(was)
+	CopySource(maskedOld) // which a claim from before dataSourceRef does not have
 	if text1(was, "volumeName") == "" {
 		keep(maskedOld, masked, "volumeName")
 	}
