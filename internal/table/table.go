@@ -106,7 +106,9 @@ type Writer struct {
 }
 
 // New returns a Writer of one Table.
-func New(r *catalog.Resource, v *catalog.Version, o Options) *Writer { return newWriter(printerOf(r, v), o) }
+func New(r *catalog.Resource, v *catalog.Version, o Options) *Writer {
+	return newWriter(printerOf(r, v), o)
+}
 
 func newWriter(p *printer, o Options) *Writer {
 	if o.Version == "" {
