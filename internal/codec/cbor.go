@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,7 +51,23 @@ func UnmarshalCBOR(data []byte, into any) error { return cbor.Unmarshal(data, in
 
 // DecodeCBOR is DecodeObject for a body in CBOR. Repeated fields are errors there, so there is nothing to warn about.
 func DecodeCBOR(data []byte, want schema.GroupVersionKind) (map[string]any, error) {
-	b := body{original: data, want: want}
+	obj, err := decodeCBOR(data, body{original: data, want: want})
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, _ := obj["apiVersion"].(string)
+	if got, _ := schema.ParseGroupVersion(apiVersion); got != want.GroupVersion() {
+		return nil, OtherVersion(got, want.GroupVersion())
+	}
+	return obj, nil
+}
+
+// DecodeTypedCBOR is DecodeTyped for a body in CBOR.
+func DecodeTypedCBOR(data []byte, want schema.GroupVersionKind) (map[string]any, error) {
+	return decodeCBOR(data, body{original: data, want: want, typed: true})
+}
+
+func decodeCBOR(data []byte, b body) (map[string]any, error) {
 	var head metav1.TypeMeta
 	var v any
 	if err := cbor.Unmarshal(data, &v); err != nil {
@@ -68,15 +83,16 @@ func DecodeCBOR(data []byte, want schema.GroupVersionKind) (map[string]any, erro
 	if err != nil {
 		return nil, b.unrecognized(err)
 	}
-	if kind, _ := obj["kind"].(string); kind == "" {
+	if b.typed {
+		whole := b.defaulted(gv.WithKind(text(obj["kind"])))
+		obj["kind"], obj["apiVersion"] = whole.Kind, whole.GroupVersion().String()
+	}
+	if text(obj["kind"]) == "" {
 		shown, err := cbor.Diagnose(data)
 		if err != nil {
 			return nil, b.unrecognized(err)
 		}
 		return nil, b.unrecognized(runtime.NewMissingKindErr(shown))
-	}
-	if gv != want.GroupVersion() {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", gv, want.GroupVersion()))
 	}
 	return obj, nil
 }

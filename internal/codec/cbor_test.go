@@ -92,6 +92,28 @@ func TestDecodeCBOR(t *testing.T) {
 	}
 }
 
+// TestDecodeTypedCBOR: a body of a kind with a Go type need not say what it is.
+func TestDecodeTypedCBOR(t *testing.T) {
+	want := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	for _, test := range []struct{ obj, want map[string]any }{
+		{map[string]any{"spec": int64(1)}, map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": int64(1)}},
+		{map[string]any{"kind": "Node"}, map[string]any{"apiVersion": "v1", "kind": "Node"}},
+		{map[string]any{"apiVersion": "apps/v1"}, map[string]any{"apiVersion": "apps/v1", "kind": "Pod"}},
+	} {
+		raw, err := cbor.Marshal(test.obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeTypedCBOR(raw, want)
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%v: %v, %v", test.obj, got, err)
+		}
+		if _, err := DecodeTypedCBOR([]byte{0x80}, want); err == nil {
+			t.Error("a list is no object")
+		}
+	}
+}
+
 // TestCBORIsAskedFor checks that CBOR is neither read nor written without WithCBOR.
 func TestCBORIsAskedFor(t *testing.T) {
 	r := request("/x", "Accept", CBOR)

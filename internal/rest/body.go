@@ -95,6 +95,9 @@ func decodeBody(ctx context.Context, body []byte, contentType string, strict boo
 	switch {
 	case err != nil:
 		return nil, nil, err
+	case mediaType == codec.CBOR && message != nil:
+		obj, err = codec.DecodeTypedCBOR(body, want)
+		return obj, nil, err
 	case mediaType == codec.CBOR:
 		obj, err = codec.DecodeCBOR(body, want)
 		return obj, nil, err
