@@ -96,7 +96,10 @@ func aggregatedGroup(g *catalog.Group) apidiscoveryv2.APIGroupDiscovery {
 	for _, gv := range g.Versions {
 		version := apidiscoveryv2.APIVersionDiscovery{Version: gv.Name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
 		for _, r := range gv.Resources {
-			own := metav1.GroupVersionKind{Group: g.Name, Version: gv.Name, Kind: r.Kind}
+			own := metav1.GroupVersionKind{Kind: r.Kind}
+			if r.Custom() { // Kubernetes leaves group and version of its own kinds to the reader
+				own.Group, own.Version = g.Name, gv.Name
+			}
 			resource := apidiscoveryv2.APIResourceDiscovery{
 				Resource:         r.Plural,
 				ResponseKind:     &own,
@@ -112,7 +115,7 @@ func aggregatedGroup(g *catalog.Group) apidiscoveryv2.APIGroupDiscovery {
 			for _, s := range subresources(r, r.Version(gv.Name)) {
 				kind := s.kind
 				if kind.Group == "" && kind.Version == "" {
-					kind = own
+					kind.Group, kind.Version = own.Group, own.Version
 				}
 				resource.Subresources = append(resource.Subresources, apidiscoveryv2.APISubresourceDiscovery{
 					Subresource: s.name, ResponseKind: &kind, Verbs: s.verbs,
