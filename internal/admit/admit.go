@@ -30,13 +30,20 @@ const (
 	Create Operation = "CREATE"
 	Update Operation = "UPDATE"
 	Delete Operation = "DELETE"
+	// Connect asks for a connection to what an object stands for: a container, a node. Object is what was asked for
+	// (PodExecOptions), made of the query.
+	Connect Operation = "CONNECT"
 )
 
 // Attributes say what a request is about. All fields but Object and Name keep their values through the whole chain.
 type Attributes struct {
-	Operation   Operation
-	Resource    *catalog.Resource
-	Version     *catalog.Version // that the request names, and that Object and Old are in
+	Operation Operation
+	Resource  *catalog.Resource
+	Version   *catalog.Version // that the request names, and that Object and Old are in
+	// Twin is another resource under which the objects are served too, in the version TwinVersion, in which Convert gives
+	// them; nil for nearly all kinds.
+	Twin        *catalog.Resource
+	TwinVersion *catalog.Version
 	Subresource string
 	// Kind of Object and Old. It is the resource's, but autoscaling/v1 Scale for /scale.
 	Kind schema.GroupVersionKind
@@ -47,12 +54,12 @@ type Attributes struct {
 	User   user.Info
 	DryRun bool
 	// Options returns the CreateOptions, UpdateOptions or DeleteOptions of the operation, with kind and apiVersion. A patch has
-	// the options of the update or create that it amounts to. It makes a new object at each call.
+	// the options of the update or create that it amounts to. It makes a new object at each call. nil for Connect, which has none.
 	Options func() Object
 	// Object is the new object, nil for deletions. Validators do not change it. Old is the object before, nil for creations, and read only.
 	Object, Old Object
 
-	// Convert returns an object of Version in another version of the resource. obj is not changed; the result may share
+	// Convert returns an object of Version in another version of the resource or its twin, or the other way round. obj is not changed; the result may share
 	// parts of it. nil if the resource has one version only.
 	Convert func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error)
 	// Normalize gives an object of version v that a mutator has changed what a decoded one has: defaults, and for built-in

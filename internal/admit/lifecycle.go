@@ -35,7 +35,7 @@ func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	if a.Operation == Delete && a.Resource.IsNamespace() && Protected(a.Name) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, a.Name, fmt.Errorf("this namespace may not be deleted"))
 	}
-	if a.Operation != Create || !a.Resource.Namespaced {
+	if a.Operation != Create || !a.Resource.Namespaced || asksForAccess(a) {
 		return nil
 	}
 	namespaces := l.View.Collection("namespaces")
@@ -56,4 +56,10 @@ func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 		Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", a.Namespace), Field: "metadata.namespace",
 	})
 	return err
+}
+
+// asksForAccess tells whether a write is the question whether somebody may do something in a namespace, which may be asked
+// before the namespace is there. The answer must not tell who has no access whether it is.
+func asksForAccess(a *Attributes) bool {
+	return a.Resource.Group == "authorization.k8s.io" && a.Resource.Plural == "localsubjectaccessreviews"
 }

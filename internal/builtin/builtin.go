@@ -37,7 +37,14 @@ func Resources() []*catalog.Resource {
 			out = append(out, k.resource())
 		}
 	}
-	return append(out, eventAlias(columns))
+	alias := eventAlias(columns)
+	for _, r := range out {
+		if r.Prefix == alias.Prefix {
+			r.Twin = catalog.GroupResource{Group: alias.Group, Resource: alias.Plural}
+			alias.Twin = catalog.GroupResource{Group: r.Group, Resource: r.Plural}
+		}
+	}
+	return append(out, alias)
 }
 
 // fill puts the static defaults of the kind before those of its rules.

@@ -53,6 +53,8 @@ type Resource struct {
 	// Alias is true if the objects belong to another resource, which has the same Prefix: the events of events.k8s.io are
 	// those of the core group. Storage is then that resource's version. What goes over all objects leaves aliases out.
 	Alias bool
+	// Twin names the other resource whose objects these are too: the alias, or the one that it is an alias of. Zero for all others.
+	Twin GroupResource
 	// Virtual is true if objects are not stored: a POST gets an answer, and that is all (reviews). Prefix is "" then.
 	Virtual bool
 	// Subresources beyond status and scale, sorted by name.

@@ -34,6 +34,9 @@ func (s *Server) asked(ctx context.Context, c *Call, op admit.Operation, name st
 			return err
 		},
 	}
+	if c.Resource.Twin != (catalog.GroupResource{}) {
+		s.showTwin(c, a)
+	}
 	if c.Resource.IsNamespace() {
 		a.Namespace = name // as in Kubernetes: a namespace is in itself
 	}

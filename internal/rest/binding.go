@@ -21,21 +21,26 @@ import (
 // bound once.
 func (s *Server) serveBinding(w http.ResponseWriter, r *http.Request, c *Call) error {
 	var b corev1.Binding
-	options, err := s.readOther(r, c, corev1.SchemeGroupVersion.WithKind("Binding"), &b)
+	options, err := s.readOther(r, c, corev1.SchemeGroupVersion.WithKind("Binding"), &b, func() error {
+		if !c.Resource.Virtual && b.Name != c.Name {
+			return apierrors.NewBadRequest("name in URL does not match name in Binding object")
+		}
+		if errs := checkBinding(&b); len(errs) > 0 {
+			return errs.ToAggregate()
+		}
+		return nil
+	})
 	if err != nil {
 		return err
+	}
+	if b.Name == "" {
+		return apierrors.NewBadRequest("Name parameter required.")
 	}
 	if c.Resource.Virtual { // POST bindings
 		pods := c.Snapshot.Resource("", "pods")
 		pod := *c
 		pod.Resource, pod.Version, pod.Name, pod.Subresource = pods, pods.Storage, b.Name, "binding"
 		c = &pod
-	}
-	if b.Name != c.Name {
-		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
-	}
-	if errs := checkBinding(&b); len(errs) > 0 {
-		return errs.ToAggregate()
 	}
 	if err := s.bind(r.Context(), c, &b, *options); err != nil {
 		return err

@@ -38,16 +38,9 @@ var budgets = catalog.GroupResource{Group: "policy", Resource: "poddisruptionbud
 // serveEviction deletes a pod if the disruption budget that it falls under allows it: POST pods/x/eviction.
 func (s *Server) serveEviction(w http.ResponseWriter, r *http.Request, c *Call) error {
 	var ev policyv1.Eviction
-	options, err := s.readOther(r, c, policyv1.SchemeGroupVersion.WithKind("Eviction"), &ev, "v1beta1")
+	options, err := s.readOther(r, c, policyv1.SchemeGroupVersion.WithKind("Eviction"), &ev, func() error { return c.checkEviction(&ev) }, "v1beta1")
 	if err != nil {
 		return err
-	}
-	if ev.Name != c.Name {
-		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
-	}
-	if o := ev.DeleteOptions; o != nil && o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential {
-		return apierrors.NewInvalid(schema.GroupKind{Group: "policy", Kind: "Eviction"}, c.Name, field.ErrorList{field.Invalid(
-			field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")})
 	}
 	o, err := evictionOptions(&ev, options)
 	if err != nil {
@@ -57,6 +50,17 @@ func (s *Server) serveEviction(w http.ResponseWriter, r *http.Request, c *Call) 
 		return err
 	}
 	return writeSuccess(w, r)
+}
+
+func (c *Call) checkEviction(ev *policyv1.Eviction) error {
+	if ev.Name != c.Name {
+		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
+	}
+	if o := ev.DeleteOptions; o != nil && o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential {
+		return apierrors.NewInvalid(schema.GroupKind{Group: "policy", Kind: "Eviction"}, c.Name, field.ErrorList{field.Invalid(
+			field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")})
+	}
+	return nil
 }
 
 // evictionOptions are the options of the deletion that comes of an eviction. A dry run may be asked for in either place.

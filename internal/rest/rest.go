@@ -154,7 +154,7 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 		}
 	default:
 		sub := c.Resource.Subresource(c.Subresource)
-		if sub != nil && !slices.Contains(sub.Verbs, info.Verb) {
+		if sub != nil && !slices.Contains(sub.Verbs, info.Verb) && !(sub.Name == "proxy" && info.Verb == "") { // OPTIONS is no verb
 			return nil, c.methodNotSupported(info.Verb)
 		}
 		if sub != nil && sub.Virtual != nil {

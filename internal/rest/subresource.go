@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -28,15 +29,19 @@ func (s *Server) other(sub *catalog.Subresource, c *Call, info *request.Info) (f
 		return s.serveBinding, nil
 	case "eviction":
 		return s.serveEviction, nil
-	case "log", "exec", "attach", "portforward", "proxy":
+	case "log":
 		return s.serveNoNode, nil
+	case "exec", "attach", "portforward", "proxy":
+		return s.serveConnect(sub, info), nil
 	}
 	return nil, c.methodNotSupported(info.Verb)
 }
 
-// readOther reads the body of a POST to a subresource into its Go type, and asks admission about it. What comes of it is then
-// the server's own doing, about which admission is not asked. A body of one of the older versions is as good.
-func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKind, into any, older ...string) (*metav1.CreateOptions, error) {
+// readOther reads the body of a POST to a subresource into its Go type, and asks admission about it: first who may change it,
+// then, when check finds nothing wrong with into, who judges it. What comes of it is then the server's own doing, about which
+// admission is not asked. A body of one of the older versions is as good.
+func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKind, into any, check func() error, older ...string) (*metav1.CreateOptions, error) {
+	ctx := r.Context()
 	body, err := readBody(r)
 	if err != nil {
 		return nil, err
@@ -45,7 +50,7 @@ func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKin
 	if err != nil {
 		return nil, err
 	}
-	obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, kind, func() any { return into })
+	obj, problems, err := decodeBody(ctx, body, r.Header.Get("Content-Type"), true, kind, func() any { return into })
 	if err != nil {
 		return nil, err
 	}
@@ -58,40 +63,35 @@ func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKin
 	if err := matchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
-	if err := c.report(r.Context(), obj, problems, fieldValidation(options.FieldValidation)); err != nil {
+	if err := c.report(ctx, obj, problems, fieldValidation(options.FieldValidation)); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(codec.AppendJSON(nil, obj), into); err != nil {
 		return nil, codec.Unhandled(obj, err, kind)
 	}
-	changed, err := s.admitOther(r.Context(), c, kind, options, obj)
-	if err != nil {
-		return nil, err
-	}
-	c.admitted = true
-	if changed != nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(changed, into)
-	}
-	return options, err
-}
-
-// admitOther asks admission about the creation of obj, which is of another kind than the call's resource. It returns obj as
-// admission wants it, nil if it is well as it is.
-func (s *Server) admitOther(ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj Object) (Object, error) {
-	a := s.asked(ctx, c, admit.Create, c.Name, o, isDryRun(o.DryRun))
-	a.Kind, a.Object = kind, obj
-	a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }
-	a.Normalize = func(*catalog.Version, Object) error { return nil }
+	a := s.askedOther(ctx, c, kind, options, obj)
 	if err := s.Admit.Mutate(ctx, a); err != nil {
 		return nil, err
 	}
-	if err := s.Admit.Validate(ctx, a); err != nil {
+	if a.Changed() {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.Object, into); err != nil {
+			return nil, err
+		}
+	}
+	if err := check(); err != nil {
 		return nil, err
 	}
-	if !a.Changed() {
-		return nil, nil
-	}
-	return a.Object, nil
+	c.admitted = true
+	return options, s.Admit.Validate(ctx, a)
+}
+
+// askedOther is what admission is asked about the creation of obj, which is of another kind than the call's resource.
+func (s *Server) askedOther(ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj Object) *admit.Attributes {
+	a := s.asked(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
+	a.Kind, a.Object = kind, obj
+	a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }
+	a.Normalize = func(*catalog.Version, Object) error { return nil }
+	return a
 }
 
 // writeSuccess answers a POST to a subresource that has no object to show.
@@ -118,6 +118,15 @@ func successful(s metav1.Status) ([]byte, error) {
 // way to a node that has one.
 func (s *Server) serveNoNode(w http.ResponseWriter, r *http.Request, c *Call) error {
 	ctx := r.Context()
+	if c.Subresource == "proxy" {
+		_, name, _, valid := utilnet.SplitSchemeNamePort(c.Name)
+		if !valid {
+			return apierrors.NewBadRequest(fmt.Sprintf("invalid %s request %q", c.Resource.Singular, c.Name))
+		}
+		to := *c
+		to.Name = name
+		c = &to
+	}
 	e, err := s.current(ctx, c)
 	if err != nil {
 		return err
@@ -137,8 +146,7 @@ func (s *Server) serveNoNode(w http.ResponseWriter, r *http.Request, c *Call) er
 	node, podIP := str(spec, "nodeName"), str(status, "podIP")
 	switch {
 	case node == "" && c.Subresource == "log":
-		w.Header().Set("Content-Type", "text/plain")
-		w.WriteHeader(http.StatusOK)
+		w.WriteHeader(http.StatusNoContent)
 		return nil
 	case c.Subresource == "proxy" && podIP == "":
 		return apierrors.NewBadRequest("address not allowed")

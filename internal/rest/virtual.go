@@ -5,16 +5,16 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // Answer says what a POST to a virtual resource gets: an object of the same kind that is not stored, a review with its
-// status. obj is what the client sent, decoded, defaulted and admitted; it belongs to the answer. For a subresource
-// Call.Name and Call.Namespace are those of the object that it stands below.
-type Answer func(ctx context.Context, c *Call, obj Object) (Object, error)
+// status. obj is what the client sent, decoded, defaulted and changed by admission; it belongs to the answer. When it has
+// found nothing wrong with it, and before it does anything, it asks judge: admission's verdict about the object. For a
+// subresource Call.Name and Call.Namespace are those of the object that it stands below.
+type Answer func(ctx context.Context, c *Call, obj Object, judge func(Object) error) (Object, error)
 
 // serveVirtual answers a POST to a resource or a subresource whose objects are not stored. It is serveCreate without what
 // comes after admission.
@@ -58,10 +58,15 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *Call) e
 		return err
 	}
 	s.track(own, nil, obj, c.manager(options.FieldManager))
-	if obj, err = s.admitVirtual(r.Context(), c, &of, options, obj); err != nil {
+	a := s.askedVirtual(r.Context(), c, &of, options, obj)
+	if err := s.Admit.Mutate(r.Context(), a); err != nil {
 		return err
 	}
-	out, err := answer(r.Context(), c, obj)
+	out, err := answer(r.Context(), c, a.Object, func(obj Object) error {
+		obj["apiVersion"], obj["kind"] = of.apiVersion(), of.Resource.Kind
+		a.Object = obj
+		return s.Admit.Validate(r.Context(), a)
+	})
 	if err != nil {
 		return err
 	}
@@ -69,25 +74,21 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *Call) e
 	return s.writeObject(w, r, http.StatusCreated, &of, &Result{Object: out}, media)
 }
 
-// admitVirtual asks admission about obj, which is of the kind of call of, as a write to c.
-func (s *Server) admitVirtual(ctx context.Context, c, of *Call, o *metav1.CreateOptions, obj Object) (Object, error) {
-	a := s.asked(ctx, c, admit.Create, c.Name, o, isDryRun(o.DryRun))
+// askedVirtual is what admission is asked about obj, which is of the kind of call of, as a write to c.
+func (s *Server) askedVirtual(ctx context.Context, c, of *Call, o *metav1.CreateOptions, obj Object) *admit.Attributes {
+	a := s.asked(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
 	a.Kind, a.Object = of.gvk(), obj
 	if c.Subresource != "" {
 		a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }
 		a.Normalize = func(_ *catalog.Version, obj Object) error { _, err := of.normalize(obj); return err }
 	}
-	if accessReview(c.groupResource()) {
-		return obj, nil
-	}
-	if err := s.Admit.Mutate(ctx, a); err != nil {
-		return nil, err
-	}
-	return a.Object, s.Admit.Validate(ctx, a)
+	return a
 }
 
-// accessReview tells whether admission is not asked. Whether somebody may do something in a namespace can be asked before
-// the namespace is there.
-func accessReview(gr schema.GroupResource) bool {
-	return gr.Group == "authorization.k8s.io" && gr.Resource == "localsubjectaccessreviews"
+// named returns the name under which admission is asked about a POST of obj: that of the path, or else the object's own.
+func named(c *Call, obj Object) string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return str(metaOf(obj), "name")
 }

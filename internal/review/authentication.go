@@ -12,7 +12,10 @@ import (
 )
 
 // self answers a SelfSubjectReview: who am I.
-func (r Reviews) self(_ context.Context, c *rest.Call, _ rest.Object) (rest.Object, error) {
+func (r Reviews) self(_ context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+	if err := judge(obj); err != nil {
+		return nil, err
+	}
 	return write(&authenticationv1.SelfSubjectReview{
 		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(r.Now().UTC())},
 		Status:     authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(c.User)},
@@ -20,13 +23,16 @@ func (r Reviews) self(_ context.Context, c *rest.Call, _ rest.Object) (rest.Obje
 }
 
 // token answers a TokenReview: whose token is this, and may it be used for these audiences.
-func (r Reviews) token(ctx context.Context, _ *rest.Call, obj rest.Object) (rest.Object, error) {
+func (r Reviews) token(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
 	review, err := read[authenticationv1.TokenReview](obj)
 	if err != nil {
 		return nil, err
 	}
 	if review.Spec.Token == "" {
 		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
+	}
+	if err := judge(obj); err != nil {
+		return nil, err
 	}
 	who, audiences, err := r.Token(ctx, review.Spec.Token, review.Spec.Audiences)
 	review.Status = authenticationv1.TokenReviewStatus{}

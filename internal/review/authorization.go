@@ -19,7 +19,7 @@ import (
 )
 
 // access answers a SubjectAccessReview: may somebody do that.
-func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object) (rest.Object, error) {
+func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
 	review, err := read[authorizationv1.SubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -28,12 +28,15 @@ func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object) (res
 	if err := invalid(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
 		return nil, err
 	}
+	if err := judge(obj); err != nil {
+		return nil, err
+	}
 	review.Status = r.decide(ctx, subject(review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	return write(review)
 }
 
 // localAccess answers a LocalSubjectAccessReview, which is about one namespace.
-func (r Reviews) localAccess(ctx context.Context, c *rest.Call, obj rest.Object) (rest.Object, error) {
+func (r Reviews) localAccess(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
 	review, err := read[authorizationv1.LocalSubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -54,12 +57,15 @@ func (r Reviews) localAccess(ctx context.Context, c *rest.Call, obj rest.Object)
 	if err := invalid(errs); err != nil {
 		return nil, err
 	}
+	if err := judge(obj); err != nil {
+		return nil, err
+	}
 	review.Status = r.decide(ctx, subject(review.Spec), review.Spec.ResourceAttributes, nil)
 	return write(review)
 }
 
 // selfAccess answers a SelfSubjectAccessReview: may I do that.
-func (r Reviews) selfAccess(ctx context.Context, c *rest.Call, obj rest.Object) (rest.Object, error) {
+func (r Reviews) selfAccess(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
 	review, err := read[authorizationv1.SelfSubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -69,18 +75,24 @@ func (r Reviews) selfAccess(ctx context.Context, c *rest.Call, obj rest.Object) 
 	if err := invalid(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
 		return nil, err
 	}
+	if err := judge(obj); err != nil {
+		return nil, err
+	}
 	review.Status = r.decide(ctx, c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
 	return write(review)
 }
 
 // rules answers a SelfSubjectRulesReview: what may I do.
-func (r Reviews) rules(ctx context.Context, c *rest.Call, obj rest.Object) (rest.Object, error) {
+func (r Reviews) rules(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
 	review, err := read[authorizationv1.SelfSubjectRulesReview](obj)
 	if err != nil {
 		return nil, err
 	}
 	if review.Spec.Namespace == "" {
 		return nil, apierrors.NewBadRequest("no namespace on request")
+	}
+	if err := judge(obj); err != nil {
+		return nil, err
 	}
 	may, err := r.Ruler.Rules(ctx, c.User, review.Spec.Namespace)
 	out := &authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{

@@ -31,7 +31,7 @@ const (
 var tokenRequest = schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
 
 // issue answers a TokenRequest: a new token for the service account that the request stands below.
-func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object) (rest.Object, error) {
+func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
 	req, err := read[authenticationv1.TokenRequest](obj)
 	if err != nil {
 		return nil, err
@@ -59,6 +59,12 @@ func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object) (rest
 	req.CreationTimestamp = metav1.NewTime(now.UTC())
 	if errs := checkTokenRequest(req); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), "", errs)
+	}
+	if obj, err = write(req); err != nil {
+		return nil, err
+	}
+	if err := judge(obj); err != nil {
+		return nil, err
 	}
 	want := serviceaccount.Request{
 		Bound:     serviceaccount.Bound{Namespace: c.Namespace, Account: serviceaccount.Named{Name: c.Name, UID: account.UID}},

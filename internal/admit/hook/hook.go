@@ -130,7 +130,7 @@ func (s *hooks) concerned(c *Config, a *admit.Attributes) []*hook {
 		c.Metrics.KeepWebhooks(s.half, names)
 		return all
 	})
-	if len(all) == 0 || match.IsConfiguration(a.Resource) {
+	if len(all) == 0 || match.ExemptFromWebhooks(a.Resource) {
 		return nil
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // Validating asks the webhooks of ValidatingWebhookConfigurations.
@@ -66,7 +67,7 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 }
 
 func (p *Validating) questions(ctx context.Context, a *admit.Attributes) (out []question, err error) {
-	forms := map[string]question{} // by version
+	forms := map[*catalog.Version]question{}
 	for _, h := range p.hooks.concerned(&p.config, a) {
 		t, ok, err := h.wants(ctx, &p.config, a)
 		if err != nil {
@@ -75,12 +76,12 @@ func (p *Validating) questions(ctx context.Context, a *admit.Attributes) (out []
 		if !ok {
 			continue
 		}
-		q, known := forms[t.Version.Name]
+		q, known := forms[t.Version]
 		if !known {
 			if q.obj, q.old, err = a.In(ctx, t.Version); err != nil {
 				return nil, apierrors.NewInternalError(err)
 			}
-			forms[t.Version.Name] = q
+			forms[t.Version] = q
 		}
 		q.hook, q.target = h, t
 		out = append(out, q)

@@ -2,12 +2,19 @@ package match
 
 import "github.com/bowsprit/bowsprit/internal/catalog"
 
-// IsPolicy tells whether a resource is one of the kinds of policies and their bindings. No policy is asked about them, so
-// that a mistake in one can be mended.
-func IsPolicy(r *catalog.Resource) bool {
-	if r.Group != "admissionregistration.k8s.io" {
-		return false
+// ExemptFromPolicies tells whether no policy is asked about a resource: policies and their bindings, so that a mistake in one
+// can be mended, and reviews of who somebody is and what he may do, without which a cluster does not work.
+func ExemptFromPolicies(r *catalog.Resource) bool {
+	switch r.Group {
+	case "admissionregistration.k8s.io":
+		return isPolicy(r)
+	case "authentication.k8s.io", "authorization.k8s.io":
+		return r.Virtual
 	}
+	return false
+}
+
+func isPolicy(r *catalog.Resource) bool {
 	switch r.Kind {
 	case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
 		return true
@@ -15,9 +22,9 @@ func IsPolicy(r *catalog.Resource) bool {
 	return false
 }
 
-// IsConfiguration tells whether a resource configures admission at all. No webhook is asked about such objects; policies
-// are asked about the configurations of webhooks, as in Kubernetes.
-func IsConfiguration(r *catalog.Resource) bool {
-	return IsPolicy(r) || r.Group == "admissionregistration.k8s.io" &&
-		(r.Kind == "ValidatingWebhookConfiguration" || r.Kind == "MutatingWebhookConfiguration")
+// ExemptFromWebhooks tells whether no webhook is asked about a resource: what configures admission. Policies are asked about
+// the configurations of webhooks, as in Kubernetes.
+func ExemptFromWebhooks(r *catalog.Resource) bool {
+	return r.Group == "admissionregistration.k8s.io" &&
+		(isPolicy(r) || r.Kind == "ValidatingWebhookConfiguration" || r.Kind == "MutatingWebhookConfiguration")
 }

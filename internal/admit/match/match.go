@@ -122,25 +122,29 @@ func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces
 
 func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) (Target, bool) {
 	for i := range rules {
-		if r := &rules[i]; matches(&r.RuleWithOperations, a, a.Version.Name) && named(r, a) {
+		if r := &rules[i]; matches(&r.RuleWithOperations, a, a.Resource, a.Version) && named(r, a) {
 			return Own(a), true
 		}
 	}
-	if !c.equivalent || len(a.Resource.Versions) == 1 {
+	if !c.equivalent || len(a.Resource.Versions) == 1 && a.Twin == nil {
 		return Target{}, false
 	}
 	for i := range rules {
 		r := &rules[i]
 		for _, v := range equivalents(a) {
-			if v != a.Version && matches(&r.RuleWithOperations, a, v.Name) && named(r, a) {
+			if v != a.Version && matches(&r.RuleWithOperations, a, a.Resource, v) && named(r, a) {
 				return target(a, v), true
 			}
+		}
+		if a.Twin != nil && matches(&r.RuleWithOperations, a, a.Twin, a.TwinVersion) && named(r, a) {
+			return target(a, a.TwinVersion), true
 		}
 	}
 	return Target{}, false
 }
 
-// equivalents returns the versions in which the objects of a write could be seen too, in the order of the definition.
+// equivalents returns the versions of the resource in which the objects of a write could be seen too, in the order of the
+// definition.
 func equivalents(a *admit.Attributes) []*catalog.Version {
 	versions := slices.DeleteFunc(slices.Clone(a.Resource.Versions), func(v *catalog.Version) bool {
 		switch a.Subresource {
@@ -159,13 +163,17 @@ func equivalents(a *admit.Attributes) []*catalog.Version {
 func Own(a *admit.Attributes) Target { return target(a, a.Version) }
 
 func target(a *admit.Attributes, v *catalog.Version) Target {
+	r := a.Resource
+	if a.Twin != nil && v == a.TwinVersion {
+		r = a.Twin
+	}
 	t := Target{
-		Resource: schema.GroupVersionResource{Group: a.Resource.Group, Version: v.Name, Resource: a.Resource.Plural},
+		Resource: schema.GroupVersionResource{Group: r.Group, Version: v.Name, Resource: r.Plural},
 		Kind:     a.Kind,
 		Version:  v,
 	}
 	if a.Kind.Group == a.Resource.Group && a.Kind.Kind == a.Resource.Kind {
-		t.Kind.Version = v.Name
+		t.Kind = schema.GroupVersionKind{Group: r.Group, Version: v.Name, Kind: r.Kind}
 	}
 	return t
 }
@@ -175,10 +183,10 @@ func named(r *admissionregistrationv1.NamedRuleWithOperations, a *admit.Attribut
 	return len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name)
 }
 
-// matches tells whether a rule is about a write, seen in the given version.
-func matches(r *admissionregistrationv1.RuleWithOperations, a *admit.Attributes, version string) bool {
-	return matchesScope(r.Scope, a) && matchesOperation(r.Operations, a.Operation) && hasOrAll(r.APIGroups, a.Resource.Group) &&
-		hasOrAll(r.APIVersions, version) && matchesResource(r.Resources, a)
+// matches tells whether a rule is about a write, seen as one to a version of a resource, its own or its twin.
+func matches(r *admissionregistrationv1.RuleWithOperations, a *admit.Attributes, as *catalog.Resource, v *catalog.Version) bool {
+	return matchesScope(r.Scope, a) && matchesOperation(r.Operations, a.Operation) && hasOrAll(r.APIGroups, as.Group) &&
+		hasOrAll(r.APIVersions, v.Name) && matchesResource(r.Resources, as.Plural, a.Subresource)
 }
 
 func matchesScope(s *admissionregistrationv1.ScopeType, a *admit.Attributes) bool {
@@ -213,10 +221,10 @@ func hasOrAll(list []string, want string) bool {
 	return false
 }
 
-func matchesResource(list []string, a *admit.Attributes) bool {
+func matchesResource(list []string, plural, subresource string) bool {
 	for _, s := range list {
 		resource, sub, _ := strings.Cut(s, "/")
-		if (resource == "*" || resource == a.Resource.Plural) && (sub == "*" || sub == a.Subresource) {
+		if (resource == "*" || resource == plural) && (sub == "*" || sub == subresource) {
 			return true
 		}
 	}

@@ -45,7 +45,7 @@ func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 	policies := p.bound.Get(p.policies.List(), p.bindings.List(), func(policies []*mutating, bindings []*binding) []bound[*mutating] {
 		return bind(&p.config, true, policies, func(m *mutating) string { return m.name }, bindings)
 	})
-	if len(policies) == 0 || a.Operation == admit.Delete || match.IsPolicy(a.Resource) {
+	if len(policies) == 0 || a.Operation == admit.Delete || match.ExemptFromPolicies(a.Resource) {
 		return nil
 	}
 	w := work{config: &p.config, a: a}

@@ -43,7 +43,7 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	policies := p.bound.Get(p.policies.List(), p.bindings.List(), func(policies []*validating, bindings []*binding) []bound[*validating] {
 		return bind(&p.config, false, policies, func(v *validating) string { return v.name }, bindings)
 	})
-	if len(policies) == 0 || match.IsPolicy(a.Resource) {
+	if len(policies) == 0 || match.ExemptFromPolicies(a.Resource) {
 		return nil
 	}
 	v := verdict{config: &p.config, a: a}

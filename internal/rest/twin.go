@@ -1,0 +1,39 @@
+package rest
+
+import (
+	"context"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// showTwin lets admission see the objects of a write as those of the other resource under which they are served: events of
+// one group as events of the other.
+func (s *Server) showTwin(c *Call, a *admit.Attributes) {
+	twin := c.Snapshot.Resource(c.Resource.Twin.Group, c.Resource.Twin.Resource)
+	alias, main := c.Resource, twin
+	if !alias.Alias {
+		alias, main = twin, c.Resource
+	}
+	as := func(v *catalog.Version) *catalog.Version {
+		if v == main.Storage {
+			return alias.Storage // what the alias knows it as
+		}
+		return v
+	}
+	other := twin.Versions[0]
+	a.Twin, a.TwinVersion = twin, other
+	a.Convert = func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error) {
+		return s.Convert.Convert(ctx, alias, as(from), as(to), obj)
+	}
+	own := a.Normalize
+	a.Normalize = func(v *catalog.Version, obj Object) error {
+		if v != other {
+			return own(v, obj)
+		}
+		in := *c
+		in.Resource, in.Version = twin, other
+		_, err := in.normalize(obj)
+		return err
+	}
+}
