@@ -30,9 +30,9 @@ type Ownership struct {
 	// blank is an object of the kind before anything is set, to be copied; nil for custom kinds, which then have apiVersion
 	// and kind alone. Built-in kinds have the fields that their Go type always writes: nobody owns an empty spec.
 	blank map[string]any
-	// resets are the top-level fields that the endpoint does not let its callers change in version apiVersion: nobody owns
-	// them through it. filters says the same, of all versions, to structured-merge-diff.
-	resets  []string
+	// reach is what the endpoint lets its callers change in version apiVersion. filters says the same, of all versions, to
+	// structured-merge-diff.
+	reach   catalog.Reach
 	filters map[fieldpath.APIVersion]fieldpath.Filter
 }
 
@@ -83,7 +83,7 @@ func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (
 		return &Ownership{
 			group: r.Group, kind: r.Kind, apiVersion: r.APIVersion(v), subresource: subresource,
 			blank:   blank(r, v),
-			resets:  resetFields(v, v, subresource),
+			reach:   v.ReachOf(subresource, v),
 			filters: filters(r, v, subresource),
 			types: func(apiVersion string) (*objectType, error) {
 				for _, other := range r.Versions {
@@ -114,32 +114,42 @@ func blank(r *catalog.Resource, v *catalog.Version) map[string]any {
 	return obj
 }
 
-// resetFields returns the top-level fields that an endpoint in version v resets in objects seen in version of: the object's
-// own endpoint status, where that has an endpoint of its own, and the status endpoint the rest.
-func resetFields(v, of *catalog.Version, subresource string) []string {
-	switch {
-	case !of.Status:
-		return nil
-	case subresource == "" && v == of:
-		return []string{"status"}
-	case subresource == "status":
-		return []string{"metadata", "spec"}
-	}
-	return nil
-}
-
 func filters(r *catalog.Resource, v *catalog.Version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
 	out := map[fieldpath.APIVersion]fieldpath.Filter{}
 	for _, of := range r.Versions {
-		names := resetFields(v, of, subresource)
-		if len(names) == 0 {
-			continue
+		switch reach := v.ReachOf(subresource, of); {
+		case reach.Only != nil:
+			out[fieldpath.APIVersion(r.APIVersion(of))] = onlyFilter(reach.Only)
+		case reach.Except != nil:
+			out[fieldpath.APIVersion(r.APIVersion(of))] = exceptFilter(reach.Except)
 		}
-		set := fieldpath.NewSet()
-		for _, name := range names {
-			set.Insert(fieldpath.MakePathOrDie(name))
+	}
+	return out
+}
+
+func exceptFilter(paths [][]string) fieldpath.Filter {
+	set := fieldpath.NewSet()
+	for _, path := range paths {
+		set.Insert(fieldpath.MakePathOrDie(elements(path)...))
+	}
+	return fieldpath.NewExcludeSetFilter(set)
+}
+
+func onlyFilter(paths [][]string) fieldpath.Filter {
+	matchers := make([]*fieldpath.SetMatcher, len(paths))
+	for i, path := range paths {
+		matchers[i] = fieldpath.MakePrefixMatcherOrDie(elements(path)...)
+	}
+	return fieldpath.NewIncludeMatcherFilter(matchers...)
+}
+
+// elements are the parts of a path as structured-merge-diff takes them.
+func elements(path []string) []any {
+	out := make([]any, len(path))
+	for i, name := range path {
+		if out[i] = name; name == "*" {
+			out[i] = fieldpath.MatchAnyPathElement()
 		}
-		out[fieldpath.APIVersion(r.APIVersion(of))] = fieldpath.NewExcludeSetFilter(set)
 	}
 	return out
 }

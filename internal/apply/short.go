@@ -55,7 +55,7 @@ func (o *Ownership) updateShort(live, obj map[string]any, name string, now time.
 // here returns the type of obj if it is of the kind and version that o writes.
 func (o *Ownership) here(obj map[string]any) (place, bool) {
 	t, err := o.types(o.apiVersion)
-	if err != nil || t.root.atomicMap() || !o.isHere(obj) {
+	if err != nil || t.root.atomicMap() || o.reach.Only != nil || !o.isHere(obj) {
 		return place{}, false
 	}
 	return t.root, true
@@ -155,16 +155,37 @@ func (o *Ownership) recordShort(root place, live, obj map[string]any, entries []
 	return encodeShort(entries, o.apiVersion), true
 }
 
-// filter drops from c what the endpoint resets.
+// filter drops from c what is out of the endpoint's reach.
 func (o *Ownership) filter(c *change) {
-	for _, name := range o.resets {
-		for _, f := range []*fields{&c.added, &c.modified, &c.removed} {
-			delete(*f, "f:"+name)
-			if len(*f) == 0 {
-				*f = nil
-			}
+	for _, f := range []*fields{&c.added, &c.modified, &c.removed} {
+		if *f = o.within(*f); len(*f) == 0 {
+			*f = nil
 		}
 	}
+}
+
+// within returns f without what is out of the endpoint's reach. It may change the top of f.
+func (o *Ownership) within(f fields) fields {
+	for _, path := range o.reach.Except {
+		f = without(f, path)
+	}
+	return f
+}
+
+// without returns f without a path. It changes the top of f; what is below may be shared, and is copied.
+func without(f fields, path []string) fields {
+	key := "f:" + path[0]
+	below, ok := f[key].(fields)
+	if len(path) == 1 || !ok {
+		delete(f, key)
+		return f
+	}
+	if below = without(maps.Clone(below), path[1:]); len(below) == 0 {
+		delete(f, key)
+	} else {
+		f[key] = below
+	}
+	return f
 }
 
 // lose takes from all managers what has changed or gone, and drops those that own nothing any more.

@@ -34,9 +34,7 @@ func (o *Ownership) applyShort(live, applied map[string]any, name string, force 
 	if d.unsure {
 		return nil, false
 	}
-	for _, name := range o.resets {
-		delete(claimed, "f:"+name)
-	}
+	claimed = o.within(claimed)
 	who := o.manager(name, metav1.ManagedFieldsOperationApply)
 	self := slices.IndexFunc(entries, func(e shortEntry) bool { return e.manager == who })
 	if self >= 0 && !contains(claimed, entries[self].fields) {

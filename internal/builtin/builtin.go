@@ -157,6 +157,8 @@ type kind struct {
 	generation bool
 	// statusOnly is true if an update of status cannot change metadata.
 	statusOnly bool
+	// reaches are the endpoints whose reach is not what follows from the above, by subresource. See reach.
+	reaches map[string]catalog.Reach
 	// podSpec is where the spec of a pod, or of the pods to be made, is; nil if there is none.
 	podSpec []string
 	// deprecated is the warning that goes with every answer about the kind, usually "".
@@ -252,6 +254,7 @@ func (k kind) served(name string, rank int, newObject func() any) *catalog.Versi
 		Served:   true,
 		Columns:  k.columns,
 		Status:   k.status,
+		Reach:    k.reach(),
 		Scale:    k.scale,
 		Priority: rank,
 		New:      newObject,

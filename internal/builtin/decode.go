@@ -42,6 +42,12 @@ func decode[T any](obj catalog.Object) (unknown []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// An empty list of managedFields asks to end tracking; the Go type writes it as none, which asks for nothing.
+	if meta, _ := obj["metadata"].(map[string]any); meta != nil {
+		if entries, ok := meta["managedFields"].([]any); ok && len(entries) == 0 {
+			out["metadata"].(map[string]any)["managedFields"] = entries
+		}
+	}
 	clear(obj)
 	maps.Copy(obj, out)
 	return unknown, nil

@@ -27,7 +27,12 @@ func accessKinds() []kind {
 			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
 			clusterScoped: true, status: true,
 			subresources: []catalog.Subresource{object("CertificateSigningRequest", "approval", views...)},
-			rules:        &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsFree, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+			reaches: map[string]catalog.Reach{
+				"":         except("spec", "status"),
+				"status":   except("spec", "status.conditions"),
+				"approval": except("spec", "status.certificate"),
+			},
+			rules: &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsFree, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
 		}),
 	}
 }

@@ -17,6 +17,7 @@ func coreKinds() []kind {
 			group: coreV1, kind: "Namespace", plural: "namespaces", short: []string{"ns"}, returnsDeleted: true,
 			clusterScoped: true, status: true, noDeleteCollection: true,
 			subresources: []catalog.Subresource{object("Namespace", "finalize", "update")},
+			reaches:      map[string]catalog.Reach{"finalize": except("status")},
 			rules: &catalog.Rules{
 				ValidName:           validation.ValidateNamespaceName,
 				Default:             defaultNamespace,
@@ -82,6 +83,12 @@ func coreKinds() []kind {
 		of[corev1.Pod](kind{
 			group: coreV1, kind: "Pod", podSpec: []string{"spec"}, plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true, returnsDeleted: true,
 			subresources: podSubresources(),
+			reaches: map[string]catalog.Reach{
+				"status":              except("spec", "metadata.deletionTimestamp", "metadata.ownerReferences"),
+				"ephemeralcontainers": only("spec.ephemeralContainers"),
+				"resize": only("spec.containers.*.resources", "spec.containers.*.resizePolicy",
+					"spec.initContainers.*.resources", "spec.initContainers.*.resizePolicy"),
+			},
 			rules: &catalog.Rules{
 				Cells:               printed(podCells),
 				Default:             defaultPod,

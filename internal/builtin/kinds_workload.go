@@ -55,7 +55,8 @@ func workloadKinds() []kind {
 		of[appsv1.Deployment](kind{
 			group: appsV1, kind: "Deployment", podSpec: templateSpec, plural: "deployments", short: []string{"deploy"}, categories: all,
 			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Rules{Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
+			reaches: map[string]catalog.Reach{"status": except("spec", "metadata.labels")},
+			rules:   &catalog.Rules{Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ReplicaSet](kind{
 			group: appsV1, kind: "ReplicaSet", podSpec: templateSpec, plural: "replicasets", short: []string{"rs"}, categories: all,
@@ -70,7 +71,7 @@ func workloadKinds() []kind {
 		of[appsv1.DaemonSet](kind{
 			group: appsV1, kind: "DaemonSet", podSpec: templateSpec, plural: "daemonsets", short: []string{"ds"}, categories: all,
 			status: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(daemonSetCells), Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate, PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(daemonSetCells), Decode: decodeDaemonSet, Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate, PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ControllerRevision](kind{
 			group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",

@@ -192,6 +192,8 @@ type Version struct {
 	SelectableFields []string
 	// Status is true if /status exists.
 	Status bool
+	// Reach is what each endpoint of a built-in kind lets its callers change, by subresource; nil for custom kinds. See ReachOf.
+	Reach map[string]Reach
 	// Scale is nil if /scale does not exist.
 	Scale *Scale
 	// Declared is the version's place in its definition, from 0. Resource.Versions has another order.

@@ -37,6 +37,7 @@ func decodeApply(kind types.PatchType, body []byte, strict bool) (applied Object
 // Apply is server-side apply: body is the YAML, JSON or, by its kind, CBOR of the fields that the manager o.FieldManager wants. An object
 // that does not exist is created.
 func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body []byte, o metav1.PatchOptions) (*Result, error) {
+	c.applies = true
 	for {
 		res, err := s.replace(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old Object) (Object, error) {
 			return s.merge(ctx, c, old, kind, body, o)

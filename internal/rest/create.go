@@ -144,6 +144,14 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 }
 
 func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {
+	res, err := s.insertWhole(ctx, c, obj, name)
+	if errors.Is(err, store.ErrTooLarge) && c.untrack(obj) {
+		return s.insertWhole(ctx, c, obj, name)
+	}
+	return res, err
+}
+
+func (s *Server) insertWhole(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {
 	stored, err := s.toStorage(ctx, c, obj)
 	if err != nil {
 		return nil, err

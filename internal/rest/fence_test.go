@@ -50,8 +50,15 @@ var admin = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivile
 // start returns a server of objects with its controllers, without HTTP.
 func start(t *testing.T, plugins ...admit.Plugin) *rest.Server {
 	t.Helper()
+	return startWith(t, store.Embedded{}, plugins...)
+}
+
+// startWith is start with an etcd of its own kind.
+func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest.Server {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+	etcd.Dir, etcd.NoSync = filepath.Join(t.TempDir(), "etcd"), true
+	st, err := store.Open(t.Context(), store.Config{Embedded: &etcd, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,3 +57,14 @@ func (s *Server) track(own *apply.Ownership, old, obj Object, manager string) {
 		delete(metaOf(obj), "managedFields")
 	}
 }
+
+// untrack drops managedFields from an object that is too large for the store, of which they can be more than half: a write may go
+// on without them, but not one that is made to own fields. It returns false if that is of no use.
+func (c *Call) untrack(obj Object) bool {
+	meta := metaOf(obj)
+	if c.applies || meta["managedFields"] == nil {
+		return false
+	}
+	delete(meta, "managedFields")
+	return true
+}

@@ -245,6 +245,7 @@ type Call struct {
 
 	inProcess bool       // made by Server.Call
 	admitted  bool       // admission has been asked about what leads to this write, and is not about the write
+	applies   bool       // the write is a server-side apply
 	asStored  bool       // Version is the one in which the object is stored, and stays it
 	turn      store.Turn // among the writes to a kind whose rules look at others; set by refresh
 	agent     string     // User-Agent, the field manager of those who name none
@@ -362,6 +363,8 @@ func storeError(err error, c *Call, name string) error {
 		return apierrors.NewNotFound(c.groupResource(), name)
 	case errors.Is(err, store.ErrNoSpace):
 		return errors.New("etcdserver: mvcc: database space exceeded") // kube's text
+	case errors.Is(err, store.ErrTooLarge):
+		return errors.New("etcdserver: request is too large") // kube's text
 	case errors.Is(err, context.DeadlineExceeded):
 		// Nothing says when to try again: client-go would then repeat a write that may have happened.
 		return apierrors.NewTimeoutError("the store did not answer in time; the write may or may not have happened", 0)

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -179,6 +180,14 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, old, ob
 
 // write writes obj over the entry of old, which it was made from, unless the bytes are the same.
 func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result, error) {
+	res, err := s.writeWhole(ctx, c, e, old, obj, o)
+	if errors.Is(err, store.ErrTooLarge) && c.untrack(obj) {
+		return s.writeWhole(ctx, c, e, old, obj, o)
+	}
+	return res, err
+}
+
+func (s *Server) writeWhole(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result, error) {
 	stored, err := s.toStorage(ctx, c, obj)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/store"
 )
 
 // step is one request of a story and what is true of its answer.
@@ -27,6 +28,7 @@ type step struct {
 const (
 	one = "/api/v1/namespaces/default/configmaps/one"
 	all = "/api/v1/namespaces/default/configmaps"
+	pod = "/api/v1/namespaces/default/pods/one"
 	tab = "/apis/stable.example.com/v1/namespaces/default/crontabs"
 )
 
@@ -61,6 +63,21 @@ func TestVerbs(t *testing.T) {
 			{do: "DELETE " + one, code: 200},
 			{do: "MERGE " + one, body: `{"metadata":{"finalizers":null}}`, code: 200},
 			{do: "GET " + one, code: 404},
+		},
+		"an empty list of managedFields ends tracking": {
+			{do: "APPLY " + one + "?fieldManager=me", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"b"}}`, code: 201, holds: map[string]string{"metadata.managedFields.#": "1"}},
+			{do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"metadata.managedFields.#": "1"}},
+			{do: "PUT " + one, body: `{"metadata":{"name":"one","managedFields":[]},"data":{"a":"d"}}`, code: 200, holds: map[string]string{"metadata.managedFields": "<none>"}},
+			{do: "MERGE " + one, body: `{"data":{"a":"e"}}`, code: 200, holds: map[string]string{"metadata.managedFields": "<none>"}},
+		},
+		"who sets a label through status owns it there": {
+			{do: "APPLY " + pod + "?fieldManager=me", body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"a":"1"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
+			{do: "APPLY " + pod + "/status?fieldManager=me", body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"b":"2"}},"spec":{"nodeName":"n"}}`, code: 200,
+				holds: map[string]string{"metadata.labels": "map[a:1 b:2]", "metadata.managedFields.#": "2", "spec.nodeName": "<none>"}},
+		},
+		"a daemon set's creator owns the count of its templates": {
+			{do: "POST /apis/apps/v1/namespaces/default/daemonsets", body: `{"metadata":{"name":"one"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
+				holds: map[string]string{"metadata.annotations": "map[deprecated.daemonset.template.generation:1]", "metadata.managedFields.0.fieldsV1.f:metadata": "map[f:annotations:map[.:map[] f:deprecated.daemonset.template.generation:map[]]]"}},
 		},
 		"conditions of a deletion": {
 			create("one", ""),
@@ -154,9 +171,16 @@ func tell(t *testing.T, s *rest.Server, story []step) {
 	}
 }
 
-// look returns the field at a path as text; "#" at its end is the length of a list.
+// look returns the field at a path as text; "#" at its end is the length of a list, "0" between two names its first item.
 func look(obj map[string]any, path string) string {
 	path, length := strings.CutSuffix(path, ".#")
+	if first, below, ok := strings.Cut(path, ".0."); ok {
+		list, _, _ := unstructured.NestedSlice(obj, strings.Split(first, ".")...)
+		if len(list) == 0 {
+			return "<none>"
+		}
+		return look(list[0].(map[string]any), below)
+	}
 	v, found, _ := unstructured.NestedFieldNoCopy(obj, strings.Split(path, ".")...)
 	list, _ := v.([]any)
 	switch {
@@ -196,4 +220,24 @@ func perform(t *testing.T, s *rest.Server, verb, path, body string) (int, map[st
 		t.Fatalf("%s %s: %v in %s", verb, path, err, w.Body)
 	}
 	return w.Code, answer
+}
+
+// TestTooLarge shows that an object is written without managedFields if it is too large for the store with them, but not by an
+// apply, which is about owning fields.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	keys := func(prefix string) string {
+		var b strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&b, `,"a-long-name-that-makes-the-list-of-owned-fields-long-%s%d":"x"`, prefix, i)
+		}
+		return `{` + b.String()[1:] + `}`
+	}
+	tell(t, startWith(t, store.Embedded{MaxRequestBytes: 100 << 10}), []step{
+		{do: "POST " + all, body: `{"metadata":{"name":"one"},"data":` + keys("a") + `}`, code: 201, holds: map[string]string{"metadata.managedFields": "<none>"}},
+		{do: "APPLY " + one + "?fieldManager=me", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}`, code: 500, holds: map[string]string{"message": "etcdserver: request is too large"}},
+		{do: "POST " + all, body: `{"metadata":{"name":"two"},"data":{"a":"b"}}`, code: 201, holds: map[string]string{"metadata.managedFields.#": "1"}},
+		{do: "MERGE " + all + "/two", body: `{"data":` + keys("b") + `}`, code: 200, holds: map[string]string{"metadata.managedFields": "<none>"}},
+		{do: "MERGE " + all + "/two", body: `{"data":` + keys("c") + `}`, code: 500, holds: map[string]string{"message": "etcdserver: request is too large"}},
+	})
 }

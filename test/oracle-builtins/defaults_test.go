@@ -82,6 +82,16 @@ func fromConversion(kind string, got, want map[string]any) {
 	switch kind {
 	case "Secret":
 		want["data"], want["stringData"] = got["data"], nil
+	case "DaemonSet":
+		meta := want["metadata"].(map[string]any)
+		annotations, _ := meta["annotations"].(map[string]any)
+		if annotations == nil {
+			annotations = map[string]any{}
+		}
+		if annotations["deprecated.daemonset.template.generation"] == nil {
+			annotations["deprecated.daemonset.template.generation"] = "0"
+		}
+		meta["annotations"] = annotations
 	case "StatefulSet":
 		spec := want["spec"].(map[string]any)
 		claims, _ := spec["volumeClaimTemplates"].([]any)

@@ -1,0 +1,69 @@
+package oraclebuiltins
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// TestReach holds what endpoints put back as it was, whatever is sent, to what Kubernetes' strategies say.
+func TestReach(t *testing.T) {
+	kinds := map[string]*catalog.Resource{}
+	for _, r := range builtin.Resources() {
+		if !r.Virtual {
+			kinds[r.Kind] = r
+		}
+	}
+	all := map[string]any{}
+	for name, s := range strategies {
+		all[name] = s
+	}
+	for name, s := range parts {
+		all[name] = s
+	}
+	seen := 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		kind, subresource, _ := strings.Cut(name, "/")
+		r := kinds[kind]
+		if r == nil {
+			t.Errorf("%s is not there", kind)
+			continue
+		}
+		for _, v := range r.Versions {
+			reach := v.ReachOf(subresource, v)
+			if s, ok := all[name].(rest.ResetFieldsFilterStrategy); ok {
+				seen++
+				if reach.Only == nil || s.GetResetFieldsFilter()[fieldpath.APIVersion(r.APIVersion(v))] == nil {
+					t.Errorf("%s in %s is not limited to some fields", name, v.Name)
+				}
+				continue
+			}
+			want := []string{}
+			if s, ok := all[name].(rest.ResetFieldsStrategy); ok {
+				seen++
+				if set := s.GetResetFields()[fieldpath.APIVersion(r.APIVersion(v))]; set != nil {
+					set.Iterate(func(p fieldpath.Path) { want = append(want, strings.TrimPrefix(p.String(), ".")) })
+				}
+			}
+			got := []string{}
+			for _, path := range reach.Except {
+				got = append(got, strings.Join(path, "."))
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s in %s puts back %v, Kubernetes %v", name, v.Name, got, want)
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d strategies say what they put back", seen)
+	}
+}
