@@ -71,7 +71,7 @@ func workloadKinds() []kind {
 		of[appsv1.DaemonSet](kind{
 			group: appsV1, kind: "DaemonSet", podSpec: templateSpec, plural: "daemonsets", short: []string{"ds"}, categories: all,
 			status: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(daemonSetCells), Decode: decodeDaemonSet, Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate, PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(daemonSetCells), Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate, PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true},
 		}),
 		of[appsv1.ControllerRevision](kind{
 			group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",

@@ -92,13 +92,10 @@ func preparePodUpdate(obj, old catalog.Object, subresource string, _ catalog.Env
 	case "binding":
 		return // the server's own change, of spec.nodeName and what goes with it; it does not count
 	case "ephemeralcontainers":
-		added := child(obj, "spec")["ephemeralContainers"]
+		spec := copyOf(child(old, "spec"))
+		keep(spec, child(obj, "spec"), "ephemeralContainers")
 		keepAll(obj, old)
-		if added != nil {
-			spec := copyOf(child(old, "spec"))
-			spec["ephemeralContainers"] = added
-			obj["spec"] = spec
-		}
+		obj["spec"] = spec
 	case "resize":
 		next, was := child(obj, "spec"), child(old, "spec")
 		if !sameLength(next, was, "containers") || !sameLength(next, was, "initContainers") {

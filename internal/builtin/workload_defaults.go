@@ -50,6 +50,7 @@ func defaultDeployment(obj catalog.Object) {
 
 func defaultDaemonSet(obj catalog.Object) {
 	defaultTemplate(obj)
+	setTemplateGeneration(obj, templateGenerationOf(obj)) // whoever sends none says 0, and so owns the annotation
 	strategy := child(child(obj, "spec"), "updateStrategy")
 	if text(strategy, "type") == "RollingUpdate" {
 		rolling := child(strategy, "rollingUpdate")

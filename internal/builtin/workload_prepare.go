@@ -26,14 +26,6 @@ func prepareDeploymentUpdate(obj, old catalog.Object, subresource string, _ cata
 // on in this annotation.
 const templateGeneration = appsv1.DeprecatedTemplateGeneration
 
-// decodeDaemonSet is decode. Whoever sends a daemon set says the count, too, 0 if nothing: that is why its creator owns the annotation.
-func decodeDaemonSet(obj catalog.Object) (unknown []string, err error) {
-	if unknown, err = decode[appsv1.DaemonSet](obj); err == nil {
-		setTemplateGeneration(obj, templateGenerationOf(obj))
-	}
-	return unknown, err
-}
-
 func prepareDaemonSetCreate(obj catalog.Object, _ catalog.Env) {
 	resetStatus[appsv1.DaemonSet](obj)
 	setTemplateGeneration(obj, max(1, templateGenerationOf(obj)))

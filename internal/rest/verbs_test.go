@@ -75,6 +75,13 @@ func TestVerbs(t *testing.T) {
 			{do: "APPLY " + pod + "/status?fieldManager=me", body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"b":"2"}},"spec":{"nodeName":"n"}}`, code: 200,
 				holds: map[string]string{"metadata.labels": "map[a:1 b:2]", "metadata.managedFields.#": "2", "spec.nodeName": "<none>"}},
 		},
+		"an ephemeral container stays": {
+			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
+			{do: "MERGE " + pod + "/ephemeralcontainers", body: `{"spec":{"ephemeralContainers":[{"name":"e","image":"i","terminationMessagePolicy":"File"}]}}`, code: 200},
+			{do: "MERGE " + pod + "/ephemeralcontainers", body: `{"spec":{"ephemeralContainers":null}}`, code: 422},
+			{do: "JSON " + pod + "/ephemeralcontainers", body: `[{"op":"remove","path":"/spec/ephemeralContainers/0"}]`, code: 422},
+			{do: "GET " + pod, code: 200, holds: map[string]string{"spec.ephemeralContainers.#": "1"}},
+		},
 		"a daemon set's creator owns the count of its templates": {
 			{do: "POST /apis/apps/v1/namespaces/default/daemonsets", body: `{"metadata":{"name":"one"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
 				holds: map[string]string{"metadata.annotations": "map[deprecated.daemonset.template.generation:1]", "metadata.managedFields.0.fieldsV1.f:metadata": "map[f:annotations:map[.:map[] f:deprecated.daemonset.template.generation:map[]]]"}},

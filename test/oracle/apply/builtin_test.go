@@ -62,9 +62,11 @@ func newBuiltinWorld(t *testing.T, r *catalog.Resource, v *catalog.Version, conv
 		t.Fatal(err)
 	}
 	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
-	if v.Status {
-		reset[fieldpath.APIVersion(r.APIVersion(v))] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	set := fieldpath.NewSet()
+	for _, path := range v.ReachOf("", v).Except {
+		set.Insert(fieldpath.MakePathOrDie(path[0])) // they have one name each
 	}
+	reset[fieldpath.APIVersion(r.APIVersion(v))] = set
 	w.theirs, err = managedfields.NewDefaultFieldManager(converter, typedCopy{kind: w.kind}, nopDefaulter{}, scheme.Scheme, w.kind, w.kind.GroupVersion(), "", fieldpath.NewExcludeFilterSetMap(reset))
 	if err != nil {
 		t.Fatal(err)
