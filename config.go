@@ -56,6 +56,9 @@ type Config struct {
 
 	// TLSCertFile and TLSPrivateKeyFile are the serving certificate; without them the server makes its own.
 	TLSCertFile, TLSPrivateKeyFile string
+	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which go with every
+	// answer; without any there is no such header.
+	StrictTransportSecurity []string
 	// ClientCAFile holds further authorities whose client certificates are believed.
 	ClientCAFile string
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".

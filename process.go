@@ -276,6 +276,8 @@ func (p *process) buildAPI(context.Context) error {
 		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
 		TLS:     p.pki.TLSConfig(),
 		CBOR:    p.config.CBOR,
+
+		StrictTransportSecurity: p.config.StrictTransportSecurity,
 		Served: func(info *request.Info) bool {
 			r, v := p.catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
 			return r != nil && (info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil || r.HasSubresource(v, info.Subresource))

@@ -69,6 +69,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.StringVar(&o.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key, used unless --tls-cert-file is given")
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+	f.StringSliceVar(&c.StrictTransportSecurity, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security, for browsers (default: no header)")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
 	bindServiceFlags(f, c)

@@ -59,6 +59,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.StringVar(&c.EtcdListenClientURL, "etcd-listen-client-url", "", "make the embedded etcd reachable at this URL, for etcdctl (default: no socket)")
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+	f.StringSliceVar(&c.StrictTransportSecurity, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security, for browsers (default: no header)")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
 	bindServiceFlags(f, c)

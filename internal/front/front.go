@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,6 +60,10 @@ type Config struct {
 	// CBOR lets clients send and get CBOR.
 	CBOR bool
 
+	// StrictTransportSecurity are the directives of the header of that name in every answer (RFC 6797); without any there is
+	// no header.
+	StrictTransportSecurity []string
+
 	// Metrics is where the server's metrics are registered and what /metrics shows. Nil makes one.
 	Metrics *prometheus.Registry
 	// Served reports whether a resource request names something that exists, with its subresource. Only then does it get
@@ -80,6 +85,7 @@ type Server struct {
 	handle  func(*exchange) // the chain
 	routes  routes
 	metrics *metrics
+	hsts    []string // the values of Strict-Transport-Security, nil or one; never changed
 	reads   limit
 	writes  limit
 	http    *http.Server
@@ -96,6 +102,9 @@ func New(c Config) *Server {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.reads.max, s.writes.max = int64(c.MaxRequestsInFlight), int64(c.MaxMutationsInFlight)
 	s.metrics = newMetrics(c.Metrics, &s.reads, &s.writes)
+	if len(c.StrictTransportSecurity) > 0 {
+		s.hsts = []string{strings.Join(c.StrictTransportSecurity, "; ")}
+	}
 	s.routes = s.newRoutes()
 	s.handle = s.chain()
 	s.http = s.newHTTPServer()
@@ -136,7 +145,7 @@ type step func(x *exchange, next func(*exchange))
 // chain returns the steps as one function. They run in the order in which they stand here.
 func (s *Server) chain() func(*exchange) {
 	steps := []step{
-		s.label,        // Audit-Id, Cache-Control
+		s.label,        // Audit-Id, Cache-Control, Strict-Transport-Security
 		s.parse,        // what is asked for
 		s.measure,      // metrics and log, of whatever happens from here on
 		s.recover,      // a panic becomes a 500
@@ -160,7 +169,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handle(&exchange{w: w, r: r, started: s.config.Now()})
 }
 
-// label names the request for logs, and tells caches to keep out.
+// label names the request for logs, tells caches to keep out and, if wanted, browsers to insist on TLS.
 func (s *Server) label(x *exchange, next func(*exchange)) {
 	x.scope.AuditID = x.r.Header.Get("Audit-Id")
 	if x.scope.AuditID == "" {
@@ -170,6 +179,9 @@ func (s *Server) label(x *exchange, next func(*exchange)) {
 	header := x.w.Header()
 	header["Audit-Id"] = x.auditID[:]
 	header["Cache-Control"] = cacheControl
+	if s.hsts != nil {
+		header["Strict-Transport-Security"] = s.hsts
+	}
 	next(x)
 }
 

@@ -153,6 +153,20 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestStrictTransportSecurity looks for the header in answers of all kinds, and that nobody gets it unasked.
+func TestStrictTransportSecurity(t *testing.T) {
+	t.Parallel()
+	for _, directives := range [][]string{nil, {"max-age=31536000"}, {"max-age=31536000", "includeSubDomains"}} {
+		s := newServer(t, text("objects"), func(c *Config) { c.StrictTransportSecurity = directives })
+		for target, code := range map[string]int{"/": 200, "/livez": 200, "/api": 200, "/api/v1/pods": 200, "/none": 404, "/api/v1/watch": 500} {
+			w := do(s, "GET", target, "Test-User: root")
+			if got, want := w.Header().Get("Strict-Transport-Security"), strings.Join(directives, "; "); got != want || w.Code != code {
+				t.Errorf("%s: %d, %q, want %q", target, w.Code, got, want)
+			}
+		}
+	}
+}
+
 func TestAuditIDIsEchoed(t *testing.T) {
 	t.Parallel()
 	var seen string

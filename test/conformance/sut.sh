@@ -10,7 +10,9 @@ BOWSPRIT=${BOWSPRIT:-$ROOT/bin/bowsprit}
 ETCD=$ROOT/bin/conformance-etcd
 
 die() { echo "sut.sh: $*"; exit 1; }
-alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
+alive() { [ -s "$1" ] && runs "$(cat "$1")"; }
+# runs PID tells whether the process has not ended. One that init has yet to bury is no more.
+runs() { kill -0 "$1" 2>/dev/null && [[ $(ps -o stat= -p "$1") != Z* ]]; }
 
 # finish PIDFILE ends the process politely, then not.
 finish() {
@@ -18,7 +20,7 @@ finish() {
   local pid i
   pid=$(cat "$1")
   kill "$pid" 2>/dev/null
-  for i in $(seq 150); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+  for i in $(seq 750); do runs "$pid" || break; sleep 0.02; done
   kill -9 "$pid" 2>/dev/null
   rm -f "$1"
 }
@@ -47,7 +49,7 @@ store() {
 # start WORKDIR FLAGS passes on what Bowsprit knows; what is about kube-apiserver's own construction (most
 # feature gates, emulated versions, its cache) is dropped.
 start() {
-  local dir=$1 prefix=/registry flags=() name value url
+  local dir=$1 prefix=/registry flags=() tokens=/dev/null name value url
   shift
   mkdir -p "$dir" || exit 1
   while [ $# -gt 0 ]; do
@@ -59,12 +61,14 @@ start() {
     case $name in
       --etcd-prefix) prefix=$value ;;
       --feature-gates) [[ ,$value, == *,CBORServingAndStorage=true,* ]] && flags+=(--feature-gates=CBORServingAndStorage=true) ;;
+      --strict-transport-security-directives | --client-ca-file) flags+=("$name=$value") ;;
+      --token-auth-file) tokens=$value ;;
       --disable-admission-plugins) [[ ,$value, == *,NamespaceLifecycle,* ]] && flags+=(--disable-admission-plugins=NamespaceLifecycle) ;;
     esac
   done
   url=$(store "${SUT_STORE_DIR:-$dir/store}") || die "no etcd"
   echo "$url" >"$dir/etcd-endpoint"
-  echo 'conformance,system:apiserver,system:apiserver,"system:masters"' >"$dir/tokens.csv"
+  { echo 'conformance,system:apiserver,system:apiserver,"system:masters"'; cat "$tokens"; } >"$dir/tokens.csv"
   rm -f "$dir/admin.kubeconfig"
   setsid "$BOWSPRIT" serve --data-dir="$dir/data" --secure-port=0 --write-kubeconfig="$dir/admin.kubeconfig" \
     --etcd-servers="$url" --etcd-prefix="$prefix" --token-auth-file="$dir/tokens.csv" "${flags[@]}" \
