@@ -73,16 +73,20 @@ func (s *Server) mutate(ctx context.Context, c *Call, a *admit.Attributes) error
 	if err := s.Admit.Mutate(ctx, a); err != nil {
 		return err
 	}
-	if !a.Changed() || a.Object == nil {
+	if a.Object == nil {
 		return nil
 	}
-	if c.through == "" {
+	if a.Changed() && c.through == "" {
 		if _, err := c.normalize(a.Object); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("object after mutating admission: %w", err))
 		}
-		c.dropDuplicateOwners(a.Object, func(text string) {
-			a.Warn(strings.Replace(text, "duplicate entries;", "duplicate entries after mutating admission happens;", 1))
-		})
+	}
+	// Those that a patch has brought are still there, too: as in Kubernetes it is the one write that admission sees with them.
+	c.dropDuplicateOwners(a.Object, func(text string) {
+		a.Warn(strings.Replace(text, "duplicate entries;", "duplicate entries after mutating admission happens;", 1))
+	})
+	if !a.Changed() {
+		return nil
 	}
 	if err := apply.ValidateManagedFields((&unstructured.Unstructured{Object: a.Object}).GetManagedFields()); err != nil {
 		meta := metaOf(a.Object)

@@ -109,7 +109,6 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 		if err := matchName(obj, c); err != nil {
 			return nil, err
 		}
-		c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
 		s.track(own, old, obj, c.manager(o.FieldManager))
 		return obj, nil
 	})
