@@ -167,6 +167,7 @@ func (s *Server) chain() func(*exchange) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = deepen(0)
 	s.handle(&exchange{w: w, r: r, started: s.config.Now()})
+	drainBody(r)
 }
 
 // label names the request for logs, tells caches to keep out and, if wanted, browsers to insist on TLS.
