@@ -69,6 +69,22 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 	return obj, c.report(ctx, obj, problems, validation)
 }
 
+// readInto puts obj, which decodeBody has made of body, into a Go value of kind want, and returns what is wrong with the body's
+// fields; found is what decodeBody has found.
+func readInto(obj Object, into any, want schema.GroupVersionKind, body []byte, contentType string, found []string) (problems []string, err error) {
+	unknown, err := kjson.UnmarshalStrict(codec.AppendJSON(nil, obj), into, kjson.DisallowUnknownFields)
+	if err != nil {
+		return nil, codec.Unhandled(obj, err, want)
+	}
+	for _, e := range unknown {
+		found = append(found, e.Error())
+	}
+	if len(found) > 0 && isJSON(contentType) {
+		return strictProblems(body, into, found), nil
+	}
+	return found, nil
+}
+
 func isJSON(contentType string) bool {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	return contentType == "" || err == nil && mediaType == codec.JSON
@@ -154,11 +170,16 @@ func (c *Call) normalize(obj Object) (problems []string, err error) {
 
 // report turns problems with fields into warnings or an error, by the fieldValidation parameter.
 func (c *Call) report(ctx context.Context, obj Object, problems []string, validation string) error {
+	return c.reportAs(ctx, c.gvk(), obj, problems, validation)
+}
+
+// reportAs is report for an object that should be of kind want.
+func (c *Call) reportAs(ctx context.Context, want schema.GroupVersionKind, obj Object, problems []string, validation string) error {
 	switch {
 	case len(problems) == 0 || validation == metav1.FieldValidationIgnore:
 		return nil
 	case validation == metav1.FieldValidationStrict:
-		return codec.StrictError(obj, problems, c.gvk())
+		return codec.StrictError(obj, problems, want)
 	}
 	c.warnStrict(ctx, problems)
 	return nil

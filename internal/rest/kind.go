@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,8 +29,8 @@ func (s *Server) unlike(got, want schema.GroupVersionKind) error {
 	switch {
 	case !s.registered(got, want.Group):
 		return errors.New(notRegistered(got.Kind, got.GroupVersion().String()))
-	case got.Kind != want.Kind || goPackage(got.Group) != goPackage(want.Group):
-		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, goPackage(want.Group), want.Kind)
+	case got.Kind != want.Kind || kindPackage(got) != kindPackage(want):
+		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, kindPackage(want), want.Kind)
 	}
 	return nil
 }
@@ -41,11 +42,30 @@ func (s *Server) registered(kind schema.GroupVersionKind, group string) bool {
 	if (kind.Group == definitions) != (group == definitions) {
 		return false
 	}
-	if kind.Group == "" && kind.Version == "v1" && kind.Kind == "Status" {
+	if kind.Group == "" && kind.Version == "v1" && kind.Kind == "Status" || ofSubresource(kind) {
 		return true
 	}
 	r := s.Catalog.Snapshot().ByKind(kind.Group, strings.TrimSuffix(kind.Kind, "List"))
 	return r != nil && !r.Custom() && r.Version(kind.Version) != nil
+}
+
+// ofSubresource tells whether the kind is one of those that only subresources have, in any version that kube-apiserver knows.
+func ofSubresource(kind schema.GroupVersionKind) bool {
+	switch kind.Kind {
+	case "Eviction":
+		return slices.Contains([]string{"policy/v1", "policy/v1beta1"}, kind.GroupVersion().String())
+	case "Scale":
+		return slices.Contains([]string{"autoscaling/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}, kind.GroupVersion().String())
+	}
+	return false
+}
+
+// kindPackage is goPackage of the kind's group, but for scales: there is one for all groups.
+func kindPackage(kind schema.GroupVersionKind) string {
+	if kind.Kind == "Scale" {
+		return "autoscaling"
+	}
+	return goPackage(kind.Group)
 }
 
 func kindOf(obj Object) schema.GroupVersionKind {

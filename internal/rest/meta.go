@@ -228,6 +228,14 @@ func matchName(obj Object, c *Call) error {
 	return nil
 }
 
+// matches refuses a body that is about another object, or one in another namespace, than the path.
+func (c *Call) matches(obj Object) error {
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return err
+	}
+	return matchName(obj, c)
+}
+
 // accessor lets the library's metadata checks read an object. It hides managedFields, which the server itself writes and
 // whose typed form is costly to make.
 type accessor struct{ unstructured.Unstructured }

@@ -78,10 +78,13 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 		err = s.sameKind(obj, scaleKind)
 	}
 	if err == nil {
-		_, err = typedScale(obj)
+		problems, err = readInto(obj, &autoscalingv1.Scale{}, scaleKind, body, r.Header.Get("Content-Type"), problems)
 	}
 	if err == nil {
-		err = c.report(r.Context(), obj, problems, fieldValidation(options.FieldValidation))
+		err = c.reportAs(r.Context(), scaleKind, obj, problems, fieldValidation(options.FieldValidation))
+	}
+	if err == nil {
+		err = c.matches(obj)
 	}
 	if err != nil {
 		return err

@@ -127,6 +127,9 @@ func TestBodiesOfActions(t *testing.T) {
 		{pods + "/a/eviction", `{"kind":"Eviction","apiVersion":"v1","metadata":{"name":"a"}}`, 400, `Eviction in version "v1" cannot be handled as a Eviction: no kind "Eviction" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"`},
 		{pods + "/a/eviction", `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`, 400, `Pod in version "v1" cannot be handled as a Eviction: converting (v1.Pod) to (policy.Eviction): unknown conversion`},
 		{pods + "/a/eviction", `{"kind":"Pod","metadata":{"name":"a"}}`, 400, `Pod in version "v1" cannot be handled as a Eviction: no kind "Pod" is registered for version "policy/v1" in scheme "pkg/runtime/scheme.go:111"`},
+		{pods + "/a/eviction?fieldValidation=Strict", `{"metadata":{"name":"a"},"unk":1}`, 400, `Eviction in version "v1" cannot be handled as a Eviction: strict decoding error: unknown field "unk"`},
+		{pods + "/a/eviction?fieldValidation=Strict", `{"metadata":{"name":"a"},"unk":1,"metadata":{"name":"a"}}`, 400, `Eviction in version "v1" cannot be handled as a Eviction: strict decoding error: unknown field "unk", duplicate field "metadata"`},
+		{pods + "/b/binding?fieldValidation=Strict", `{"metadata":{"name":"b"},"target":{"name":"n","unk":1}}`, 400, `Binding in version "v1" cannot be handled as a Binding: strict decoding error: unknown field "target.unk"`},
 		{pods + "/b/binding", `{"target":{"name":"n1"}}`, 400, "name in URL does not match name in Binding object"},
 		{pods + "/b/binding", `{"metadata":{"name":"b"},"target":{"name":"n1"}}`, 201, ""},
 		{"/api/v1/namespaces/default/bindings", `{"metadata":{"name":"c"},"target":{"name":"n1"}}`, 201, ""},
@@ -134,6 +137,44 @@ func TestBodiesOfActions(t *testing.T) {
 		w := ask(t, s, http.MethodPost, tc.path, tc.body)
 		var st metav1.Status
 		if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil || w.Code != tc.code || st.Message != tc.message {
+			t.Errorf("%s %s: %d %q", tc.path, tc.body, w.Code, st.Message)
+		}
+	}
+}
+
+// TestBodiesOfUpdates sends bodies of other kinds and names. The answers are those of a running kube-apiserver 1.36.3.
+func TestBodiesOfUpdates(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const in = "/api/v1/namespaces/default"
+	send(t, s, http.MethodPost, in+"/pods", `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b"}]}}`, nil)
+	send(t, s, http.MethodPost, in+"/replicationcontrollers", `{"metadata":{"name":"a"},"spec":{"replicas":2,"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"b"}]}}}}`, nil)
+	const scale = in + "/replicationcontrollers/a/scale?fieldValidation=Strict"
+	for _, tc := range []struct {
+		path, body string
+		code       int
+		message    string
+	}{
+		{scale, `{"kind":"Scale","apiVersion":"extensions/v1beta1","metadata":{"name":"a"}}`, 400, "the API version in the data (extensions/v1beta1) does not match the expected API version (autoscaling/v1)"},
+		{scale, `{"kind":"Scale","apiVersion":"apps/v1beta2","metadata":{"name":"a"}}`, 400, "the API version in the data (apps/v1beta2) does not match the expected API version (autoscaling/v1)"},
+		{scale, `{"metadata":{"name":"a"},"spec":{"replicas":5,"unk":1,"unk":2}}`, 400, `Scale in version "v1" cannot be handled as a Scale: strict decoding error: unknown field "spec.unk"`},
+		{scale, `{"metadata":{"name":"a"},"spec":{"replicas":5}}`, 200, ""},
+		{in + "/pods/a/resize", `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"a"}}`, 400, `Eviction in version "v1" cannot be handled as a Pod: converting (v1.Eviction) to (core.Pod): unknown conversion`},
+		{in + "/configmaps/none", `{}`, 400, "the name of the object (none based on URL) was undeterminable: name must be provided"},
+		{in + "/configmaps/none", `{"metadata":{"name":"other"}}`, 400, "the name of the object (other) does not match the name on the URL (none)"},
+		{in + "/configmaps/none", `{"metadata":{"name":"none","namespace":"other"}}`, 400, "the namespace of the provided object does not match the namespace sent on the request"},
+		{in + "/configmaps/none", `{"metadata":{"name":"none"}}`, 404, `configmaps "none" not found`},
+		{in + "/replicationcontrollers/none/scale", `{}`, 400, "the name of the object (none based on URL) was undeterminable: name must be provided"},
+		{in + "/replicationcontrollers/none/scale", `{"metadata":{"name":"none"}}`, 404, `replicationcontrollers "none" not found`},
+	} {
+		w := ask(t, s, http.MethodPut, tc.path, tc.body)
+		var st metav1.Status
+		if w.Code != http.StatusOK {
+			if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.Code != tc.code || st.Message != tc.message {
 			t.Errorf("%s %s: %d %q", tc.path, tc.body, w.Code, st.Message)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -60,14 +59,14 @@ func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKin
 	if err := s.sameKind(obj, kind); err != nil {
 		return nil, err
 	}
+	if problems, err = readInto(obj, into, kind, body, r.Header.Get("Content-Type"), problems); err != nil {
+		return nil, err
+	}
+	if err := c.reportAs(ctx, kind, obj, problems, fieldValidation(options.FieldValidation)); err != nil {
+		return nil, err
+	}
 	if err := matchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
-	}
-	if err := c.report(ctx, obj, problems, fieldValidation(options.FieldValidation)); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(codec.AppendJSON(nil, obj), into); err != nil {
-		return nil, codec.Unhandled(obj, err, kind)
 	}
 	a := s.askedOther(ctx, c, kind, options, obj)
 	if err := s.Admit.Mutate(ctx, a); err != nil {

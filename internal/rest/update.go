@@ -41,6 +41,9 @@ func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *Call) er
 	if err != nil {
 		return err
 	}
+	if err := c.matches(obj); err != nil { // before anybody looks whether the object is there
+		return err
+	}
 	res, err := s.Update(r.Context(), c, *options, func(Object) (Object, error) {
 		next := obj
 		if obj = nil; next == nil { // a retry needs the object as it came; what was wrong with it has been said
