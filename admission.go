@@ -15,7 +15,7 @@ import (
 )
 
 // AdmissionPlugin admits writes with code of the program that embeds the server: a webhook without HTTP. It is asked about
-// every write of every kind, before the policies and webhooks that are objects. Its functions are called from many
+// every write and every connection, of every kind, before the policies and webhooks that are objects. Its functions are called from many
 // goroutines at once. Either may be nil.
 //
 // An error refuses the write. One that is an apierrors.APIStatus is what the client gets; any other is the reason of a 403.
@@ -31,18 +31,18 @@ type AdmissionPlugin struct {
 
 // AdmissionRequest is one write, as an AdmissionPlugin sees it.
 type AdmissionRequest struct {
-	// Operation is CREATE, UPDATE or DELETE.
+	// Operation is CREATE, UPDATE, DELETE, or CONNECT for pods/exec, proxies and the like.
 	Operation   string
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Kind of the objects: the resource's, but autoscaling/v1 Scale for the subresource scale.
+	// Kind of the objects: the resource's, but autoscaling/v1 Scale for the subresource scale, PodExecOptions for exec, and so on.
 	Kind      schema.GroupVersionKind
 	Namespace string
 	// Name is empty while it is still to be generated, and in a deletecollection.
 	Name   string
 	User   user.Info
 	DryRun bool
-	// Object is the new object, nil for deletions. Only Mutate may change it.
+	// Object is the new object, for CONNECT the options of the connection (PodExecOptions), nil for deletions. Only Mutate may change it.
 	Object *unstructured.Unstructured
 	// OldObject is the object before, nil for creations. It must not be changed.
 	OldObject *unstructured.Unstructured
