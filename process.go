@@ -409,6 +409,7 @@ func (p *process) bootstrap(ctx context.Context) error {
 	if err := p.control.BootstrapServices(ctx, p.config.serviceRanges(), port); err != nil {
 		return err
 	}
+	p.background(func(ctx context.Context) error { p.control.Keep(ctx, p.config.serviceRanges(), port); return nil })
 	p.announce(ctx, port)
 	return nil
 }

@@ -243,6 +243,42 @@ func TestRecordsAreRepaired(t *testing.T) {
 	}
 }
 
+// What a server always has comes back when it is deleted, in the range of the flag that the server has now.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	s := startStill(t, openStore(t, store.Config{Embedded: embedded(t)}))
+	all, moved := New(s.Config), []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}
+	round := func() {
+		t.Helper()
+		if err := all.keep(t.Context(), moved, 6443); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.View.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round()
+	before := s.View.Revision()
+	round()
+	if now := s.View.Revision(); now != before {
+		t.Errorf("nothing was missing, and %d writes were made", now-before)
+	}
+	s.has(s.stored(address.RangesPrefix, "", "kubernetes"), `"10.0.0.0/24"`)
+	s.create(rangesResource, "", `{"metadata":{"name":"new"},"spec":{"cidrs":["10.1.0.0/24"]}}`)
+	s.does(&serviceRanges{s.Config}, "new")
+	s.delete(rangesResource, "", "kubernetes")
+	s.delete(servicesResource, "default", "kubernetes")
+	s.does(&serviceRanges{s.Config}, "kubernetes")
+	s.now = s.now.Add(rangeGrace + time.Second)
+	s.does(&serviceRanges{s.Config}, "kubernetes")
+	if got := s.stored(address.RangesPrefix, "", "kubernetes"); got != "" {
+		t.Fatalf("the old range is still there: %s", got)
+	}
+	round()
+	s.has(s.stored(address.RangesPrefix, "", "kubernetes"), `"10.1.0.0/24"`, `"status":"True"`)
+	s.has(s.stored(servicesPrefix, "default", "kubernetes"), `"clusterIP":"10.1.0.1"`)
+}
+
 // Servers that share an etcd are all endpoints of the service kubernetes, until they withdraw.
 func TestPresence(t *testing.T) {
 	t.Parallel()

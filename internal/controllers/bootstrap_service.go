@@ -22,17 +22,25 @@ const servicesPrefix = "services/specs"
 // by which programs in a cluster find the server. ranges are those of the flag, and port is the server's own.
 func (cs *Controllers) BootstrapServices(ctx context.Context, ranges []netip.Prefix, port int) error {
 	r := cs.config.Rest
-	err := bootstrapRange(ctx, r, ranges)
-	if err == nil && cs.config.enabled(ServiceCIDR) { // now, and not some time after the first request
-		err = cs.settleRange(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("ServiceCIDR %s: %w", address.DefaultRange, err)
+	if err := cs.makeRange(ctx, ranges); err != nil {
+		return err
 	}
 	if err := restoreRecords(ctx, r); err != nil {
 		return err
 	}
 	return bootstrapService(ctx, r, ranges[0], port)
+}
+
+// makeRange makes the ServiceCIDR "kubernetes". It is ready at once, and not some time after the first request.
+func (cs *Controllers) makeRange(ctx context.Context, ranges []netip.Prefix) error {
+	err := bootstrapRange(ctx, cs.config.Rest, ranges)
+	if err == nil && cs.config.enabled(ServiceCIDR) {
+		err = cs.settleRange(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("ServiceCIDR %s: %w", address.DefaultRange, err)
+	}
+	return nil
 }
 
 // restoreRecords writes the records of the addresses and ports that services have and which lack one. It is done before
@@ -81,7 +89,7 @@ func bootstrapService(ctx context.Context, r *rest.Server, services netip.Prefix
 			return stale
 		}
 		if !there() { // made by another replica meanwhile, if it is: then its address is taken
-			r.Log.Warn("the service kubernetes cannot be made; a later start tries it again", "error", err)
+			r.Log.Warn("the service kubernetes cannot be made; it is tried again", "error", err)
 		}
 	}
 	return nil

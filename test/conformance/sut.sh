@@ -60,6 +60,7 @@ start() {
     esac
     case $name in
       --etcd-prefix) prefix=$value ;;
+      --service-cluster-ip-range|--service-node-port-range|--advertise-address) flags+=("$name=$value") ;;
       --feature-gates) [[ ,$value, == *,CBORServingAndStorage=true,* ]] && flags+=(--feature-gates=CBORServingAndStorage=true) ;;
       --strict-transport-security-directives | --client-ca-file) flags+=("$name=$value") ;;
       --token-auth-file) tokens=$value ;;
