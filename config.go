@@ -121,7 +121,7 @@ type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion
 
 // admissionPlugins are the names that DisableAdmissionPlugins may hold.
 var admissionPlugins = []string{
-	admit.Lifecycle{}.Name(), (*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(), (*hook.Validating)(nil).Name(),
+	admit.Lifecycle{}.Name(), admit.Topology{}.Name(), (*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(), (*hook.Validating)(nil).Name(),
 	(*quota.Plugin)(nil).Name(),
 }
 

@@ -324,7 +324,7 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) a
 		chain = append(chain, embedded{plugin})
 	}
 	chain = append(chain,
-		policy.NewMutating(policies), hook.NewMutating(hooks),
+		admit.Topology{View: p.view}, policy.NewMutating(policies), hook.NewMutating(hooks),
 		policy.NewValidating(policies), hook.NewValidating(hooks), quotas)
 	return admit.Chain{Metrics: metrics, Plugins: slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
 		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())

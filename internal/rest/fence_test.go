@@ -68,7 +68,7 @@ func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest
 	var ids atomic.Int64
 	id := func() string { return "id-" + strconv.FormatInt(ids.Add(1), 10) }
 	s := rest.New(rest.Config{
-		Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view})},
+		Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view}, admit.Topology{View: view})},
 		Now: time.Now, NewUID: id, NewSuffix: id, Log: log,
 	})
 	all := controllers.New(controllers.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})

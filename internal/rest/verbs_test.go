@@ -82,6 +82,15 @@ func TestVerbs(t *testing.T) {
 			{do: "JSON " + pod + "/ephemeralcontainers", body: `[{"op":"remove","path":"/spec/ephemeralContainers/0"}]`, code: 422},
 			{do: "GET " + pod, code: 200, holds: map[string]string{"spec.ephemeralContainers.#": "1"}},
 		},
+		"a pod says in which zone its node is": {
+			{do: "POST /api/v1/nodes", body: `{"metadata":{"name":"n","labels":{"topology.kubernetes.io/zone":"z","topology.kubernetes.io/region":"r","topology.kubernetes.io/rack":"k"}}}`, code: 201},
+			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"one","labels":{"a":"b","topology.kubernetes.io/zone":"own"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
+			{do: "POST " + pod + "/binding", body: `{"metadata":{"name":"one"},"target":{"kind":"Node","name":"n"}}`, code: 201},
+			{do: "GET " + pod, code: 200, holds: map[string]string{"metadata.labels": "map[a:b topology.kubernetes.io/region:r topology.kubernetes.io/zone:z]"}},
+			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"two"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`, code: 201,
+				holds: map[string]string{"metadata.labels": "map[topology.kubernetes.io/region:r topology.kubernetes.io/zone:z]"}},
+			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"three"},"spec":{"nodeName":"other","containers":[{"name":"c","image":"i"}]}}`, code: 201, holds: map[string]string{"metadata.labels": "<none>"}},
+		},
 		"a daemon set's creator owns the count of its templates": {
 			{do: "POST /apis/apps/v1/namespaces/default/daemonsets", body: `{"metadata":{"name":"one"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
 				holds: map[string]string{"metadata.annotations": "map[deprecated.daemonset.template.generation:1]", "metadata.managedFields.0.fieldsV1.f:metadata": "map[f:annotations:map[.:map[] f:deprecated.daemonset.template.generation:map[]]]"}},
