@@ -32,6 +32,7 @@ import (
 type still struct {
 	*testing.T
 	Config
+	all *Controllers
 	now time.Time
 }
 
@@ -47,7 +48,7 @@ func startStill(t *testing.T, st *store.Store) *still {
 		Catalog: cat, View: view, Store: st, Now: now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
 		Holders: map[string]rest.Holder{"services": address.New(address.Config{View: view, Ranges: ranges, NodePorts: utilnet.PortRange{Base: 30000, Size: 100}, Random: rand.Uint64N})},
 	})}
-	all := New(s.Config)
+	s.all = New(s.Config) // which has the view tell it of changes, so not while the view runs
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func startStill(t *testing.T, st *store.Store) *still {
 	var running sync.WaitGroup
 	running.Go(func() { _ = view.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	if err := all.BootstrapServices(t.Context(), ranges, 6443); err != nil {
+	if err := s.all.BootstrapServices(t.Context(), ranges, 6443); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -247,10 +248,10 @@ func TestRecordsAreRepaired(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, openStore(t, store.Config{Embedded: embedded(t)}))
-	all, moved := New(s.Config), []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}
+	moved := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}
 	round := func() {
 		t.Helper()
-		if err := all.keep(t.Context(), moved, 6443); err != nil {
+		if err := s.all.keep(t.Context(), moved, 6443); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.View.Fresh(t.Context()); err != nil {
