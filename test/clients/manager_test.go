@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	objects   = 1000
+	objects   = 2000
 	finalizer = "stable.example.com/cleanup"
 	byImage   = "spec.image"
 )
