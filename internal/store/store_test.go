@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,8 +54,9 @@ func open(t testing.TB, e Embedded) *Store {
 			t.Errorf("close: %v", err)
 		}
 		for line := range strings.Lines(log.String()) {
-			// That the machine is slow is no fault; a lost lease is what a test made.
-			if !strings.Contains(line, "request stats") && !strings.Contains(line, "too long") && !strings.Contains(line, "lease not found") {
+			// That the machine is slow is no fault, and then etcd gets to what it does every 30 s: look for files of its log that
+			// nobody holds any more. A lost lease is what a test made.
+			if !slices.ContainsFunc([]string{"request stats", "too long", "failed to lock file", "lease not found"}, func(text string) bool { return strings.Contains(line, text) }) {
 				t.Errorf("etcd logged: %s", line)
 			}
 		}
