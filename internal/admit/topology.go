@@ -56,15 +56,17 @@ func (p Topology) Mutate(_ context.Context, a *Attributes) error {
 		return nil
 	}
 	obj := maps.Clone(a.Object)
-	meta, _ := obj["metadata"].(Object)
-	meta = maps.Clone(meta)
-	labels, _ := meta["labels"].(Object)
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = Object{}
-	}
-	maps.Copy(labels, add)
-	meta["labels"], obj["metadata"] = labels, meta
+	meta := below(obj, "metadata")
+	maps.Copy(below(meta, "labels"), add)
 	a.Replace(obj)
 	return nil
+}
+
+// below puts a copy of the object under a name, or an empty one, in its place, and returns it.
+func below(obj Object, name string) Object {
+	was, _ := obj[name].(Object)
+	out := make(Object, len(was)+2)
+	maps.Copy(out, was)
+	obj[name] = out
+	return out
 }

@@ -103,10 +103,7 @@ func (s *Server) merge(ctx context.Context, c *Call, live Object, kind types.Pat
 	if err := c.normalizeApplied(obj); err != nil {
 		return nil, err
 	}
-	if err := matchNamespace(obj, c.Namespace); err != nil {
-		return nil, err
-	}
-	return obj, matchName(obj, c)
+	return obj, c.matches(obj)
 }
 
 // normalizeApplied gives a merged object what a decoded one has. A custom object gets defaults only: what was applied is

@@ -16,7 +16,7 @@ import (
 )
 
 // ask sends a request as admin, past front. body "" is none.
-func ask(t *testing.T, s *rest.Server, method, target, body string) *httptest.ResponseRecorder {
+func ask(t *testing.T, s *rest.Server, method, target, body string, accept ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 	if body != "" {
@@ -24,6 +24,9 @@ func ask(t *testing.T, s *rest.Server, method, target, body string) *httptest.Re
 	}
 	if method == http.MethodPatch {
 		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	for _, a := range accept {
+		r.Header.Set("Accept", a)
 	}
 	info, err := request.Parse(r)
 	if err != nil {

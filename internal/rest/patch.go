@@ -103,10 +103,7 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 				c.warnStrict(ctx, problems)
 			}
 		}
-		if err := matchNamespace(obj, c.Namespace); err != nil {
-			return nil, err
-		}
-		if err := matchName(obj, c); err != nil {
+		if err := c.matches(obj); err != nil {
 			return nil, err
 		}
 		s.track(own, old, obj, c.manager(o.FieldManager))

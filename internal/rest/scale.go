@@ -233,10 +233,7 @@ func (c *Call) checkScale(scale Object) error {
 	if err != nil {
 		return err
 	}
-	if err := matchNamespace(scale, c.Namespace); err != nil {
-		return err
-	}
-	if err := matchName(scale, c); err != nil {
+	if err := c.matches(scale); err != nil {
 		return err
 	}
 	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation says so

@@ -3,13 +3,11 @@ package rest_test
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
@@ -73,15 +71,7 @@ func scaleAs(t *testing.T, s *rest.Server, path, as string, write bool, into any
 	if write {
 		method, body = http.MethodPatch, `{"spec":{"replicas":3}}`
 	}
-	r := httptest.NewRequestWithContext(t.Context(), method, path+"/a/scale", strings.NewReader(body))
-	r.Header.Set("Accept", "application/json"+as)
-	r.Header.Set("Content-Type", "application/merge-patch+json")
-	info, err := request.Parse(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r, info, admin)
+	w := ask(t, s, method, path+"/a/scale", body, "application/json"+as)
 	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
 		t.Fatalf("%s: %v: %s", path, err, w.Body)
 	}

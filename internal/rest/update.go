@@ -95,10 +95,7 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 		if err != nil {
 			return nil, err
 		}
-		if err := matchNamespace(obj, c.Namespace); err != nil {
-			return nil, err
-		}
-		if err := matchName(obj, c); err != nil {
+		if err := c.matches(obj); err != nil {
 			return nil, err
 		}
 		if err := s.checkUID(c, obj, e.UID); err != nil {

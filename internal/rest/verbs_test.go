@@ -85,6 +85,7 @@ func TestVerbs(t *testing.T) {
 		"a pod says in which zone its node is": {
 			{do: "POST /api/v1/nodes", body: `{"metadata":{"name":"n","labels":{"topology.kubernetes.io/zone":"z","topology.kubernetes.io/region":"r","topology.kubernetes.io/rack":"k"}}}`, code: 201},
 			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"one","labels":{"a":"b","topology.kubernetes.io/zone":"own"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
+			{do: "POST " + pod + "/binding", body: `{"target":{"kind":"Node","name":"n"}}`, code: 400, holds: map[string]string{"message": "name in URL does not match name in Binding object"}},
 			{do: "POST " + pod + "/binding", body: `{"metadata":{"name":"one"},"target":{"kind":"Node","name":"n"}}`, code: 201},
 			{do: "GET " + pod, code: 200, holds: map[string]string{"metadata.labels": "map[a:b topology.kubernetes.io/region:r topology.kubernetes.io/zone:z]"}},
 			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"two"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`, code: 201,
