@@ -21,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
+	"github.com/bowsprit/bowsprit/internal/admit/plugin"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
 	"github.com/bowsprit/bowsprit/internal/admit/quota"
 	"github.com/bowsprit/bowsprit/internal/controllers"
@@ -79,7 +80,8 @@ type Config struct {
 	// APIAudiences are the names of this server in tokens; the issuers if empty.
 	APIAudiences []string
 
-	// AdmissionPlugins admit writes inside the process, in the given order, before webhooks and policies.
+	// AdmissionPlugins admit writes inside the process, in the given order, after kube's plugins about single kinds and before
+	// webhooks and policies.
 	AdmissionPlugins []AdmissionPlugin
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
@@ -119,11 +121,11 @@ type Config struct {
 // conversion webhook is: of metadata, only labels and annotations may be others.
 type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 
-// admissionPlugins are the names that DisableAdmissionPlugins may hold.
-var admissionPlugins = []string{
-	admit.Lifecycle{}.Name(), admit.Topology{}.Name(), (*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(), (*hook.Validating)(nil).Name(),
-	(*quota.Plugin)(nil).Name(),
-}
+// admissionPlugins are the names that DisableAdmissionPlugins may hold, in the order in which the plugins are asked.
+var admissionPlugins = slices.Concat([]string{admit.Lifecycle{}.Name()}, plugin.Names(), []string{
+	admit.Topology{}.Name(),
+	(*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(), (*hook.Validating)(nil).Name(), (*quota.Plugin)(nil).Name(),
+})
 
 // AdmissionPlugins returns the names that DisableAdmissionPlugins may hold, which are kube-apiserver's.
 func AdmissionPlugins() []string { return slices.Clone(admissionPlugins) }

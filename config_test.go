@@ -53,7 +53,8 @@ func TestValidate(t *testing.T) {
 		{"advertised address of the other family", Config{Ephemeral: true, AdvertiseAddress: "2001:db8::1"}, `--advertise-address 2001:db8::1 must be of the family of --service-cluster-ip-range, 10.0.0.0/24`},
 		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second}, "--shutdown-timeout -1s is negative: use a duration such as 10s"},
 		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
-		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, PodTopologyLabels, MutatingAdmissionPolicy, MutatingAdmissionWebhook, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota`},
+		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, ` +
+			strings.Join(AdmissionPlugins()[1:], ", ")},
 		{"all that is wrong", Config{SecurePort: -1, ShutdownTimeout: -1},
 			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one; " +
 				"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one; " +

@@ -28,6 +28,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
+	"github.com/bowsprit/bowsprit/internal/admit/plugin"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
 	"github.com/bowsprit/bowsprit/internal/admit/quota"
 	"github.com/bowsprit/bowsprit/internal/authn"
@@ -320,11 +321,13 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) a
 	}
 	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
 	chain := []admit.Plugin{admit.Lifecycle{View: p.view}}
-	for _, plugin := range p.config.AdmissionPlugins {
-		chain = append(chain, embedded{plugin})
+	chain = append(chain, plugin.All(plugin.Config{View: p.view, NewSuffix: nameSuffix})...)
+	chain = append(chain, admit.Topology{View: p.view})
+	for _, own := range p.config.AdmissionPlugins {
+		chain = append(chain, embedded{own})
 	}
 	chain = append(chain,
-		admit.Topology{View: p.view}, policy.NewMutating(policies), hook.NewMutating(hooks),
+		policy.NewMutating(policies), hook.NewMutating(hooks),
 		policy.NewValidating(policies), hook.NewValidating(hooks), quotas)
 	return admit.Chain{Metrics: metrics, Plugins: slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
 		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())
@@ -400,6 +403,9 @@ func (p *process) loadView(ctx context.Context) error {
 
 func (p *process) bootstrap(ctx context.Context) error {
 	if err := controllers.Bootstrap(ctx, p.rest); err != nil {
+		return err
+	}
+	if err := controllers.BootstrapPriorities(ctx, p.rest); err != nil {
 		return err
 	}
 	port := 0

@@ -5,12 +5,13 @@
 // as it will be stored, Chain.Validate asks every plugin that only judges. The first refusal is the client's answer.
 //
 // Attributes are what plugins are told about one write: one goroutine's, but for Annotate and Warn. Plugins are safe for
-// concurrent use. The plugins that Kubernetes ships are in Lifecycle and in the packages below this one: policy (CEL
-// policies) and hook (webhooks); match decides which writes those are about and expr runs their expressions.
+// concurrent use. The plugins that Kubernetes ships are Lifecycle, Topology and those in the packages below this one: plugin (about a
+// few built-in kinds each), policy (CEL policies) and hook (webhooks); match decides which writes those are about and expr runs their expressions.
 package admit
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,6 +80,27 @@ type Attributes struct {
 // something. obj must not share changed parts with Old.
 func (a *Attributes) Replace(obj Object) { a.Object, a.changed = obj, true }
 
+// Edit replaces Object by a copy in which the maps along path are copies too, made where there are none, and returns the last of
+// them for changes. What lies below that is still shared with what Object was.
+func (a *Attributes) Edit(path ...string) Object {
+	obj := maps.Clone(a.Object)
+	at := obj
+	for _, name := range path {
+		at = below(at, name)
+	}
+	a.Replace(obj)
+	return at
+}
+
+// below puts a copy of the object under a name, or an empty one, in its place, and returns it.
+func below(obj Object, name string) Object {
+	was, _ := obj[name].(Object)
+	out := make(Object, len(was)+2)
+	maps.Copy(out, was)
+	obj[name] = out
+	return out
+}
+
 // Changed tells whether a mutator has changed the object.
 func (a *Attributes) Changed() bool { return a.changed }
 
@@ -122,6 +144,13 @@ type Mutator interface {
 type Validator interface {
 	Plugin
 	Validate(ctx context.Context, a *Attributes) error
+}
+
+// Selective is a plugin that is about the objects of few kinds. It is not asked about others, so that many such plugins cost
+// a write of another kind next to nothing.
+type Selective interface {
+	Plugin
+	Concerns(r *catalog.Resource) bool
 }
 
 // In returns the objects of the write in another version of the resource. They are read only.

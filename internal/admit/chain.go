@@ -28,7 +28,7 @@ func (c Chain) Mutate(ctx context.Context, a *Attributes) error {
 
 func (c Chain) mutate(ctx context.Context, a *Attributes, watch *stopwatch) error {
 	for _, p := range c.Plugins {
-		if m, ok := p.(Mutator); ok {
+		if m, ok := p.(Mutator); ok && concerned(p, a) {
 			err := m.Mutate(ctx, a)
 			watch.lap(p.Name(), err)
 			if err != nil {
@@ -49,7 +49,7 @@ func (c Chain) Validate(ctx context.Context, a *Attributes) error {
 
 func (c Chain) validate(ctx context.Context, a *Attributes, watch *stopwatch) error {
 	for _, p := range c.Plugins {
-		if v, ok := p.(Validator); ok {
+		if v, ok := p.(Validator); ok && concerned(p, a) {
 			err := v.Validate(ctx, a)
 			watch.lap(p.Name(), err)
 			if err != nil {
@@ -58,6 +58,11 @@ func (c Chain) validate(ctx context.Context, a *Attributes, watch *stopwatch) er
 		}
 	}
 	return nil
+}
+
+func concerned(p Plugin, a *Attributes) bool {
+	s, ok := p.(Selective)
+	return !ok || s.Concerns(a.Resource)
 }
 
 // round is what a write's attributes remember between the two rounds of mutation.

@@ -55,18 +55,6 @@ func (p Topology) Mutate(_ context.Context, a *Attributes) error {
 	if len(add) == 0 {
 		return nil
 	}
-	obj := maps.Clone(a.Object)
-	meta := below(obj, "metadata")
-	maps.Copy(below(meta, "labels"), add)
-	a.Replace(obj)
+	maps.Copy(a.Edit("metadata", "labels"), add)
 	return nil
-}
-
-// below puts a copy of the object under a name, or an empty one, in its place, and returns it.
-func below(obj Object, name string) Object {
-	was, _ := obj[name].(Object)
-	out := make(Object, len(was)+2)
-	maps.Copy(out, was)
-	obj[name] = out
-	return out
 }

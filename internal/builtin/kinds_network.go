@@ -16,7 +16,7 @@ func networkKinds() []kind {
 		}),
 		of[networkingv1.IngressClass](kind{
 			group: networkingV1, kind: "IngressClass", plural: "ingressclasses", clusterScoped: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(ingressClassCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(ingressClassCells), Awaited: true, UnconditionalUpdate: true},
 		}),
 		of[networkingv1.NetworkPolicy](kind{
 			group: networkingV1, kind: "NetworkPolicy", plural: "networkpolicies", short: []string{"netpol"}, generation: true,

@@ -14,7 +14,7 @@ func storageKinds() []kind {
 	return []kind{
 		of[storagev1.StorageClass](kind{
 			group: storageV1, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(storageClassCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(storageClassCells), Awaited: true, UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttributesClass](kind{
 			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true, returnsDeleted: true,
@@ -37,11 +37,11 @@ func storageKinds() []kind {
 		}),
 		of[nodev1.RuntimeClass](kind{
 			group: nodeV1, kind: "RuntimeClass", anyFinalizer: true, plural: "runtimeclasses", clusterScoped: true,
-			rules: &catalog.Rules{Cells: printed(runtimeClassCells), CreateOnUpdate: true},
+			rules: &catalog.Rules{Cells: printed(runtimeClassCells), Awaited: true, CreateOnUpdate: true},
 		}),
 		of[schedulingv1.PriorityClass](kind{
 			group: schedulingV1, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"}, clusterScoped: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(priorityClassCells), PrepareUpdate: keepGeneration, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(priorityClassCells), PrepareUpdate: keepGeneration, Keep: keepSystemClass, Awaited: true, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.DeviceClass](kind{
 			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true, returnsDeleted: true,

@@ -55,6 +55,9 @@ type Rules struct {
 	// Serial is true if the rules look at other objects of the kind: its writes happen one after another, each seeing the
 	// catalog that the one before it made.
 	Serial bool
+	// Keep says why the object of that name may not be deleted, whether there is one or not; "" if it may. A deletecollection does
+	// not ask, as in Kubernetes. nil means that all may.
+	Keep func(name string) string
 	// Awaited is true if a write returns only when the view shows it, because the requests that follow depend on it.
 	Awaited bool
 	// UnconditionalUpdate allows a PUT without resourceVersion to replace whatever is there.

@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"internal/admit/expr", "internal/admit/match", "internal/admit/source"},
 	{"internal/admit/registration"},
 	{"internal/builtin/check"},
-	{"internal/admit/hook", "internal/admit/policy", "internal/builtin", "internal/discovery", "internal/openapi", "internal/table"},
+	{"internal/admit/hook", "internal/admit/plugin", "internal/admit/policy", "internal/builtin", "internal/discovery", "internal/openapi", "internal/table"},
 	// Its plugin that counts by the catalog.
 	{"internal/admit/quota"},
 	// Writes what builtin's schemas are made from, by hand; not in the binary.

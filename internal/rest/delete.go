@@ -59,6 +59,11 @@ func deletedStatus(c *Call, res *Result) ([]byte, error) {
 // rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage collector's work; a policy that
 // makes the deletion wait for it becomes a finalizer (propagate).
 func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
+	if rules := c.rules(); rules != nil && rules.Keep != nil && c.Verb != "deletecollection" {
+		if why := rules.Keep(c.Name); why != "" {
+			return nil, apierrors.NewForbidden(c.groupResource(), c.Name, errors.New(why))
+		}
+	}
 	defer s.lock(c)()
 	for {
 		e, err := s.current(ctx, c)

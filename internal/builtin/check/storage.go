@@ -219,7 +219,16 @@ func driverUpdate(j *judgement, _ place) {
 // highestPriority is the highest that users may define; the system's own classes are above.
 const highestPriority = 1_000_000_000
 
-var systemPriorities = map[string]int64{"system-node-critical": 2*highestPriority + 1000, "system-cluster-critical": 2 * highestPriority}
+// SystemPriority returns the value of a system PriorityClass, false if there is no such class.
+func SystemPriority(name string) (int64, bool) {
+	switch name {
+	case "system-node-critical":
+		return 2*highestPriority + 1000, true
+	case "system-cluster-critical":
+		return 2 * highestPriority, true
+	}
+	return 0, false
+}
 
 func priorityClass(j *judgement, p place) {
 	name := text1(inner(j.obj, "metadata"), "name")
@@ -231,7 +240,7 @@ func priorityClass(j *judgement, p place) {
 		return
 	}
 	why := ""
-	switch want, ok := systemPriorities[name]; {
+	switch want, ok := SystemPriority(name); {
 	case !ok:
 		why = fmt.Sprintf("%v is not a known system priority class", name)
 	case value != want:

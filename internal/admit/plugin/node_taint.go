@@ -1,0 +1,26 @@
+package plugin
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+)
+
+// nodeTaint keeps pods off a new node until a controller finds it ready.
+func nodeTaint(Config) []rule {
+	return []rule{{plural: "nodes", operations: creates, mutate: taintNotReady}}
+}
+
+func taintNotReady(_ context.Context, a *admit.Attributes) error {
+	taints, _ := at(a.Object, "spec")["taints"].([]any)
+	tainted := slices.ContainsFunc(objects(taints), func(t object) bool {
+		return text(t, "key") == corev1.TaintNodeNotReady && text(t, "effect") == string(corev1.TaintEffectNoSchedule)
+	})
+	if !tainted {
+		a.Edit("spec")["taints"] = append(slices.Clip(taints), object{"key": corev1.TaintNodeNotReady, "effect": string(corev1.TaintEffectNoSchedule)})
+	}
+	return nil
+}

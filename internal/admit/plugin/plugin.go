@@ -1,0 +1,163 @@
+// Package plugin has the admission plugins of Kubernetes that are about a few built-in kinds each: they fill in what somebody has
+// laid down for all objects of a kind (classes, limits, accounts), and refuse what goes against it.
+//
+// It stands in the chain between the namespace's lifecycle and the policies and webhooks that are objects. A Plugin is data: which
+// writes it is about, and what it does then. Each has a file of its own, named after it.
+//
+// What they look up (classes, service accounts, limits) they read from the view. Writes of those kinds return when the view shows
+// them, so a write counts for every request after it on this server; what the view does not know is looked for once more after
+// catching up, since it may have been made on another replica a moment ago.
+//
+// Plugins are safe for concurrent use.
+package plugin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// Config is what plugins work with.
+type Config struct {
+	View *watchcache.View
+	// NewSuffix returns the random end of a generated name, five letters.
+	NewSuffix func() string
+}
+
+// Plugin is one plugin.
+type Plugin struct {
+	name  string
+	rules []rule
+}
+
+// rule says what a plugin does with one kind of write. A nil function lets it pass.
+type rule struct {
+	group, plural string
+	subresource   string
+	operations    []admit.Operation
+	mutate        step
+	validate      step
+}
+
+// step is one half of a plugin's work. It changes the object by a.Edit or a.Replace.
+type step func(ctx context.Context, a *admit.Attributes) error
+
+// What rules are about.
+var (
+	creates = []admit.Operation{admit.Create}
+	updates = []admit.Operation{admit.Update}
+	writes  = []admit.Operation{admit.Create, admit.Update}
+)
+
+// known are all plugins, in kube's order (AllOrderedPlugins in k8s.io/kubernetes/pkg/kubeapiserver/options).
+var known = []struct {
+	name string
+	make func(Config) []rule
+}{
+	{"TaintNodesByCondition", nodeTaint},
+	{"Priority", priority},
+	{"DefaultTolerationSeconds", tolerationSeconds},
+	{"DefaultStorageClass", storageClass},
+	{"PersistentVolumeClaimResize", claimResize},
+	{"RuntimeClass", runtimeClass},
+	{"DefaultIngressClass", ingressClass},
+}
+
+// Names returns the names of all plugins, which are kube's, in the order in which they are asked.
+func Names() []string {
+	var out []string
+	for _, p := range known {
+		out = append(out, p.name)
+	}
+	return out
+}
+
+// All returns all plugins in the order in which they are asked.
+func All(c Config) []admit.Plugin {
+	var out []admit.Plugin
+	for _, p := range known {
+		out = append(out, &Plugin{p.name, p.make(c)})
+	}
+	return out
+}
+
+var (
+	_ admit.Mutator   = (*Plugin)(nil)
+	_ admit.Validator = (*Plugin)(nil)
+	_ admit.Selective = (*Plugin)(nil)
+)
+
+// Name returns kube's name for the plugin.
+func (p *Plugin) Name() string { return p.name }
+
+// Concerns tells whether the plugin is about any write of a resource.
+func (p *Plugin) Concerns(r *catalog.Resource) bool {
+	if r.Custom() {
+		return false
+	}
+	for i := range p.rules {
+		if p.rules[i].plural == r.Plural && p.rules[i].group == r.Group {
+			return true
+		}
+	}
+	return false
+}
+
+// Mutate changes the object or refuses the write.
+func (p *Plugin) Mutate(ctx context.Context, a *admit.Attributes) error {
+	if r := p.rule(a); r != nil && r.mutate != nil {
+		return r.mutate(ctx, a)
+	}
+	return nil
+}
+
+// Validate refuses the write or lets it pass.
+func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
+	if r := p.rule(a); r != nil && r.validate != nil {
+		return r.validate(ctx, a)
+	}
+	return nil
+}
+
+// rule returns the rule about a write; no two are about the same one.
+func (p *Plugin) rule(a *admit.Attributes) *rule {
+	for i := range p.rules {
+		r := &p.rules[i]
+		if r.plural == a.Resource.Plural && r.group == a.Resource.Group && r.subresource == a.Subresource && slices.Contains(r.operations, a.Operation) {
+			return r
+		}
+	}
+	return nil
+}
+
+type object = admit.Object
+
+// at returns the object under a path, nil if there is none.
+func at(obj object, path ...string) object {
+	for _, name := range path {
+		obj, _ = obj[name].(object)
+	}
+	return obj
+}
+
+// text returns the string under a path, "" if there is none.
+func text(obj object, path ...string) string {
+	last := len(path) - 1
+	s, _ := at(obj, path[:last]...)[path[last]].(string)
+	return s
+}
+
+// objects returns the objects in a list.
+func objects(list any) []object {
+	items, _ := list.([]any)
+	out := make([]object, 0, len(items))
+	for _, item := range items {
+		if obj, ok := item.(object); ok {
+			out = append(out, obj)
+		}
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// cases are what testdata/<plugin>.yaml says. test/oracle-builtins asks Kubernetes' plugins the same.
+type cases struct {
+	Stored []json.RawMessage // what all cases find
+	Cases  []struct {
+		Name        string
+		Stored      []json.RawMessage // what this one finds besides
+		Operation   admit.Operation   // CREATE if empty
+		Subresource string
+		Object, Old json.RawMessage
+		// Want is what the plugin changes, as a merge patch; empty if nothing.
+		Want json.RawMessage
+		// Refused is the error's text.
+		Refused string
+	}
+}
+
+// TestPlugins asks each plugin about the writes in testdata.
+func TestPlugins(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) != len(known) {
+		t.Fatalf("%d files for %d plugins, %v", len(files), len(known), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all cases
+			if err := yaml.UnmarshalStrict(data, &all); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range all.Cases {
+				t.Run(c.Name, func(t *testing.T) {
+					t.Parallel()
+					p := start(t, name, append(all.Stored[:len(all.Stored):len(all.Stored)], c.Stored...))
+					a := attributes(t, c.Operation, c.Subresource, tree(t, c.Object), tree(t, c.Old))
+					if !p.Concerns(a.Resource) {
+						t.Fatal("the plugin is not about this kind")
+					}
+					before, old := runtime.DeepCopyJSON(a.Object), runtime.DeepCopyJSON(a.Old)
+					err := p.Mutate(t.Context(), a)
+					if err == nil {
+						err = p.Validate(t.Context(), a)
+					}
+					said := ""
+					if err != nil {
+						said = err.Error()
+					}
+					if said != c.Refused {
+						t.Errorf("refused: %s\nwant: %s", said, c.Refused)
+					}
+					if want := merged(before, tree(t, c.Want)); err == nil && !reflect.DeepEqual(a.Object, want) {
+						t.Errorf("got  %s\nwant %s", codec.AppendJSON(nil, a.Object), codec.AppendJSON(nil, want))
+					}
+					if !reflect.DeepEqual(a.Old, old) {
+						t.Error("the old object has changed")
+					}
+				})
+			}
+		})
+	}
+}
+
+// start returns a plugin that finds the stored objects.
+func start(t *testing.T, name string, stored []json.RawMessage) *Plugin {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, data := range stored {
+		obj := tree(t, data)
+		key := resourceOf(t, obj).Prefix
+		if ns := text(obj, "metadata", "namespace"); ns != "" {
+			key += "/" + ns
+		}
+		if _, err := s.Create(t.Context(), key+"/"+text(obj, "metadata", "name"), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view := watchcache.New(s, watchcache.Options{})
+	if err := view.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { _ = view.Run(ctx); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	for _, p := range All(Config{View: view, NewSuffix: func() string { return "abcde" }}) {
+		if p.Name() == name {
+			return p.(*Plugin)
+		}
+	}
+	t.Fatalf("there is no plugin %s", name)
+	return nil
+}
+
+func attributes(t *testing.T, op admit.Operation, subresource string, obj, old object) *admit.Attributes {
+	t.Helper()
+	if op == "" {
+		op = admit.Create
+	}
+	r := resourceOf(t, obj)
+	return &admit.Attributes{
+		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource, Namespace: text(obj, "metadata", "namespace"), Name: text(obj, "metadata", "name"),
+		User: &user.DefaultInfo{Name: "me"}, Object: obj, Old: old, Warn: func(string) {},
+	}
+}
+
+var builtins = builtin.Resources()
+
+func resourceOf(t *testing.T, obj object) *catalog.Resource {
+	t.Helper()
+	for _, r := range builtins {
+		if r.Kind == obj["kind"] && r.Storage != nil && r.APIVersion(r.Storage) == obj["apiVersion"] {
+			return r
+		}
+	}
+	t.Fatalf("there is no kind %s %s", obj["apiVersion"], obj["kind"])
+	return nil
+}
+
+func tree(t *testing.T, data []byte) object {
+	t.Helper()
+	if len(data) == 0 {
+		return nil
+	}
+	v, err := codec.DecodeJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(object)
+}
+
+// merged returns obj with what a merge patch (RFC 7386) says.
+func merged(obj, patch object) object {
+	out := runtime.DeepCopyJSON(obj)
+	if out == nil {
+		out = object{}
+	}
+	for name, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(out, name)
+		case object:
+			was, _ := out[name].(object)
+			out[name] = merged(was, v)
+		default:
+			out[name] = v
+		}
+	}
+	return out
+}

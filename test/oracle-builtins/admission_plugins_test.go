@@ -1,0 +1,216 @@
+package oraclebuiltins
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
+	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
+	"k8s.io/kubernetes/plugin/pkg/admission/priority"
+	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/admit/plugin"
+	"github.com/bowsprit/bowsprit/internal/builtin"
+)
+
+// admissionCases is what a file of ../../internal/admit/plugin/testdata says; see TestPlugins there.
+type admissionCases struct {
+	Stored []json.RawMessage
+	Cases  []struct {
+		Name, Subresource string
+		Stored            []json.RawMessage
+		Operation         admission.Operation
+		Object, Old, Want json.RawMessage
+		Refused           string
+	}
+}
+
+// suffix is the random end of the names that plugins make.
+var suffix = regexp.MustCompile(`(kube-api-access-)[a-z0-9]{5}\b`)
+
+// TestAdmissionPlugins asks Kubernetes' plugins what testdata asks ours: they must say and do what the files say.
+func TestAdmissionPlugins(t *testing.T) {
+	t.Parallel()
+	registry := admission.NewPlugins()
+	for _, register := range []func(*admission.Plugins){
+		priority.Register, defaulttolerationseconds.Register, nodetaint.Register, setdefault.Register, defaultingressclass.Register, resize.Register,
+		runtimeclass.Register,
+	} {
+		register(registry)
+	}
+	if ours := slices.Sorted(slices.Values(plugin.Names())); !slices.Equal(ours, registry.Registered()) {
+		t.Fatalf("compared are %q, there are %q", registry.Registered(), ours)
+	}
+	for _, name := range plugin.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(filepath.Join("../../internal/admit/plugin/testdata", name+".yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all admissionCases
+			if err := yaml.UnmarshalStrict(data, &all); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range all.Cases {
+				t.Run(c.Name, func(t *testing.T) {
+					t.Parallel()
+					p := startPlugin(t, registry, name, slices.Concat(all.Stored, c.Stored))
+					op := c.Operation
+					if op == "" {
+						op = admission.Create
+					}
+					obj, gvk := hub(t, c.Object)
+					var old runtime.Object
+					if len(c.Old) > 0 {
+						old, _ = hub(t, c.Old)
+					}
+					err := admitWith(t, p, obj, old, gvk, c.Subresource, op)
+					said := ""
+					if err != nil {
+						said = err.Error()
+					}
+					if said != c.Refused {
+						t.Errorf("refused: %s\nfile says: %s", said, c.Refused)
+					}
+					if err != nil {
+						return
+					}
+					want, _ := hub(t, mergePatch(t, c.Object, c.Want))
+					got := suffix.ReplaceAllString(string(marshal(t, spoke(t, obj, gvk))), "${1}abcde")
+					if d := difference("", tree(t, []byte(got)), tree(t, marshal(t, spoke(t, want, gvk)))); len(d) > 0 {
+						t.Errorf("the object differs from what the file says:\n%s", strings.Join(d, "\n"))
+					}
+				})
+			}
+		})
+	}
+}
+
+// startPlugin returns one of Kubernetes' plugins, which finds the stored objects.
+func startPlugin(t *testing.T, registry *admission.Plugins, name string, stored []json.RawMessage) admission.Interface {
+	t.Helper()
+	var objects []runtime.Object
+	for _, data := range stored {
+		objects = append(objects, typed(t, data))
+	}
+	client := fake.NewClientset(objects...)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); factory.Shutdown() })
+	p, err := registry.InitPlugin(name, nil, initializer.New(client, nil, factory, onlyMasters{}, utilfeature.DefaultFeatureGate, nil, ctx.Done(), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return p
+}
+
+// onlyMasters allows everything to system:masters.
+type onlyMasters struct{}
+
+func (onlyMasters) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if slices.Contains(a.GetUser().GetGroups(), user.SystemPrivilegedGroup) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// admitWith sends a write through both halves of a plugin.
+func admitWith(t *testing.T, p admission.Interface, obj, old runtime.Object, gvk schema.GroupVersionKind, subresource string, op admission.Operation) error {
+	t.Helper()
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := admission.NewAttributesRecord(obj, old, gvk, m.GetNamespace(), m.GetName(), resourceOf(t, gvk), subresource, op, nil, false, &user.DefaultInfo{Name: "me"})
+	if !p.Handles(op) {
+		return nil
+	}
+	if mutator, ok := p.(admission.MutationInterface); ok {
+		if err := mutator.Admit(t.Context(), a, nil); err != nil {
+			return err
+		}
+	}
+	if validator, ok := p.(admission.ValidationInterface); ok {
+		return validator.Validate(t.Context(), a, nil)
+	}
+	return nil
+}
+
+func resourceOf(t *testing.T, gvk schema.GroupVersionKind) schema.GroupVersionResource {
+	t.Helper()
+	for _, r := range builtin.Resources() {
+		if r.Kind == gvk.Kind && r.Group == gvk.Group {
+			return gvk.GroupVersion().WithResource(r.Plural)
+		}
+	}
+	t.Fatalf("there is no kind %s", gvk)
+	return schema.GroupVersionResource{}
+}
+
+// typed reads an object into its Go type.
+func typed(t *testing.T, data []byte) runtime.Object {
+	t.Helper()
+	obj, _, err := legacyscheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// hub reads an object into Kubernetes' internal type, without defaults.
+func hub(t *testing.T, data []byte) (runtime.Object, schema.GroupVersionKind) {
+	t.Helper()
+	obj := typed(t, data)
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	out, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj, schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, gvk
+}
+
+func spoke(t *testing.T, obj runtime.Object, gvk schema.GroupVersionKind) runtime.Object {
+	t.Helper()
+	out, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj, gvk.GroupVersion())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func mergePatch(t *testing.T, obj, patch []byte) []byte {
+	t.Helper()
+	if len(patch) == 0 {
+		return obj
+	}
+	out, err := jsonpatch.MergePatch(obj, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
