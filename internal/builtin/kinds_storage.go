@@ -49,15 +49,15 @@ func storageKinds() []kind {
 		}),
 		of[resourcev1.ResourceClaim](kind{
 			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(resourceClaimCells), Default: defaultResourceClaim, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(resourceClaimCells), Default: defaultResourceClaim, PrepareUpdate: prepareDeviceClaimUpdate, ValidateIn: claimPrivileges, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaimTemplate](kind{
 			group: resourceV1, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates", returnsDeleted: true,
-			rules: &catalog.Rules{Cells: nameAndAge, Default: defaultResourceClaimTemplate, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: nameAndAge, Default: defaultResourceClaimTemplate, ValidateIn: templatePrivileges, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceSlice](kind{
 			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(resourceSliceCells), UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver"),
+			rules: &catalog.Rules{Cells: printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate, PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver"),
 				UnknownField: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s"},
 		}),
 	}

@@ -56,6 +56,9 @@ func defaultDaemonSet(obj catalog.Object) {
 		rolling := child(strategy, "rollingUpdate")
 		orElse(rolling, "maxUnavailable", int64(1))
 		orElse(rolling, "maxSurge", int64(0))
+	} else if rolling, ok := strategy["rollingUpdate"].(map[string]any); ok { // means nothing, and is there in full
+		orElse(rolling, "maxUnavailable", int64(0))
+		orElse(rolling, "maxSurge", int64(0))
 	}
 }
 

@@ -31,6 +31,9 @@ type Rules struct {
 	Validate func(obj Object) field.ErrorList
 	// ValidateUpdate returns everything wrong with an update, what Validate finds included.
 	ValidateUpdate func(obj, old Object, subresource string) field.ErrorList
+	// ValidateIn returns what the namespace of an object forbids it to say; old is nil for a creation. labels returns those of
+	// the namespace, or an error if it is not there.
+	ValidateIn func(obj, old Object, subresource string, labels func() (map[string]string, error)) field.ErrorList
 	// Warnings returns sentences for the client about an object that it wrote; old is nil for a creation.
 	Warnings func(obj, old Object, subresource string) []string
 	// PrepareDelete turns a deletion into an update by returning true, after changing obj (a namespace becomes Terminating).

@@ -16,7 +16,8 @@ var only = []struct {
 	{"go.etcd.io", []string{"internal/store"}, "store is the only importer of etcd"},
 	{"k8s.io/apiextensions-apiserver/pkg/apis", []string{"."}, ""}, // types, for everybody
 	{"k8s.io/apiextensions-apiserver", nil, "of this module only the types below pkg/apis belong to the binary"},
-	{"k8s.io/apiserver/pkg/cel", []string{"internal/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
+	{"k8s.io/apiserver/pkg/cel", []string{"internal/schema/cel", "internal/admit/expr", "internal/builtin/selector"}, "CEL is behind schema/cel, admit/expr and builtin/selector"},
+	{"k8s.io/dynamic-resource-allocation", []string{"internal/builtin/selector"}, "expressions about devices are behind builtin/selector"},
 	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/apiserver/pkg/authentication/user", []string{"."}, ""}, // names of users and groups, for everybody
 	{"k8s.io/apiserver/pkg/authentication/serviceaccount", []string{"internal/authn", "internal/authz", "internal/serviceaccount"}, "identity is behind authn and authz"},

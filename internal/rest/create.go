@@ -194,7 +194,7 @@ func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
 	if err != nil {
 		return err
 	}
-	if len(errs) > 0 {
+	if errs = append(s.validateIn(ctx, c, obj, nil), errs...); len(errs) > 0 {
 		return apierrors.NewInvalid(c.kindOf(obj), str(metaOf(obj), "name"), errs)
 	}
 	c.warnings(ctx, obj, nil)

@@ -290,7 +290,7 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object, dr
 	if err != nil {
 		return err
 	}
-	if len(errs) > 0 {
+	if errs = append(s.validateIn(ctx, c, obj, old), errs...); len(errs) > 0 {
 		return apierrors.NewInvalid(c.kindOf(obj), str(meta, "name"), errs)
 	}
 	c.warnings(ctx, obj, old)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -57,6 +58,24 @@ func (c *Call) validateUpdate(obj, old Object) (field.ErrorList, error) {
 		errs = sch.ValidateAfter(errs, obj, old)
 	}
 	return unique(errs), nil
+}
+
+// validateIn returns what the namespace of an object forbids it to say, as the namespace is now.
+func (s *Server) validateIn(ctx context.Context, c *Call, obj, old Object) field.ErrorList {
+	rules := c.rules()
+	if rules == nil || rules.ValidateIn == nil {
+		return nil
+	}
+	return rules.ValidateIn(obj, old, c.Subresource, func() (map[string]string, error) {
+		if _, err := s.View.Fresh(ctx); err != nil {
+			return nil, err
+		}
+		ns := s.View.Collection("namespaces").Snapshot().Get("", c.Namespace)
+		if ns == nil {
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, c.Namespace)
+		}
+		return ns.Labels, nil
+	})
 }
 
 // unique drops errors that two checks found alike (metadata is judged as an object and as an update).

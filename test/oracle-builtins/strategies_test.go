@@ -1,7 +1,11 @@
 package oraclebuiltins
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/deployment"
@@ -40,6 +44,10 @@ import (
 	"k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding"
 	"k8s.io/kubernetes/pkg/registry/rbac/role"
 	"k8s.io/kubernetes/pkg/registry/rbac/rolebinding"
+	"k8s.io/kubernetes/pkg/registry/resource/deviceclass"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
 	"k8s.io/kubernetes/pkg/registry/scheduling/priorityclass"
 	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
@@ -71,7 +79,14 @@ var strategies = map[string]strategy{
 	"StorageClass": storageclass.Strategy, "VolumeAttributesClass": volumeattributesclass.Strategy,
 	"VolumeAttachment": volumeattachment.Strategy, "CertificateSigningRequest": certificates.Strategy,
 	"FlowSchema": flowschema.Strategy, "PriorityLevelConfiguration": prioritylevelconfiguration.Strategy,
+	"DeviceClass": deviceclass.Strategy, "ResourceClaim": claims, "ResourceClaimTemplate": resourceclaimtemplate.NewStrategy(namespaces),
+	"ResourceSlice": resourceslice.Strategy,
 }
+
+// namespaces has the one namespace, whose labels allow nothing.
+var namespaces = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}}).CoreV1().Namespaces()
+
+var claims = resourceclaim.NewStrategy(namespaces, authorizerfactory.NewAlwaysAllowAuthorizer())
 
 // parts are the strategies of subresources, by kind and name.
 var parts = map[string]rest.RESTUpdateStrategy{
@@ -85,5 +100,5 @@ var parts = map[string]rest.RESTUpdateStrategy{
 	"PodDisruptionBudget/status": poddisruptionbudget.StatusStrategy, "Namespace/status": namespace.StatusStrategy,
 	"VolumeAttachment/status": volumeattachment.StatusStrategy, "CertificateSigningRequest/status": certificates.StatusStrategy,
 	"CertificateSigningRequest/approval": certificates.ApprovalStrategy, "FlowSchema/status": flowschema.StatusStrategy,
-	"PriorityLevelConfiguration/status": prioritylevelconfiguration.StatusStrategy,
+	"PriorityLevelConfiguration/status": prioritylevelconfiguration.StatusStrategy, "ResourceClaim/status": resourceclaim.NewStatusStrategy(claims),
 }

@@ -16,7 +16,6 @@ func formats() map[string]func(string) []string {
 		"subdomain":   validation.IsDNS1123Subdomain,
 		"underscored": validation.IsDNS1123SubdomainWithUnderscore,
 		"qualified":   validation.IsQualifiedName,
-		"lowered":     func(s string) []string { return validation.IsQualifiedName(strings.ToLower(s)) },
 		"labelValue":  validation.IsValidLabelValue,
 		"portName":    validation.IsValidPortName,
 		"key":         validation.IsConfigMapKey,

@@ -6,7 +6,7 @@ func functions() map[string]func(*judgement, place) {
 	for _, some := range []map[string]func(*judgement, place){
 		valueFunctions(), podFunctions(), containerFunctions(), securityFunctions(), schedulingFunctions(), volumeFunctions(), claimFunctions(),
 		podUpdateFunctions(), workloadFunctions(), jobFunctions(), serviceFunctions(), networkFunctions(), scalingFunctions(), storageFunctions(),
-		accessFunctions(), quotaFunctions(), nodeFunctions(), signingFunctions(), flowFunctions(), attachmentFunctions(),
+		accessFunctions(), quotaFunctions(), nodeFunctions(), signingFunctions(), flowFunctions(), attachmentFunctions(), deviceFunctions(),
 	} {
 		for name, f := range some {
 			all[name] = f

@@ -35,9 +35,8 @@ const legacySigner = "kubernetes.io/legacy-unknown"
 // signingRequest judges a request. What is wrong with the stored one already is let be.
 func (j *judgement) signingRequest() {
 	spec, was, path := inner(j.obj, "spec"), inner(j.old, "spec"), field.NewPath("spec")
-	request := bytesOf(spec["request"])
-	if err := checkRequest(request); err != nil {
-		j.invalid(path.Child("request"), request, err.Error())
+	if err := checkRequest(bytesOf(spec["request"])); err != nil {
+		j.invalid(path.Child("request"), spec["request"], err.Error())
 	}
 	usages, before := texts(spec["usages"]), texts(was["usages"])
 	if len(usages) == 0 {

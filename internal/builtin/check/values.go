@@ -27,6 +27,8 @@ func valueFunctions() map[string]func(*judgement, place) {
 		"driverName":          driverName,
 		"notEmpty":            notEmpty,
 		"controller":          func(j *judgement, p place) { j.domainPath(p) },
+		"sameText":            sameText,
+		"lowered":             lowered,
 	}
 }
 
@@ -144,6 +146,22 @@ func driverName(j *judgement, p place) {
 func notEmpty(j *judgement, p place) {
 	if p.value == "" {
 		j.required(p.path, "")
+	}
+}
+
+// lowered judges a name in lower case, and shows it so.
+func lowered(j *judgement, p place) {
+	if s, _ := p.value.(string); s != "" {
+		s = strings.ToLower(s)
+		j.invalids(p.path, s, validation.IsQualifiedName(s))
+	}
+}
+
+// sameText is "same" for a text that is left out where it is empty, and shown as such.
+func sameText(j *judgement, p place) {
+	was, _ := p.old.(string)
+	if s, _ := p.value.(string); j.old != nil && s != was {
+		j.invalid(p.path, s, "field is immutable")
 	}
 }
 
