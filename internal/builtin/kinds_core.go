@@ -77,6 +77,7 @@ func coreKinds() []kind {
 				PrepareCreate:       prepareServiceAccountCreate,
 				PrepareUpdate:       prepareServiceAccountUpdate,
 				Warnings:            warnServiceAccount,
+				Awaited:             true,
 				UnconditionalUpdate: true,
 			},
 		}),
@@ -150,7 +151,7 @@ func coreKinds() []kind {
 		}),
 		of[corev1.LimitRange](kind{
 			group: coreV1, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
-			rules: &catalog.Rules{Default: defaultLimitRange, UnconditionalUpdate: true, CreateOnUpdate: true},
+			rules: &catalog.Rules{Default: defaultLimitRange, Awaited: true, UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.ResourceQuota](kind{
 			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true, returnsDeleted: true,

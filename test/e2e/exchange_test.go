@@ -74,7 +74,7 @@ func TestExchange(t *testing.T) {
 		t.Skip("E2E_KUBE_APISERVER is not set")
 	}
 	etcd := startCluster(t, 1, nil)
-	kube := startReference(t, etcd)
+	kube := startReference(t, etcd, withoutAccounts)
 	apply := func(p *process, name string) {
 		kubectl(t, p, bytes.ReplaceAll([]byte(exchanged), []byte("NAME"), []byte(name)), "apply", "-f", "-")
 		kubectl(t, p, nil, "wait", "--for=condition=Established", "crd/"+name+"s.example.com")

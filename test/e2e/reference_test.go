@@ -26,8 +26,8 @@ var reference = os.Getenv("E2E_KUBE_APISERVER")
 // referenceToken is the administrator's.
 const referenceToken = "reference"
 
-// startReference starts kube-apiserver on etcd and waits until it is ready. It is killed when t ends.
-func startReference(t *testing.T, etcd *cluster) *process {
+// startReference starts kube-apiserver with more flags on etcd and waits until it is ready. It is killed when t ends.
+func startReference(t *testing.T, etcd *cluster, flags ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -58,10 +58,10 @@ current-context: bowsprit
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(reference, "--etcd-servers="+etcd.endpoints(), "--secure-port="+port, "--bind-address=127.0.0.1", "--cert-dir="+dir,
-		"--token-auth-file="+filepath.Join(dir, "tokens.csv"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+filepath.Join(dir, "sa.key"),
-		"--service-account-signing-key-file="+filepath.Join(dir, "sa.key"), "--disable-admission-plugins=ServiceAccount")
+	cmd := exec.Command(reference, append([]string{"--etcd-servers=" + etcd.endpoints(), "--secure-port=" + port, "--bind-address=127.0.0.1", "--cert-dir=" + dir,
+		"--token-auth-file=" + filepath.Join(dir, "tokens.csv"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged",
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + filepath.Join(dir, "sa.key"),
+		"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key")}, flags...)...)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ const commandLimit = 60 * time.Second
 // Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA, and tell it how to misbehave by
 // writing the file hook-mode.
 //
-// Most expectations were recorded from a real kube-apiserver (see reference) and hold bowsprit to it.
+// In stories whose names begin with "accounts" pods have service accounts. Most expectations were recorded from a real kube-apiserver (see reference) and hold bowsprit to it.
 //
 // "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids, resource
 // versions, addresses) is replaced before the comparison, see settle.
@@ -46,7 +46,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{server: startStory(t), dir: t.TempDir()}
+			s := &session{server: startStory(t, strings.HasPrefix(filepath.Base(file), "accounts")), dir: t.TempDir()}
 			s.hook = startHook(t, s.dir)
 			t.Cleanup(s.endBackground)
 			got := s.run(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"))
@@ -59,12 +59,20 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// startStory starts the server that a script runs against.
-func startStory(t *testing.T) *process {
-	if reference != "" {
-		return startReference(t, startCluster(t, 1, nil))
+// withoutAccounts switches off what gives pods service accounts.
+const withoutAccounts = "--disable-admission-plugins=ServiceAccount"
+
+// startStory starts the server that a script runs against. Pods get service accounts only if accounts is true: beside the reference
+// there is no controller that makes the default ones, so there the plugin is off in all other stories, and here too.
+func startStory(t *testing.T, accounts bool) *process {
+	off := []string{withoutAccounts}
+	if accounts {
+		off = nil
 	}
-	return startServer(t, "--ephemeral")
+	if reference != "" {
+		return startReference(t, startCluster(t, 1, nil), off...)
+	}
+	return startServer(t, append([]string{"--ephemeral"}, off...)...)
 }
 
 // session is one running script.

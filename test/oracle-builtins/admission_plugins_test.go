@@ -23,10 +23,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
+	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
 	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
 	"sigs.k8s.io/yaml"
@@ -56,7 +58,7 @@ func TestAdmissionPlugins(t *testing.T) {
 	registry := admission.NewPlugins()
 	for _, register := range []func(*admission.Plugins){
 		priority.Register, defaulttolerationseconds.Register, nodetaint.Register, setdefault.Register, defaultingressclass.Register, resize.Register,
-		runtimeclass.Register,
+		runtimeclass.Register, limitranger.Register, serviceaccount.Register,
 	} {
 		register(registry)
 	}

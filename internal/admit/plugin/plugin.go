@@ -13,7 +13,9 @@ package plugin
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -25,6 +27,8 @@ type Config struct {
 	View *watchcache.View
 	// NewSuffix returns the random end of a generated name, five letters.
 	NewSuffix func() string
+	// AccountPatience is how long a pod waits for the default service account of its namespace, 1.5 seconds if zero.
+	AccountPatience time.Duration
 }
 
 // Plugin is one plugin.
@@ -57,6 +61,8 @@ var known = []struct {
 	name string
 	make func(Config) []rule
 }{
+	{"LimitRanger", limitRanger},
+	{"ServiceAccount", serviceAccount},
 	{"TaintNodesByCondition", nodeTaint},
 	{"Priority", priority},
 	{"DefaultTolerationSeconds", tolerationSeconds},
@@ -141,6 +147,14 @@ func at(obj object, path ...string) object {
 		obj, _ = obj[name].(object)
 	}
 	return obj
+}
+
+// with returns a copy of obj that has a value under a name.
+func with(obj object, name string, value any) object {
+	out := make(object, len(obj)+1)
+	maps.Copy(out, obj)
+	out[name] = value
+	return out
 }
 
 // text returns the string under a path, "" if there is none.

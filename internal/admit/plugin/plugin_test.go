@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -91,6 +92,24 @@ func TestPlugins(t *testing.T) {
 // start returns a plugin that finds the stored objects.
 func start(t *testing.T, name string, stored []json.RawMessage) *Plugin {
 	t.Helper()
+	_, view := open(t, stored)
+	return find(t, name, Config{View: view, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Millisecond})
+}
+
+func find(t *testing.T, name string, c Config) *Plugin {
+	t.Helper()
+	for _, p := range All(c) {
+		if p.Name() == name {
+			return p.(*Plugin)
+		}
+	}
+	t.Fatalf("there is no plugin %s", name)
+	return nil
+}
+
+// open returns a store with objects, and a view of it.
+func open(t *testing.T, stored []json.RawMessage) (*store.Store, *watchcache.View) {
+	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
@@ -114,13 +133,7 @@ func start(t *testing.T, name string, stored []json.RawMessage) *Plugin {
 	ended := make(chan struct{})
 	go func() { _ = view.Run(ctx); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	for _, p := range All(Config{View: view, NewSuffix: func() string { return "abcde" }}) {
-		if p.Name() == name {
-			return p.(*Plugin)
-		}
-	}
-	t.Fatalf("there is no plugin %s", name)
-	return nil
+	return s, view
 }
 
 func attributes(t *testing.T, op admit.Operation, subresource string, obj, old object) *admit.Attributes {
