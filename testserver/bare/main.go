@@ -1,10 +1,11 @@
 // Command bare is the limit of what an API server on net/http can do: it answers every GET with the bytes that another
 // server has answered the first time, over HTTP/2 and TLS, and does nothing else. A load generator that runs against both
-// tells which part of the time is the server's own work.
+// tells which part of the time is the server's own work. A merge patch of spec.counter is stored nowhere: it is an event for
+// those who watch the collection, and nothing else.
 //
 //	bare -kubeconfig FILE -write-kubeconfig FILE
 //
-// It is no proxy: answers are never asked for again, and watches not passed on.
+// It is no proxy: answers are never asked for again.
 package main
 
 import (
@@ -44,7 +45,12 @@ func run(from, to string) error {
 		return err
 	}
 	var kept sync.Map // URI and Accept -> answer
+	var watches hub
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			watches.watch(w, r)
+			return
+		}
 		key := r.RequestURI + " " + r.Header.Get("Accept")
 		a, ok := kept.Load(key)
 		if !ok {
@@ -54,6 +60,10 @@ func run(from, to string) error {
 				return
 			}
 			a, _ = kept.LoadOrStore(key, fresh)
+		}
+		if r.Method == http.MethodPatch {
+			watches.patch(w, r, a.(*answer))
+			return
 		}
 		a.(*answer).write(w)
 	}))
@@ -81,10 +91,10 @@ type answer struct {
 }
 
 func ask(client *http.Client, url string, r *http.Request) (*answer, error) {
-	if r.Method != http.MethodGet {
+	if r.Method != http.MethodGet && r.Method != http.MethodPatch {
 		return nil, fmt.Errorf("%s is not answered here", r.Method)
 	}
-	req, err := http.NewRequestWithContext(r.Context(), r.Method, url, nil)
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}

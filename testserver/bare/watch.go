@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// hub passes events on to watches. Each is written by itself and flushed, as one does in a handler.
+type hub struct {
+	mu    sync.Mutex
+	heard map[chan []byte]string // the path that is watched
+}
+
+// watch writes the events of r's path until the client leaves.
+func (h *hub) watch(w http.ResponseWriter, r *http.Request) {
+	events := make(chan []byte, 1024)
+	h.mu.Lock()
+	if h.heard == nil {
+		h.heard = map[chan []byte]string{}
+	}
+	h.heard[events] = r.URL.Path
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		delete(h.heard, events)
+		h.mu.Unlock()
+	}()
+	w.Header().Set("Content-Type", "application/json")
+	control := http.NewResponseController(w)
+	if control.Flush() != nil {
+		return
+	}
+	for {
+		select {
+		case event := <-events:
+			if _, err := w.Write(event); err != nil || control.Flush() != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// tell sends event to those who watch the collection at path.
+func (h *hub) tell(path string, event []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for to, watched := range h.heard {
+		if watched == path {
+			to <- event
+		}
+	}
+}
+
+// counter is the one field that a patch may change.
+var counter = regexp.MustCompile(`"counter":\d+`)
+
+// patch answers with the object that a says, its spec.counter as the merge patch in r wants it, and tells those who watch.
+func (h *hub) patch(w http.ResponseWriter, r *http.Request, a *answer) {
+	body, err := io.ReadAll(r.Body)
+	var p struct{ Spec struct{ Counter int } }
+	if err == nil {
+		err = json.Unmarshal(body, &p)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	object := bytes.TrimSpace(counter.ReplaceAll(a.body, fmt.Appendf(nil, `"counter":%d`, p.Spec.Counter)))
+	h.tell(r.URL.Path[:strings.LastIndex(r.URL.Path, "/")], fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", object))
+	w.Header()["Content-Type"] = a.header["Content-Type"]
+	w.Write(object) // an error means that the client is gone
+}
