@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/store"
 )
 
 // optimisticLock is what a client reads whose resourceVersion is not the newest.
@@ -86,4 +89,25 @@ func terminating(c *Call, verb string) error {
 // tooOldWatch ends a watch whose revision has left the history.
 func tooOldWatch(from, now int64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, now))
+}
+
+// storeError turns what the store says into what the client is told.
+func storeError(err error, c *Call, name string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrExists):
+		return apierrors.NewAlreadyExists(c.groupResource(), name)
+	case errors.Is(err, store.ErrNotFound):
+		return apierrors.NewNotFound(c.groupResource(), name)
+	case errors.Is(err, store.ErrNoSpace):
+		return errors.New("etcdserver: mvcc: database space exceeded") // kube's text
+	case errors.Is(err, store.ErrTooLarge):
+		return errors.New("etcdserver: request is too large") // kube's text
+	case errors.Is(err, context.DeadlineExceeded):
+		// Nothing says when to try again: client-go would then repeat a write that may have happened.
+		return apierrors.NewTimeoutError("the store did not answer in time; the write may or may not have happened", 0)
+	default:
+		return err
+	}
 }

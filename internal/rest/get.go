@@ -6,6 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error {
@@ -13,18 +15,8 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error
 	if err != nil {
 		return err
 	}
-	o, err := getOptions(r)
+	e, err := s.find(r, c)
 	if err != nil {
-		return err
-	}
-	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
-		return err
-	}
-	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
-	if e == nil {
-		return apierrors.NewNotFound(c.groupResource(), c.Name)
-	}
-	if e, err = s.inVersion(r.Context(), c, e); err != nil {
 		return err
 	}
 	if media.Binary() && media.As == "" {
@@ -39,6 +31,22 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error
 		return err
 	}
 	return writeDocument(w, r, http.StatusOK, body, media, media.message(c))
+}
+
+// find returns the entry of the object that r names, not older than r wants it and in the call's version.
+func (s *Server) find(r *http.Request, c *Call) (*watchcache.Entry, error) {
+	o, err := getOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
+		return nil, err
+	}
+	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
+	if e == nil {
+		return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+	}
+	return s.inVersion(r.Context(), c, e)
 }
 
 // parseRevision reads a resourceVersion parameter. The error is the one that kube makes a 500 of for a get and a watch, and

@@ -10,7 +10,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -19,7 +18,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -227,95 +225,6 @@ func (c *Call) noSubresource() error {
 	return notServed()
 }
 
-// Call is one request to one resource.
-type Call struct {
-	Snapshot    *catalog.Snapshot
-	Resource    *catalog.Resource
-	Version     *catalog.Version
-	Namespace   string // "" for cluster-scoped kinds and across all namespaces
-	Name        string // "" for collections
-	Subresource string
-	Verb        string
-	User        user.Info
-	// Metadata is true of a call that changes nothing but metadata. It works on an object in the version in which it is stored
-	// and leaves it there, so that no conversion webhook is asked. Deletions in process do so too.
-	Metadata bool
-	// Warn receives sentences for the client; nil drops them.
-	Warn func(string)
-
-	inProcess bool       // made by Server.Call
-	admitted  bool       // admission has been asked about what leads to this write, and is not about the write
-	applies   bool       // the write is a server-side apply
-	asStored  bool       // Version is the one in which the object is stored, and stays it
-	turn      store.Turn // among the writes to a kind whose rules look at others; set by refresh
-	agent     string     // User-Agent, the field manager of those who name none
-	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually "".
-	through string
-}
-
-// Call returns a call in process, as user who, for the named resource in its storage version, or an error if it is not
-// in the catalog. Unserved resources can be called too: objects of a dying definition must still be deleted.
-func (s *Server) Call(gr catalog.GroupResource, namespace, name string, who user.Info) (*Call, error) {
-	snap := s.Catalog.Snapshot()
-	res := snap.Resource(gr.Group, gr.Resource)
-	if res == nil {
-		return nil, notServed()
-	}
-	return &Call{Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who, agent: who.GetName(), inProcess: true}, nil
-}
-
-func (c *Call) warn(ctx context.Context, text string) {
-	if c.Warn != nil {
-		c.Warn(text)
-		return
-	}
-	request.Warn(ctx, text)
-}
-
-func (c *Call) groupResource() schema.GroupResource {
-	return schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural}
-}
-
-func (c *Call) gvk() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.Version.Name, Kind: c.Resource.Kind}
-}
-
-// kindOf is the kind that an error about obj names: the one that the object says it is.
-func (c *Call) kindOf(obj Object) schema.GroupKind {
-	gv, _ := schema.ParseGroupVersion(str(obj, "apiVersion"))
-	return schema.GroupKind{Group: gv.Group, Kind: str(obj, "kind")}
-}
-
-// rules returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
-func (c *Call) rules() *catalog.Rules { return c.Resource.RulesFor(c.Version) }
-
-func (c *Call) apiVersion() string { return c.Resource.APIVersion(c.Version) }
-
-// key returns where an object lives in the store.
-func (c *Call) key(name string) string {
-	if c.Namespace == "" {
-		return c.Resource.Prefix + "/" + name
-	}
-	return c.Resource.Prefix + "/" + c.Namespace + "/" + name
-}
-
-// takesTurns tells whether writes of the call's kind on other replicas concern it.
-func (s *Server) takesTurns(c *Call) bool {
-	return c.Resource.Rules != nil && c.Resource.Rules.Serial && s.Store.Shared()
-}
-
-// ttl is how long the object lives after each write; 0 means forever.
-func (c *Call) ttl() time.Duration {
-	if c.Resource.Rules == nil {
-		return 0
-	}
-	return c.Resource.Rules.TTL
-}
-
-func (s *Server) env(c *Call) catalog.Env {
-	return catalog.Env{Now: s.Now(), Snapshot: c.Snapshot, User: c.User}
-}
-
 // current returns the newest entry of the named object, or a NotFound error.
 func (s *Server) current(ctx context.Context, c *Call) (*watchcache.Entry, error) {
 	if _, err := s.View.Fresh(ctx); err != nil {
@@ -326,49 +235,4 @@ func (s *Server) current(ctx context.Context, c *Call) (*watchcache.Entry, error
 		return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
 	}
 	return e, nil
-}
-
-// lock serialises the writes to a resource whose rules demand it, and returns the function that ends it.
-func (s *Server) lock(c *Call) (unlock func()) {
-	if c.Resource.Rules == nil || !c.Resource.Rules.Serial {
-		return func() {}
-	}
-	mu, _ := s.serial.LoadOrStore(catalog.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural}, &sync.Mutex{})
-	mu.(*sync.Mutex).Lock()
-	return mu.(*sync.Mutex).Unlock
-}
-
-// refresh gives the call the newest catalog; the caller holds the resource's lock. The lock is this process's. Among
-// replicas the write gets a turn: it fails with store.ErrOvertaken if another replica has written what the catalog does
-// not show yet.
-func (s *Server) refresh(c *Call) {
-	if c.Resource.Rules == nil || !c.Resource.Rules.Serial {
-		return
-	}
-	seen := s.View.Revision() // first: the catalog has everything that the view shows
-	c.Snapshot = s.Catalog.Snapshot()
-	if s.takesTurns(c) {
-		c.turn = store.Turn{Name: c.Resource.Qualified(), Seen: seen}
-	}
-}
-
-// storeError turns what the store says into what the client is told.
-func storeError(err error, c *Call, name string) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, store.ErrExists):
-		return apierrors.NewAlreadyExists(c.groupResource(), name)
-	case errors.Is(err, store.ErrNotFound):
-		return apierrors.NewNotFound(c.groupResource(), name)
-	case errors.Is(err, store.ErrNoSpace):
-		return errors.New("etcdserver: mvcc: database space exceeded") // kube's text
-	case errors.Is(err, store.ErrTooLarge):
-		return errors.New("etcdserver: request is too large") // kube's text
-	case errors.Is(err, context.DeadlineExceeded):
-		// Nothing says when to try again: client-go would then repeat a write that may have happened.
-		return apierrors.NewTimeoutError("the store did not answer in time; the write may or may not have happened", 0)
-	default:
-		return err
-	}
 }

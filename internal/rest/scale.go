@@ -32,18 +32,8 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) 
 	if err != nil {
 		return err
 	}
-	o, err := getOptions(r)
+	e, err := s.find(r, c)
 	if err != nil {
-		return err
-	}
-	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
-		return err
-	}
-	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
-	if e == nil {
-		return apierrors.NewNotFound(c.groupResource(), c.Name)
-	}
-	if e, err = s.inVersion(r.Context(), c, e); err != nil {
 		return err
 	}
 	obj, err := s.fromEntry(c, e)
