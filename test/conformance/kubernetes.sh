@@ -7,32 +7,14 @@
 set -eu
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 HARNESS=$(cd "$1" && pwd) PACKAGE=$2; shift 2
-VERSION=${KUBERNETES_VERSION:-1.36.3}
-TMP=${CONFORMANCE_TMP:-/tmp/conformance}/kubernetes SRC=${CONFORMANCE_TMP:-/tmp/conformance}/kubernetes/src
+. "$ROOT/test/conformance/kubernetes-sources.sh"
 export SUT_CMD=${SUT_CMD:-$ROOT/test/conformance/sut.sh} SUT_TAG=kubernetes
 
-module() { (cd / && GOFLAGS= go mod download -json "$1@$2" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); }
-
-sources() {
-  [ -d "$SRC" ] && return 0
-  mkdir -p "$TMP"
-  rm -rf "$SRC.new"; cp -r "$(module k8s.io/kubernetes "v$VERSION")" "$SRC.new"; chmod -R u+w "$SRC.new"
-  (
-    cd "$SRC.new"
-    rm -rf vendor go.work go.work.sum
-    sed -i "s,=> \./staging/src/\(.*\),=> \1 v0.${VERSION#*.}," go.mod # what lies beside it in Kubernetes' repository is published, too
-    printf '\nrequire conformance.local/sut v0.0.0\nreplace conformance.local/sut => %s/overlay/sut\n' "$HARNESS" >>go.mod
-    mkdir -p staging/src/k8s.io # some tests read what others have stored
-    ln -sfn "$(module k8s.io/api "v0.${VERSION#*.}")" staging/src/k8s.io/api
-  )
-  mv "$SRC.new" "$SRC"
-}
-
-sources
+sources "$HARNESS"
 cp -r "$ROOT/test/conformance/testdata/kubernetes/." "$SRC/"
 name=$(basename "$PACKAGE")
 mkdir -p "$TMP/bin" "$TMP/logs"
-(cd "$SRC" && GOFLAGS="-mod=mod -buildvcs=false" go test -vet=off -c -o "$TMP/bin/$name.test" "./test/integration/$PACKAGE")
+(cd "$SRC" && go test -vet=off -c -o "$TMP/bin/$name.test" "./test/integration/$PACKAGE")
 SUT_STORE_DIR=$(mktemp -d "$TMP/store.XXXXXX"); export SUT_STORE_DIR
 mkdir -p "$SUT_STORE_DIR/servers"
 trap '

@@ -1,0 +1,22 @@
+# Sourced by scripts that run tests of k8s.io/kubernetes. Sets TMP, where their things are kept, and SRC, a copy of the sources that can be written to.
+VERSION=${KUBERNETES_VERSION:-1.36.3}
+TMP=${CONFORMANCE_TMP:-/tmp/conformance}/kubernetes SRC=${CONFORMANCE_TMP:-/tmp/conformance}/kubernetes/src
+export GOFLAGS="-mod=mod -buildvcs=false"
+
+module() { (cd / && GOFLAGS= go mod download -json "$1@$2" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); }
+
+# sources HARNESS: makes the copy, if it is not there
+sources() {
+  [ -d "$SRC" ] && return 0
+  mkdir -p "$TMP"
+  rm -rf "$SRC.new"; cp -r "$(module k8s.io/kubernetes "v$VERSION")" "$SRC.new"; chmod -R u+w "$SRC.new"
+  (
+    cd "$SRC.new"
+    rm -rf vendor go.work go.work.sum
+    sed -i "s,=> \./staging/src/\(.*\),=> \1 v0.${VERSION#*.}," go.mod # what lies beside it in Kubernetes' repository is published, too
+    printf '\nrequire conformance.local/sut v0.0.0\nreplace conformance.local/sut => %s/overlay/sut\n' "$1" >>go.mod
+    mkdir -p staging/src/k8s.io # some tests read what others have stored
+    ln -sfn "$(module k8s.io/api "v0.${VERSION#*.}")" staging/src/k8s.io/api
+  )
+  mv "$SRC.new" "$SRC"
+}
