@@ -65,6 +65,12 @@ type Config struct {
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
 	TokenAuthFile string
 
+	// AlwaysAllow lets everybody who is authenticated do everything, as kube's authorization mode of that name: for tests. It
+	// implies NoAnonymous.
+	AlwaysAllow bool
+	// NoAnonymous refuses requests without a client certificate or token (401), even those about health.
+	NoAnonymous bool
+
 	// ServiceAccountIssuers are whose tokens of service accounts are believed; the first is the name that this server signs
 	// as, "https://kubernetes.default.svc.cluster.local" if there is none.
 	ServiceAccountIssuers []string

@@ -10,17 +10,21 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/internal/pki"
 )
 
 // kubeFlags are the flags of kube-apiserver that have a meaning here and are not fields of bowsprit.Config.
 type kubeFlags struct {
 	serveFlags
 	certDir                         string
+	anonymous                       bool
+	authorizationModes              []string
 	enabledPlugins, disabledPlugins []string
 	version                         bool
 }
@@ -66,12 +70,14 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "root of all keys in etcd")
 	f.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "IP address to listen on")
 	f.IntVar(&c.SecurePort, "secure-port", 6443, "port to listen on, with TLS; 0 picks a free one")
-	f.StringVar(&o.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key, used unless --tls-cert-file is given")
+	f.StringVar(&o.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key, made if missing, unless --tls-cert-file is given (default: in memory)")
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
 	f.StringSliceVar(&c.StrictTransportSecurity, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security, for browsers (default: no header)")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	f.BoolVar(&o.anonymous, "anonymous-auth", true, "answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
+	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil, "who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
 	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
@@ -111,10 +117,13 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 // applyTo sets in c what flags say in kube-apiserver's terms, and returns those without effect.
 func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 	if c.TLSCertFile == "" && c.TLSPrivateKeyFile == "" && o.certDir != "" {
-		c.TLSCertFile, c.TLSPrivateKeyFile, err = servingFiles(o.certDir)
+		c.TLSCertFile, c.TLSPrivateKeyFile, err = servingFiles(o.certDir, c.BindAddress, c.AdvertiseAddress)
 		if err != nil {
 			return nil, err
 		}
+	}
+	if unused, err = o.authorize(c); err != nil {
+		return nil, err
 	}
 	ours := bowsprit.AdmissionPlugins()
 	plugins := func(flag string, names []string, missing func(string)) {
@@ -141,15 +150,42 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 	return unused, err
 }
 
-// servingFiles returns the serving certificate and key of a --cert-dir, or "" if it has none of them.
-func servingFiles(dir string) (cert, key string, err error) {
+// authorizationModes are kube's.
+var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"}
+
+// authorize sets in c what --authorization-mode and --anonymous-auth say, and returns the modes that are not there.
+func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
+	c.NoAnonymous = !o.anonymous
+	modes := o.authorizationModes
+	if len(modes) == 0 {
+		modes = []string{"AlwaysAllow"}
+	}
+	for i, mode := range modes {
+		switch {
+		case !slices.Contains(authorizationModes, mode):
+			return nil, fmt.Errorf("--authorization-mode %q is not a valid mode: use %s", mode, strings.Join(authorizationModes, ", "))
+		case slices.Contains(modes[:i], mode):
+			return nil, fmt.Errorf("--authorization-mode %q has mode specified more than once", modes)
+		case mode == "AlwaysAllow":
+			c.AlwaysAllow = true
+		default:
+			unused = append(unused, "--authorization-mode="+mode)
+		}
+	}
+	return unused, nil
+}
+
+// servingFiles returns the serving certificate and key of a --cert-dir, valid for hosts. If it has none of them, they are made.
+func servingFiles(dir string, hosts ...string) (cert, key string, err error) {
 	cert, key = filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
 	_, certErr := os.Stat(cert)
 	_, keyErr := os.Stat(key)
 	noCert, noKey := errors.Is(certErr, fs.ErrNotExist), errors.Is(keyErr, fs.ErrNotExist)
 	switch {
 	case noCert && noKey:
-		return "", "", nil
+		if err := pki.WriteServing(cert, key, hosts, time.Now()); err != nil {
+			return "", "", fmt.Errorf("--cert-dir: %w: choose a directory that can be written to", err)
+		}
 	case noCert != noKey:
 		return "", "", fmt.Errorf("--cert-dir %s holds one of apiserver.crt and apiserver.key: give both or none", dir)
 	}

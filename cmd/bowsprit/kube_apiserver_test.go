@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"os"
@@ -25,7 +26,7 @@ func TestKubeFlags(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	bindKubeFlags(flags, &bowsprit.Config{}, &kubeFlags{})
 	// Where ours differ: the directory that kube-apiserver writes certificates to, and what --help shows.
-	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins", "enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file", "strict-transport-security-directives"}
+	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins", "enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file", "strict-transport-security-directives", "authorization-mode"}
 	var names []string
 	for _, known := range readKubeFlags() {
 		names = append(names, known.name)
@@ -95,6 +96,8 @@ func TestKubeAPIServerErrors(t *testing.T) {
 		{"value of a flag without effect", []string{"--audit-log-maxage=old"}, []string{`--audit-log-maxage "old" is not a value of type int`}},
 		{"unknown plugin", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=Nope"}, []string{`--enable-admission-plugins: plugin "Nope" is unknown`}},
 		{"plugin on and off", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=PodSecurity", "--disable-admission-plugins=PodSecurity"}, []string{`"PodSecurity" is in --enable-admission-plugins and in --disable-admission-plugins`}},
+		{"unknown mode", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,Never"}, []string{`--authorization-mode "Never" is not a valid mode`, "AlwaysAllow"}},
+		{"mode twice", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,RBAC"}, []string{"has mode specified more than once"}},
 		{"half a certificate", []string{"--etcd-servers=http://127.0.0.1:1", "--cert-dir=" + half}, []string{half, "one of apiserver.crt and apiserver.key"}},
 	}
 	for _, test := range tests {
@@ -136,6 +139,17 @@ func TestAssets(t *testing.T) {
 			t.Errorf("flags without effect: %s", unused)
 		}
 		servers = append(servers, server.find(`msg=ready url=(\S+)`))
+	}
+	for _, server := range servers { // the first has made its certificate, the other has found it
+		trust := x509.NewCertPool()
+		if certificate, err := os.ReadFile(filepath.Join(dir, "apiserver.crt")); err != nil || !trust.AppendCertsFromPEM(certificate) {
+			t.Fatalf("no certificate in --cert-dir: %v", err)
+		}
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(server, "https://"), &tls.Config{RootCAs: trust})
+		if err != nil {
+			t.Fatalf("with the certificate in --cert-dir: %v", err)
+		}
+		conn.Close()
 	}
 	if body := call(t, http.MethodGet, servers[0]+"/healthz", ""); body != "ok" {
 		t.Errorf("/healthz: %s", body)

@@ -3,7 +3,7 @@
 // It stands behind the listener on a request's path: package front calls Authenticate once per request and answers 401
 // if it returns an error. Ways to prove who one is, in the order they are tried: a client certificate of a trusted
 // authority (name = common name, groups = organizations) and a bearer token, from a file or of a service account. Who
-// brings neither is system:anonymous; who brings only wrong ones is refused. Impersonation reads the headers by which a user
+// brings neither is system:anonymous, if there may be such; who brings only wrong ones is refused. Impersonation reads the headers by which a user
 // asks to act as another; package authz decides about that.
 //
 // Rules: Kubernetes' authenticators of the same names (k8s.io/apiserver/pkg/authentication). They are not imported: they
@@ -35,6 +35,8 @@ type Config struct {
 	Tokens      *Tokens
 	// Bearer judges tokens that Tokens does not know; nil knows none.
 	Bearer Bearer
+	// NoAnonymous refuses who brings no proof.
+	NoAnonymous bool
 	// Audiences are the names of this server, for whom the tokens of Tokens are good.
 	Audiences []string
 	Now       func() time.Time // nil is time.Now
@@ -51,12 +53,13 @@ type Authenticator struct {
 	certificates *certificates // nil without ClientRoots
 	tokens       *Tokens
 	bearer       Bearer
+	noAnonymous  bool
 	audiences    []string
 }
 
 // New returns an Authenticator.
 func New(c Config) *Authenticator {
-	a := &Authenticator{tokens: c.Tokens, bearer: c.Bearer, audiences: c.Audiences}
+	a := &Authenticator{tokens: c.Tokens, bearer: c.Bearer, noAnonymous: c.NoAnonymous, audiences: c.Audiences}
 	if c.ClientRoots != nil {
 		if c.Now == nil {
 			c.Now = time.Now
@@ -91,6 +94,9 @@ func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 	if len(refused) > 0 {
 		return nil, errors.Join(refused...)
 	}
+	if a.noAnonymous {
+		return nil, errNoProof
+	}
 	delete(r.Header, "Authorization")
 	return anonymous, nil
 }
@@ -120,7 +126,10 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 	return nil, nil, errInvalidToken
 }
 
-var errInvalidToken = errors.New("invalid bearer token")
+var (
+	errInvalidToken = errors.New("invalid bearer token")
+	errNoProof      = errors.New("neither a client certificate nor a bearer token, and requests of nobody in particular are not answered")
+)
 
 // anonymous is never changed.
 var anonymous = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}

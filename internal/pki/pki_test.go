@@ -374,3 +374,29 @@ func BenchmarkOpenInMemory(b *testing.B) {
 		}
 	}
 }
+
+func TestWriteServing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "made", "here")
+	cert, key := filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
+	if err := WriteServing(cert, key, []string{"0.0.0.0", "192.0.2.7"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("key: %v, %v", info, err)
+	}
+	s, err := loadSupplied(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust := x509.NewCertPool()
+	trust.AppendCertsFromPEM(s.certPEM)
+	for _, host := range []string{"192.0.2.7", "127.0.0.1", "localhost", "kubernetes.default.svc"} {
+		if _, err := s.cert.Verify(x509.VerifyOptions{Roots: trust, DNSName: host}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if err := WriteServing(filepath.Join(cert, "below", "a.crt"), filepath.Join(cert, "below", "a.key"), nil, time.Now()); err == nil {
+		t.Error("made a certificate below a file")
+	}
+}

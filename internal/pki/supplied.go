@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"time"
 )
 
 // supplied is a serving certificate from the user's files.
@@ -30,4 +33,27 @@ func loadSupplied(certFile, keyFile string) (*supplied, error) {
 
 func (s *supplied) same(o *supplied) bool {
 	return bytes.Equal(s.certPEM, o.certPEM) && bytes.Equal(s.keyPEM, o.keyPEM)
+}
+
+// WriteServing makes a serving certificate for hosts, besides localhost and the customary names, with an authority of its
+// own that nobody keeps, and writes certFile (the certificate, then its authority, for clients to trust) and keyFile (mode
+// 0600), in a directory that is made if it is missing.
+func WriteServing(certFile, keyFile string, hosts []string, now time.Time) error {
+	authority, err := issueAuthority(nil, now)
+	if err != nil {
+		return err
+	}
+	serving, err := issueServing(authority, servingHosts(hosts), now)
+	if err != nil {
+		return err
+	}
+	for _, file := range []string{keyFile, certFile} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(keyFile, serving.keyPEM); err != nil { // first: a certificate that can be read has its key
+		return err
+	}
+	return writeFile(certFile, slices.Concat(serving.certPEM, authority.certPEM))
 }
