@@ -210,6 +210,7 @@ func (p *process) listen(ctx context.Context) error {
 // buildAPI connects the parts that answer requests.
 func (p *process) buildAPI(context.Context) error {
 	kinds := builtin.Resources()
+	address.Install(kinds, p.config.serviceRanges())
 	p.catalog = catalog.New(kinds...)
 	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{controllers.DefinitionsPrefix}, Read: rest.Reader(kinds)})
 	controllers.Publish(p.catalog, p.view, p.log)

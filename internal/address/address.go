@@ -115,6 +115,7 @@ func (s *Services) Holdings(obj rest.Object) []rest.Holding {
 	if err != nil {
 		return nil // it is no service, and has nothing
 	}
+	s.completeOld(spec)
 	meta, _ := obj["metadata"].(rest.Object)
 	owner := rest.Object{"resource": "services", "namespace": meta["namespace"], "name": meta["name"]}
 	var out []rest.Holding

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -72,7 +73,9 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 	}
 	var out []*replica
 	for range n {
-		cat, view := catalog.New(builtin.Resources()...), watchcache.New(st, watchcache.Options{Log: log})
+		kinds := builtin.Resources()
+		address.Install(kinds, networks)
+		cat, view := catalog.New(kinds...), watchcache.New(st, watchcache.Options{Log: log})
 		controllers.Publish(cat, view, log)
 		s := rest.New(rest.Config{
 			Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: plugins}, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
@@ -375,6 +378,31 @@ func TestLostRecord(t *testing.T) {
 	r.want("after the first", "10.0.0.9")
 	r.remove("second")
 	r.want("after the second")
+}
+
+// A service from before there were lists of addresses is shown with them, and can be changed by whoever does not know them either.
+func TestOlderService(t *testing.T) {
+	t.Parallel()
+	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
+	const old = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"old","namespace":"default","uid":"u"},"spec":{"clusterIP":"10.0.0.9","ports":[{"port":80}]}}`
+	revision, err := r.Store.Create(t.Context(), "services/specs/default/old", []byte(old))
+	if err == nil {
+		err = r.View.WaitFor(t.Context(), revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := r.patch("old", `{"clusterIPs":null,"sessionAffinity":"ClientIP"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(spec["clusterIPs"], []any{"10.0.0.9"}) || !reflect.DeepEqual(spec["ipFamilies"], []any{"IPv4"}) || spec["ipFamilyPolicy"] != "SingleStack" {
+		t.Errorf("spec: %v", spec)
+	}
+	if err := r.Restore(t.Context(), r.call(services, "old")); err != nil {
+		t.Error(err)
+	}
+	r.want("after Restore", "10.0.0.9")
 }
 
 // Restore writes the records of a service that an earlier version has stored.

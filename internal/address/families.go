@@ -138,27 +138,6 @@ func (a *assignment) fillFamilies(two bool) {
 	}
 }
 
-// completeOld gives a stored service that was made before there were families those that its addresses have.
-func (s *Services) completeOld(spec *corev1.ServiceSpec) {
-	if spec.Type == corev1.ServiceTypeExternalName || len(spec.IPFamilies) > 0 {
-		return
-	}
-	switch {
-	case spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0:
-		spec.IPFamilies = []corev1.IPFamily{s.first(), other(s.first())}
-	case spec.ClusterIP == corev1.ClusterIPNone:
-		spec.IPFamilies = []corev1.IPFamily{s.first()}
-	default:
-		for _, ip := range spec.ClusterIPs {
-			spec.IPFamilies = append(spec.IPFamilies, familyOf(ip))
-		}
-	}
-	policies := []corev1.IPFamilyPolicy{corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyRequireDualStack}
-	if n := len(spec.IPFamilies); n == 1 || n == 2 {
-		spec.IPFamilyPolicy = &policies[n-1]
-	}
-}
-
 func (a *assignment) wrongPolicy(why string) *field.Error {
 	return field.Invalid(policyPath, a.spec.IPFamilyPolicy, why)
 }

@@ -22,6 +22,8 @@ type Rules struct {
 	Decode func(obj Object) (unknown []string, err error)
 	// Default fills in what schema defaults cannot express. It runs on every write after schema defaulting, and on reads.
 	Default func(obj Object)
+	// Read completes an object that comes out of the store, after Default: what an older server has stored and no newer one would.
+	Read func(obj Object)
 	// PrepareCreate sets and clears fields that the server owns (status on create, for instance).
 	PrepareCreate func(obj Object, e Env)
 	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Resource.Subresources.

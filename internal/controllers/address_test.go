@@ -193,6 +193,19 @@ func TestRecordsAreRepaired(t *testing.T) {
 	if len(needed) != 1 || needed[0] != "service default/a" {
 		t.Errorf("what needs a look: %q", needed)
 	}
+	const older = `{"metadata":{"name":"a","namespace":"default"},"spec":{"clusterIP":"10.0.0.9"}}`
+	services := s.View.Collection(servicesPrefix)
+	for i, stored := range []string{older, strings.Replace(older, `"}}`, `","clusterIPs":["10.0.0.9"]}}`, 1)} {
+		e, err := watchcache.NewEntry("default/a", []byte(stored), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		needed = nil
+		repair.observe(&watchcache.Event{Type: watchcache.Added, Collection: services, Entry: e}, func(key string) { needed = append(needed, key) })
+		if (len(needed) == 1 && needed[0] == "service default/a") != (i == 0) {
+			t.Errorf("%s: what needs a look: %q", stored, needed)
+		}
+	}
 	s.delete(addressesResource, "", "10.0.0.9")
 	s.does(repair, "service default/a")
 	s.has(address9(), `"ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"`, `"name":"a"`)

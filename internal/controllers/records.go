@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,9 @@ func (r *records) observe(ev *watchcache.Event, need func(string)) {
 	prefix := ev.Collection.Prefix()
 	if prefix == servicesPrefix && ev.Type == watchcache.Deleted {
 		need("endpoints " + ev.Entry.Key())
+	}
+	if prefix == servicesPrefix && ev.Type == watchcache.Added && !bytes.Contains(ev.Entry.JSON(), []byte(`"clusterIPs"`)) {
+		need("service " + ev.Entry.Key()) // an older server has stored it, or nobody needs to do anything
 	}
 	if prefix != address.AddressesPrefix && prefix != address.PortsPrefix {
 		return

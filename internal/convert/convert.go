@@ -188,6 +188,9 @@ func restore(r *catalog.Resource, v *catalog.Version, obj Object) error {
 	if rules != nil && rules.Default != nil {
 		rules.Default(obj)
 	}
+	if rules != nil && rules.Read != nil {
+		rules.Read(obj)
+	}
 	return nil
 }
 

@@ -1,9 +1,12 @@
 package oraclebuiltins
 
 import (
-	_ "unsafe" // for go:linkname
-
 	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	_ "unsafe" // for go:linkname
 
 	core "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/registry/core/service/ipallocator"
@@ -11,6 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service/storage"
 
 	"github.com/bowsprit/bowsprit/internal/address"
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // What Kubernetes' storage of services does before their strategy is not exported.
@@ -60,4 +65,40 @@ func (c *comparison) keepFamilies(obj, old map[string]any) bool {
 		return true
 	}
 	return address.New(address.Config{Ranges: ranges}).Families(obj, old) == nil
+}
+
+//go:linkname defaultOnRead k8s.io/kubernetes/pkg/registry/core/service/storage.(*REST).defaultOnReadService
+func defaultOnRead(*storage.REST, *core.Service)
+
+// TestReadMatchesUpstream reads services as servers from before there were lists of addresses and families have stored them.
+func TestReadMatchesUpstream(t *testing.T) {
+	t.Parallel()
+	for _, ranges := range []string{"10.0.0.0/24", "fd00::/112,10.0.0.0/24"} {
+		networks, err := address.ParseRanges(strings.Split(ranges, ","))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := builtin.Resources()
+		address.Install(kinds, networks)
+		services := kinds[slices.IndexFunc(kinds, func(r *catalog.Resource) bool { return r.Kind == "Service" })]
+		upstream := &storage.REST{}
+		family := reflect.ValueOf(upstream).Elem().FieldByName("primaryIPFamily")
+		*(*core.IPFamily)(family.Addr().UnsafePointer()) = map[bool]core.IPFamily{false: core.IPv4Protocol, true: core.IPv6Protocol}[networks[0].Addr().Is6()]
+		for _, spec := range []string{
+			`{}`, `{"clusterIP":"10.0.0.9"}`, `{"clusterIP":"fd00::9"}`, `{"clusterIP":"None"}`, `{"clusterIP":"None","selector":{"a":"b"}}`,
+			`{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"]}`, `{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9","fd00::9"]}`,
+			`{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"PreferDualStack"}`,
+			`{"type":"ExternalName","externalName":"a.b","internalTrafficPolicy":"Cluster"}`, `{"type":"LoadBalancer","clusterIP":"10.0.0.9","ports":[{"port":80}]}`,
+		} {
+			c := &comparison{t: t, r: services, kind: "Service", what: spec}
+			doc := tree(t, []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"b"},"spec":`+spec+`}`))
+			ours, theirs, ok := c.read(doc)
+			if !ok {
+				t.Fatal(spec)
+			}
+			services.Rules.Read(ours)
+			defaultOnRead(upstream, theirs.(*core.Service))
+			c.same("read", nil, nil, ours, theirs)
+		}
+	}
 }
