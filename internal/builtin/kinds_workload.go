@@ -79,7 +79,7 @@ func workloadKinds() []kind {
 		}),
 		of[batchv1.Job](kind{
 			group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, Read: separateLabels, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
 				FieldLabels: map[string]func(catalog.Object) string{"status.successful": countAt("status", "succeeded")}, UnknownField: "field label %q not supported for Job"},
 		}),
 		of[batchv1.CronJob](kind{

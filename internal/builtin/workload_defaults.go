@@ -93,8 +93,19 @@ func defaultJob(obj catalog.Object) {
 		orElse(spec, "podReplacementPolicy", "Failed")
 	}
 	orElse(spec, "podReplacementPolicy", "TerminatingOrFailed")
-	if labels := templateLabels(spec); labels != nil {
-		labelLike(obj, labels)
+	meta := child(obj, "metadata")
+	if have, _ := meta["labels"].(map[string]any); len(have) == 0 {
+		if labels := templateLabels(spec); labels != nil {
+			meta["labels"] = labels // one map for both: see prepareJobCreate
+		}
+	}
+}
+
+// separateLabels gives a job that has the labels of its template a map of its own.
+func separateLabels(obj catalog.Object) {
+	meta := child(obj, "metadata")
+	if labels, ok := meta["labels"].(map[string]any); ok {
+		meta["labels"] = runtime.DeepCopyJSON(labels)
 	}
 }
 

@@ -88,8 +88,10 @@ func rollingUpdate(obj catalog.Object) catalog.Object {
 	return rolling
 }
 
-// prepareJobCreate makes a selector that only the job's own pods match, unless the job says that it brings its own.
+// prepareJobCreate makes a selector that only the job's own pods match, unless the job says that it brings its own. A job that was
+// given its template's labels, because it came without, gets those that are added here too: Kubernetes has them in one map.
 func prepareJobCreate(obj catalog.Object, _ catalog.Env) {
+	defer separateLabels(obj)
 	obj["status"] = map[string]any{}
 	spec := child(obj, "spec")
 	if spec["manualSelector"] == true {
