@@ -3,7 +3,6 @@ package check
 import (
 	"slices"
 
-	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -61,9 +60,8 @@ func aggregationRule(j *judgement, p place) {
 		j.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
 	}
 	for i, s := range list {
-		selector := labelSelector(s)
-		j.errs = append(j.errs, unversioned.ValidateLabelSelector(selector, unversioned.LabelSelectorValidationOptions{}, path.Index(i))...)
-		if broken(selector) {
+		j.selects(s, selectorValues, path.Index(i))
+		if broken(labelSelector(s)) {
 			j.invalid(path.Index(i), nil, "invalid label selector.")
 		}
 	}

@@ -43,7 +43,7 @@ func New() *Checker {
 
 // Create returns what is wrong with a new object of the kind beyond its metadata.
 func (c *Checker) Create(kind string, obj object) field.ErrorList {
-	j := judgement{blocks: c.parse(), obj: obj}
+	j := judgement{blocks: c.parse(), kind: kind, obj: obj}
 	j.block(kind, obj, nil, nil)
 	j.block(kind+"/create", obj, nil, nil)
 	return j.errs
@@ -51,7 +51,7 @@ func (c *Checker) Create(kind string, obj object) field.ErrorList {
 
 // Update returns what is wrong with a change from old to obj through a subresource, "" for the object itself.
 func (c *Checker) Update(kind string, obj, old object, subresource string) field.ErrorList {
-	j := judgement{blocks: c.parse(), obj: obj, old: old}
+	j := judgement{blocks: c.parse(), kind: kind, obj: obj, old: old}
 	if subresource != "" {
 		j.block(kind+"/"+subresource, obj, old, nil)
 		return j.errs
@@ -64,9 +64,13 @@ func (c *Checker) Update(kind string, obj, old object, subresource string) field
 // judgement is the work on one object.
 type judgement struct {
 	blocks   blocks
+	kind     string
 	obj, old object // old is nil for a creation
 	pod      *podScope
 	errs     field.ErrorList
+
+	// breaks are the rules that obj breaks, broke those that old did; nil until somebody asks. See excused.
+	breaks, broke map[exception]bool
 }
 
 func (j *judgement) add(e *field.Error) { j.errs = append(j.errs, e) }

@@ -90,7 +90,7 @@ func initContainers(j *judgement, p place) {
 			}
 		}
 		for k, r := range objects(c["resizePolicy"]) {
-			if policy := text1(r, "restartPolicy"); policy == "RestartContainer" {
+			if policy := text1(r, "restartPolicy"); policy == "RestartContainer" && !j.excused(initRestart) {
 				j.invalid(path.Child("resizePolicy").Index(k).Child("restartPolicy"), policy, "must not be set to 'RestartContainer' for non-sidecar initContainers")
 			}
 		}

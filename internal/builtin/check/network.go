@@ -20,8 +20,7 @@ func networkFunctions() map[string]func(*judgement, place) {
 		"slicePorts":             slicePorts,
 		"sliceEndpoints":         sliceEndpoints,
 		"ingressRules":           ingressRules,
-		"ingressHost":            ingressHost,
-		"ingressPaths":           ingressPaths,
+		"ingressRule":            ingressRule,
 		"ingressTLS":             ingressTLS,
 		"ingressAddress":         func(j *judgement, p place) { j.ingressAddress(p.object(), p.path) },
 		"ingressClassAnnotation": ingressClassAnnotation,
@@ -180,7 +179,20 @@ func ingressRules(j *judgement, p place) {
 	}
 }
 
-func ingressHost(j *judgement, p place) {
+func ingressRule(j *judgement, p place) {
+	rule := p.object()
+	j.ingressHost(p)
+	http, before := inner(rule, "http"), len(j.errs)
+	if http == nil {
+		return
+	}
+	j.ingressPaths(http["paths"], p.path.Child("http", "paths"))
+	if len(j.errs) > before && strings.Contains(text1(rule, "host"), "*") && j.excused(wildcardBackends) {
+		j.errs = j.errs[:before]
+	}
+}
+
+func (j *judgement) ingressHost(p place) {
 	host, path := text1(p.object(), "host"), p.path.Child("host")
 	if host == "" {
 		return
@@ -198,16 +210,13 @@ func hostOrWildcard(s string) []string {
 	return validation.IsDNS1123Subdomain(s)
 }
 
-func ingressPaths(j *judgement, p place) {
-	if p.in == nil {
-		return // a rule without http
-	}
-	list := objects(p.value)
+func (j *judgement) ingressPaths(v any, path *field.Path) {
+	list := objects(v)
 	if len(list) == 0 {
-		j.required(p.path, "")
+		j.required(path, "")
 	}
 	for i, e := range list {
-		at, s := p.path.Index(i), text1(e, "path")
+		at, s := path.Index(i), text1(e, "path")
 		kind, ok := e["pathType"].(string)
 		switch {
 		case !ok:
@@ -290,8 +299,9 @@ func ingressTLS(j *judgement, p place) {
 	for i, host := range texts(p.object()["hosts"]) {
 		j.invalids(p.path.Child("hosts").Index(i), host, hostOrWildcard(host))
 	}
-	if name := text1(p.object(), "secretName"); name != "" {
-		j.invalids(p.path.Child("secretName"), name, validation.IsDNS1123Subdomain(name))
+	name := text1(p.object(), "secretName")
+	if wrong := validation.IsDNS1123Subdomain(name); name != "" && len(wrong) > 0 && !j.excused(tlsSecretName) {
+		j.invalids(p.path.Child("secretName"), name, wrong)
 	}
 }
 
@@ -348,7 +358,12 @@ func peer(j *judgement, p place) {
 	for _, name := range []string{"podSelector", "namespaceSelector"} {
 		if p.object()[name] != nil {
 			n++
-			checkSelector(j, place{value: p.object()[name], path: p.path.Child(name)})
+			selector, path := labelSelector(p.object()[name]), p.path.Child(name)
+			errs := selectorErrors(selector, false, path)
+			if len(errs) > 0 && j.was(selectorValues) { // which spec.podSelector says
+				errs = selectorErrors(selector, true, path)
+			}
+			j.errs = append(j.errs, errs...)
 		}
 	}
 	block := inner(p.object(), "ipBlock")

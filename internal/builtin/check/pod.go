@@ -234,7 +234,7 @@ func hostUsers(j *judgement, p place) {
 		}
 	}
 	containers(spec, p.path, func(c object, path *field.Path) {
-		if !empty(c["volumeDevices"]) {
+		if !empty(c["volumeDevices"]) && !j.excused(ownUsersDevices) {
 			j.forbidden(path.Child("volumeDevices"), "when `hostUsers` is false")
 		}
 	})

@@ -31,7 +31,7 @@ func (j *judgement) podAnnotations(annotations map[string]string, spec object, p
 		j.tolerationsText(v, path)
 	}
 	if v, ok := annotations[deletionCost]; ok {
-		if _, err := strconv.ParseInt(v, 10, 32); err != nil || !wholeNumber.MatchString(v) {
+		if _, err := strconv.ParseInt(v, 10, 32); (err != nil || !wholeNumber.MatchString(v)) && !j.excused(wholeCost) {
 			j.invalid(path.Key(deletionCost), v, "must be a 32bit integer")
 		}
 	}

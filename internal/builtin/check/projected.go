@@ -70,5 +70,7 @@ func (p *projection) token(v object, path *field.Path) {
 	if file == "" {
 		p.required(p.path.Child("path"), "")
 	}
-	p.invalids(p.path.Child("path"), file, unreserved(file))
+	if wrong := unreserved(file); len(wrong) > 0 && !p.excused(tokenPath) {
+		p.invalids(p.path.Child("path"), file, wrong)
+	}
 }

@@ -101,7 +101,7 @@ func (j *judgement) requirements(r object, path *field.Path, named func(string, 
 	pages := func(name string, v any, path *field.Path) {
 		if strings.HasPrefix(name, hugePages) {
 			huge = true
-			if q := quantity(v); !wholePages(name, q) {
+			if q := quantity(v); !wholePages(name, q) && !j.excused(brokenPages) {
 				j.invalid(path, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))
 			}
 		}

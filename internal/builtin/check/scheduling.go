@@ -3,8 +3,11 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -17,6 +20,10 @@ func schedulingFunctions() map[string]func(*judgement, place) {
 		"nodeField":          nodeField,
 		"affinityNamespaces": affinityNamespaces,
 		"matchKeys":          matchKeys,
+		"affinitySelector":   func(j *judgement, p place) { j.selects(p.value, affinityValues, p.path) },
+		"labelValues":        labelValues,
+		"spreadKeys":         spreadKeys,
+		"spreadSelector":     spreadSelectors,
 		"spread":             spread,
 		"minDomains":         minDomains,
 	}
@@ -43,7 +50,14 @@ func (j *judgement) toleration(t object, path *field.Path) {
 			j.invalid(path.Child("operator"), value, "value must be empty when `operator` is 'Exists'")
 		}
 	case "Lt", "Gt": // behind a feature gate
-		j.unsupported(path.Child("operator"), op, "Equal", "Exists", "Lt", "Gt")
+		if !j.excused(comparing) {
+			j.unsupported(path.Child("operator"), op, "Equal", "Exists", "Lt", "Gt")
+			break
+		}
+		j.invalids(path.Child("value"), value, content.IsDecimalInteger(value))
+		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+			j.invalid(path.Child("value"), value, err.Error())
+		}
 	default:
 		j.unsupported(path.Child("operator"), op, "Equal", "Exists")
 	}
@@ -153,6 +167,37 @@ func matchKeys(j *judgement, p place) {
 		if slices.Contains(mismatch, key) {
 			j.invalid(p.path.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys")
 		}
+	}
+}
+
+// spreadKeys is matchKeys, or what it was before a pod's selector took the keys in.
+func spreadKeys(j *judgement, p place) {
+	before := len(j.errs)
+	matchKeys(j, p)
+	if len(j.errs) == before || !j.excused(keysBeside) {
+		return
+	}
+	j.errs = j.errs[:before]
+	list, path := texts(p.object()["matchLabelKeys"]), p.path.Child("matchLabelKeys")
+	selector := labelSelector(p.object()["labelSelector"])
+	if len(list) > 0 && selector == nil {
+		j.forbidden(path, "must not be specified when labelSelector is not set")
+	}
+	for i, key := range list {
+		j.invalids(path.Index(i), key, validation.IsQualifiedName(key))
+		if selector == nil {
+			continue
+		}
+		_, equal := selector.MatchLabels[key]
+		if equal || slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return e.Key == key }) {
+			j.invalid(path.Index(i), key, "exists in both matchLabelKeys and labelSelector")
+		}
+	}
+}
+
+func spreadSelectors(j *judgement, p place) {
+	if errs := selectorErrors(labelSelector(p.value), false, p.path); len(errs) > 0 && !j.excused(spreadSelector) {
+		j.errs = append(j.errs, errs...)
 	}
 }
 

@@ -44,11 +44,15 @@ func podSecurity(j *judgement, p place) {
 			j.duplicate(at, name)
 		}
 		seen[name] = true
+		shared := ""
 		switch dotted := strings.ReplaceAll(name, "/", "."); {
 		case truth(spec, "hostNetwork") && strings.HasPrefix(dotted, "net."):
-			j.invalid(at, name, "may not be specified when 'hostNetwork' is true")
+			shared = "hostNetwork"
 		case truth(spec, "hostIPC") && ipcSysctl(dotted):
-			j.invalid(at, name, "may not be specified when 'hostIPC' is true")
+			shared = "hostIPC"
+		}
+		if shared != "" && !j.excused(hostSysctl) {
+			j.invalid(at, name, "may not be specified when '"+shared+"' is true")
 		}
 	}
 }

@@ -33,11 +33,7 @@ func valueFunctions() map[string]func(*judgement, place) {
 }
 
 // checkSelector judges a label selector, if there is one.
-func checkSelector(j *judgement, p place) {
-	if s := labelSelector(p.value); s != nil {
-		j.errs = append(j.errs, unversioned.ValidateLabelSelector(s, unversioned.LabelSelectorValidationOptions{}, p.path)...)
-	}
-}
+func checkSelector(j *judgement, p place) { j.selects(p.value, selectorValues, p.path) }
 
 func (j *judgement) domainPath(p place) {
 	s, _ := p.value.(string)
