@@ -19,7 +19,7 @@ SHARED ?= ../shared
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 .PHONY: run
 run: build ## build, then start the server (ARGS adds flags: make run ARGS=--ephemeral)
@@ -123,3 +123,7 @@ conformance: build ## Kubernetes' own integration tests and controller-runtime's
 	export SUT_CMD=$(CURDIR)/test/conformance/sut.sh; \
 	for suite in apiext apiext-conversion; do $(SHARED)/conformance/run.sh $$suite; done; \
 	test/conformance/ctrl-runtime.sh $(SHARED)/conformance
+
+.PHONY: conformance-kubectl
+conformance-kubectl: build ## kubectl's own tests with Kubernetes' own controllers against bin/bowsprit, fifteen minutes; needs ../shared/conformance
+	test/conformance/kubectl.sh $(SHARED)/conformance
