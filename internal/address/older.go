@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
 // Install gives services, which are among kinds, their rule about what is read from the store: see completeStored. It is called before
@@ -23,6 +24,10 @@ func Install(kinds []*catalog.Resource, ranges []netip.Prefix) {
 //
 // Rule: defaultOnRead of pkg/registry/core/service/storage; TestReadMatchesUpstream compares.
 func (s *Services) completeStored(obj catalog.Object) {
+	raw, _ := obj["spec"].(rest.Object)
+	if ips, _ := raw["clusterIPs"].([]any); len(ips) > 0 && raw["ipFamilies"] != nil {
+		return // as nearly all are
+	}
 	a := assignment{Services: s, obj: obj}
 	var err error
 	if a.spec, err = specOf(obj); err != nil {

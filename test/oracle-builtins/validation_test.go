@@ -171,7 +171,7 @@ func (c *comparison) create(obj map[string]any) {
 	}
 	s.PrepareForCreate(c.ctx(""), theirs)
 	errs := c.ask(func() field.ErrorList { return s.Validate(c.ctx(""), theirs) })
-	if len(texts(errs)) == 0 {
+	if len(c.texts(errs)) == 0 {
 		c.warned("create", c.r.Rules.Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
 	}
 	c.same("create", append(c.inNamespace(ours, nil, ""), c.r.Rules.Validate(ours)...), errs, ours, theirs)
@@ -237,7 +237,7 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	}
 	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
 	errs := c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) })
-	if len(texts(errs)) == 0 {
+	if len(c.texts(errs)) == 0 {
 		c.warned("update "+subresource, c.r.Rules.Warnings(ours, was, subresource), s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
 	}
 	c.same("update "+subresource, append(c.inNamespace(ours, was, subresource), c.r.Rules.ValidateUpdate(ours, was, subresource)...), errs, ours, theirs)
@@ -286,7 +286,7 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 	if len(theirs) == 1 && theirs[0].Type == "panic" {
 		return
 	}
-	got, want := texts(ours), texts(theirs)
+	got, want := c.texts(ours), c.texts(theirs)
 	c.agreed = got
 	if !slices.Equal(got, want) {
 		c.t.Errorf("%s: %s\n+ %q\n- %q", c.what, what, only(got, want), only(want, got))
@@ -347,7 +347,7 @@ func timeless(v any) any {
 }
 
 // texts returns the errors as sorted texts without repetitions: path, type, and the first line of the message.
-func texts(errs field.ErrorList) []string {
+func (c *comparison) texts(errs field.ErrorList) []string {
 	var out []string
 	for _, e := range errs {
 		if fromMetadata.MatchString(e.Field) && !strings.Contains(e.Detail, "deletion cost") {
@@ -357,15 +357,21 @@ func texts(errs field.ErrorList) []string {
 			continue // it would be given one
 		}
 		detail, _, _ := strings.Cut(e.Detail, "\n")
-		out = append(out, fmt.Sprintf("%s: %s: %s%s", e.Field, e.Type, value(e), detail))
+		out = append(out, fmt.Sprintf("%s: %s: %s%s", e.Field, e.Type, c.value(e), detail))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
+// wholly are the kinds whose errors are compared with the objects that they show.
+var wholly = []string{"ResourceClaim", "ResourceClaimTemplate", "IPAddress"}
+
 // value returns what an error shows of a value that is a text, a number or a truth. Objects are shown with other names, empty ones as null.
-func value(e *field.Error) string {
+func (c *comparison) value(e *field.Error) string {
 	data, err := json.Marshal(e.BadValue)
+	if err == nil && slices.Contains(wholly, c.kind) {
+		return strings.ReplaceAll(string(data), "[]", "null") + ": " // an empty list is as good as none
+	}
 	if err != nil || len(data) == 0 || string(data) == "null" || strings.ContainsAny(string(data[:1]), "{[") {
 		return ""
 	}

@@ -21,6 +21,8 @@ func deviceFunctions() map[string]func(*judgement, place) {
 		"deviceToleration": deviceToleration,
 		"poolName":         poolName,
 		"claimedDevices":   claimedDevices,
+		"sameClaim":        sameIn[resourcev1.ResourceClaimSpec],
+		"sameTemplate":     sameIn[resourcev1.ResourceClaimTemplateSpec],
 		"resourceSlice":    resourceSlice,
 	}
 }

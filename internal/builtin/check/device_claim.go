@@ -143,7 +143,7 @@ func claimedDevices(j *judgement, p place) {
 	case was == nil:
 		j.allocation(allocation, requestsOf(inner(j.obj, "spec", "devices")), path)
 	case !same(allocation, was):
-		j.invalid(path, allocation, "field is immutable")
+		j.invalid(path, inGo[resourcev1.AllocationResult](allocation), "field is immutable")
 	}
 }
 

@@ -244,7 +244,7 @@ func (j *judgement) attribute(a object, path *field.Path) {
 		j.invalid(path, "", "exactly one value must be specified")
 	case 1:
 	default:
-		j.invalid(path, a, "exactly one value must be specified")
+		j.invalid(path, inGo[resourcev1.DeviceAttribute](a), "exactly one value must be specified")
 	}
 }
 

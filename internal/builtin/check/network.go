@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -31,6 +32,7 @@ func networkFunctions() map[string]func(*judgement, place) {
 		"policyTypes":            policyTypes,
 		"serviceCIDRs":           serviceCIDRs,
 		"serviceCIDRChange":      serviceCIDRChange,
+		"sameParent":             sameIn[networkingv1.ParentReference],
 	}
 }
 
