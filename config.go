@@ -24,6 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/plugin"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
 	"github.com/bowsprit/bowsprit/internal/admit/quota"
+	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/controllers"
 )
 
@@ -95,6 +96,11 @@ type Config struct {
 	// CBOR lets clients send and get CBOR, and stores custom objects in it: kube's feature gate CBORServingAndStorage, which
 	// is off by default there too. Whatever it is, what is stored in CBOR is read.
 	CBOR bool
+
+	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version" ("v1" for the
+	// core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and "api/alpha" for all
+	// versions of such names. The server's own controllers see also what is off.
+	RuntimeConfig map[string]string
 
 	// MigrateStorage has the objects of a custom kind stored anew by itself when its storage version changes, by a
 	// StorageVersionMigration named after the definition and its generation.
@@ -199,6 +205,9 @@ func (c Config) Validate() error {
 			bad("AdmissionPlugins: each needs a name of its own, which %q is not", p.Name)
 		}
 		plugins = append(plugins, p.Name)
+	}
+	if err := builtin.RuntimeConfig(c.RuntimeConfig).Validate(); err != nil {
+		bad("--runtime-config: %w", err)
 	}
 	for _, name := range c.Controllers {
 		if !slices.Contains([]string{"*", "-*"}, name) && !slices.Contains(controllers.Names(), strings.TrimPrefix(name, "-")) {

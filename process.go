@@ -211,6 +211,9 @@ func (p *process) listen(ctx context.Context) error {
 func (p *process) buildAPI(context.Context) error {
 	kinds := builtin.Resources()
 	address.Install(kinds, p.config.serviceRanges())
+	if absent := builtin.RuntimeConfig(p.config.RuntimeConfig).Apply(kinds); len(absent) > 0 {
+		p.log.Warn("--runtime-config asks for what is not here", "versions", absent)
+	}
 	p.catalog = catalog.New(kinds...)
 	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{controllers.DefinitionsPrefix}, Read: rest.Reader(kinds)})
 	controllers.Publish(p.catalog, p.view, p.log)

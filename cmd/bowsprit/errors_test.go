@@ -75,6 +75,7 @@ func TestErrors(t *testing.T) {
 		{"duration that is none", serve("--shutdown-timeout=soon"), []string{`--shutdown-timeout "soon" is not a value of type duration`}},
 		{"port out of range", serve("--secure-port=70000"), []string{"--secure-port 70000 is not a port", "use 1 to 65535"}},
 		{"two mistakes", serve("--secure-port=70000", "--bind-address=localhost"), []string{"--secure-port 70000", "; ", "--bind-address"}},
+		{"unknown group", serve("--runtime-config=foo/v1"), []string{"--runtime-config: unknown api groups foo/v1"}},
 		{"log format", serve("--log-format=xml"), []string{`--log-format "xml" is unknown`, "use text or json"}},
 		{"busy port", []string{"serve", "--ephemeral", "--secure-port=" + busyPort}, []string{"127.0.0.1:" + busyPort + " is in use by another process", "choose another port", "--secure-port"}},
 		{"address of another machine", serve("--bind-address=192.0.2.1"), []string{"cannot listen on 192.0.2.1:0", "check --bind-address"}},

@@ -82,6 +82,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
+	bindRuntimeConfig(f, c)
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
 	f.BoolVar(&o.version, "version", false, "print the version of Kubernetes whose API is served, and end")
@@ -96,6 +97,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	if len(config.EtcdServers) == 0 {
 		return errors.New(`--etcd-servers must be specified: "bowsprit serve" is the command that brings its own etcd`)
 	}
+	config.RuntimeConfig = likeKubernetes(config.RuntimeConfig)
 	unused, err := flags.applyTo(&config)
 	if err != nil {
 		return err

@@ -98,6 +98,7 @@ func TestKubeAPIServerErrors(t *testing.T) {
 		{"plugin on and off", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=PodSecurity", "--disable-admission-plugins=PodSecurity"}, []string{`"PodSecurity" is in --enable-admission-plugins and in --disable-admission-plugins`}},
 		{"unknown mode", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,Never"}, []string{`--authorization-mode "Never" is not a valid mode`, "AlwaysAllow"}},
 		{"mode twice", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,RBAC"}, []string{"has mode specified more than once"}},
+		{"unknown version", []string{"--etcd-servers=http://127.0.0.1:1", "--runtime-config=apps/v9=true"}, []string{"--runtime-config: group version apps/v9 that has not been registered"}},
 		{"half a certificate", []string{"--etcd-servers=http://127.0.0.1:1", "--cert-dir=" + half}, []string{half, "one of apiserver.crt and apiserver.key"}},
 	}
 	for _, test := range tests {

@@ -68,7 +68,7 @@ func (k kind) judge(checks *check.Checker) {
 	for i, rules := range k.allRules() {
 		inStorage := func(obj catalog.Object) catalog.Object { return obj }
 		if i > 0 {
-			inStorage = k.inStorageVersion
+			inStorage = k.inStorageVersion(k.also[i-1])
 		}
 		if rules.Validate == nil {
 			rules.Validate = func(obj catalog.Object) errorList {
@@ -113,13 +113,16 @@ func (k kind) prepare() {
 	}
 }
 
-// inStorageVersion returns an object of the kind's other version as one of the version that checks are written for.
-func (k kind) inStorageVersion(obj catalog.Object) catalog.Object {
-	out := runtime.DeepCopyJSON(obj)
-	if k.convert(&catalog.Version{Name: k.also.name}, &catalog.Version{Name: k.group.version}, out) != nil {
-		return obj
+// inStorageVersion returns a function that turns an object of another version of the kind into one of the version that checks
+// are written for.
+func (k kind) inStorageVersion(from *version) func(catalog.Object) catalog.Object {
+	return func(obj catalog.Object) catalog.Object {
+		out := runtime.DeepCopyJSON(obj)
+		if k.convert(&catalog.Version{Name: from.name}, &catalog.Version{Name: k.group.version}, out) != nil {
+			return obj
+		}
+		return out
 	}
-	return out
 }
 
 func (k kind) checkFinalizers(obj catalog.Object) errorList {
@@ -129,12 +132,15 @@ func (k kind) checkFinalizers(obj catalog.Object) errorList {
 	return checkFinalizers(finalizersOf(obj))
 }
 
-// allRules returns the rules of all versions.
+// allRules returns the rules of all versions that have some of their own: those of the storage version, then k.also's.
 func (k kind) allRules() []*catalog.Rules {
-	if k.also != nil {
-		return []*catalog.Rules{k.rules, k.also.rules}
+	all := []*catalog.Rules{k.rules}
+	for _, v := range k.also {
+		if v.rules != nil {
+			all = append(all, v.rules)
+		}
 	}
-	return []*catalog.Rules{k.rules}
+	return all
 }
 
 // kind is what is known about a built-in kind beside its schema.
@@ -175,9 +181,9 @@ type kind struct {
 	columns []catalog.Column
 	rules   *catalog.Rules
 
-	// also is another version that is served, nil for nearly all kinds.
-	also *version
-	// convert is needed if also is there: see catalog.Resource.Convert.
+	// also are other versions, none for nearly all kinds; those with rules of their own come first.
+	also []*version
+	// convert is needed if one of also has other fields: see catalog.Resource.Convert.
 	convert func(from, to *catalog.Version, obj catalog.Object) error
 	// form is how objects are stored, if not as JSON of the storage version: see catalog.Resource.Form.
 	form *catalog.Form
@@ -198,8 +204,12 @@ type version struct {
 	rank  int
 	new   func() any
 	rules *catalog.Rules
+	// decode is the Decode rule of a version that has the fields of the storage version, and else its rules; see onDemand.
+	decode func(catalog.Object) ([]string, error)
 	// deprecated is the warning of a version that is no longer recommended.
 	deprecated string
+	// onDemand is true of a version that is served only if RuntimeConfig asks for it.
+	onDemand bool
 }
 
 func (k kind) resource() *catalog.Resource {
@@ -227,13 +237,19 @@ func (k kind) resource() *catalog.Resource {
 
 		ReturnsDeleted: k.returnsDeleted,
 	}
-	if k.also != nil {
-		v := k.served(k.also.name, k.also.rank, k.also.new)
-		v.Own = k.also.rules
-		v.Deprecated, v.Warning = k.also.deprecated != "", k.also.deprecated
+	for _, also := range k.also {
+		v := k.served(also.name, also.rank, also.new)
+		v.Served, v.Own = !also.onDemand, also.rules
+		if also.rules == nil {
+			v.Own = k.rulesOf(also)
+		}
+		v.Deprecated, v.Warning = also.deprecated != "", also.deprecated
 		r.Versions = append(r.Versions, v)
-		slices.SortStableFunc(r.Versions, func(a, b *catalog.Version) int { return b.Priority - a.Priority })
 	}
+	if len(k.also) > 0 && k.convert == nil {
+		r.Convert = sameFields
+	}
+	slices.SortStableFunc(r.Versions, func(a, b *catalog.Version) int { return b.Priority - a.Priority })
 	if r.Prefix == "" {
 		r.Prefix = k.plural
 	}

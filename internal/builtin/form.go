@@ -20,5 +20,5 @@ func storedAs(group, version, older string) *catalog.Form {
 			return raw, nil
 		}
 	}
-	return &catalog.Form{Encode: rename(newer, old), Decode: rename(old, newer)}
+	return &catalog.Form{Version: older, Encode: rename(newer, old), Decode: rename(old, newer)}
 }

@@ -36,6 +36,14 @@ var (
 	storagemigrationV1beta1 = group{"storagemigration.k8s.io", "v1beta1", 15800, 9}
 )
 
+// Those that are served on demand.
+var (
+	networkingV1beta1            = group{"networking.k8s.io", "v1beta1", 17200, 9}
+	storageV1beta1               = group{"storage.k8s.io", "v1beta1", 16800, 9}
+	admissionregistrationV1beta1 = group{"admissionregistration.k8s.io", "v1beta1", 16700, 12}
+	resourceV1beta2              = group{"resource.k8s.io", "v1beta2", 16200, 15}
+)
+
 // all is the category of the kinds that "kubectl get all" shows, extends that of the kinds that extend the API.
 var (
 	all     = []string{"all"}

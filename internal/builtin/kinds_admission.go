@@ -2,6 +2,7 @@ package builtin
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 
@@ -24,6 +25,8 @@ func admissionKinds() []kind {
 	mutatingBinding := named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(), printed(mutatingBindingCells))
 	mutatingPolicy.form = storedAs("admissionregistration.k8s.io", "v1", "v1beta1")
 	mutatingBinding.form = mutatingPolicy.form
+	mutatingPolicy.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1)
+	mutatingBinding.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](admissionregistrationV1beta1)
 	return []kind{
 		definitionKind(),
 		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells))),
@@ -41,10 +44,10 @@ func definitionKind() kind {
 	rules := *crd.Rules()
 	rules.Cells = nameAndCreation
 	return kind{
-		also: &version{
+		also: []*version{{
 			name: "v1beta1", rank: 9, new: newOf[apiextensionsv1beta1.CustomResourceDefinition](), rules: crd.BetaRules(&rules),
 			deprecated: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition",
-		},
+		}},
 		convert: crd.Convert, form: crd.Form(),
 		group: apiextensionsV1, kind: "CustomResourceDefinition", plural: "customresourcedefinitions",
 		short: []string{"crd", "crds"}, categories: extends,

@@ -3,6 +3,7 @@ package builtin
 import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
@@ -24,10 +25,12 @@ func networkKinds() []kind {
 		}),
 		of[networkingv1.IPAddress](kind{
 			group: networkingV1, kind: "IPAddress", plural: "ipaddresses", short: []string{"ip"}, clusterScoped: true,
+			also:  onDemand[networkingv1beta1.IPAddress](networkingV1beta1),
 			rules: &catalog.Rules{Cells: printed(ipAddressCells), UnconditionalUpdate: true},
 		}),
 		of[networkingv1.ServiceCIDR](kind{
 			group: networkingV1, kind: "ServiceCIDR", plural: "servicecidrs", clusterScoped: true, status: true, statusOnly: true,
+			also:  onDemand[networkingv1beta1.ServiceCIDR](networkingV1beta1),
 			rules: &catalog.Rules{Cells: printed(serviceCIDRCells), UnconditionalUpdate: true},
 		}),
 		of[discoveryv1.EndpointSlice](kind{

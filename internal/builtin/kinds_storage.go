@@ -3,8 +3,10 @@ package builtin
 import (
 	nodev1 "k8s.io/api/node/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagev1beta1 "k8s.io/api/storage/v1beta1"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
@@ -18,6 +20,7 @@ func storageKinds() []kind {
 		}),
 		of[storagev1.VolumeAttributesClass](kind{
 			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true, returnsDeleted: true,
+			also:  onDemand[storagev1beta1.VolumeAttributesClass](storageV1beta1),
 			rules: &catalog.Rules{Cells: printed(attributesClassCells), UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttachment](kind{
@@ -45,18 +48,22 @@ func storageKinds() []kind {
 		}),
 		of[resourcev1.DeviceClass](kind{
 			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true, returnsDeleted: true,
+			also:  onDemand[resourcev1beta2.DeviceClass](resourceV1beta2),
 			rules: &catalog.Rules{Cells: nameAndAge, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaim](kind{
 			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true, returnsDeleted: true,
+			also:  onDemand[resourcev1beta2.ResourceClaim](resourceV1beta2),
 			rules: &catalog.Rules{Cells: printed(resourceClaimCells), Default: defaultResourceClaim, PrepareUpdate: prepareDeviceClaimUpdate, ValidateIn: claimPrivileges, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaimTemplate](kind{
 			group: resourceV1, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates", returnsDeleted: true,
+			also:  onDemand[resourcev1beta2.ResourceClaimTemplate](resourceV1beta2),
 			rules: &catalog.Rules{Cells: nameAndAge, Default: defaultResourceClaimTemplate, ValidateIn: templatePrivileges, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceSlice](kind{
 			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true, returnsDeleted: true,
+			also: onDemand[resourcev1beta2.ResourceSlice](resourceV1beta2),
 			rules: &catalog.Rules{Cells: printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate, PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver"),
 				UnknownField: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s"},
 		}),

@@ -94,7 +94,7 @@ func workloadKinds() []kind {
 	}
 }
 
-// autoscalerKind is the one kind with two versions.
+// autoscalerKind is the one kind that has two versions with different fields.
 func autoscalerKind() kind {
 	k := of[autoscalingv2.HorizontalPodAutoscaler](kind{
 		group: autoscalingV2, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
@@ -102,7 +102,7 @@ func autoscalerKind() kind {
 		rules:  &catalog.Rules{Default: defaultAutoscaler, UnconditionalUpdate: true, Cells: printed(autoscalerCells)},
 	})
 	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{status: true, rules: &catalog.Rules{UnconditionalUpdate: true, Cells: printed(olderAutoscalerCells)}})
-	k.also = &version{name: "v1", rank: 15, new: older.new, rules: older.rules}
+	k.also = []*version{{name: "v1", rank: 15, new: older.new, rules: older.rules}}
 	k.convert = convertAutoscaler
 	return k
 }

@@ -148,6 +148,8 @@ func (r *Resource) Subresource(name string) *Subresource {
 // Form is how the store keeps the bytes of a kind's objects where that is not the JSON of the storage version. It is for what
 // kube-apiserver stores in a version that is no good to anything above the store.
 type Form struct {
+	// Version is the version that the store's bytes name, "" if it is that of Resource.Storage.
+	Version string
 	// Encode returns what goes into the store for an object's JSON (storage version, sorted keys), Decode the JSON of what
 	// lies there, Encode's or kube-apiserver's. Both may return their argument, and do not change it.
 	Encode, Decode func([]byte) ([]byte, error)

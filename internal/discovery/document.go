@@ -175,12 +175,16 @@ func subresources(r *catalog.Resource, v *catalog.Version) []subresource {
 }
 
 // storageVersionHash names the version in which objects are stored without telling it: the first eight bytes of a SHA-256.
-// A client compares two of them to see whether stored objects need migration. Kubernetes gives none for a storage version
-// that is not served, and none for what is not stored.
+// A client compares two of them to see whether stored objects need migration. Kubernetes gives none for the storage version of
+// a custom kind that is not served, and none for what is not stored.
 func storageVersionHash(r *catalog.Resource) string {
-	if r.Storage == nil || !r.Storage.Served || r.Virtual {
+	if r.Storage == nil || r.Custom() && !r.Storage.Served || r.Virtual {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(r.Group + "/" + r.Storage.Name + "/" + r.Kind))
+	name := r.Storage.Name
+	if r.Form != nil && r.Form.Version != "" {
+		name = r.Form.Version
+	}
+	sum := sha256.Sum256([]byte(r.Group + "/" + name + "/" + r.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }

@@ -63,6 +63,7 @@ start() {
       --service-cluster-ip-range|--service-node-port-range|--advertise-address) flags+=("$name=$value") ;;
       --feature-gates) [[ ,$value, == *,CBORServingAndStorage=true,* ]] && flags+=(--feature-gates=CBORServingAndStorage=true) ;;
       --strict-transport-security-directives | --client-ca-file) flags+=("$name=$value") ;;
+      --runtime-config) flags+=("$name=$value") ;;
       --token-auth-file) tokens=$value ;;
       --disable-admission-plugins) [[ ,$value, == *,NamespaceLifecycle,* ]] && flags+=(--disable-admission-plugins=NamespaceLifecycle) ;;
     esac

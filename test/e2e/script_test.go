@@ -22,6 +22,7 @@ const commandLimit = 60 * time.Second
 // TestStories runs testdata/*.txt, each against a server of its own. A script is a session as a user would paste it:
 //
 //	# text up to the end of the line is a comment
+//	# server --flag …, as the first line, starts the server with flags that bowsprit and kube-apiserver both have
 //	$ command      runs with sh and must succeed; the lines that follow are what it prints, errors included
 //	! command      the same, but it must fail
 //	& command      runs in the background
@@ -46,7 +47,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{server: startStory(t, strings.HasPrefix(filepath.Base(file), "accounts")), dir: t.TempDir()}
+			s := &session{server: startStory(t, strings.HasPrefix(filepath.Base(file), "accounts"), serverFlags(string(want))), dir: t.TempDir()}
 			s.hook = startHook(t, s.dir)
 			t.Cleanup(s.endBackground)
 			got := s.run(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"))
@@ -59,20 +60,29 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// serverFlags returns the flags that the first line of a script asks for.
+func serverFlags(script string) []string {
+	first, _, _ := strings.Cut(script, "\n")
+	flags, _ := strings.CutPrefix(first, "# server ")
+	if flags == first {
+		return nil
+	}
+	return strings.Fields(flags)
+}
+
 // withoutAccounts switches off what gives pods service accounts.
 const withoutAccounts = "--disable-admission-plugins=ServiceAccount"
 
-// startStory starts the server that a script runs against. Pods get service accounts only if accounts is true: beside the reference
-// there is no controller that makes the default ones, so there the plugin is off in all other stories, and here too.
-func startStory(t *testing.T, accounts bool) *process {
-	off := []string{withoutAccounts}
-	if accounts {
-		off = nil
+// startStory starts the server that a script runs against, with more flags. Pods get service accounts only if accounts is true: beside
+// the reference there is no controller that makes the default ones, so there the plugin is off in all other stories, and here too.
+func startStory(t *testing.T, accounts bool, flags []string) *process {
+	if !accounts {
+		flags = append(flags, withoutAccounts)
 	}
 	if reference != "" {
-		return startReference(t, startCluster(t, 1, nil), off...)
+		return startReference(t, startCluster(t, 1, nil), flags...)
 	}
-	return startServer(t, append([]string{"--ephemeral"}, off...)...)
+	return startServer(t, append([]string{"--ephemeral"}, flags...)...)
 }
 
 // session is one running script.

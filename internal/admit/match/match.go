@@ -144,9 +144,12 @@ func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOpera
 }
 
 // equivalents returns the versions of the resource in which the objects of a write could be seen too, in the order of the
-// definition.
+// definition: all of a custom kind, those that are served of a built-in one.
 func equivalents(a *admit.Attributes) []*catalog.Version {
 	versions := slices.DeleteFunc(slices.Clone(a.Resource.Versions), func(v *catalog.Version) bool {
+		if !v.Served && !a.Resource.Custom() {
+			return true
+		}
 		switch a.Subresource {
 		case "":
 			return false

@@ -241,7 +241,7 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 		return nil, err
 	}
 	if _, ok := to.spec.Type.(*ast.StructType); ok {
-		return g.want(n), nil
+		return g.want(typeName{to.path, to.spec.Name.Name}), nil
 	}
 	s, err := g.typeOf(to.spec.Type, to)
 	if err != nil {

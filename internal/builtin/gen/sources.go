@@ -65,6 +65,7 @@ func newSources() *sources {
 	return &sources{files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{}, constants: map[typeName]constant{}}
 }
 
+// lookup returns the declaration of a type; that of what it stands for if it is an alias.
 func (s *sources) lookup(n typeName) (*declaration, error) {
 	if err := s.load(n.path); err != nil {
 		return nil, err
@@ -73,7 +74,14 @@ func (s *sources) lookup(n typeName) (*declaration, error) {
 	if d == nil {
 		return nil, fmt.Errorf("no type %s", n)
 	}
-	return d, nil
+	if !d.spec.Assign.IsValid() {
+		return d, nil
+	}
+	of, err := d.resolve(d.spec.Type)
+	if err != nil {
+		return nil, err
+	}
+	return s.lookup(of)
 }
 
 // load reads a package, once.

@@ -1,0 +1,88 @@
+package oraclebuiltins
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/server/resourceconfig"
+	"k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/authentication/install"
+	_ "k8s.io/kubernetes/pkg/apis/authorization/install"
+	_ "k8s.io/kubernetes/pkg/apis/extensions/install"
+	_ "k8s.io/kubernetes/pkg/apis/imagepolicy/install"
+
+	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/catalog"
+)
+
+// Every version that kube-apiserver has types of may be named.
+func TestRuntimeConfigKnowsVersions(t *testing.T) {
+	for _, gv := range legacyscheme.Scheme.PrioritizedVersionsAllGroups() {
+		if err := (builtin.RuntimeConfig{gv.Group + "/" + gv.Version: "true"}).Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Random configurations switch on and off what they do in kube-apiserver.
+func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
+	values := []string{"true", "false"}
+	keys := []string{"api/all", "api/ga", "api/beta", "api/alpha"}
+	seen := map[string]bool{}
+	for _, r := range builtin.Resources() {
+		if r.Group == "apiextensions.k8s.io" {
+			continue // not in legacyscheme
+		}
+		for _, v := range r.Versions {
+			gv := r.Group + "/" + v.Name
+			if !seen[gv] {
+				keys = append(keys, gv)
+			}
+			seen[gv] = true
+			keys = append(keys, gv+"/"+r.Plural)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		config := map[string]string{"/v1": "true"}
+		for range random.IntN(5) {
+			config[keys[random.IntN(len(keys))]] = values[random.IntN(2)]
+		}
+		theirs := storage.NewResourceConfig()
+		kinds := builtin.Resources()
+		for _, r := range kinds {
+			for _, v := range r.Versions {
+				if gv := (schema.GroupVersion{Group: r.Group, Version: v.Name}); v.Served {
+					theirs.EnableVersions(gv)
+				} else if !theirs.GroupVersionConfigs[gv] {
+					theirs.DisableVersions(gv)
+				}
+			}
+		}
+		theirs, err := resourceconfig.MergeAPIResourceConfigs(theirs, config, legacyscheme.Scheme)
+		if err != nil {
+			t.Fatalf("%v: %v", config, err)
+		}
+		if absent := builtin.RuntimeConfig(config).Apply(kinds); len(absent) > 0 {
+			t.Errorf("%v: %v are absent", config, absent)
+		}
+		for _, r := range kinds {
+			any := slices.ContainsFunc(r.Versions, func(v *catalog.Version) bool { return v.Served })
+			if any != r.Served {
+				t.Errorf("%v: %s is served: %v", config, r.Qualified(), r.Served)
+			}
+			if r.Group == "apiextensions.k8s.io" {
+				continue
+			}
+			for _, v := range r.Versions {
+				gvr := schema.GroupVersionResource{Group: r.Group, Version: v.Name, Resource: r.Plural}
+				if want := theirs.ResourceEnabled(gvr); v.Served != want {
+					t.Errorf("%v: %s is served: %v, want %v", config, gvr, v.Served, want)
+				}
+			}
+		}
+	}
+}
