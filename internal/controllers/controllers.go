@@ -89,6 +89,15 @@ func New(c Config) *Controllers {
 	if c.enabled(RootCA) && c.ServerCA != nil {
 		cs.add(RootCA, rootCA{c}, 1)
 	}
+	if c.enabled(ClaimProtection) {
+		cs.add(ClaimProtection, newClaimProtection(c), 1)
+	}
+	if c.enabled(VolumeProtection) {
+		cs.add(VolumeProtection, newVolumeProtection(c), 1)
+	}
+	if c.enabled(AttributesProtection) {
+		cs.add(AttributesProtection, newAttributesProtection(c), 1)
+	}
 	if c.enabled(PodCollector) {
 		cs.add(PodCollector, newPodCollector(c), 1)
 	}
@@ -112,11 +121,18 @@ const (
 	StorageMigration    = "storage-version-migrator-controller"
 	PolicyStatus        = "validatingadmissionpolicy-status-controller"
 	RootCA              = "root-ca-certificate-publisher-controller"
+
+	ClaimProtection      = "persistentvolumeclaim-protection-controller"
+	VolumeProtection     = "persistentvolume-protection-controller"
+	AttributesProtection = "volumeattributesclass-protection-controller"
 )
 
 // Names returns the names that Config.Enabled may hold.
 func Names() []string {
-	return []string{GarbageCollector, Namespace, PodCollector, ResourceQuota, RootCA, ServiceCIDR, ServiceAccount, ServiceAccountToken, StorageMigration, PolicyStatus}
+	return []string{
+		GarbageCollector, Namespace, VolumeProtection, ClaimProtection, PodCollector, ResourceQuota, RootCA, ServiceCIDR, ServiceAccount, ServiceAccountToken, StorageMigration,
+		PolicyStatus, AttributesProtection,
+	}
 }
 
 // enabled tells whether a controller is to run: the first entry that names it decides, else whether there is a "*".

@@ -31,6 +31,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/admit/plugin"
@@ -59,6 +60,7 @@ func TestAdmissionPlugins(t *testing.T) {
 	for _, register := range []func(*admission.Plugins){
 		priority.Register, defaulttolerationseconds.Register, nodetaint.Register, setdefault.Register, defaultingressclass.Register, resize.Register,
 		runtimeclass.Register, limitranger.Register, serviceaccount.Register,
+		storageobjectinuseprotection.Register,
 	} {
 		register(registry)
 	}

@@ -67,6 +67,7 @@ var known = []struct {
 	{"Priority", priority},
 	{"DefaultTolerationSeconds", tolerationSeconds},
 	{"DefaultStorageClass", storageClass},
+	{"StorageObjectInUseProtection", storageProtection},
 	{"PersistentVolumeClaimResize", claimResize},
 	{"RuntimeClass", runtimeClass},
 	{"DefaultIngressClass", ingressClass},
