@@ -25,7 +25,7 @@ openssl genrsa -out "$key" 2048 2>/dev/null
 "$KUBE_APISERVER" --bind-address=127.0.0.1 --authorization-mode=RBAC,AlwaysAllow --secure-port="$SECURE_API_PORT" \
   --enable-admission-plugins=LimitRanger,ResourceQuota \
   --disable-admission-plugins=ServiceAccount,DefaultStorageClass,DefaultTolerationSeconds,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,StorageObjectInUseProtection \
-  --etcd-servers="http://127.0.0.1:$ETCD_PORT" --service-account-key-file="$key" --service-account-lookup=true \
+  --etcd-servers="http://127.0.0.1:$ETCD_PORT" --runtime-config=api/v1 --service-account-key-file="$key" --service-account-lookup=true \
   --service-account-issuer=https://kubernetes.default.svc --service-account-signing-key-file="$key" --cert-dir="$LOGS/tmp" \
   --service-cluster-ip-range=10.0.0.0/24 --client-ca-file=hack/testdata/ca/ca.crt --token-auth-file=hack/testdata/auth-tokens.csv >"$LOGS/server.log" 2>&1 &
 export APISERVER_PID=$!
