@@ -337,7 +337,7 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) a
 	}
 	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
 	chain := []admit.Plugin{admit.Lifecycle{View: p.view}}
-	chain = append(chain, plugin.All(plugin.Config{View: p.view, NewSuffix: nameSuffix})...)
+	chain = append(chain, plugin.All(plugin.Config{View: p.view, Authz: authorizer, NewSuffix: nameSuffix})...)
 	chain = append(chain, admit.Topology{View: p.view})
 	for _, own := range p.config.AdmissionPlugins {
 		chain = append(chain, embedded{own})

@@ -3,6 +3,7 @@ package oraclebuiltins
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,18 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/approval"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
 	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
@@ -46,7 +54,10 @@ type admissionCases struct {
 		Stored            []json.RawMessage
 		Operation         admission.Operation
 		Object, Old, Want json.RawMessage
+		Groups            []string
 		Refused           string
+		Warnings          []string
+		Notes             map[string]string
 	}
 }
 
@@ -60,7 +71,7 @@ func TestAdmissionPlugins(t *testing.T) {
 	for _, register := range []func(*admission.Plugins){
 		priority.Register, defaulttolerationseconds.Register, nodetaint.Register, setdefault.Register, defaultingressclass.Register, resize.Register,
 		runtimeclass.Register, limitranger.Register, serviceaccount.Register,
-		storageobjectinuseprotection.Register,
+		storageobjectinuseprotection.Register, podsecurity.Register, approval.Register, signing.Register, subjectrestriction.Register,
 	} {
 		register(registry)
 	}
@@ -91,13 +102,22 @@ func TestAdmissionPlugins(t *testing.T) {
 					if len(c.Old) > 0 {
 						old, _ = hub(t, c.Old)
 					}
-					err := admitWith(t, p, obj, old, gvk, c.Subresource, op)
-					said := ""
+					said := &heard{}
+					ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), said))
+					err := admitWith(ctx, t, p, obj, old, gvk, c.Subresource, op, &user.DefaultInfo{Name: "me", Groups: c.Groups})
+					refused := ""
 					if err != nil {
-						said = err.Error()
+						refused = err.Error()
 					}
-					if said != c.Refused {
-						t.Errorf("refused: %s\nfile says: %s", said, c.Refused)
+					if refused != c.Refused {
+						t.Errorf("refused: %s\nfile says: %s", refused, c.Refused)
+					}
+					notes := map[string]string{}
+					for key, value := range audit.AuditContextFrom(ctx).GetEventAnnotations() {
+						notes[strings.TrimPrefix(key, "pod-security.kubernetes.io/")] = value
+					}
+					if !slices.Equal(said.warnings, c.Warnings) || !maps.Equal(notes, c.Notes) {
+						t.Errorf("warnings %q, notes %q\nfile says %q, %q", said.warnings, notes, c.Warnings, c.Notes)
 					}
 					if err != nil {
 						return
@@ -113,6 +133,12 @@ func TestAdmissionPlugins(t *testing.T) {
 	}
 }
 
+// heard are the warnings for a client.
+type heard struct{ warnings []string }
+
+// AddWarning notes a warning.
+func (h *heard) AddWarning(_, text string) { h.warnings = append(h.warnings, text) }
+
 // startPlugin returns one of Kubernetes' plugins, which finds the stored objects.
 func startPlugin(t *testing.T, registry *admission.Plugins, name string, stored []json.RawMessage) admission.Interface {
 	t.Helper()
@@ -124,7 +150,7 @@ func startPlugin(t *testing.T, registry *admission.Plugins, name string, stored 
 	factory := informers.NewSharedInformerFactory(client, 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() { cancel(); factory.Shutdown() })
-	p, err := registry.InitPlugin(name, nil, initializer.New(client, nil, factory, onlyMasters{}, utilfeature.DefaultFeatureGate, nil, ctx.Done(), nil))
+	p, err := registry.InitPlugin(name, nil, initializer.New(client, nil, factory, onlyMasters{}, utilfeature.DefaultFeatureGate, compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,23 +170,23 @@ func (onlyMasters) Authorize(_ context.Context, a authorizer.Attributes) (author
 }
 
 // admitWith sends a write through both halves of a plugin.
-func admitWith(t *testing.T, p admission.Interface, obj, old runtime.Object, gvk schema.GroupVersionKind, subresource string, op admission.Operation) error {
+func admitWith(ctx context.Context, t *testing.T, p admission.Interface, obj, old runtime.Object, gvk schema.GroupVersionKind, subresource string, op admission.Operation, who user.Info) error {
 	t.Helper()
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := admission.NewAttributesRecord(obj, old, gvk, m.GetNamespace(), m.GetName(), resourceOf(t, gvk), subresource, op, nil, false, &user.DefaultInfo{Name: "me"})
+	a := admission.NewAttributesRecord(obj, old, gvk, m.GetNamespace(), m.GetName(), resourceOf(t, gvk), subresource, op, nil, false, who)
 	if !p.Handles(op) {
 		return nil
 	}
 	if mutator, ok := p.(admission.MutationInterface); ok {
-		if err := mutator.Admit(t.Context(), a, nil); err != nil {
+		if err := mutator.Admit(ctx, a, nil); err != nil {
 			return err
 		}
 	}
 	if validator, ok := p.(admission.ValidationInterface); ok {
-		return validator.Validate(t.Context(), a, nil)
+		return validator.Validate(ctx, a, nil)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/authz"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
@@ -25,6 +26,8 @@ import (
 // Config is what plugins work with.
 type Config struct {
 	View *watchcache.View
+	// Authz decides who may approve and sign requests for certificates.
+	Authz authz.Authorizer
 	// NewSuffix returns the random end of a generated name, five letters.
 	NewSuffix func() string
 	// AccountPatience is how long a pod waits for the default service account of its namespace, 1.5 seconds if zero.
@@ -64,12 +67,16 @@ var known = []struct {
 	{"LimitRanger", limitRanger},
 	{"ServiceAccount", serviceAccount},
 	{"TaintNodesByCondition", nodeTaint},
+	{"PodSecurity", podSecurity},
 	{"Priority", priority},
 	{"DefaultTolerationSeconds", tolerationSeconds},
 	{"DefaultStorageClass", storageClass},
 	{"StorageObjectInUseProtection", storageProtection},
 	{"PersistentVolumeClaimResize", claimResize},
 	{"RuntimeClass", runtimeClass},
+	{"CertificateApproval", certificateApproval},
+	{"CertificateSigning", certificateSigning},
+	{"CertificateSubjectRestriction", certificateSubject},
 	{"DefaultIngressClass", ingressClass},
 }
 

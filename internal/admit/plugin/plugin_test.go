@@ -3,9 +3,11 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/authz"
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
@@ -31,10 +34,14 @@ type cases struct {
 		Operation   admit.Operation   // CREATE if empty
 		Subresource string
 		Object, Old json.RawMessage
+		Groups      []string // of the user
 		// Want is what the plugin changes, as a merge patch; empty if nothing.
 		Want json.RawMessage
 		// Refused is the error's text.
-		Refused string
+		Refused  string
+		Warnings []string
+		// Notes are the annotations for the audit log, without what they all begin with.
+		Notes map[string]string
 	}
 }
 
@@ -65,6 +72,9 @@ func TestPlugins(t *testing.T) {
 					if !p.Concerns(a.Resource) {
 						t.Fatal("the plugin is not about this kind")
 					}
+					a.User = &user.DefaultInfo{Name: "me", Groups: c.Groups}
+					var warnings []string
+					a.Warn = func(text string) { warnings = append(warnings, text) }
 					before, old := runtime.DeepCopyJSON(a.Object), runtime.DeepCopyJSON(a.Old)
 					err := p.Mutate(t.Context(), a)
 					if err == nil {
@@ -80,6 +90,16 @@ func TestPlugins(t *testing.T) {
 					if want := merged(before, tree(t, c.Want)); err == nil && !reflect.DeepEqual(a.Object, want) {
 						t.Errorf("got  %s\nwant %s", codec.AppendJSON(nil, a.Object), codec.AppendJSON(nil, want))
 					}
+					if !slices.Equal(warnings, c.Warnings) {
+						t.Errorf("warnings %q\nwant     %q", warnings, c.Warnings)
+					}
+					notes := map[string]string{}
+					for key, value := range a.Annotations() {
+						notes[strings.TrimPrefix(key, "pod-security.kubernetes.io/")] = value
+					}
+					if !maps.Equal(notes, c.Notes) {
+						t.Errorf("notes %q\nwant  %q", notes, c.Notes)
+					}
 					if !reflect.DeepEqual(a.Old, old) {
 						t.Error("the old object has changed")
 					}
@@ -93,7 +113,7 @@ func TestPlugins(t *testing.T) {
 func start(t *testing.T, name string, stored []json.RawMessage) *Plugin {
 	t.Helper()
 	_, view := open(t, stored)
-	return find(t, name, Config{View: view, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Millisecond})
+	return find(t, name, Config{View: view, Authz: authz.Basic{}, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Millisecond})
 }
 
 func find(t *testing.T, name string, c Config) *Plugin {
@@ -144,7 +164,7 @@ func attributes(t *testing.T, op admit.Operation, subresource string, obj, old o
 	r := resourceOf(t, obj)
 	return &admit.Attributes{
 		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource, Namespace: text(obj, "metadata", "namespace"), Name: text(obj, "metadata", "name"),
-		User: &user.DefaultInfo{Name: "me"}, Object: obj, Old: old, Warn: func(string) {},
+		Object: obj, Old: old,
 	}
 }
 

@@ -1,0 +1,171 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
+)
+
+// security holds pods to the level that the labels of their namespace name, and warns about templates that would not do. What a level
+// demands is in k8s.io/pod-security-admission/policy. Nobody is exempt, and without labels everything is allowed, as in a Kubernetes
+// without a configuration of the plugin.
+type security struct {
+	view       *watchcache.View
+	namespaces admit.Namespaces
+	evaluator  policy.Evaluator
+}
+
+// unrestricted is the policy of a namespace without labels.
+var unrestricted = func() api.Policy {
+	all := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
+	return api.Policy{Enforce: all, Audit: all, Warn: all}
+}()
+
+func podSecurity(c Config) []rule {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		panic(err) // the library's own checks contradict each other
+	}
+	s := &security{c.View, admit.Namespaces{View: c.View}, evaluator}
+	rules := []rule{
+		{plural: "namespaces", operations: creates, validate: checkLabels},
+		{plural: "namespaces", operations: updates, validate: s.checkNamespace},
+		{plural: "pods", operations: creates, validate: s.checkPod},
+	}
+	for _, subresource := range []string{"", "ephemeralcontainers", "resize"} {
+		rules = append(rules, rule{plural: "pods", subresource: subresource, operations: updates, validate: s.checkPod})
+	}
+	for _, t := range podTemplates {
+		rules = append(rules, rule{group: t.group, plural: t.plural, operations: writes, validate: func(ctx context.Context, a *admit.Attributes) error {
+			return s.checkTemplate(ctx, a, at(a.Object, t.path...))
+		}})
+	}
+	return rules
+}
+
+// podTemplates are the kinds that make pods, and where in them the pod is.
+var podTemplates = []struct {
+	group, plural string
+	path          []string
+}{
+	{"", "podtemplates", []string{"template"}},
+	{"", "replicationcontrollers", []string{"spec", "template"}},
+	{"apps", "replicasets", []string{"spec", "template"}},
+	{"apps", "deployments", []string{"spec", "template"}},
+	{"apps", "statefulsets", []string{"spec", "template"}},
+	{"apps", "daemonsets", []string{"spec", "template"}},
+	{"batch", "jobs", []string{"spec", "template"}},
+	{"batch", "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
+}
+
+func (s *security) checkPod(ctx context.Context, a *admit.Attributes) error {
+	labels, err := s.namespaces.Labels(ctx, a.Namespace)
+	if err != nil {
+		why := apierrors.NewInternalError(fmt.Errorf("failed to lookup namespace %q", a.Namespace))
+		annotate(a, "error", fmt.Sprintf("%s: %v", why.ErrStatus.Message, err))
+		return why
+	}
+	p, errs := api.PolicyToEvaluate(labels, unrestricted)
+	if len(errs) == 0 && p.FullyPrivileged() {
+		annotate(a, api.EnforcedPolicyAnnotationKey, unrestricted.Enforce.String())
+		return nil
+	}
+	if a.Operation == admit.Update && !imagesChange(a.Object, a.Old) {
+		return nil
+	}
+	return s.evaluate(a, a.Object, p, errs.ToAggregate(), true)
+}
+
+func (s *security) checkTemplate(ctx context.Context, a *admit.Attributes, template object) error {
+	labels, err := s.namespaces.Labels(ctx, a.Namespace)
+	if err != nil {
+		annotate(a, "error", fmt.Sprintf("failed to lookup namespace %q: %v", a.Namespace, err))
+		return nil
+	}
+	p, errs := api.PolicyToEvaluate(labels, unrestricted)
+	if template == nil || len(errs) == 0 && p.Warn.Level == api.LevelPrivileged && p.Audit.Level == api.LevelPrivileged {
+		return nil
+	}
+	return s.evaluate(a, template, p, errs.ToAggregate(), false)
+}
+
+// evaluate refuses a pod that is not what the policy enforces, notes one that is not what it audits, and warns about one that is not what
+// it warns about. A template of a pod (enforce is false) is not refused. broken is what is wrong with the namespace's labels, or nil.
+func (s *security) evaluate(a *admit.Attributes, pod object, p api.Policy, broken error, enforce bool) error {
+	var typed corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object{"metadata": pod["metadata"], "spec": pod["spec"]}, &typed); err != nil {
+		return err
+	}
+	if broken != nil {
+		annotate(a, "error", fmt.Sprintf("Failed to parse policy: %v", broken))
+	}
+	results := map[api.LevelVersion]policy.AggregateCheckResult{}
+	ask := func(of api.LevelVersion) policy.AggregateCheckResult {
+		r, known := results[of]
+		if !known {
+			r = s.ask(of, &typed.ObjectMeta, &typed.Spec)
+			results[of] = r
+		}
+		return r
+	}
+	if enforce {
+		annotate(a, api.EnforcedPolicyAnnotationKey, p.Enforce.String())
+	}
+	if r := ask(p.Audit); !r.Allowed {
+		annotate(a, api.AuditViolationsAnnotationKey, fmt.Sprintf("would violate PodSecurity %q: %s", p.Audit.String(), r.ForbiddenDetail()))
+	}
+	if enforce {
+		if r := ask(p.Enforce); !r.Allowed {
+			return admit.Forbidden(a, fmt.Errorf("violates PodSecurity %q: %s", p.Enforce.String(), r.ForbiddenDetail()))
+		}
+	}
+	if r := ask(p.Warn); !r.Allowed {
+		a.Warn(fmt.Sprintf("would violate PodSecurity %q: %s", p.Warn.String(), r.ForbiddenDetail()))
+	}
+	return nil
+}
+
+func (s *security) ask(of api.LevelVersion, meta *metav1.ObjectMeta, spec *corev1.PodSpec) policy.AggregateCheckResult {
+	return policy.AggregateCheckResults(s.evaluator.EvaluatePod(of, meta, spec))
+}
+
+func annotate(a *admit.Attributes, key, value string) {
+	a.Annotate(api.AuditAnnotationPrefix+key, value)
+}
+
+// imagesChange tells whether an update changes what a pod runs, which is all that can make it break a policy: the rest of a pod that
+// matters cannot be changed.
+func imagesChange(pod, old object) bool {
+	for _, list := range []string{"containers", "initContainers"} {
+		now, before := objects(at(pod, "spec")[list]), objects(at(old, "spec")[list])
+		if len(now) != len(before) {
+			return true
+		}
+		for i := range now {
+			if text(now[i], "image") != text(before[i], "image") {
+				return true
+			}
+		}
+	}
+	images := map[string]string{}
+	for _, c := range objects(at(old, "spec")["ephemeralContainers"]) {
+		if _, known := images[text(c, "name")]; !known {
+			images[text(c, "name")] = text(c, "image")
+		}
+	}
+	for _, c := range objects(at(pod, "spec")["ephemeralContainers"]) {
+		if image, known := images[text(c, "name")]; !known || image != text(c, "image") {
+			return true
+		}
+	}
+	return false
+}
