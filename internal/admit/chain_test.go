@@ -5,6 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // part is a mutator with one part, as a webhook plugin with one webhook.
@@ -110,5 +112,28 @@ func TestAnnotationsKeepTheFirstValue(t *testing.T) {
 	a.Annotate("k", "2")
 	if got := a.Annotations(); !reflect.DeepEqual(got, map[string]string{"k": "1"}) {
 		t.Errorf("annotations %v", got)
+	}
+}
+
+// about is a plugin of one kind only.
+type about struct {
+	part
+	kind string
+}
+
+func (a about) Concerns(r *catalog.Resource) bool { return r.Kind == a.kind }
+
+func TestOthersAreNotAsked(t *testing.T) {
+	var log []string
+	chain := Chain{Plugins: []Plugin{about{part{name: "a", log: &log}, "Pod"}, about{part{name: "b", log: &log}, "Node"}}}
+	a := &Attributes{Object: Object{}, Resource: &catalog.Resource{Kind: "Node"}}
+	if err := chain.Mutate(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if err := chain.Validate(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"b", "b!"}; !reflect.DeepEqual(log, want) {
+		t.Errorf("called %v, want %v", log, want)
 	}
 }
