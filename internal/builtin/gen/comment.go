@@ -59,5 +59,5 @@ func (c comment) description() string {
 			b = append(b, line+" "...)
 		}
 	}
-	return strings.ReplaceAll(strings.Trim(string(b), " \n"), `\"`, `"`)
+	return strings.Trim(string(b), " \n")
 }

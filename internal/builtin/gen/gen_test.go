@@ -45,7 +45,7 @@ func TestDescription(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"One line.\n", "One line."},
 		{"Joined\nlines.\n\nAnd a paragraph.\n+optional\n", "Joined lines.\n\nAnd a paragraph."},
-		{"Example:\n\n\t{ \\\"a\\\": 1 }\n\nafter\n", "Example:\n\n\t{ \"a\": 1 }\n\nafter"},
+		{"Example:\n\n\t{ \\\"a\\\": 1 }\n\nafter\n", "Example:\n\n\t{ \\\"a\\\": 1 }\n\nafter"},
 		{"Example:\n  indented\nafter\n", "Example:\n  indented\nafter"},
 		{"Kept.\nTODO: not kept\n---\nnot kept either\n", "Kept."},
 		{"+genclient\n", ""},
