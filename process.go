@@ -2,50 +2,22 @@ package bowsprit
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"net"
-	"net/http"
-	"net/http/pprof"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/address"
-	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/admit/hook"
-	"github.com/bowsprit/bowsprit/internal/admit/plugin"
-	"github.com/bowsprit/bowsprit/internal/admit/policy"
-	"github.com/bowsprit/bowsprit/internal/admit/quota"
-	"github.com/bowsprit/bowsprit/internal/authn"
-	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/backup"
-	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/controllers"
-	"github.com/bowsprit/bowsprit/internal/convert"
-	"github.com/bowsprit/bowsprit/internal/discovery"
 	"github.com/bowsprit/bowsprit/internal/front"
-	"github.com/bowsprit/bowsprit/internal/openapi"
 	"github.com/bowsprit/bowsprit/internal/pki"
-	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
-	"github.com/bowsprit/bowsprit/internal/review"
 	"github.com/bowsprit/bowsprit/internal/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/store"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
@@ -207,208 +179,6 @@ func (p *process) listen(ctx context.Context) error {
 	return nil
 }
 
-// buildAPI connects the parts that answer requests.
-func (p *process) buildAPI(context.Context) error {
-	kinds := builtin.Resources()
-	address.Install(kinds, p.config.serviceRanges())
-	if absent := builtin.RuntimeConfig(p.config.RuntimeConfig).Apply(kinds); len(absent) > 0 {
-		p.log.Warn("--runtime-config asks for what is not here", "versions", absent)
-	}
-	p.catalog = catalog.New(kinds...)
-	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{controllers.DefinitionsPrefix}, Read: rest.Reader(kinds)})
-	controllers.Publish(p.catalog, p.view, p.log)
-	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
-	p.onStop(func() error { p.webhooks.Close(); return nil })
-	p.metrics = prometheus.NewRegistry()
-	tokens := serviceaccount.New(serviceaccount.Config{
-		Keys: p.keys, View: p.view, Issuers: p.config.ServiceAccountIssuers, Audiences: p.config.APIAudiences,
-	})
-	who := authn.Config{
-		ClientRoots: p.pki.ClientRoots, Bearer: tokens, Audiences: tokens.Audiences(), NoAnonymous: p.config.NoAnonymous || p.config.AlwaysAllow,
-	}
-	if p.config.TokenAuthFile != "" {
-		tokens, err := authn.LoadTokens(p.config.TokenAuthFile, p.log)
-		if err != nil {
-			return fmt.Errorf("%w: correct it, or --token-auth-file", err)
-		}
-		who.Tokens = tokens
-	}
-	authenticator := authn.New(who)
-	var authorizer authorizer = authz.Basic{}
-	if p.config.AlwaysAllow {
-		authorizer = authz.AlwaysAllow{}
-	}
-	quotas := &quota.Plugin{View: p.view, Update: p.updateQuota, Now: time.Now}
-	p.rest = rest.New(rest.Config{
-		Catalog: p.catalog, View: p.view, Store: p.store,
-		Admit:   p.admission(authorizer, quotas),
-		Convert: p.conversion(),
-		Answers: review.Answers(review.Config{
-			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
-			Now: time.Now, NewUID: uuid.NewString, MaxTokenLife: p.config.ServiceAccountMaxTokenExpiration,
-		}),
-		Holders: map[string]rest.Holder{"services": address.New(address.Config{
-			View: p.view, Ranges: p.config.serviceRanges(), NodePorts: p.config.nodePorts(), Random: mathrand.Uint64N,
-		})},
-		Now: time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
-		StoreCBOR: p.config.CBOR,
-	})
-	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
-	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
-	p.dropDocuments = documents.Drop
-	p.control = controllers.New(controllers.Config{
-		Rest: p.rest, View: p.view, Catalog: p.catalog,
-		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers,
-		Identity: p.identity(), MigrateStorage: p.config.MigrateStorage, Schema: documents.Schema,
-	})
-	keysURI := p.config.ServiceAccountJWKSURI
-	if keysURI == "" {
-		keysURI = "https://" + reachable(p.listener.Addr()) + serviceaccount.KeysPath
-	}
-	p.front = front.New(front.Config{
-		Metrics:       p.metrics,
-		Authenticator: authenticator,
-		Authorizer:    authorizer,
-		Resources:     p.rest.ServeHTTP,
-		Discovery:     p.fresh(discover.ServeHTTP),
-		OpenAPI:       p.fresh(documents.ServeHTTP),
-		Checks: []front.Check{
-			{Name: "etcd", Run: p.store.Check},
-			{Name: "etcd-room", Run: p.store.CheckRoom, ReadyOnly: true},
-			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
-		},
-		APIPaths: func() []string { return discovery.Paths(p.catalog.Snapshot()) },
-		Paths: map[string]front.Handler{
-			"/debug/pprof/":                  serveProfile,
-			backup.Path:                      p.serveSnapshot,
-			serviceaccount.ConfigurationPath: serveDocument("application/json", func() []byte { return tokens.Configuration(keysURI) }),
-			serviceaccount.KeysPath:          serveDocument("application/jwk-set+json", tokens.KeySet),
-		},
-		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
-		TLS:     p.pki.TLSConfig(),
-		CBOR:    p.config.CBOR,
-
-		StrictTransportSecurity: p.config.StrictTransportSecurity,
-		Served: func(info *request.Info) bool {
-			r, v := p.catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
-			return r != nil && (info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil || r.HasSubresource(v, info.Subresource))
-		},
-		Log: p.log,
-	})
-	return nil
-}
-
-// authorizer decides about requests, and lists what it would allow.
-type authorizer interface {
-	authz.Authorizer
-	authz.Ruler
-}
-
-// identity names this replica in the election of the one whose controllers work, as kube's components name themselves. An
-// embedded etcd has no other replica.
-func (p *process) identity() string {
-	if len(p.config.EtcdServers) == 0 {
-		return ""
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return host + "_" + uuid.NewString()
-}
-
-// conversion is what converts between versions: by webhook, or by functions of the program that embeds the server.
-func (p *process) conversion() *convert.Converter {
-	functions := make(map[schema.GroupKind]convert.Function, len(p.config.Conversions))
-	for kind, f := range p.config.Conversions {
-		functions[kind] = f
-	}
-	return convert.New(convert.Options{Call: p.webhooks.Call, Functions: functions, Metrics: p.metrics})
-}
-
-// admission is the chain of plugins in kube's order, without those that are switched off.
-func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) admit.Chain {
-	metrics := admit.NewMetrics(p.metrics)
-	policies := policy.Config{
-		View: p.view, Catalog: p.catalog, Authz: authorizer, Log: p.log, Metrics: metrics,
-		Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error) {
-			return p.rest.Read(ctx, r, v, e)
-		},
-	}
-	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
-	chain := []admit.Plugin{admit.Lifecycle{View: p.view}}
-	chain = append(chain, plugin.All(plugin.Config{View: p.view, Authz: authorizer, NewSuffix: nameSuffix})...)
-	chain = append(chain, admit.Topology{View: p.view})
-	for _, own := range p.config.AdmissionPlugins {
-		chain = append(chain, embedded{own})
-	}
-	chain = append(chain,
-		policy.NewMutating(policies), hook.NewMutating(hooks),
-		policy.NewValidating(policies), hook.NewValidating(hooks), quotas)
-	return admit.Chain{Metrics: metrics, Plugins: slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
-		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())
-	})}
-}
-
-// updateQuota changes the status of a ResourceQuota by compare-and-swap.
-func (p *process) updateQuota(ctx context.Context, namespace, name string, change func(map[string]any) error) error {
-	who := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
-	call, err := p.rest.Call(catalog.GroupResource{Resource: "resourcequotas"}, namespace, name, who)
-	if err != nil {
-		return err
-	}
-	call.Subresource = "status"
-	_, err = p.rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
-		return obj, change(obj)
-	})
-	if apierrors.IsNotFound(err) {
-		return nil // it limits nothing any more
-	}
-	return err
-}
-
-func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }
-
-// serveDocument serves what other programs read to prove the tokens of service accounts. They may keep it for an hour.
-func serveDocument(contentType string, document func() []byte) front.Handler {
-	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			writeError(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0, false))
-			return
-		}
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Cache-Control", "public, max-age=3600")
-		_, _ = w.Write(document())
-	}
-}
-
-// serveProfile shows where the process spends time and memory, to administrators, as kube-apiserver does.
-func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
-	switch info.Path {
-	case "/debug/pprof/cmdline":
-		pprof.Cmdline(w, r)
-	case "/debug/pprof/profile":
-		pprof.Profile(w, r)
-	case "/debug/pprof/symbol":
-		pprof.Symbol(w, r)
-	case "/debug/pprof/trace":
-		pprof.Trace(w, r)
-	default:
-		pprof.Index(w, r)
-	}
-}
-
-// fresh answers from a catalog that knows every definition that was acknowledged before the request.
-func (p *process) fresh(serve func(http.ResponseWriter, *http.Request, *catalog.Snapshot)) front.Handler {
-	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-		if _, err := p.view.Fresh(r.Context()); err != nil {
-			writeError(w, r, err)
-			return
-		}
-		serve(w, r, p.catalog.Snapshot())
-	}
-}
-
 func (p *process) loadView(ctx context.Context) error {
 	if err := p.view.Load(ctx); err != nil {
 		return fmt.Errorf("read the store: %w", err)
@@ -469,18 +239,4 @@ func (p *process) serve(context.Context) error {
 		return p.front.Shutdown(ctx)
 	})
 	return nil
-}
-
-// suffixLetters are those of kube's generated names: no vowels and no digits that look like letters, so that no words
-// come out.
-const suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
-
-// nameSuffix returns five random letters.
-func nameSuffix() string {
-	var b [5]byte
-	_, _ = rand.Read(b[:]) // never fails
-	for i := range b {
-		b[i] = suffixLetters[int(b[i])%len(suffixLetters)]
-	}
-	return string(b[:])
 }
