@@ -120,6 +120,9 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 			stage = crd.DeletionInProgress // their finalizers hold them; the last one's end brings us back
 		}
 	}
+	if stage != crd.DeletionInProgress && lingers(def, d.Now()) {
+		return again(shownFor / 2)
+	}
 	return d.update(ctx, def.Name, func(obj rest.Object) error { crd.SetDeletion(obj, stage, d.Now()); return nil })
 }
 

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -19,6 +20,18 @@ func established(def *apiextensionsv1.CustomResourceDefinition) bool {
 // holdsObjects tells whether a definition waits for its objects to be deleted.
 func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(def.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+}
+
+// shownFor is how long a definition says at least that its objects are being deleted, if it stays anyway because somebody
+// else's finalizer holds it: time to see it for who looks every now and then.
+const shownFor = 2 * time.Second // times of conditions are whole seconds
+
+// lingers tells whether it is too early to say that the objects of a definition are gone.
+func lingers(def *apiextensionsv1.CustomResourceDefinition, now time.Time) bool {
+	held := slices.ContainsFunc(def.Finalizers, func(f string) bool { return f != apiextensionsv1.CustomResourceCleanupFinalizer })
+	return held && slices.ContainsFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Terminating && now.Before(c.LastTransitionTime.Add(shownFor))
+	})
 }
 
 func hasCondition(def *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
