@@ -191,7 +191,7 @@ func (p *process) bootstrap(ctx context.Context) error {
 	if err := controllers.Bootstrap(ctx, p.rest); err != nil {
 		return err
 	}
-	if err := controllers.BootstrapPriorities(ctx, p.rest); err != nil {
+	if err := p.bootstrapPriorities(ctx); err != nil {
 		return err
 	}
 	port := 0
@@ -206,8 +206,15 @@ func (p *process) bootstrap(ctx context.Context) error {
 	return nil
 }
 
-// announceTimeout bounds the first announcement. A webhook that does not answer must not keep the server from starting.
+// announceTimeout bounds the first announcement, and the making of priority classes. A webhook that does not answer must not
+// keep the server from starting.
 const announceTimeout = 5 * time.Second
+
+func (p *process) bootstrapPriorities(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	return controllers.BootstrapPriorities(ctx, p.rest)
+}
 
 // announce makes the server an endpoint of the service "kubernetes", as long as it runs.
 func (p *process) announce(ctx context.Context, port int) {

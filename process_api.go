@@ -163,6 +163,10 @@ func (p *process) conversion() *convert.Converter {
 	return convert.New(convert.Options{Call: p.webhooks.Call, Functions: functions, Metrics: p.metrics})
 }
 
+// accountPatience is how long a pod waits for the service account that a controller of this process, or of another replica, is
+// about to make.
+const accountPatience = 10 * time.Second
+
 // admission is the chain of plugins in kube's order, without those that are switched off.
 func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) admit.Chain {
 	metrics := admit.NewMetrics(p.metrics)
@@ -173,8 +177,12 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) a
 		},
 	}
 	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
+	kinds := plugin.Config{View: p.view, Authz: authorizer, NewSuffix: nameSuffix}
+	if (controllers.Config{Enabled: p.config.Controllers}).Runs(controllers.ServiceAccount) {
+		kinds.AccountPatience = accountPatience
+	}
 	chain := []admit.Plugin{admit.Lifecycle{View: p.view}}
-	chain = append(chain, plugin.All(plugin.Config{View: p.view, Authz: authorizer, NewSuffix: nameSuffix})...)
+	chain = append(chain, plugin.All(kinds)...)
 	chain = append(chain, admit.Topology{View: p.view})
 	for _, own := range p.config.AdmissionPlugins {
 		chain = append(chain, embedded{own})

@@ -25,6 +25,7 @@ type kubeFlags struct {
 	certDir                         string
 	anonymous                       bool
 	authorizationModes              []string
+	authorizationConfig             string
 	enabledPlugins, disabledPlugins []string
 	version                         bool
 }
@@ -78,6 +79,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
 	f.BoolVar(&o.anonymous, "anonymous-auth", true, "answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
 	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil, "who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
+	f.StringVar(&o.authorizationConfig, "authorization-config", "", "accepted in the place of --authorization-mode, and not read: members of system:masters may do everything")
 	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
@@ -159,7 +161,12 @@ var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook"
 func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
 	c.NoAnonymous = !o.anonymous
 	modes := o.authorizationModes
-	if len(modes) == 0 {
+	switch {
+	case o.authorizationConfig != "" && len(modes) > 0:
+		return nil, errors.New("--authorization-config and --authorization-mode exclude each other: drop one")
+	case o.authorizationConfig != "":
+		return []string{"--authorization-config"}, nil
+	case len(modes) == 0:
 		modes = []string{"AlwaysAllow"}
 	}
 	for i, mode := range modes {

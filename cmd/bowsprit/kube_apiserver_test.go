@@ -97,6 +97,7 @@ func TestKubeAPIServerErrors(t *testing.T) {
 		{"unknown plugin", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=Nope"}, []string{`--enable-admission-plugins: plugin "Nope" is unknown`}},
 		{"plugin on and off", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=PodSecurity", "--disable-admission-plugins=PodSecurity"}, []string{`"PodSecurity" is in --enable-admission-plugins and in --disable-admission-plugins`}},
 		{"unknown mode", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,Never"}, []string{`--authorization-mode "Never" is not a valid mode`, "AlwaysAllow"}},
+		{"modes and a file of modes", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC", "--authorization-config=a.yaml"}, []string{"--authorization-config and --authorization-mode exclude each other"}},
 		{"mode twice", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,RBAC"}, []string{"has mode specified more than once"}},
 		{"unknown version", []string{"--etcd-servers=http://127.0.0.1:1", "--runtime-config=apps/v9=true"}, []string{"--runtime-config: group version apps/v9 that has not been registered"}},
 		{"half a certificate", []string{"--etcd-servers=http://127.0.0.1:1", "--cert-dir=" + half}, []string{half, "one of apiserver.crt and apiserver.key"}},

@@ -34,7 +34,7 @@ func (cs *Controllers) BootstrapServices(ctx context.Context, ranges []netip.Pre
 // makeRange makes the ServiceCIDR "kubernetes". It is ready at once, and not some time after the first request.
 func (cs *Controllers) makeRange(ctx context.Context, ranges []netip.Prefix) error {
 	err := bootstrapRange(ctx, cs.config.Rest, ranges)
-	if err == nil && cs.config.enabled(ServiceCIDR) {
+	if err == nil && cs.config.Runs(ServiceCIDR) {
 		err = cs.settleRange(ctx)
 	}
 	if err != nil {

@@ -64,44 +64,44 @@ func New(c Config) *Controllers {
 	cs := &Controllers{config: c}
 	cs.add("definition-controller", newDefinitions(c), 1)
 	cs.add(addressRepair, &records{c}, 1)
-	if c.enabled(Namespace) {
+	if c.Runs(Namespace) {
 		cs.add(Namespace, newNamespaces(c), 10)
 	}
-	if c.enabled(GarbageCollector) {
+	if c.Runs(GarbageCollector) {
 		gc := newCollector(c)
 		gc.need = cs.add(GarbageCollector, gc, collectors)
 	}
-	if c.enabled(StorageMigration) {
+	if c.Runs(StorageMigration) {
 		cs.add(StorageMigration, &migrations{Config: c}, migrators)
 	}
-	if c.enabled(PolicyStatus) {
+	if c.Runs(PolicyStatus) {
 		cs.add(PolicyStatus, &policyTypes{Config: c}, policyCheckers)
 	}
-	if c.enabled(ResourceQuota) {
+	if c.Runs(ResourceQuota) {
 		cs.add(ResourceQuota, newQuotas(c), 5)
 	}
-	if c.enabled(ServiceCIDR) {
+	if c.Runs(ServiceCIDR) {
 		cs.add(ServiceCIDR, &serviceRanges{c}, 1)
 	}
-	if c.enabled(ServiceAccount) {
+	if c.Runs(ServiceAccount) {
 		cs.add(ServiceAccount, accounts{c}, 1)
 	}
-	if c.enabled(RootCA) && c.ServerCA != nil {
+	if c.Runs(RootCA) && c.ServerCA != nil {
 		cs.add(RootCA, rootCA{c}, 1)
 	}
-	if c.enabled(ClaimProtection) {
+	if c.Runs(ClaimProtection) {
 		cs.add(ClaimProtection, newClaimProtection(c), 1)
 	}
-	if c.enabled(VolumeProtection) {
+	if c.Runs(VolumeProtection) {
 		cs.add(VolumeProtection, newVolumeProtection(c), 1)
 	}
-	if c.enabled(AttributesProtection) {
+	if c.Runs(AttributesProtection) {
 		cs.add(AttributesProtection, newAttributesProtection(c), 1)
 	}
-	if c.enabled(PodCollector) {
+	if c.Runs(PodCollector) {
 		cs.add(PodCollector, newPodCollector(c), 1)
 	}
-	if c.enabled(ServiceAccountToken) && c.Tokens != nil && c.ServerCA != nil {
+	if c.Runs(ServiceAccountToken) && c.Tokens != nil && c.ServerCA != nil {
 		secrets := &tokenSecrets{Config: c}
 		secrets.need = cs.add(ServiceAccountToken, secrets, 1)
 	}
@@ -135,8 +135,8 @@ func Names() []string {
 	}
 }
 
-// enabled tells whether a controller is to run: the first entry that names it decides, else whether there is a "*".
-func (c Config) enabled(name string) bool {
+// Runs tells whether a controller is to run: the first entry that names it decides, else whether there is a "*".
+func (c Config) Runs(name string) bool {
 	all := len(c.Enabled) == 0
 	for _, e := range c.Enabled {
 		switch e {
