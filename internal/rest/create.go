@@ -96,25 +96,29 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 	}
 	prefix := str(meta, "generateName")
 	generated := prefix != "" && str(meta, "name") == ""
-	if generated {
-		meta["name"] = generatedName(prefix, s.NewSuffix())
-	}
-	if rules := c.rules(); rules != nil && rules.PrepareCreate != nil {
-		rules.PrepareCreate(obj, s.env(c))
-	}
-	if err := s.assign(ctx, c, obj, nil, a.DryRun); err != nil {
-		return nil, err
-	}
+	rules := c.rules()
+	prepares := rules != nil && rules.PrepareCreate != nil
+	unnamed := obj
 
 	// A generated name may be taken; seven more are tried, as upstream does.
 	for attempt := 0; ; attempt++ {
 		if generated {
-			if attempt > 0 {
-				meta["name"] = generatedName(prefix, s.NewSuffix())
+			if prepares { // what that adds may depend on the name, so each name gets a copy, as in Kubernetes
+				obj = runtime.DeepCopyJSON(unnamed)
+				meta = metaOf(obj)
 			}
-			if rules := c.rules(); rules != nil && rules.Default != nil {
-				rules.Default(obj) // some defaults depend on the name
+			meta["name"] = generatedName(prefix, s.NewSuffix())
+		}
+		if attempt == 0 || prepares {
+			if prepares {
+				rules.PrepareCreate(obj, s.env(c))
 			}
+			if err := s.assign(ctx, c, obj, nil, a.DryRun); err != nil {
+				return nil, err
+			}
+		}
+		if generated && rules != nil && rules.Default != nil {
+			rules.Default(obj) // some defaults depend on the name
 		}
 		if err := s.validateNew(ctx, c, obj); err != nil {
 			return nil, err
