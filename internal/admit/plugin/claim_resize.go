@@ -25,6 +25,7 @@ func (c claimResizes) check(ctx context.Context, a *admit.Attributes) error {
 		return nil
 	}
 	if text(a.Old, "status", "phase") != string(corev1.ClaimBound) {
+		//lint:ignore ST1005 kube's text
 		return admit.Forbidden(a, errors.New("Only bound persistent volume claims can be expanded"))
 	}
 	if !c.allowed(ctx, classOf(a.Object), classOf(a.Old)) {

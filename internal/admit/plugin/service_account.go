@@ -61,12 +61,15 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 	if name == "" {
 		name = defaultAccount
 	}
+	named := text(a.Object, "spec", "serviceAccountName") != ""
 	account, err := s.find(ctx, a, name)
 	if err != nil {
 		return err
 	}
 	spec := a.Edit("spec")
-	spec["serviceAccountName"] = name
+	if !named {
+		spec["serviceAccountName"], spec["serviceAccount"] = name, name // the second is its former name
+	}
 	if automounts(account, spec) {
 		s.mount(spec)
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -131,15 +132,23 @@ func (j *judgement) deviceConfig(c object, a age, path *field.Path) {
 	j.jsonObject(opaque["parameters"], most, path.Child("parameters"))
 }
 
+// sizeOf returns how long v is as JSON, without whitespace, in bytes. Clients need not escape what HTML does.
+func sizeOf(v any) int {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // decoded JSON
+	return b.Len() - 1
+}
+
 // jsonObject wants a JSON object with at most so many bytes. A negative most is no limit.
 func (j *judgement) jsonObject(v any, most int, path *field.Path) {
 	if v == nil {
 		j.required(path, "")
 		return
 	}
-	data, err := json.Marshal(v)
 	switch _, ok := v.(object); {
-	case err == nil && most >= 0 && len(data) > most:
+	case most >= 0 && sizeOf(v) > most:
 		j.add(field.TooLong(path, "", most))
 	case !ok:
 		j.invalid(path, "<value omitted>", "must be a valid JSON object")

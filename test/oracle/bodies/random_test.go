@@ -166,7 +166,9 @@ func compareDocs(t *testing.T, form string, got any, want []byte) {
 func TestRandomObjectsFromTheStore(t *testing.T) {
 	t.Parallel()
 	etcdURL := freeURL(t)
-	s := testserver.Start(t, func(c *bowsprit.Config) { c.CBOR, c.EtcdListenClientURL = true, etcdURL })
+	s := testserver.Start(t, func(c *bowsprit.Config) {
+		c.CBOR, c.EtcdListenClientURL, c.RuntimeConfig = true, etcdURL, map[string]string{"api/all": "true"}
+	})
 	c := newCaller(t, s.RESTConfig())
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdURL}, DialTimeout: 10 * time.Second})
 	if err != nil {
