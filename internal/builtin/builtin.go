@@ -99,14 +99,14 @@ func (k kind) prepare() {
 		}
 		create, update := rules.PrepareCreate, rules.PrepareUpdate
 		rules.PrepareCreate = func(obj catalog.Object, e catalog.Env) {
-			dropGated(at(obj, k.podSpec...), nil)
+			dropGated(catalog.At(obj, k.podSpec...), nil)
 			if create != nil {
 				create(obj, e)
 			}
 		}
 		rules.PrepareUpdate = func(obj, old catalog.Object, subresource string, e catalog.Env) {
 			if subresource != "status" {
-				dropGated(at(obj, k.podSpec...), at(old, k.podSpec...))
+				dropGated(catalog.At(obj, k.podSpec...), catalog.At(old, k.podSpec...))
 			}
 			update(obj, old, subresource, e)
 		}

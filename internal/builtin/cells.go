@@ -25,7 +25,7 @@ func printed[T any](f func(*T, catalog.Env) []any) func(catalog.Object, catalog.
 	return func(obj catalog.Object, e catalog.Env) []any {
 		typed, errs := read[T](obj)
 		if errs != nil {
-			return []any{text(obj, "metadata", "name")}
+			return []any{catalog.Text(obj, "metadata", "name")}
 		}
 		return f(typed, e)
 	}

@@ -59,16 +59,16 @@ func createdColumn() catalog.Column {
 }
 
 func nameAndAge(obj catalog.Object, e catalog.Env) []any {
-	return []any{text(obj, "metadata", "name"), age(obj, e.Now)}
+	return []any{catalog.Text(obj, "metadata", "name"), age(obj, e.Now)}
 }
 
 func nameAndCreation(obj catalog.Object, _ catalog.Env) []any {
-	created, _ := time.Parse(time.RFC3339, text(obj, "metadata", "creationTimestamp"))
-	return []any{text(obj, "metadata", "name"), created.UTC().Format(time.RFC3339)}
+	created, _ := time.Parse(time.RFC3339, catalog.Text(obj, "metadata", "creationTimestamp"))
+	return []any{catalog.Text(obj, "metadata", "name"), created.UTC().Format(time.RFC3339)}
 }
 
 func age(obj catalog.Object, now time.Time) string {
-	return since(text(obj, "metadata", "creationTimestamp"), now)
+	return since(catalog.Text(obj, "metadata", "creationTimestamp"), now)
 }
 
 // since returns the time between a timestamp (RFC 3339, with or without fractions) and now, as kubectl shows durations.

@@ -68,5 +68,5 @@ func isTrue(b *bool) bool { return b != nil && *b }
 func configMapCells(obj catalog.Object, e catalog.Env) []any {
 	data, _ := obj["data"].(map[string]any)
 	binary, _ := obj["binaryData"].(map[string]any)
-	return []any{text(obj, "metadata", "name"), int64(len(data) + len(binary)), age(obj, e.Now)}
+	return []any{catalog.Text(obj, "metadata", "name"), int64(len(data) + len(binary)), age(obj, e.Now)}
 }

@@ -24,8 +24,8 @@ func prepareDevicesUpdate(obj, old catalog.Object, _ string, e catalog.Env) {
 
 // dateTaints gives the time to taints that have none. In Kubernetes it is a default, for which the clock must be read.
 func dateTaints(obj catalog.Object, e catalog.Env) {
-	for _, d := range objects(at(obj, "spec")["devices"]) {
-		for _, taint := range objects(d["taints"]) {
+	for _, d := range catalog.Objects(catalog.At(obj, "spec")["devices"]) {
+		for _, taint := range catalog.Objects(d["taints"]) {
 			orElse(taint, "timeAdded", stamp(e.Now))
 		}
 	}
@@ -33,17 +33,17 @@ func dateTaints(obj catalog.Object, e catalog.Env) {
 
 // dropGatedOfDevices drops attributes with several values and mappings to resources of nodes, unless old has some.
 func dropGatedOfDevices(obj, old catalog.Object) {
-	devices := objects(at(obj, "spec")["devices"])
-	had := objects(at(old, "spec")["devices"])
-	if !slices.ContainsFunc(had, func(d catalog.Object) bool { return len(at(d, "nodeAllocatableResourceMappings")) > 0 }) {
+	devices := catalog.Objects(catalog.At(obj, "spec")["devices"])
+	had := catalog.Objects(catalog.At(old, "spec")["devices"])
+	if !slices.ContainsFunc(had, func(d catalog.Object) bool { return len(catalog.At(d, "nodeAllocatableResourceMappings")) > 0 }) {
 		for _, d := range devices {
 			delete(d, "nodeAllocatableResourceMappings")
 		}
 	}
 	several := []string{"bools", "ints", "strings", "versions"}
 	if slices.ContainsFunc(had, func(d catalog.Object) bool {
-		for name := range at(d, "attributes") {
-			a := at(d, "attributes", name)
+		for name := range catalog.At(d, "attributes") {
+			a := catalog.At(d, "attributes", name)
 			if slices.ContainsFunc(several, func(list string) bool { return a[list] != nil }) {
 				return true
 			}
@@ -53,9 +53,9 @@ func dropGatedOfDevices(obj, old catalog.Object) {
 		return
 	}
 	for _, d := range devices {
-		for name := range at(d, "attributes") {
+		for name := range catalog.At(d, "attributes") {
 			for _, list := range several {
-				delete(at(d, "attributes", name), list)
+				delete(catalog.At(d, "attributes", name), list)
 			}
 		}
 	}
@@ -71,13 +71,13 @@ func prepareDeviceClaimUpdate(obj, old catalog.Object, subresource string, _ cat
 	keepAll(obj, old)
 	obj["status"] = given
 	lost := map[[4]string]bool{}
-	for _, r := range objects(at(old, "status", "allocation", "devices")["results"]) {
+	for _, r := range catalog.Objects(catalog.At(old, "status", "allocation", "devices")["results"]) {
 		lost[deviceOf(r)] = true
 	}
-	for _, r := range objects(at(obj, "status", "allocation", "devices")["results"]) {
+	for _, r := range catalog.Objects(catalog.At(obj, "status", "allocation", "devices")["results"]) {
 		delete(lost, deviceOf(r))
 	}
-	status := at(obj, "status")
+	status := catalog.At(obj, "status")
 	list, _ := status["devices"].([]any)
 	if list = slices.DeleteFunc(list, func(v any) bool {
 		d, _ := v.(map[string]any)
@@ -91,7 +91,7 @@ func prepareDeviceClaimUpdate(obj, old catalog.Object, subresource string, _ cat
 
 // deviceOf is what tells a device, or a share of one, from others.
 func deviceOf(obj catalog.Object) [4]string {
-	return [4]string{text(obj, "driver"), text(obj, "pool"), text(obj, "device"), text(obj, "shareID")}
+	return [4]string{catalog.Text(obj, "driver"), catalog.Text(obj, "pool"), catalog.Text(obj, "device"), catalog.Text(obj, "shareID")}
 }
 
 // adminAccess lets devices be used by somebody beside their owner only in namespaces that say so.
@@ -108,24 +108,24 @@ func adminAccess(path *field.Path, labels func() (map[string]string, error)) err
 // claimPrivileges looks at what a new claim asks for, and at what its status gives it for the first time.
 func claimPrivileges(obj, old catalog.Object, subresource string, labels func() (map[string]string, error)) errorList {
 	if subresource == "" {
-		return requestedPrivileges(at(obj, "spec"), old, labels)
+		return requestedPrivileges(catalog.At(obj, "spec"), old, labels)
 	}
 	const results = "results"
 	path := func(i int) *field.Path {
 		return field.NewPath("status", "allocation", "devices", results).Index(i).Child("adminAccess")
 	}
 	administers := func(r catalog.Object) bool { return r["adminAccess"] == true }
-	if slices.ContainsFunc(objects(at(old, "status", "allocation", "devices")[results]), administers) {
+	if slices.ContainsFunc(catalog.Objects(catalog.At(old, "status", "allocation", "devices")[results]), administers) {
 		return nil
 	}
-	if i := slices.IndexFunc(objects(at(obj, "status", "allocation", "devices")[results]), administers); i >= 0 {
+	if i := slices.IndexFunc(catalog.Objects(catalog.At(obj, "status", "allocation", "devices")[results]), administers); i >= 0 {
 		return adminAccess(path(i), labels)
 	}
 	return nil
 }
 
 func templatePrivileges(obj, old catalog.Object, _ string, labels func() (map[string]string, error)) errorList {
-	return requestedPrivileges(at(obj, "spec", "spec"), old, labels)
+	return requestedPrivileges(catalog.At(obj, "spec", "spec"), old, labels)
 }
 
 // requestedPrivileges looks at a new spec; one that is there does not change. Errors have the path in a claim, also for templates.
@@ -133,7 +133,7 @@ func requestedPrivileges(spec, old catalog.Object, labels func() (map[string]str
 	if old != nil {
 		return nil
 	}
-	i := slices.IndexFunc(objects(at(spec, "devices")["requests"]), func(r catalog.Object) bool { return at(r, "exactly")["adminAccess"] == true })
+	i := slices.IndexFunc(catalog.Objects(catalog.At(spec, "devices")["requests"]), func(r catalog.Object) bool { return catalog.At(r, "exactly")["adminAccess"] == true })
 	if i < 0 {
 		return nil
 	}

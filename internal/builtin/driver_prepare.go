@@ -9,7 +9,7 @@ func prepareDriverCreate(obj catalog.Object, _ catalog.Env) {
 
 // prepareDriverUpdate counts changes of spec; a new driver has no generation.
 func prepareDriverUpdate(obj, old catalog.Object, _ string, _ catalog.Env) {
-	if at(old, "spec")["preventPodSchedulingIfMissing"] == nil {
+	if catalog.At(old, "spec")["preventPodSchedulingIfMissing"] == nil {
 		delete(child(obj, "spec"), "preventPodSchedulingIfMissing")
 	}
 	countChange(obj, old)

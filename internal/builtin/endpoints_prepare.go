@@ -14,7 +14,7 @@ func prepareSliceCreate(obj catalog.Object, _ catalog.Env) { dropTopology(obj, n
 
 // prepareSliceUpdate counts changes of labels too.
 func prepareSliceUpdate(obj, old catalog.Object, _ string, _ catalog.Env) {
-	if !sameBeyond(obj, old, "metadata") || !reflect.DeepEqual(at(obj, "metadata", "labels"), at(old, "metadata", "labels")) {
+	if !sameBeyond(obj, old, "metadata") || !reflect.DeepEqual(catalog.At(obj, "metadata", "labels"), catalog.At(old, "metadata", "labels")) {
 		raiseGeneration(obj, old)
 	}
 	if !reflect.DeepEqual(obj["endpoints"], old["endpoints"]) {
@@ -25,11 +25,11 @@ func prepareSliceUpdate(obj, old catalog.Object, _ string, _ catalog.Env) {
 // dropTopology drops a field that this version shows and does not take. The node that an endpoint of old was on stays known.
 func dropTopology(obj, old catalog.Object) {
 	known := map[string]bool{}
-	for _, e := range objects(old["endpoints"]) {
-		known[text(e, "deprecatedTopology", hostnameLabel)] = true
+	for _, e := range catalog.Objects(old["endpoints"]) {
+		known[catalog.Text(e, "deprecatedTopology", hostnameLabel)] = true
 	}
-	for _, e := range objects(obj["endpoints"]) {
-		node := text(e, "deprecatedTopology", hostnameLabel)
+	for _, e := range catalog.Objects(obj["endpoints"]) {
+		node := catalog.Text(e, "deprecatedTopology", hostnameLabel)
 		if e["nodeName"] == nil && node != "" && known[node] && len(validation.IsDNS1123Subdomain(node)) == 0 {
 			e["nodeName"] = node
 		}

@@ -91,10 +91,10 @@ func eventFields() map[string]func(catalog.Object) string {
 		"type":               textAt("type"),
 		"reportingComponent": textAt("reportingComponent"),
 		"source": func(obj catalog.Object) string {
-			if s := text(obj, "source", "component"); s != "" {
+			if s := catalog.Text(obj, "source", "component"); s != "" {
 				return s
 			}
-			return text(obj, "reportingComponent")
+			return catalog.Text(obj, "reportingComponent")
 		},
 	}
 	for _, name := range []string{"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"} {
@@ -104,34 +104,34 @@ func eventFields() map[string]func(catalog.Object) string {
 }
 
 func eventCells(obj catalog.Object, e catalog.Env) []any {
-	first := firstOf(text(obj, "firstTimestamp"), text(obj, "eventTime"))
-	last := firstOf(text(obj, "lastTimestamp"), first)
+	first := firstOf(catalog.Text(obj, "firstTimestamp"), catalog.Text(obj, "eventTime"))
+	last := firstOf(catalog.Text(obj, "lastTimestamp"), first)
 	count, _ := obj["count"].(int64)
 	if series, ok := obj["series"].(map[string]any); ok {
-		last = text(series, "lastObservedTime")
+		last = catalog.Text(series, "lastObservedTime")
 		count, _ = series["count"].(int64)
 	} else if count == 0 {
 		count = 1 // an event that happened once has no count in the newer form
 	}
-	about := strings.ToLower(text(obj, "involvedObject", "kind"))
-	if name := text(obj, "involvedObject", "name"); name != "" {
+	about := strings.ToLower(catalog.Text(obj, "involvedObject", "kind"))
+	if name := catalog.Text(obj, "involvedObject", "name"); name != "" {
 		about += "/" + name
 	}
-	source := firstOf(text(obj, "source", "component"), text(obj, "reportingComponent"))
-	if host := firstOf(text(obj, "source", "host"), text(obj, "reportingInstance")); host != "" {
+	source := firstOf(catalog.Text(obj, "source", "component"), catalog.Text(obj, "reportingComponent"))
+	if host := firstOf(catalog.Text(obj, "source", "host"), catalog.Text(obj, "reportingInstance")); host != "" {
 		source += ", " + host
 	}
 	return []any{
 		since(last, e.Now),
-		text(obj, "type"),
-		text(obj, "reason"),
+		catalog.Text(obj, "type"),
+		catalog.Text(obj, "reason"),
 		about,
-		text(obj, "involvedObject", "fieldPath"),
+		catalog.Text(obj, "involvedObject", "fieldPath"),
 		source,
-		strings.TrimSpace(text(obj, "message")),
+		strings.TrimSpace(catalog.Text(obj, "message")),
 		since(first, e.Now),
 		count,
-		text(obj, "metadata", "name"),
+		catalog.Text(obj, "metadata", "name"),
 	}
 }
 

@@ -29,9 +29,9 @@ func dropGated(spec, old catalog.Object) {
 }
 
 func sourcesOf(spec catalog.Object) (out []catalog.Object) {
-	for _, v := range objects(spec["volumes"]) {
+	for _, v := range catalog.Objects(spec["volumes"]) {
 		projected, _ := v["projected"].(map[string]any)
-		out = append(out, objects(projected["sources"])...)
+		out = append(out, catalog.Objects(projected["sources"])...)
 	}
 	return out
 }
@@ -47,7 +47,7 @@ func hasSource(spec catalog.Object, name string) bool {
 
 func containersOf(spec catalog.Object) (out []catalog.Object) {
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		out = append(out, objects(spec[list])...)
+		out = append(out, catalog.Objects(spec[list])...)
 	}
 	return out
 }
@@ -59,12 +59,4 @@ func hasStopSignal(spec catalog.Object) bool {
 		}
 	}
 	return false
-}
-
-// at returns the object that a path leads to, nil if there is none.
-func at(obj catalog.Object, path ...string) catalog.Object {
-	for _, name := range path {
-		obj, _ = obj[name].(map[string]any)
-	}
-	return obj
 }

@@ -68,8 +68,8 @@ func podFields() map[string]func(catalog.Object) string {
 	out["spec.host"] = out["spec.nodeName"]
 	out["spec.hostNetwork"] = truthAt("spec", "hostNetwork")
 	out["status.podIP"] = func(pod catalog.Object) string {
-		for _, ip := range objects(at(pod, "status")["podIPs"]) {
-			return text(ip, "ip")
+		for _, ip := range catalog.Objects(catalog.At(pod, "status")["podIPs"]) {
+			return catalog.Text(ip, "ip")
 		}
 		return ""
 	}

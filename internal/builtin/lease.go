@@ -46,5 +46,5 @@ func checkLeaseStrategy(s coordinationv1.CoordinatedLeaseStrategy, path *field.P
 }
 
 func leaseCells(obj catalog.Object, e catalog.Env) []any {
-	return []any{text(obj, "metadata", "name"), text(obj, "spec", "holderIdentity"), age(obj, e.Now)}
+	return []any{catalog.Text(obj, "metadata", "name"), catalog.Text(obj, "spec", "holderIdentity"), age(obj, e.Now)}
 }

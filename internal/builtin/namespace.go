@@ -12,7 +12,7 @@ import (
 
 // defaultNamespace labels the namespace with its name, so that selectors can choose it.
 func defaultNamespace(obj catalog.Object) {
-	name := text(obj, "metadata", "name")
+	name := catalog.Text(obj, "metadata", "name")
 	if name == "" {
 		return // generateName; prepareNamespaceCreate labels it when the name is known
 	}
@@ -93,5 +93,5 @@ func validateNamespaceUpdate(ns, old *corev1.Namespace, subresource string) erro
 }
 
 func namespaceCells(obj catalog.Object, e catalog.Env) []any {
-	return []any{text(obj, "metadata", "name"), text(obj, "status", "phase"), age(obj, e.Now)}
+	return []any{catalog.Text(obj, "metadata", "name"), catalog.Text(obj, "status", "phase"), age(obj, e.Now)}
 }

@@ -6,25 +6,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
-// text returns the string at the path, or "".
-func text(obj catalog.Object, path ...string) string {
-	for _, name := range path[:len(path)-1] {
-		obj, _ = obj[name].(map[string]any)
-	}
-	s, _ := obj[path[len(path)-1]].(string)
-	return s
-}
-
 // textAt returns a function that reads the string at the path.
 func textAt(path ...string) func(catalog.Object) string {
-	return func(obj catalog.Object) string { return text(obj, path...) }
+	return func(obj catalog.Object) string { return catalog.Text(obj, path...) }
 }
 
 // truthAt makes a function that returns "true" or "false", which a missing field is.
 func truthAt(path ...string) func(catalog.Object) string {
 	return func(obj catalog.Object) string {
 		last := len(path) - 1
-		return strconv.FormatBool(at(obj, path[:last]...)[path[last]] == true)
+		return strconv.FormatBool(catalog.At(obj, path[:last]...)[path[last]] == true)
 	}
 }
 
@@ -32,7 +23,7 @@ func truthAt(path ...string) func(catalog.Object) string {
 func countAt(path ...string) func(catalog.Object) string {
 	return func(obj catalog.Object) string {
 		last := len(path) - 1
-		n, _ := at(obj, path[:last]...)[path[last]].(int64)
+		n, _ := catalog.At(obj, path[:last]...)[path[last]].(int64)
 		return strconv.FormatInt(n, 10)
 	}
 }
@@ -54,18 +45,6 @@ func keep(obj, old catalog.Object, name string) {
 	} else {
 		delete(obj, name)
 	}
-}
-
-// objects returns the objects in a list.
-func objects(list any) []catalog.Object {
-	l, _ := list.([]any)
-	out := make([]catalog.Object, 0, len(l))
-	for _, e := range l {
-		if o, ok := e.(map[string]any); ok {
-			out = append(out, o)
-		}
-	}
-	return out
 }
 
 // orElse sets the field to v if it is absent or null.

@@ -21,8 +21,8 @@ func defaultNetworkPolicy(obj catalog.Object) {
 
 // defaultSubjects gives users and groups of a binding their API group.
 func defaultSubjects(obj catalog.Object) {
-	for _, s := range objects(obj["subjects"]) {
-		if k := text(s, "kind"); k == "User" || k == "Group" {
+	for _, s := range catalog.Objects(obj["subjects"]) {
+		if k := catalog.Text(s, "kind"); k == "User" || k == "Group" {
 			orElse(s, "apiGroup", "rbac.authorization.k8s.io")
 		}
 	}
@@ -39,7 +39,7 @@ func defaultNodeStatus(obj catalog.Object) {
 // defaultLimitRange completes limits of containers from one another: max, default, defaultRequest, min.
 func defaultLimitRange(obj catalog.Object) {
 	spec, _ := obj["spec"].(map[string]any)
-	for _, item := range objects(spec["limits"]) {
+	for _, item := range catalog.Objects(spec["limits"]) {
 		if item["type"] != "Container" {
 			continue
 		}
@@ -63,11 +63,11 @@ func defaultDeviceCounts(spec catalog.Object) {
 			orElse(r, "count", int64(1))
 		}
 	}
-	for _, r := range objects(devices["requests"]) {
+	for _, r := range catalog.Objects(devices["requests"]) {
 		if exactly, ok := r["exactly"].(map[string]any); ok {
 			one(exactly)
 		}
-		for _, sub := range objects(r["firstAvailable"]) {
+		for _, sub := range catalog.Objects(r["firstAvailable"]) {
 			one(sub)
 		}
 	}

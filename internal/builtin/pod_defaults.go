@@ -16,7 +16,7 @@ func defaultPod(obj catalog.Object) {
 		return
 	}
 	for _, list := range []string{"containers", "initContainers"} {
-		for _, c := range objects(spec[list]) {
+		for _, c := range catalog.Objects(spec[list]) {
 			requestLimits(c)
 			if spec["hostNetwork"] == true {
 				publishPorts(c)
@@ -28,7 +28,7 @@ func defaultPod(obj catalog.Object) {
 	if seconds, ok := spec["terminationGracePeriodSeconds"].(int64); ok && seconds < 0 {
 		spec["terminationGracePeriodSeconds"] = int64(1) // a template keeps what it says
 	}
-	if status := at(obj, "status"); status != nil {
+	if status := catalog.At(obj, "status"); status != nil {
 		mirrorPodIP(status)
 	}
 }
@@ -50,7 +50,7 @@ func requestLimits(container catalog.Object) {
 
 // publishPorts makes the ports of a container those of its host.
 func publishPorts(container catalog.Object) {
-	for _, p := range objects(container["ports"]) {
+	for _, p := range catalog.Objects(container["ports"]) {
 		if p["hostPort"] == nil && p["containerPort"] != nil && p["containerPort"] != int64(0) {
 			p["hostPort"] = p["containerPort"]
 		}
@@ -59,9 +59,9 @@ func publishPorts(container catalog.Object) {
 
 // mirrorServiceAccount makes the field and its older name say the same; the newer one counts.
 func mirrorServiceAccount(spec catalog.Object) {
-	name := text(spec, "serviceAccountName")
+	name := catalog.Text(spec, "serviceAccountName")
 	if name == "" {
-		name = text(spec, "serviceAccount")
+		name = catalog.Text(spec, "serviceAccount")
 	}
 	if name != "" {
 		spec["serviceAccountName"], spec["serviceAccount"] = name, name
@@ -76,9 +76,9 @@ func mirrorPodIP(status catalog.Object) {
 	first := ""
 	if len(ips) > 0 {
 		entry, _ := ips[0].(map[string]any)
-		first = text(entry, "ip")
+		first = catalog.Text(entry, "ip")
 	}
-	switch ip := text(status, "podIP"); {
+	switch ip := catalog.Text(status, "podIP"); {
 	case ip != "" && ip != first:
 		status["podIPs"] = []any{map[string]any{"ip": ip}}
 	case ip == "" && first != "":
@@ -106,18 +106,18 @@ func defaultPodTemplate(obj catalog.Object) {
 func defaultPodSpec(spec catalog.Object) {
 	mirrorServiceAccount(spec)
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		for _, c := range objects(spec[list]) {
-			if text(c, "imagePullPolicy") == "" {
-				c["imagePullPolicy"] = pullPolicy(text(c, "image"))
+		for _, c := range catalog.Objects(spec[list]) {
+			if catalog.Text(c, "imagePullPolicy") == "" {
+				c["imagePullPolicy"] = pullPolicy(catalog.Text(c, "image"))
 			}
 		}
 	}
-	for _, v := range objects(spec["volumes"]) {
+	for _, v := range catalog.Objects(spec["volumes"]) {
 		if len(v) == 1 && v["name"] != nil || len(v) == 0 {
 			v["emptyDir"] = map[string]any{}
 		}
-		if image, ok := v["image"].(map[string]any); ok && text(image, "pullPolicy") == "" {
-			image["pullPolicy"] = pullPolicy(text(image, "reference"))
+		if image, ok := v["image"].(map[string]any); ok && catalog.Text(image, "pullPolicy") == "" {
+			image["pullPolicy"] = pullPolicy(catalog.Text(image, "reference"))
 		}
 	}
 }

@@ -13,16 +13,16 @@ import (
 // spreadByLabels adds to the selectors of a new pod's constraints the labels of its own that they name: pods of one revision spread, or
 // gather, among each other.
 func spreadByLabels(pod catalog.Object) {
-	labels := at(pod, "metadata", "labels")
-	for _, c := range objects(at(pod, "spec")["topologySpreadConstraints"]) {
+	labels := catalog.At(pod, "metadata", "labels")
+	for _, c := range catalog.Objects(catalog.At(pod, "spec")["topologySpreadConstraints"]) {
 		addLabels(c, "matchLabelKeys", "In", labels)
 	}
-	affinity := at(pod, "spec", "affinity")
+	affinity := catalog.At(pod, "spec", "affinity")
 	for _, name := range []string{"podAffinity", "podAntiAffinity"} {
-		for _, w := range objects(at(affinity, name)["preferredDuringSchedulingIgnoredDuringExecution"]) {
-			addTermLabels(at(w, "podAffinityTerm"), labels)
+		for _, w := range catalog.Objects(catalog.At(affinity, name)["preferredDuringSchedulingIgnoredDuringExecution"]) {
+			addTermLabels(catalog.At(w, "podAffinityTerm"), labels)
 		}
-		for _, t := range objects(at(affinity, name)["requiredDuringSchedulingIgnoredDuringExecution"]) {
+		for _, t := range catalog.Objects(catalog.At(affinity, name)["requiredDuringSchedulingIgnoredDuringExecution"]) {
 			addTermLabels(t, labels)
 		}
 	}
@@ -34,7 +34,7 @@ func addTermLabels(term, labels catalog.Object) {
 }
 
 func addLabels(obj catalog.Object, list, operator string, labels catalog.Object) {
-	selector := at(obj, "labelSelector")
+	selector := catalog.At(obj, "labelSelector")
 	keys, _ := obj[list].([]any)
 	if selector == nil || len(keys) == 0 {
 		return
@@ -54,15 +54,15 @@ func addLabels(obj catalog.Object, list, operator string, labels catalog.Object)
 
 // profilesFromAnnotations gives containers the AppArmor profiles that older clients put into annotations.
 func profilesFromAnnotations(pod catalog.Object) {
-	spec := at(pod, "spec")
-	annotations := at(pod, "metadata", "annotations")
-	if text(spec, "os", "name") == "windows" {
+	spec := catalog.At(pod, "spec")
+	annotations := catalog.At(pod, "metadata", "annotations")
+	if catalog.Text(spec, "os", "name") == "windows" {
 		return
 	}
-	ofPod := at(spec, "securityContext", "appArmorProfile")
+	ofPod := catalog.At(spec, "securityContext", "appArmorProfile")
 	for _, c := range containersOf(spec) {
-		v, ok := annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+text(c, "name")].(string)
-		if !ok || at(c, "securityContext", "appArmorProfile") != nil {
+		v, ok := annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+catalog.Text(c, "name")].(string)
+		if !ok || catalog.At(c, "securityContext", "appArmorProfile") != nil {
 			continue
 		}
 		if profile := profileOf(v); profile != nil && !reflect.DeepEqual(profile, ofPod) {
@@ -92,11 +92,11 @@ func keepObserved(status, was catalog.Object) {
 		keep(status, was, "observedGeneration")
 	}
 	seen := map[string][]any{}
-	for _, c := range objects(was["conditions"]) {
-		seen[text(c, "type")] = append(seen[text(c, "type")], c["observedGeneration"])
+	for _, c := range catalog.Objects(was["conditions"]) {
+		seen[catalog.Text(c, "type")] = append(seen[catalog.Text(c, "type")], c["observedGeneration"])
 	}
-	for _, c := range objects(status["conditions"]) {
-		kind := text(c, "type")
+	for _, c := range catalog.Objects(status["conditions"]) {
+		kind := catalog.Text(c, "type")
 		if len(seen[kind]) == 0 {
 			continue
 		}

@@ -88,7 +88,7 @@ func preparePodUpdate(obj, old catalog.Object, subresource string, _ catalog.Env
 		keep(obj, old, "spec")
 		keep(child(obj, "metadata"), child(old, "metadata"), "deletionTimestamp")
 		keep(child(obj, "metadata"), child(old, "metadata"), "ownerReferences")
-		keepObserved(child(obj, "status"), at(old, "status"))
+		keepObserved(child(obj, "status"), catalog.At(old, "status"))
 	case "binding":
 		return // the server's own change, of spec.nodeName and what goes with it; it does not count
 	case "ephemeralcontainers":
@@ -120,10 +120,10 @@ func resized(spec, next catalog.Object) catalog.Object {
 	out := copyOf(spec)
 	keep(out, next, "resources")
 	for _, list := range []string{"containers", "initContainers"} {
-		was, wanted := objects(spec[list]), objects(next[list])
+		was, wanted := catalog.Objects(spec[list]), catalog.Objects(next[list])
 		changed := make([]any, len(was))
 		for i, c := range was {
-			if text(c, "name") != text(wanted[i], "name") {
+			if catalog.Text(c, "name") != catalog.Text(wanted[i], "name") {
 				changed, _ = next[list].([]any) // which validation refuses
 				break
 			}

@@ -17,7 +17,7 @@ import (
 
 // defaultSecret gives the secret its type and moves stringData, which is write-only, into data.
 func defaultSecret(obj catalog.Object) {
-	if text(obj, "type") == "" {
+	if catalog.Text(obj, "type") == "" {
 		obj["type"] = string(corev1.SecretTypeOpaque)
 	}
 	plain, _ := obj["stringData"].(map[string]any)
@@ -103,7 +103,7 @@ func validateSecretUpdate(s, old *corev1.Secret, _ string) errorList {
 
 // warnSecret tells the writer of a TLS secret that its key and certificate do not go together.
 func warnSecret(obj, _ catalog.Object, _ string) []string {
-	if text(obj, "type") != string(corev1.SecretTypeTLS) {
+	if catalog.Text(obj, "type") != string(corev1.SecretTypeTLS) {
 		return nil
 	}
 	s, errs := read[corev1.Secret](obj)
@@ -118,5 +118,5 @@ func warnSecret(obj, _ catalog.Object, _ string) []string {
 
 func secretCells(obj catalog.Object, e catalog.Env) []any {
 	data, _ := obj["data"].(map[string]any)
-	return []any{text(obj, "metadata", "name"), text(obj, "type"), int64(len(data)), age(obj, e.Now)}
+	return []any{catalog.Text(obj, "metadata", "name"), catalog.Text(obj, "type"), int64(len(data)), age(obj, e.Now)}
 }

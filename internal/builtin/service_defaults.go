@@ -7,7 +7,7 @@ const clientAffinity = 10800
 
 func defaultService(obj catalog.Object) {
 	spec := child(obj, "spec")
-	switch text(spec, "sessionAffinity") {
+	switch catalog.Text(spec, "sessionAffinity") {
 	case "None":
 		delete(spec, "sessionAffinityConfig")
 	case "ClientIP":
@@ -17,12 +17,12 @@ func defaultService(obj catalog.Object) {
 			spec["sessionAffinityConfig"] = map[string]any{"clientIP": map[string]any{"timeoutSeconds": int64(clientAffinity)}}
 		}
 	}
-	for _, p := range objects(spec["ports"]) {
+	for _, p := range catalog.Objects(spec["ports"]) {
 		if t := p["targetPort"]; t == nil || t == int64(0) || t == "" {
 			p["targetPort"] = p["port"]
 		}
 	}
-	kind := text(spec, "type")
+	kind := catalog.Text(spec, "type")
 	external, _ := spec["externalIPs"].([]any)
 	if kind == "LoadBalancer" || kind == "NodePort" || kind == "ClusterIP" && len(external) > 0 {
 		orElse(spec, "externalTrafficPolicy", "Cluster")
@@ -30,7 +30,7 @@ func defaultService(obj catalog.Object) {
 	if kind == "NodePort" || kind == "LoadBalancer" || kind == "ClusterIP" {
 		orElse(spec, "internalTrafficPolicy", "Cluster")
 	}
-	if policy := text(spec, "internalTrafficPolicy"); kind == "ExternalName" && (policy == "Cluster" || policy == "Local") {
+	if policy := catalog.Text(spec, "internalTrafficPolicy"); kind == "ExternalName" && (policy == "Cluster" || policy == "Local") {
 		delete(spec, "internalTrafficPolicy") // it has no traffic; a service that was of another type still has the field
 	}
 	if kind != "LoadBalancer" {
@@ -39,8 +39,8 @@ func defaultService(obj catalog.Object) {
 	orElse(spec, "allocateLoadBalancerNodePorts", true)
 	status, _ := obj["status"].(map[string]any)
 	balancer, _ := status["loadBalancer"].(map[string]any)
-	for _, in := range objects(balancer["ingress"]) {
-		if text(in, "ip") != "" {
+	for _, in := range catalog.Objects(balancer["ingress"]) {
+		if catalog.Text(in, "ip") != "" {
 			orElse(in, "ipMode", "VIP")
 		}
 	}

@@ -3,16 +3,17 @@ package builtin
 import (
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/bowsprit/bowsprit/internal/builtin/check"
 	"github.com/bowsprit/bowsprit/internal/catalog"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // prepareServiceCreate lets a client that knows only one address name it alone.
 func prepareServiceCreate(obj catalog.Object, _ catalog.Env) {
 	resetStatus[corev1.Service](obj)
 	spec := child(obj, "spec")
-	if ip := text(spec, "clusterIP"); ip != "" && len(items(spec["clusterIPs"])) == 0 {
+	if ip := catalog.Text(spec, "clusterIP"); ip != "" && len(items(spec["clusterIPs"])) == 0 {
 		spec["clusterIPs"] = []any{ip}
 	}
 }
@@ -20,12 +21,12 @@ func prepareServiceCreate(obj catalog.Object, _ catalog.Env) {
 // keepGiven puts what was given to a service once, and what a client need not repeat, into its new spec: addresses and ports on
 // nodes. Families of addresses follow when the service is given what it lacks.
 func keepGiven(spec, was catalog.Object) {
-	if text(spec, "type") != "ExternalName" && text(was, "type") != "ExternalName" {
+	if catalog.Text(spec, "type") != "ExternalName" && catalog.Text(was, "type") != "ExternalName" {
 		keepAddresses(spec, was)
 	}
 	pairAddresses(spec, was)
 	if hasNodePorts(spec) && hasNodePorts(was) {
-		keepNodePorts(objects(spec["ports"]), objects(was["ports"]))
+		keepNodePorts(catalog.Objects(spec["ports"]), catalog.Objects(was["ports"]))
 	}
 	if check.NeedsHealthPort(spec) && check.NeedsHealthPort(was) && absentOrZero(spec["healthCheckNodePort"]) {
 		keep(spec, was, "healthCheckNodePort")
@@ -33,7 +34,7 @@ func keepGiven(spec, was catalog.Object) {
 }
 
 func keepAddresses(spec, was catalog.Object) {
-	if text(spec, "clusterIP") == "" {
+	if catalog.Text(spec, "clusterIP") == "" {
 		keep(spec, was, "clusterIP")
 	}
 	if len(items(spec["clusterIPs"])) == 0 {
@@ -43,7 +44,7 @@ func keepAddresses(spec, was catalog.Object) {
 
 // pairAddresses makes clusterIP and clusterIPs one again if a client has changed only one of them.
 func pairAddresses(spec, was catalog.Object) {
-	now, old := text(spec, "clusterIP"), text(was, "clusterIP")
+	now, old := catalog.Text(spec, "clusterIP"), catalog.Text(was, "clusterIP")
 	if now == old {
 		if len(items(spec["clusterIPs"])) == 0 && len(items(was["clusterIPs"])) > 0 {
 			spec["clusterIPs"] = was["clusterIPs"]
@@ -63,13 +64,13 @@ func pairAddresses(spec, was catalog.Object) {
 func keepNodePorts(ports, old []catalog.Object) {
 	used, had := map[any]bool{}, map[string]any{}
 	for _, p := range old {
-		had[text(p, "name")] = p["nodePort"]
+		had[catalog.Text(p, "name")] = p["nodePort"]
 	}
 	for _, p := range ports {
 		used[p["nodePort"]] = true
 	}
 	for _, p := range ports {
-		if n := had[text(p, "name")]; absentOrZero(p["nodePort"]) && !absentOrZero(n) && !used[n] {
+		if n := had[catalog.Text(p, "name")]; absentOrZero(p["nodePort"]) && !absentOrZero(n) && !used[n] {
 			p["nodePort"] = n
 		}
 	}
@@ -77,7 +78,7 @@ func keepNodePorts(ports, old []catalog.Object) {
 
 // hasNodePorts tells whether a service has ports on nodes by itself.
 func hasNodePorts(spec catalog.Object) bool {
-	kind := text(spec, "type")
+	kind := catalog.Text(spec, "type")
 	return kind == "NodePort" || kind == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false
 }
 

@@ -15,9 +15,9 @@ func prepareServiceUpdate(obj, old catalog.Object, subresource string, _ catalog
 		return
 	}
 	keep(obj, old, "status")
-	spec, was := child(obj, "spec"), at(old, "spec")
+	spec, was := child(obj, "spec"), catalog.At(old, "spec")
 	keepGiven(spec, was)
-	kind, oldKind := text(spec, "type"), text(was, "type")
+	kind, oldKind := catalog.Text(spec, "type"), catalog.Text(was, "type")
 	drop := func(had, has bool, names ...string) {
 		for _, name := range names {
 			if had && !has && reflect.DeepEqual(spec[name], was[name]) {
@@ -26,14 +26,14 @@ func prepareServiceUpdate(obj, old catalog.Object, subresource string, _ catalog
 		}
 	}
 	if oldKind != "ExternalName" && kind == "ExternalName" {
-		if text(spec, "clusterIP") == text(was, "clusterIP") && sameItems(spec["clusterIPs"], was["clusterIPs"]) {
+		if catalog.Text(spec, "clusterIP") == catalog.Text(was, "clusterIP") && sameItems(spec["clusterIPs"], was["clusterIPs"]) {
 			delete(spec, "clusterIP")
 			delete(spec, "clusterIPs")
 		}
 		drop(true, false, "ipFamilies", "ipFamilyPolicy")
 	}
 	if onNodes(oldKind) && !onNodes(kind) && !newNodePorts(spec, was) {
-		for _, p := range objects(spec["ports"]) {
+		for _, p := range catalog.Objects(spec["ports"]) {
 			delete(p, "nodePort")
 		}
 	}
@@ -41,7 +41,7 @@ func prepareServiceUpdate(obj, old catalog.Object, subresource string, _ catalog
 	drop(oldKind == "LoadBalancer", kind == "LoadBalancer", "allocateLoadBalancerNodePorts", "loadBalancerClass")
 	drop(external(was), external(spec), "externalTrafficPolicy")
 	if kind != "LoadBalancer" {
-		status := copyOf(at(obj, "status"))
+		status := copyOf(catalog.At(obj, "status"))
 		status["loadBalancer"] = map[string]any{}
 		obj["status"] = status
 	}
@@ -52,16 +52,16 @@ func onNodes(kind string) bool { return kind == "NodePort" || kind == "LoadBalan
 
 func external(spec catalog.Object) bool {
 	addresses, _ := spec["externalIPs"].([]any)
-	return onNodes(text(spec, "type")) || text(spec, "type") == "ClusterIP" && len(addresses) > 0
+	return onNodes(catalog.Text(spec, "type")) || catalog.Text(spec, "type") == "ClusterIP" && len(addresses) > 0
 }
 
 // newNodePorts tells whether a service asks for a port on nodes that it did not have.
 func newNodePorts(spec, was catalog.Object) bool {
 	had := map[any]bool{nil: true, int64(0): true}
-	for _, p := range objects(was["ports"]) {
+	for _, p := range catalog.Objects(was["ports"]) {
 		had[p["nodePort"]] = true
 	}
-	for _, p := range objects(spec["ports"]) {
+	for _, p := range catalog.Objects(spec["ports"]) {
 		if !had[p["nodePort"]] {
 			return true
 		}

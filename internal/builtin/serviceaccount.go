@@ -21,7 +21,7 @@ func cleanSecretReferences(obj catalog.Object) {
 	for i := range secrets {
 		ref, _ := secrets[i].(map[string]any)
 		clean := map[string]any{}
-		if name := text(ref, "name"); name != "" {
+		if name := catalog.Text(ref, "name"); name != "" {
 			clean["name"] = name
 		}
 		secrets[i] = clean
@@ -30,7 +30,7 @@ func cleanSecretReferences(obj catalog.Object) {
 
 // warnServiceAccount speaks about an annotation that is new.
 func warnServiceAccount(obj, old catalog.Object, _ string) []string {
-	if at(obj, "metadata", "annotations")[enforceMountableSecrets] == nil || at(old, "metadata", "annotations")[enforceMountableSecrets] != nil {
+	if catalog.At(obj, "metadata", "annotations")[enforceMountableSecrets] == nil || catalog.At(old, "metadata", "annotations")[enforceMountableSecrets] != nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets", enforceMountableSecrets)}

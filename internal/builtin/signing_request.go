@@ -41,8 +41,8 @@ func prepareSigningRequestUpdate(obj, old catalog.Object, subresource string, e 
 		return
 	}
 	oldStatus, _ := old["status"].(map[string]any)
-	before := objects(oldStatus["conditions"])
-	conditions := objects(child(obj, "status")["conditions"])
+	before := catalog.Objects(oldStatus["conditions"])
+	conditions := catalog.Objects(child(obj, "status")["conditions"])
 	if subresource == "approval" {
 		status := copyOf(oldStatus)
 		setOrDelete(status, "conditions", child(obj, "status")["conditions"])
@@ -72,7 +72,7 @@ func setOrDelete(obj catalog.Object, name string, v any) {
 func ofType(conditions []catalog.Object, name string) []catalog.Object {
 	var out []catalog.Object
 	for _, c := range conditions {
-		if text(c, "type") == name {
+		if catalog.Text(c, "type") == name {
 			out = append(out, c)
 		}
 	}
@@ -91,7 +91,7 @@ func stampConditions(conditions, before []catalog.Object, now time.Time) {
 		}
 		c["lastTransitionTime"] = stamp
 		for _, b := range before {
-			if text(b, "type") == text(c, "type") && text(b, "status") == text(c, "status") && b["lastTransitionTime"] != nil {
+			if catalog.Text(b, "type") == catalog.Text(c, "type") && catalog.Text(b, "status") == catalog.Text(c, "status") && b["lastTransitionTime"] != nil {
 				c["lastTransitionTime"] = b["lastTransitionTime"]
 				break
 			}

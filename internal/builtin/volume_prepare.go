@@ -23,7 +23,7 @@ func prepareVolumeUpdate(obj, old catalog.Object, subresource string, e catalog.
 		return
 	}
 	keep(obj, old, "spec")
-	status, was := child(obj, "status"), at(old, "status")
+	status, was := child(obj, "status"), catalog.At(old, "status")
 	since := status["lastPhaseTransitionTime"]
 	switch entered := status["phase"] != was["phase"]; {
 	case !entered && since == nil:
@@ -46,7 +46,7 @@ func prepareClaimUpdate(obj, old catalog.Object, subresource string, _ catalog.E
 		return
 	}
 	keep(obj, old, "status")
-	spec, was := child(obj, "spec"), at(old, "spec")
+	spec, was := child(obj, "spec"), catalog.At(old, "spec")
 	if was["dataSource"] == nil && was["dataSourceRef"] == nil {
 		dropUnknownSource(spec)
 	}
@@ -55,11 +55,11 @@ func prepareClaimUpdate(obj, old catalog.Object, subresource string, _ catalog.E
 
 // dropUnknownSource drops a source of data that is neither a claim nor a snapshot, which older clients may send in vain.
 func dropUnknownSource(spec catalog.Object) {
-	source := at(spec, "dataSource")
+	source := catalog.At(spec, "dataSource")
 	if source == nil || spec["dataSourceRef"] != nil {
 		return
 	}
-	kind, group := text(source, "kind"), text(source, "apiGroup")
+	kind, group := catalog.Text(source, "kind"), catalog.Text(source, "apiGroup")
 	known := kind == "PersistentVolumeClaim" && slices.Contains([]string{"", "v1"}, group) || kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io"
 	if !known {
 		delete(spec, "dataSource")

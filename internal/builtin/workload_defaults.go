@@ -41,7 +41,7 @@ func templateLabels(spec catalog.Object) catalog.Object {
 func defaultDeployment(obj catalog.Object) {
 	defaultTemplate(obj)
 	strategy := child(child(obj, "spec"), "strategy")
-	if text(strategy, "type") == "RollingUpdate" {
+	if catalog.Text(strategy, "type") == "RollingUpdate" {
 		rolling := child(strategy, "rollingUpdate")
 		orElse(rolling, "maxUnavailable", "25%")
 		orElse(rolling, "maxSurge", "25%")
@@ -52,7 +52,7 @@ func defaultDaemonSet(obj catalog.Object) {
 	defaultTemplate(obj)
 	setTemplateGeneration(obj, templateGenerationOf(obj)) // whoever sends none says 0, and so owns the annotation
 	strategy := child(child(obj, "spec"), "updateStrategy")
-	if text(strategy, "type") == "RollingUpdate" {
+	if catalog.Text(strategy, "type") == "RollingUpdate" {
 		rolling := child(strategy, "rollingUpdate")
 		orElse(rolling, "maxUnavailable", int64(1))
 		orElse(rolling, "maxSurge", int64(0))
@@ -66,14 +66,14 @@ func defaultDaemonSet(obj catalog.Object) {
 func defaultStatefulSet(obj catalog.Object) {
 	defaultTemplate(obj)
 	strategy := child(child(obj, "spec"), "updateStrategy")
-	if text(strategy, "type") == "" {
+	if catalog.Text(strategy, "type") == "" {
 		strategy["type"] = "RollingUpdate"
 		child(strategy, "rollingUpdate")
 	}
 	if rolling, ok := strategy["rollingUpdate"].(map[string]any); ok && strategy["type"] == "RollingUpdate" {
 		orElse(rolling, "partition", int64(0))
 	}
-	for _, claim := range objects(child(obj, "spec")["volumeClaimTemplates"]) {
+	for _, claim := range catalog.Objects(child(obj, "spec")["volumeClaimTemplates"]) {
 		claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
 	}
 }

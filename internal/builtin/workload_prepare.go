@@ -47,7 +47,7 @@ func prepareDaemonSetUpdate(obj, old catalog.Object, subresource string, _ catal
 }
 
 func templateGenerationOf(obj catalog.Object) int64 {
-	n, err := strconv.ParseInt(text(obj, "metadata", "annotations", templateGeneration), 10, 64)
+	n, err := strconv.ParseInt(catalog.Text(obj, "metadata", "annotations", templateGeneration), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -97,7 +97,7 @@ func prepareJobCreate(obj catalog.Object, _ catalog.Env) {
 	if spec["manualSelector"] == true {
 		return
 	}
-	name, uid := text(obj, "metadata", "name"), text(obj, "metadata", "uid")
+	name, uid := catalog.Text(obj, "metadata", "name"), catalog.Text(obj, "metadata", "uid")
 	labels := child(child(child(spec, "template"), "metadata"), "labels")
 	orElse(labels, "job-name", name)
 	orElse(labels, "batch.kubernetes.io/job-name", name)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -30,7 +31,7 @@ type signers struct{ authz authz.Authorizer }
 func certificateApproval(c Config) []rule {
 	s := signers{c.Authz}
 	return []rule{{group: certificatesGroup, plural: signingRequests, subresource: "approval", operations: updates, validate: func(ctx context.Context, a *admit.Attributes) error {
-		if name := text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "approve", name) {
+		if name := catalog.Text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "approve", name) {
 			return admit.Forbidden(a, fmt.Errorf("user not permitted to approve requests with signerName %q", name))
 		}
 		return nil
@@ -40,10 +41,10 @@ func certificateApproval(c Config) []rule {
 func certificateSigning(c Config) []rule {
 	s := signers{c.Authz}
 	return []rule{{group: certificatesGroup, plural: signingRequests, subresource: "status", operations: updates, validate: func(ctx context.Context, a *admit.Attributes) error {
-		if now, old := at(a.Object, "status"), at(a.Old, "status"); reflect.DeepEqual(now["certificate"], old["certificate"]) && reflect.DeepEqual(objects(now["conditions"]), objects(old["conditions"])) {
+		if now, old := catalog.At(a.Object, "status"), catalog.At(a.Old, "status"); reflect.DeepEqual(now["certificate"], old["certificate"]) && reflect.DeepEqual(catalog.Objects(now["conditions"]), catalog.Objects(old["conditions"])) {
 			return nil
 		}
-		if name := text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "sign", name) {
+		if name := catalog.Text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "sign", name) {
 			return admit.Forbidden(a, fmt.Errorf("user not permitted to sign requests with signerName %q", name))
 		}
 		return nil
@@ -67,10 +68,10 @@ func (s signers) may(ctx context.Context, who user.Info, verb, signer string) bo
 // certificateSubject keeps anybody from asking for a certificate of system:masters, which may do everything.
 func certificateSubject(Config) []rule {
 	return []rule{{group: certificatesGroup, plural: signingRequests, operations: creates, validate: func(_ context.Context, a *admit.Attributes) error {
-		if text(a.Object, "spec", "signerName") != certificatesv1.KubeAPIServerClientSignerName {
+		if catalog.Text(a.Object, "spec", "signerName") != certificatesv1.KubeAPIServerClientSignerName {
 			return nil
 		}
-		groups, err := groupsAskedFor(text(a.Object, "spec", "request"))
+		groups, err := groupsAskedFor(catalog.Text(a.Object, "spec", "request"))
 		if err != nil {
 			return admit.Forbidden(a, fmt.Errorf("failed to parse CSR: %w", err))
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -24,7 +25,7 @@ func (c claimResizes) check(ctx context.Context, a *admit.Attributes) error {
 	if now.Cmp(was) <= 0 {
 		return nil
 	}
-	if text(a.Old, "status", "phase") != string(corev1.ClaimBound) {
+	if catalog.Text(a.Old, "status", "phase") != string(corev1.ClaimBound) {
 		//lint:ignore ST1005 kube's text
 		return admit.Forbidden(a, errors.New("Only bound persistent volume claims can be expanded"))
 	}
@@ -44,13 +45,13 @@ func (c claimResizes) allowed(ctx context.Context, name, old string) bool {
 
 // storageOf returns how much a claim requests, 0 if it does not say.
 func storageOf(claim object) resource.Quantity {
-	q, _ := resource.ParseQuantity(text(claim, "spec", "resources", "requests", "storage"))
+	q, _ := resource.ParseQuantity(catalog.Text(claim, "spec", "resources", "requests", "storage"))
 	return q
 }
 
 func classOf(claim object) string {
-	if name, ok := at(claim, "metadata", "annotations")[corev1.BetaStorageClassAnnotation].(string); ok {
+	if name, ok := catalog.At(claim, "metadata", "annotations")[corev1.BetaStorageClassAnnotation].(string); ok {
 		return name
 	}
-	return text(claim, "spec", "storageClassName")
+	return catalog.Text(claim, "spec", "storageClassName")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // ingressClassAnnotation named the class of an Ingress before there was a field for it.
@@ -13,7 +14,7 @@ const ingressClassAnnotation = "kubernetes.io/ingress.class"
 func ingressClass(c Config) []rule {
 	classes := newDefaultClass(c.View, "ingressclasses", `metadata.annotations.ingressclass\.kubernetes\.io/is-default-class`)
 	return []rule{{group: "networking.k8s.io", plural: "ingresses", operations: creates, mutate: func(_ context.Context, a *admit.Attributes) error {
-		if _, old := at(a.Object, "metadata", "annotations")[ingressClassAnnotation]; old || at(a.Object, "spec")["ingressClassName"] != nil {
+		if _, old := catalog.At(a.Object, "metadata", "annotations")[ingressClassAnnotation]; old || catalog.At(a.Object, "spec")["ingressClassName"] != nil {
 			return nil
 		}
 		if name := classes.name(); name != "" {

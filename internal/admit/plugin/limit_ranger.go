@@ -13,6 +13,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/builtin/check"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -31,7 +32,7 @@ func limitRanger(c Config) []rule {
 // of returns the LimitRanges that a write is under, in the order of their names: none if the object is being deleted.
 func (l limits) of(a *admit.Attributes) ([]*corev1.LimitRange, error) {
 	all := l.view.Collection("limitranges").Snapshot()
-	if all.Count(a.Namespace, "") == 0 || text(a.Old, "metadata", "deletionTimestamp") != "" {
+	if all.Count(a.Namespace, "") == 0 || catalog.Text(a.Old, "metadata", "deletionTimestamp") != "" {
 		return nil, nil
 	}
 	var out []*corev1.LimitRange
@@ -57,7 +58,7 @@ func (l limits) fill(_ context.Context, a *admit.Attributes) error {
 		requests, most := containerDefaults(r)
 		var done []string
 		for _, list := range []struct{ name, what string }{{"containers", "container"}, {"initContainers", "init container"}} {
-			containers, _ := at(a.Object, "spec")[list.name].([]any)
+			containers, _ := catalog.At(a.Object, "spec")[list.name].([]any)
 			containers = slices.Clone(containers)
 			before := len(done)
 			for i, c := range containers {
@@ -94,7 +95,7 @@ func fillContainer(c object, requests, most corev1.ResourceList, what string, do
 		name, word string
 		list       corev1.ResourceList
 	}{{"requests", "request", requests}, {"limits", "limit", most}} {
-		have := at(c, "resources", part.name)
+		have := catalog.At(c, "resources", part.name)
 		filled := maps.Clone(have)
 		var names []string
 		for name, q := range part.list {
@@ -111,20 +112,20 @@ func fillContainer(c object, requests, most corev1.ResourceList, what string, do
 			continue
 		}
 		slices.Sort(names)
-		done = append(done, fmt.Sprintf("%s %s for %s %s", strings.Join(names, ", "), part.word, what, text(c, "name")))
-		c = with(c, "resources", with(at(c, "resources"), part.name, filled))
+		done = append(done, fmt.Sprintf("%s %s for %s %s", strings.Join(names, ", "), part.word, what, catalog.Text(c, "name")))
+		c = with(c, "resources", with(catalog.At(c, "resources"), part.name, filled))
 	}
 	return c, done
 }
 
 func (l limits) checkPod(_ context.Context, a *admit.Attributes) error {
 	return l.check(a, func(limit *corev1.LimitRangeItem) []error {
-		spec := at(a.Object, "spec")
+		spec := catalog.At(a.Object, "spec")
 		switch limit.Type {
 		case corev1.LimitTypeContainer:
 			var errs []error
 			for _, list := range []string{"containers", "initContainers"} {
-				for _, c := range objects(spec[list]) {
+				for _, c := range catalog.Objects(spec[list]) {
 					errs = append(errs, outside(limit, amounts(c, "requests"), amounts(c, "limits"))...)
 				}
 			}
@@ -153,7 +154,7 @@ func (l limits) checkClaim(_ context.Context, a *admit.Attributes) error {
 		if limit.Type != corev1.LimitTypePersistentVolumeClaim {
 			return nil
 		}
-		requests := amounts(at(a.Object, "spec"), "requests")
+		requests := amounts(catalog.At(a.Object, "spec"), "requests")
 		for name, bound := range sorted(limit.Min) {
 			errs = append(errs, below(limit.Type, name, bound, requests, nil))
 		}
@@ -188,8 +189,8 @@ type amount = map[string]resource.Quantity
 // amounts returns obj.resources.requests or limits.
 func amounts(obj object, list string) amount {
 	out := amount{}
-	for name := range at(obj, "resources", list) {
-		if q, err := resource.ParseQuantity(text(obj, "resources", list, name)); err == nil {
+	for name := range catalog.At(obj, "resources", list) {
+		if q, err := resource.ParseQuantity(catalog.Text(obj, "resources", list, name)); err == nil {
 			out[name] = q
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // nodeTaint keeps pods off a new node until a controller finds it ready.
@@ -15,9 +16,9 @@ func nodeTaint(Config) []rule {
 }
 
 func taintNotReady(_ context.Context, a *admit.Attributes) error {
-	taints, _ := at(a.Object, "spec")["taints"].([]any)
-	tainted := slices.ContainsFunc(objects(taints), func(t object) bool {
-		return text(t, "key") == corev1.TaintNodeNotReady && text(t, "effect") == string(corev1.TaintEffectNoSchedule)
+	taints, _ := catalog.At(a.Object, "spec")["taints"].([]any)
+	tainted := slices.ContainsFunc(catalog.Objects(taints), func(t object) bool {
+		return catalog.Text(t, "key") == corev1.TaintNodeNotReady && catalog.Text(t, "effect") == string(corev1.TaintEffectNoSchedule)
 	})
 	if !tainted {
 		a.Edit("spec")["taints"] = append(slices.Clip(taints), object{"key": corev1.TaintNodeNotReady, "effect": string(corev1.TaintEffectNoSchedule)})

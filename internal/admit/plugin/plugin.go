@@ -149,37 +149,10 @@ func (p *Plugin) rule(a *admit.Attributes) *rule {
 
 type object = admit.Object
 
-// at returns the object under a path, nil if there is none.
-func at(obj object, path ...string) object {
-	for _, name := range path {
-		obj, _ = obj[name].(object)
-	}
-	return obj
-}
-
 // with returns a copy of obj that has a value under a name.
 func with(obj object, name string, value any) object {
 	out := make(object, len(obj)+1)
 	maps.Copy(out, obj)
 	out[name] = value
-	return out
-}
-
-// text returns the string under a path, "" if there is none.
-func text(obj object, path ...string) string {
-	last := len(path) - 1
-	s, _ := at(obj, path[:last]...)[path[last]].(string)
-	return s
-}
-
-// objects returns the objects in a list.
-func objects(list any) []object {
-	items, _ := list.([]any)
-	out := make([]object, 0, len(items))
-	for _, item := range items {
-		if obj, ok := item.(object); ok {
-			out = append(out, obj)
-		}
-	}
 	return out
 }

@@ -138,10 +138,10 @@ func open(t *testing.T, stored []json.RawMessage) (*store.Store, *watchcache.Vie
 	for _, data := range stored {
 		obj := tree(t, data)
 		key := resourceOf(t, obj).Prefix
-		if ns := text(obj, "metadata", "namespace"); ns != "" {
+		if ns := catalog.Text(obj, "metadata", "namespace"); ns != "" {
 			key += "/" + ns
 		}
-		if _, err := s.Create(t.Context(), key+"/"+text(obj, "metadata", "name"), data); err != nil {
+		if _, err := s.Create(t.Context(), key+"/"+catalog.Text(obj, "metadata", "name"), data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +163,7 @@ func attributes(t *testing.T, op admit.Operation, subresource string, obj, old o
 	}
 	r := resourceOf(t, obj)
 	return &admit.Attributes{
-		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource, Namespace: text(obj, "metadata", "namespace"), Name: text(obj, "metadata", "name"),
+		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource, Namespace: catalog.Text(obj, "metadata", "namespace"), Name: catalog.Text(obj, "metadata", "name"),
 		Object: obj, Old: old,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -46,7 +47,7 @@ func podSecurity(c Config) []rule {
 	}
 	for _, t := range podTemplates {
 		rules = append(rules, rule{group: t.group, plural: t.plural, operations: writes, validate: func(ctx context.Context, a *admit.Attributes) error {
-			return s.checkTemplate(ctx, a, at(a.Object, t.path...))
+			return s.checkTemplate(ctx, a, catalog.At(a.Object, t.path...))
 		}})
 	}
 	return rules
@@ -146,24 +147,24 @@ func annotate(a *admit.Attributes, key, value string) {
 // matters cannot be changed.
 func imagesChange(pod, old object) bool {
 	for _, list := range []string{"containers", "initContainers"} {
-		now, before := objects(at(pod, "spec")[list]), objects(at(old, "spec")[list])
+		now, before := catalog.Objects(catalog.At(pod, "spec")[list]), catalog.Objects(catalog.At(old, "spec")[list])
 		if len(now) != len(before) {
 			return true
 		}
 		for i := range now {
-			if text(now[i], "image") != text(before[i], "image") {
+			if catalog.Text(now[i], "image") != catalog.Text(before[i], "image") {
 				return true
 			}
 		}
 	}
 	images := map[string]string{}
-	for _, c := range objects(at(old, "spec")["ephemeralContainers"]) {
-		if _, known := images[text(c, "name")]; !known {
-			images[text(c, "name")] = text(c, "image")
+	for _, c := range catalog.Objects(catalog.At(old, "spec")["ephemeralContainers"]) {
+		if _, known := images[catalog.Text(c, "name")]; !known {
+			images[catalog.Text(c, "name")] = catalog.Text(c, "image")
 		}
 	}
-	for _, c := range objects(at(pod, "spec")["ephemeralContainers"]) {
-		if image, known := images[text(c, "name")]; !known || image != text(c, "image") {
+	for _, c := range catalog.Objects(catalog.At(pod, "spec")["ephemeralContainers"]) {
+		if image, known := images[catalog.Text(c, "name")]; !known || image != catalog.Text(c, "image") {
 			return true
 		}
 	}

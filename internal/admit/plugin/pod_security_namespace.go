@@ -16,6 +16,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -45,7 +46,7 @@ func (s *security) checkNamespace(ctx context.Context, a *admit.Attributes) erro
 	if now.Enforce.Level == api.LevelPrivileged || eased {
 		return nil
 	}
-	for _, warning := range s.violations(ctx, text(a.Object, "metadata", "name"), now.Enforce) {
+	for _, warning := range s.violations(ctx, catalog.Text(a.Object, "metadata", "name"), now.Enforce) {
 		a.Warn(warning)
 	}
 	return nil
@@ -53,7 +54,7 @@ func (s *security) checkNamespace(ctx context.Context, a *admit.Attributes) erro
 
 func policyOf(namespace object) (api.Policy, field.ErrorList) {
 	labels := map[string]string{}
-	for name, v := range at(namespace, "metadata", "labels") {
+	for name, v := range catalog.At(namespace, "metadata", "labels") {
 		labels[name], _ = v.(string)
 	}
 	return api.PolicyToEvaluate(labels, unrestricted)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/source"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -35,15 +36,15 @@ func priority(c Config) []rule {
 // set gives a new pod the name, the number and the policy of its class. A pod that names a number or policy must name that of
 // its class.
 func (p *priorities) set(ctx context.Context, a *admit.Attributes) error {
-	spec := at(a.Object, "spec")
-	class, err := p.of(ctx, a, text(spec, "priorityClassName"))
+	spec := catalog.At(a.Object, "spec")
+	class, err := p.of(ctx, a, catalog.Text(spec, "priorityClassName"))
 	if err != nil {
 		return err
 	}
 	if asked, ok := spec["priority"].(int64); ok && asked != int64(class.Value) {
 		return admit.Forbidden(a, fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", asked, class.Value))
 	}
-	asked := text(spec, "preemptionPolicy")
+	asked := catalog.Text(spec, "preemptionPolicy")
 	if class.PreemptionPolicy != nil && asked != "" && asked != string(*class.PreemptionPolicy) {
 		return admit.Forbidden(a, fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", asked, *class.PreemptionPolicy))
 	}
@@ -90,7 +91,7 @@ func (p *priorities) globalDefault() *schedulingv1.PriorityClass {
 
 // keepPriority keeps what the plugin has set when an update leaves it out. Validation refuses any other change.
 func keepPriority(_ context.Context, a *admit.Attributes) error {
-	spec, old := at(a.Object, "spec"), at(a.Old, "spec")
+	spec, old := catalog.At(a.Object, "spec"), catalog.At(a.Old, "spec")
 	for _, name := range []string{"priority", "preemptionPolicy"} {
 		if spec[name] == nil && old[name] != nil {
 			a.Edit("spec")[name] = old[name]
@@ -104,7 +105,7 @@ func (p *priorities) checkDefault(_ context.Context, a *admit.Attributes) error 
 	if a.Object["globalDefault"] != true {
 		return nil
 	}
-	if class := p.globalDefault(); class != nil && (a.Operation == admit.Create || class.Name != text(a.Object, "metadata", "name")) {
+	if class := p.globalDefault(); class != nil && (a.Operation == admit.Create || class.Name != catalog.Text(a.Object, "metadata", "name")) {
 		return admit.Forbidden(a, fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", class.Name))
 	}
 	return nil

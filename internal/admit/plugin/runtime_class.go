@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -25,7 +26,7 @@ func runtimeClass(c Config) []rule {
 }
 
 func (r runtimeClasses) of(ctx context.Context, a *admit.Attributes) (*nodev1.RuntimeClass, error) {
-	name, named := at(a.Object, "spec")["runtimeClassName"].(string)
+	name, named := catalog.At(a.Object, "spec")["runtimeClassName"].(string)
 	if !named {
 		return nil, nil
 	}
@@ -42,7 +43,7 @@ func (r runtimeClasses) set(ctx context.Context, a *admit.Attributes) error {
 		return err
 	}
 	var pod corev1.PodSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(at(a.Object, "spec"), &pod); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(catalog.At(a.Object, "spec"), &pod); err != nil {
 		return err
 	}
 	if class.Overhead != nil {
@@ -140,7 +141,7 @@ func (r runtimeClasses) check(ctx context.Context, a *admit.Attributes) error {
 	if err != nil {
 		return err
 	}
-	overhead, has := at(a.Object, "spec")["overhead"]
+	overhead, has := catalog.At(a.Object, "spec")["overhead"]
 	if class == nil || class.Overhead == nil {
 		if has && overhead != nil {
 			return admit.Forbidden(a, errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))

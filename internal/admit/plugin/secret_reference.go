@@ -5,23 +5,25 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // checkReferences refuses a pod that refers to secrets that its account does not.
 func checkReferences(account *corev1.ServiceAccount, spec object) error {
-	for _, v := range objects(spec["volumes"]) {
-		if secret := at(v, "secret"); secret != nil && !mountable(account, text(secret, "secretName")) {
-			return fmt.Errorf("volume with secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret", text(secret, "secretName"), account.Name)
+	for _, v := range catalog.Objects(spec["volumes"]) {
+		if secret := catalog.At(v, "secret"); secret != nil && !mountable(account, catalog.Text(secret, "secretName")) {
+			return fmt.Errorf("volume with secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret", catalog.Text(secret, "secretName"), account.Name)
 		}
 	}
-	if err := checkContainers(account, "init container", objects(spec["initContainers"])); err != nil {
+	if err := checkContainers(account, "init container", catalog.Objects(spec["initContainers"])); err != nil {
 		return err
 	}
-	if err := checkContainers(account, "container", objects(spec["containers"])); err != nil {
+	if err := checkContainers(account, "container", catalog.Objects(spec["containers"])); err != nil {
 		return err
 	}
-	for i, ref := range objects(spec["imagePullSecrets"]) {
-		name := text(ref, "name")
+	for i, ref := range catalog.Objects(spec["imagePullSecrets"]) {
+		name := catalog.Text(ref, "name")
 		if !slices.ContainsFunc(account.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == name }) {
 			return fmt.Errorf("imagePullSecrets[%d].name=\"%s\" is not allowed because service account %s does not reference that imagePullSecret", i, name, account.Name)
 		}
@@ -32,16 +34,16 @@ func checkReferences(account *corev1.ServiceAccount, spec object) error {
 // checkContainers is checkReferences for the environment of containers, which what calls in an error.
 func checkContainers(account *corev1.ServiceAccount, what string, containers []object) error {
 	for _, c := range containers {
-		for _, env := range objects(c["env"]) {
-			if ref := at(env, "valueFrom", "secretKeyRef"); ref != nil && !mountable(account, text(ref, "name")) {
+		for _, env := range catalog.Objects(c["env"]) {
+			if ref := catalog.At(env, "valueFrom", "secretKeyRef"); ref != nil && !mountable(account, catalog.Text(ref, "name")) {
 				return fmt.Errorf("%s %s with envVar %s referencing secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret",
-					what, text(c, "name"), text(env, "name"), text(ref, "name"), account.Name)
+					what, catalog.Text(c, "name"), catalog.Text(env, "name"), catalog.Text(ref, "name"), account.Name)
 			}
 		}
-		for _, from := range objects(c["envFrom"]) {
-			if ref := at(from, "secretRef"); ref != nil && !mountable(account, text(ref, "name")) {
+		for _, from := range catalog.Objects(c["envFrom"]) {
+			if ref := catalog.At(from, "secretRef"); ref != nil && !mountable(account, catalog.Text(ref, "name")) {
 				return fmt.Errorf("%s %s with envFrom referencing secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret",
-					what, text(c, "name"), text(ref, "name"), account.Name)
+					what, catalog.Text(c, "name"), catalog.Text(ref, "name"), account.Name)
 			}
 		}
 	}
@@ -61,21 +63,21 @@ var secretsOfVolumes = [][]string{
 
 // refersToSecret tells whether a pod names any secret, wherever that is possible.
 func refersToSecret(spec object) bool {
-	if slices.ContainsFunc(objects(spec["imagePullSecrets"]), func(r object) bool { return text(r, "name") != "" }) {
+	if slices.ContainsFunc(catalog.Objects(spec["imagePullSecrets"]), func(r object) bool { return catalog.Text(r, "name") != "" }) {
 		return true
 	}
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		for _, c := range objects(spec[list]) {
-			from := slices.ContainsFunc(objects(c["envFrom"]), func(e object) bool { return text(e, "secretRef", "name") != "" })
-			one := slices.ContainsFunc(objects(c["env"]), func(e object) bool { return text(e, "valueFrom", "secretKeyRef", "name") != "" })
+		for _, c := range catalog.Objects(spec[list]) {
+			from := slices.ContainsFunc(catalog.Objects(c["envFrom"]), func(e object) bool { return catalog.Text(e, "secretRef", "name") != "" })
+			one := slices.ContainsFunc(catalog.Objects(c["env"]), func(e object) bool { return catalog.Text(e, "valueFrom", "secretKeyRef", "name") != "" })
 			if from || one {
 				return true
 			}
 		}
 	}
-	for _, v := range objects(spec["volumes"]) {
-		if slices.ContainsFunc(secretsOfVolumes, func(path []string) bool { return text(v, path...) != "" }) ||
-			slices.ContainsFunc(objects(at(v, "projected")["sources"]), func(s object) bool { return text(s, "secret", "name") != "" }) {
+	for _, v := range catalog.Objects(spec["volumes"]) {
+		if slices.ContainsFunc(secretsOfVolumes, func(path []string) bool { return catalog.Text(v, path...) != "" }) ||
+			slices.ContainsFunc(catalog.Objects(catalog.At(v, "projected")["sources"]), func(s object) bool { return catalog.Text(s, "secret", "name") != "" }) {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
@@ -49,7 +50,7 @@ func serviceAccount(c Config) []rule {
 // isMirror tells whether a pod shows one that a node has been told of by a file. Nothing is added to it: the node would find that
 // it is not the same any more.
 func isMirror(pod object) bool {
-	_, ok := at(pod, "metadata", "annotations")[corev1.MirrorPodAnnotationKey]
+	_, ok := catalog.At(pod, "metadata", "annotations")[corev1.MirrorPodAnnotationKey]
 	return ok
 }
 
@@ -57,11 +58,11 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 	if isMirror(a.Object) {
 		return s.check(ctx, a)
 	}
-	name := text(a.Object, "spec", "serviceAccountName")
+	name := catalog.Text(a.Object, "spec", "serviceAccountName")
 	if name == "" {
 		name = defaultAccount
 	}
-	named := text(a.Object, "spec", "serviceAccountName") != ""
+	named := catalog.Text(a.Object, "spec", "serviceAccountName") != ""
 	account, err := s.find(ctx, a, name)
 	if err != nil {
 		return err
@@ -138,9 +139,9 @@ const (
 func (s *accounts) mount(spec object) {
 	volumes, _ := spec["volumes"].([]any)
 	name := ""
-	for _, v := range objects(volumes) {
-		if strings.HasPrefix(text(v, "name"), tokenVolumePrefix) {
-			name = text(v, "name")
+	for _, v := range catalog.Objects(volumes) {
+		if strings.HasPrefix(catalog.Text(v, "name"), tokenVolumePrefix) {
+			name = catalog.Text(v, "name")
 			break
 		}
 	}
@@ -166,7 +167,7 @@ func mountEach(list any, volume string) (out []any, did bool) {
 	for i, c := range out {
 		c, _ := c.(object)
 		mounts, _ := c["volumeMounts"].([]any)
-		taken := slices.ContainsFunc(objects(mounts), func(m object) bool { return text(m, "mountPath") == tokenPath })
+		taken := slices.ContainsFunc(catalog.Objects(mounts), func(m object) bool { return catalog.Text(m, "mountPath") == tokenPath })
 		if c == nil || taken {
 			continue
 		}
@@ -192,7 +193,7 @@ func tokenVolume() object {
 
 // check holds a new pod to its account after webhooks have had their say.
 func (s *accounts) check(ctx context.Context, a *admit.Attributes) error {
-	spec := at(a.Object, "spec")
+	spec := catalog.At(a.Object, "spec")
 	if isMirror(a.Object) {
 		if err := checkMirror(spec); err != nil {
 			return admit.Forbidden(a, err)
@@ -211,9 +212,9 @@ func (s *accounts) check(ctx context.Context, a *admit.Attributes) error {
 
 // named returns the account that a pod names.
 func (s *accounts) named(ctx context.Context, a *admit.Attributes) (*corev1.ServiceAccount, error) {
-	name := text(a.Object, "spec", "serviceAccountName")
+	name := catalog.Text(a.Object, "spec", "serviceAccountName")
 	if name == "" {
-		return nil, admit.Forbidden(a, fmt.Errorf("no service account specified for pod %s/%s", a.Namespace, text(a.Object, "metadata", "name")))
+		return nil, admit.Forbidden(a, fmt.Errorf("no service account specified for pod %s/%s", a.Namespace, catalog.Text(a.Object, "metadata", "name")))
 	}
 	return s.find(ctx, a, name)
 }
@@ -221,13 +222,13 @@ func (s *accounts) named(ctx context.Context, a *admit.Attributes) (*corev1.Serv
 // checkMirror refuses what a pod from a file cannot have: it has no account.
 func checkMirror(spec object) error {
 	switch {
-	case text(spec, "serviceAccountName") != "":
+	case catalog.Text(spec, "serviceAccountName") != "":
 		return errors.New("a mirror pod may not reference service accounts")
 	case refersToSecret(spec):
 		return errors.New("a mirror pod may not reference secrets")
 	}
-	for _, v := range objects(spec["volumes"]) {
-		for _, source := range objects(at(v, "projected")["sources"]) {
+	for _, v := range catalog.Objects(spec["volumes"]) {
+		for _, source := range catalog.Objects(catalog.At(v, "projected")["sources"]) {
 			if source["serviceAccountToken"] != nil {
 				return errors.New("a mirror pod may not use ServiceAccountToken volume projections")
 			}
@@ -247,5 +248,5 @@ func (s *accounts) checkEphemeral(ctx context.Context, a *admit.Attributes) erro
 	if err != nil || !enforces(account) {
 		return err
 	}
-	return checkContainers(account, "ephemeral container", objects(at(a.Object, "spec")["ephemeralContainers"]))
+	return checkContainers(account, "ephemeral container", catalog.Objects(catalog.At(a.Object, "spec")["ephemeralContainers"]))
 }

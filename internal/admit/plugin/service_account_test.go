@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // A pod that is written before the default account of its namespace is there waits for it.
@@ -28,7 +29,7 @@ func TestPodWaitsForItsAccount(t *testing.T) {
 	if err := <-admitted; err != nil {
 		t.Fatal(err)
 	}
-	if got := text(a.Object, "spec", "serviceAccountName"); got != "default" {
+	if got := catalog.Text(a.Object, "spec", "serviceAccountName"); got != "default" {
 		t.Errorf("account %q", got)
 	}
 }

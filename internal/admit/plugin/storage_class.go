@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 const storageClasses = "storageclasses"
@@ -15,7 +16,7 @@ func storageClass(c Config) []rule {
 	classes := newDefaultClass(c.View, storageClasses,
 		`metadata.annotations.storageclass\.kubernetes\.io/is-default-class`, `metadata.annotations.storageclass\.beta\.kubernetes\.io/is-default-class`)
 	return []rule{{plural: "persistentvolumeclaims", operations: creates, mutate: func(_ context.Context, a *admit.Attributes) error {
-		if _, old := at(a.Object, "metadata", "annotations")[corev1.BetaStorageClassAnnotation]; old || at(a.Object, "spec")["storageClassName"] != nil {
+		if _, old := catalog.At(a.Object, "metadata", "annotations")[corev1.BetaStorageClassAnnotation]; old || catalog.At(a.Object, "spec")["storageClassName"] != nil {
 			return nil // also if it says that it wants none: ""
 		}
 		if name := classes.name(); name != "" {

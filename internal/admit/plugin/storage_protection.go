@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // storageProtection keeps claims, volumes and classes of attributes while they are in use: controllers take these finalizers away.
@@ -19,7 +20,7 @@ func storageProtection(Config) []rule {
 // finalize adds a finalizer to objects that lack it.
 func finalize(name string) step {
 	return func(_ context.Context, a *admit.Attributes) error {
-		if list, _ := at(a.Object, "metadata")["finalizers"].([]any); !slices.Contains(list, any(name)) {
+		if list, _ := catalog.At(a.Object, "metadata")["finalizers"].([]any); !slices.Contains(list, any(name)) {
 			a.Edit("metadata")["finalizers"] = append(slices.Clip(list), name)
 		}
 		return nil

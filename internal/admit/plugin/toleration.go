@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
 // tolerationSeconds lets pods stay for five minutes on a node that is not ready or cannot be reached, unless they say how long
@@ -19,7 +20,7 @@ func tolerationSeconds(Config) []rule {
 const lostNodeSeconds = 300
 
 func tolerateLostNodes(_ context.Context, a *admit.Attributes) error {
-	list, _ := at(a.Object, "spec")["tolerations"].([]any)
+	list, _ := catalog.At(a.Object, "spec")["tolerations"].([]any)
 	more := list
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		if !toleratesEviction(list, key) {
@@ -36,8 +37,8 @@ func tolerateLostNodes(_ context.Context, a *admit.Attributes) error {
 
 // toleratesEviction tells whether tolerations say something about a taint that evicts.
 func toleratesEviction(list []any, key string) bool {
-	return slices.ContainsFunc(objects(list), func(t object) bool {
-		k, effect := text(t, "key"), text(t, "effect")
+	return slices.ContainsFunc(catalog.Objects(list), func(t object) bool {
+		k, effect := catalog.Text(t, "key"), catalog.Text(t, "effect")
 		return (k == key || k == "") && (effect == string(corev1.TaintEffectNoExecute) || effect == "")
 	})
 }

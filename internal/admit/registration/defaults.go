@@ -1,12 +1,14 @@
 package registration
 
+import "github.com/bowsprit/bowsprit/internal/catalog"
+
 // Defaults work on decoded JSON, in place. What does not have the form that it should have is left alone: decoding says why.
 
 type object = map[string]any
 
 // DefaultWebhooks fills in a MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
 func DefaultWebhooks(obj map[string]any, mutating bool) {
-	for _, hook := range objects(obj["webhooks"]) {
+	for _, hook := range catalog.Objects(obj["webhooks"]) {
 		set(hook, "failurePolicy", "Fail")
 		defaultMatch(hook)
 		set(hook, "timeoutSeconds", int64(10))
@@ -57,20 +59,9 @@ func defaultMatch(m object) {
 }
 
 func defaultScopes(rules any) {
-	for _, rule := range objects(rules) {
+	for _, rule := range catalog.Objects(rules) {
 		set(rule, "scope", "*")
 	}
-}
-
-// objects returns the elements of a list that are objects.
-func objects(v any) (out []object) {
-	list, _ := v.([]any)
-	for _, e := range list {
-		if o, ok := e.(object); ok {
-			out = append(out, o)
-		}
-	}
-	return out
 }
 
 func set(m object, key string, v any) {
