@@ -378,8 +378,9 @@ func BenchmarkOpenInMemory(b *testing.B) {
 func TestWriteServing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "here")
-	cert, key := filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
-	if err := WriteServing(cert, key, []string{"0.0.0.0", "192.0.2.7"}, time.Now()); err != nil {
+	base := filepath.Join(dir, "apiserver")
+	cert, key := base+".crt", base+".key"
+	if err := WriteServing(base, []string{"0.0.0.0", "192.0.2.7"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
@@ -396,7 +397,7 @@ func TestWriteServing(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	if err := WriteServing(filepath.Join(cert, "below", "a.crt"), filepath.Join(cert, "below", "a.key"), nil, time.Now()); err == nil {
+	if err := WriteServing(filepath.Join(cert, "below", "a"), nil, time.Now()); err == nil {
 		t.Error("made a certificate below a file")
 	}
 }

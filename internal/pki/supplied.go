@@ -36,9 +36,9 @@ func (s *supplied) same(o *supplied) bool {
 }
 
 // WriteServing makes a serving certificate for hosts, besides localhost and the customary names, with an authority of its
-// own that nobody keeps, and writes certFile (the certificate, then its authority, for clients to trust) and keyFile (mode
+// own that nobody keeps, and writes base.crt (the certificate, then its authority, for clients to trust) and base.key (mode
 // 0600), in a directory that is made if it is missing.
-func WriteServing(certFile, keyFile string, hosts []string, now time.Time) error {
+func WriteServing(base string, hosts []string, now time.Time) error {
 	authority, err := issueAuthority(nil, now)
 	if err != nil {
 		return err
@@ -47,13 +47,9 @@ func WriteServing(certFile, keyFile string, hosts []string, now time.Time) error
 	if err != nil {
 		return err
 	}
-	for _, file := range []string{keyFile, certFile} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-	}
-	if err := writeFile(keyFile, serving.keyPEM); err != nil { // first: a certificate that can be read has its key
+	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
 		return err
 	}
-	return writeFile(certFile, slices.Concat(serving.certPEM, authority.certPEM))
+	serving.certPEM = slices.Concat(serving.certPEM, authority.certPEM)
+	return serving.write(base)
 }

@@ -109,13 +109,11 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 			}
 			meta["name"] = generatedName(prefix, s.NewSuffix())
 		}
-		if attempt == 0 || prepares {
-			if prepares {
-				rules.PrepareCreate(obj, s.env(c))
-			}
-			if err := s.assign(ctx, c, obj, nil, a.DryRun); err != nil {
-				return nil, err
-			}
+		if prepares {
+			rules.PrepareCreate(obj, s.env(c))
+		}
+		if err := s.assign(ctx, c, obj, nil, a.DryRun); err != nil {
+			return nil, err
 		}
 		if generated && rules != nil && rules.Default != nil {
 			rules.Default(obj) // some defaults depend on the name

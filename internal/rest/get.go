@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/watchcache"
@@ -42,9 +41,9 @@ func (s *Server) find(r *http.Request, c *Call) (*watchcache.Entry, error) {
 	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
 		return nil, err
 	}
-	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
-	if e == nil {
-		return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+	e, err := s.seen(c)
+	if err != nil {
+		return nil, err
 	}
 	return s.inVersion(r.Context(), c, e)
 }

@@ -230,6 +230,11 @@ func (s *Server) current(ctx context.Context, c *Call) (*watchcache.Entry, error
 	if _, err := s.View.Fresh(ctx); err != nil {
 		return nil, err
 	}
+	return s.seen(c)
+}
+
+// seen returns the named object as the view has it.
+func (s *Server) seen(c *Call) (*watchcache.Entry, error) {
 	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
 	if e == nil {
 		return nil, apierrors.NewNotFound(c.groupResource(), c.Name)

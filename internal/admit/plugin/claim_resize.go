@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/builtin/check"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
@@ -45,8 +46,7 @@ func (c claimResizes) allowed(ctx context.Context, name, old string) bool {
 
 // storageOf returns how much a claim requests, 0 if it does not say.
 func storageOf(claim object) resource.Quantity {
-	q, _ := resource.ParseQuantity(catalog.Text(claim, "spec", "resources", "requests", "storage"))
-	return q
+	return check.Amounts(catalog.At(claim, "spec"), "requests")["storage"]
 }
 
 func classOf(claim object) string {

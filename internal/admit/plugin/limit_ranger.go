@@ -126,7 +126,7 @@ func (l limits) checkPod(_ context.Context, a *admit.Attributes) error {
 			var errs []error
 			for _, list := range []string{"containers", "initContainers"} {
 				for _, c := range catalog.Objects(spec[list]) {
-					errs = append(errs, outside(limit, amounts(c, "requests"), amounts(c, "limits"))...)
+					errs = append(errs, outside(limit, check.Amounts(c, "requests"), check.Amounts(c, "limits"))...)
 				}
 			}
 			return errs
@@ -140,7 +140,7 @@ func (l limits) checkPod(_ context.Context, a *admit.Attributes) error {
 // podTotal is what a pod needs in all: what it says itself of processors and memory, else what its containers need.
 func podTotal(spec object, list string) amount {
 	total := check.Total(spec, list)
-	own := amounts(spec, list)
+	own := check.Amounts(spec, list)
 	for _, name := range []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)} {
 		if q, ok := own[name]; ok {
 			total[name] = q
@@ -154,7 +154,7 @@ func (l limits) checkClaim(_ context.Context, a *admit.Attributes) error {
 		if limit.Type != corev1.LimitTypePersistentVolumeClaim {
 			return nil
 		}
-		requests := amounts(catalog.At(a.Object, "spec"), "requests")
+		requests := check.Amounts(catalog.At(a.Object, "spec"), "requests")
 		for name, bound := range sorted(limit.Min) {
 			errs = append(errs, below(limit.Type, name, bound, requests, nil))
 		}
@@ -185,14 +185,3 @@ func (l limits) check(a *admit.Attributes, judge func(*corev1.LimitRangeItem) []
 
 // amount is a quantity for each resource.
 type amount = map[string]resource.Quantity
-
-// amounts returns obj.resources.requests or limits.
-func amounts(obj object, list string) amount {
-	out := amount{}
-	for name := range catalog.At(obj, "resources", list) {
-		if q, err := resource.ParseQuantity(catalog.Text(obj, "resources", list, name)); err == nil {
-			out[name] = q
-		}
-	}
-	return out
-}

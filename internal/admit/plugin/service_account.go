@@ -59,10 +59,10 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 		return s.check(ctx, a)
 	}
 	name := catalog.Text(a.Object, "spec", "serviceAccountName")
-	if name == "" {
+	named := name != ""
+	if !named {
 		name = defaultAccount
 	}
-	named := catalog.Text(a.Object, "spec", "serviceAccountName") != ""
 	account, err := s.find(ctx, a, name)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 		}
 		spec["imagePullSecrets"] = secrets
 	}
-	return s.check(ctx, a)
+	return holdTo(account, a)
 }
 
 // find returns an account, or the refusal of a pod whose account is missing. A pod that is written right after its namespace waits
@@ -193,18 +193,25 @@ func tokenVolume() object {
 
 // check holds a new pod to its account after webhooks have had their say.
 func (s *accounts) check(ctx context.Context, a *admit.Attributes) error {
-	spec := catalog.At(a.Object, "spec")
 	if isMirror(a.Object) {
-		if err := checkMirror(spec); err != nil {
+		if err := checkMirror(catalog.At(a.Object, "spec")); err != nil {
 			return admit.Forbidden(a, err)
 		}
 		return nil
 	}
 	account, err := s.named(ctx, a)
-	if err != nil || !enforces(account) {
+	if err != nil {
 		return err
 	}
-	if err := checkReferences(account, spec); err != nil {
+	return holdTo(account, a)
+}
+
+// holdTo refuses a pod that refers to secrets which its account has not, if the account wants that.
+func holdTo(account *corev1.ServiceAccount, a *admit.Attributes) error {
+	if !enforces(account) {
+		return nil
+	}
+	if err := checkReferences(account, catalog.At(a.Object, "spec")); err != nil {
 		return admit.Forbidden(a, err)
 	}
 	return nil

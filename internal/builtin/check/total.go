@@ -9,10 +9,10 @@ import (
 func Total(spec object, list string) map[string]resource.Quantity {
 	total, sidecars, steps := map[string]resource.Quantity{}, map[string]resource.Quantity{}, map[string]resource.Quantity{}
 	for _, c := range objects(spec["containers"]) {
-		addAll(total, amounts(c, list))
+		addAll(total, Amounts(c, list))
 	}
 	for _, c := range objects(spec["initContainers"]) {
-		own := amounts(c, list)
+		own := Amounts(c, list)
 		if text1(c, "restartPolicy") == "Always" {
 			addAll(total, own)
 			addAll(sidecars, own)
@@ -26,9 +26,10 @@ func Total(spec object, list string) map[string]resource.Quantity {
 	return total
 }
 
-func amounts(container object, list string) map[string]resource.Quantity {
+// Amounts returns obj.resources.requests or limits; list says which.
+func Amounts(obj object, list string) map[string]resource.Quantity {
 	out := map[string]resource.Quantity{}
-	for name, v := range inner(container, "resources", list) {
+	for name, v := range inner(obj, "resources", list) {
 		out[name] = quantity(v)
 	}
 	return out
