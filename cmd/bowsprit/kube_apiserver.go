@@ -64,19 +64,10 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
-	f.StringSliceVar(&c.EtcdServers, "etcd-servers", nil, "URLs of etcd's members")
-	f.StringVar(&c.EtcdCAFile, "etcd-cafile", "", "authority of etcd's certificates, PEM")
-	f.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "client certificate for etcd, PEM")
-	f.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "key of --etcd-certfile, PEM")
-	f.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "root of all keys in etcd")
-	f.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "IP address to listen on")
-	f.IntVar(&c.SecurePort, "secure-port", 6443, "port to listen on, with TLS; 0 picks a free one")
+	bindEtcdFlags(f, c, "URLs of etcd's members")
+	bindListenFlags(f, c, "0.0.0.0")
 	f.StringVar(&o.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key, made if missing, unless --tls-cert-file is given (default: in memory)")
-	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
-	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
-	f.StringSliceVar(&c.StrictTransportSecurity, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security, for browsers (default: no header)")
-	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities whose client certificates are believed, PEM")
-	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	bindTrustFlags(f, c)
 	f.BoolVar(&o.anonymous, "anonymous-auth", true, "answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
 	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil, "who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
 	f.StringVar(&o.authorizationConfig, "authorization-config", "", "accepted in the place of --authorization-mode, and not read: members of system:masters may do everything")
@@ -186,13 +177,14 @@ func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
 
 // servingFiles returns the serving certificate and key of a --cert-dir, valid for hosts. If it has none of them, they are made.
 func servingFiles(dir string, hosts ...string) (cert, key string, err error) {
-	cert, key = filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
+	base := filepath.Join(dir, "apiserver")
+	cert, key = base+".crt", base+".key"
 	_, certErr := os.Stat(cert)
 	_, keyErr := os.Stat(key)
 	noCert, noKey := errors.Is(certErr, fs.ErrNotExist), errors.Is(keyErr, fs.ErrNotExist)
 	switch {
 	case noCert && noKey:
-		if err := pki.WriteServing(cert, key, hosts, time.Now()); err != nil {
+		if err := pki.WriteServing(base, hosts, time.Now()); err != nil {
 			return "", "", fmt.Errorf("--cert-dir: %w: choose a directory that can be written to", err)
 		}
 	case noCert != noKey:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/bowsprit/bowsprit"
 )
@@ -47,21 +45,12 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.SortFlags = false
 	f.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory of the data, certificates and kubeconfig")
 	f.BoolVar(&c.Ephemeral, "ephemeral", false, "keep nothing: a temporary directory, no fsync, removed at exit")
-	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address to listen on")
-	f.IntVar(&c.SecurePort, "secure-port", 6443, "port to listen on, with TLS; 0 picks a free one")
+	bindListenFlags(f, c, "127.0.0.1")
 	f.StringVar(&c.Kubeconfig, "write-kubeconfig", "", `file to write the administrator's kubeconfig to (default "<data-dir>/kubeconfig")`)
-	f.StringSliceVar(&c.EtcdServers, "etcd-servers", nil, "URLs of an external etcd cluster, instead of the embedded etcd")
-	f.StringVar(&c.EtcdCAFile, "etcd-cafile", "", "authority of the external etcd's certificates, PEM")
-	f.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "client certificate for the external etcd, PEM")
-	f.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "key of --etcd-certfile, PEM")
-	f.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "root of all keys in etcd")
+	bindEtcdFlags(f, c, "URLs of an external etcd cluster, instead of the embedded etcd")
 	f.Int64Var(&c.QuotaBackendBytes, "quota-backend-bytes", 0, "how large the embedded etcd's database may grow (default 8 GiB)")
 	f.StringVar(&c.EtcdListenClientURL, "etcd-listen-client-url", "", "make the embedded etcd reachable at this URL, for etcdctl (default: no socket)")
-	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
-	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
-	f.StringSliceVar(&c.StrictTransportSecurity, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security, for browsers (default: no header)")
-	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
-	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
+	bindTrustFlags(f, c)
 	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`)
@@ -72,37 +61,6 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 0, "how long running requests may take to end (default 10s)")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
-}
-
-// bindServiceFlags declares the flags about services, which are kube-apiserver's.
-func bindServiceFlags(f *pflag.FlagSet, c *bowsprit.Config) {
-	f.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "", "where services get their addresses from, a CIDR or two of both families (default 10.0.0.0/24)")
-	f.Var((*portRange)(&c.ServiceNodePortRange), "service-node-port-range", "where services get their ports on nodes from")
-	f.StringVar(&c.AdvertiseAddress, "advertise-address", "", "address in the endpoints of the service kubernetes (default: that of --bind-address, or the host's)")
-}
-
-// portRange is the value of a flag that takes ports from one to another, "" being kube's default for services.
-type portRange string
-
-func (p *portRange) Type() string { return "portRange" }
-
-func (p *portRange) String() string { return cmp.Or(string(*p), "30000-32767") }
-
-// Set takes "30000-32767", "30000+100" and a single port.
-func (p *portRange) Set(text string) error {
-	*p = portRange(text)
-	_, err := utilnet.ParsePortRange(text)
-	return err
-}
-
-// bindServiceAccountFlags declares the flags about tokens of service accounts, which are kube-apiserver's.
-func bindServiceAccountFlags(f *pflag.FlagSet, c *bowsprit.Config) {
-	f.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "issuer of service accounts' tokens; the first signs, all are believed")
-	f.StringVar(&c.ServiceAccountSigningKeyFile, "service-account-signing-key-file", "", "private key that signs service accounts' tokens, PEM (default: an own one)")
-	f.StringArrayVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "keys whose service accounts' tokens are believed, PEM")
-	f.StringVar(&c.ServiceAccountJWKSURI, "service-account-jwks-uri", "", "where others find the keys, instead of this server's /openid/v1/jwks")
-	f.DurationVar(&c.ServiceAccountMaxTokenExpiration, "service-account-max-token-expiration", 0, "longest life of a token that is asked for")
-	f.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "names of this server in tokens (default: the issuers)")
 }
 
 func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags serveFlags, given *pflag.FlagSet) error {
