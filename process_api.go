@@ -31,6 +31,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/component"
 	"github.com/bowsprit/bowsprit/internal/controllers"
 	"github.com/bowsprit/bowsprit/internal/convert"
 	"github.com/bowsprit/bowsprit/internal/discovery"
@@ -84,6 +85,7 @@ func (p *process) buildAPI(context.Context) error {
 			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
 			Now: time.Now, NewUID: uuid.NewString, MaxTokenLife: p.config.ServiceAccountMaxTokenExpiration,
 		}),
+		Finders: map[string]rest.Finder{"componentstatuses": component.Find(component.Config{Store: p.store.Check})},
 		Holders: map[string]rest.Holder{"services": address.New(address.Config{
 			View: p.view, Ranges: p.config.serviceRanges(), NodePorts: p.config.nodePorts(), Random: mathrand.Uint64N,
 		})},

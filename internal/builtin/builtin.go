@@ -153,8 +153,9 @@ type kind struct {
 	short         []string
 	categories    []string
 	clusterScoped bool
-	// virtual is true if objects are answered and not stored.
+	// virtual is true if objects are not stored; verbs are then what can be done with them, nil for answering a POST.
 	virtual bool
+	verbs   []string
 	// prefix is where kube-apiserver keeps the kind in etcd, if that is not the plural.
 	prefix string
 	status bool
@@ -254,7 +255,10 @@ func (k kind) resource() *catalog.Resource {
 		r.Prefix = k.plural
 	}
 	if k.virtual {
-		r.Virtual, r.Prefix, r.Verbs, r.NoGeneration = true, "", []string{"create"}, true
+		r.Virtual, r.Prefix, r.Verbs, r.NoGeneration = true, "", k.verbs, true
+		if k.verbs == nil {
+			r.Verbs = []string{"create"}
+		}
 	}
 	if k.noDeleteCollection {
 		r.Verbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}

@@ -130,6 +130,21 @@ func paramRef(r *admissionregistrationv1.ParamRef) string {
 	return unset
 }
 
+//lint:ignore SA1019 clients still ask for them
+func componentCells(c *corev1.ComponentStatus, _ catalog.Env) []any {
+	for _, condition := range c.Conditions {
+		if condition.Type != corev1.ComponentHealthy {
+			continue
+		}
+		status := "Unhealthy"
+		if condition.Status == corev1.ConditionTrue {
+			status = "Healthy"
+		}
+		return []any{c.Name, status, condition.Message, condition.Error}
+	}
+	return []any{c.Name, "Unknown", "", ""}
+}
+
 func flowSchemaCells(f *flowcontrolv1.FlowSchema, e catalog.Env) []any {
 	method := none
 	if f.Spec.DistinguisherMethod != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
-// coreKinds are those of the core group. ComponentStatus is not among them: it shows the health of other processes.
+// coreKinds are those of the core group.
 func coreKinds() []kind {
 	return []kind{
 		of[corev1.Namespace](kind{
@@ -101,6 +101,12 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Binding](kind{group: coreV1, kind: "Binding", plural: "bindings", virtual: true}),
+		//lint:ignore SA1019 clients still ask for them
+		of[corev1.ComponentStatus](kind{
+			group: coreV1, kind: "ComponentStatus", deprecated: "v1 ComponentStatus is deprecated in v1.19+", plural: "componentstatuses", short: []string{"cs"},
+			clusterScoped: true, virtual: true, verbs: []string{"get", "list"},
+			rules: &catalog.Rules{Cells: printed(componentCells)},
+		}),
 		of[corev1.PodTemplate](kind{
 			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates", generation: true, returnsDeleted: true,
 			rules: &catalog.Rules{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},

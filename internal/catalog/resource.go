@@ -55,7 +55,8 @@ type Resource struct {
 	Alias bool
 	// Twin names the other resource whose objects these are too: the alias, or the one that it is an alias of. Zero for all others.
 	Twin GroupResource
-	// Virtual is true if objects are not stored: a POST gets an answer, and that is all (reviews). Prefix is "" then.
+	// Virtual is true if objects are not stored. Verbs says what can be done with them: a POST gets an answer, and that is all
+	// (reviews), or a read finds them out (component statuses). Prefix is "" then.
 	Virtual bool
 	// Subresources beyond status and scale, sorted by name.
 	Subresources []Subresource

@@ -37,8 +37,8 @@ var layers = [][]string{
 	{"internal/rest"},
 	// Gives services what the verbs ask for.
 	{"internal/address"},
-	// Act through the verbs, as users do; answer questions that the verbs decode.
-	{"internal/controllers", "internal/review"},
+	// Act through the verbs, as users do; answer questions that the verbs decode; find out what they are to show.
+	{"internal/component", "internal/controllers", "internal/review"},
 	// Takes requests and hands them on, as functions; it knows no verb.
 	{"internal/front"},
 	// Puts all of this together.

@@ -63,7 +63,7 @@ func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 // builtinRoots returns the names of the types from which all that a built-in kind needs can be reached.
 func (p published) builtinRoots(m *models) []string {
 	roots := []string{p.version.Model}
-	if !p.resource.Virtual { // what is not stored has no lists
+	if p.resource.Answers("list") {
 		roots = append(roots, p.version.Model+"List")
 	}
 	for _, s := range p.resource.Subresources {

@@ -24,7 +24,9 @@ func (p published) asBuiltin(op *operation, m *models) {
 	switch op.action {
 	case "list":
 		op.produces = streamedForms
-		op.description = strings.Replace(op.description, "list", "list or watch", 1)
+		if p.resource.Answers("watch") {
+			op.description = strings.Replace(op.description, "list", "list or watch", 1)
+		}
 	case "get":
 		op.parameters = nil
 	case "patch":
@@ -53,7 +55,7 @@ func (at *path) share() {
 
 // watches returns the old paths of watches, below "/watch".
 func (p published) watches(m *models, root string) []path {
-	if p.resource.Virtual || !p.resource.Answers("watch") {
+	if !p.resource.Answers("watch") {
 		return nil
 	}
 	const instead = " deprecated: use the 'watch' parameter with a list operation instead"

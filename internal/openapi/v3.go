@@ -70,9 +70,9 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 		if !r.Custom() {
 			doc.Info = info{"Kubernetes", h.options.Version}
 			shared = append(shared, resourceListName)
-			watched = watched || !r.Virtual
+			watched = watched || r.Answers("watch")
 		}
-		if !r.Virtual {
+		if r.Answers("list") {
 			shared = append(shared, listMetaName, statusName, deleteOptionsName, patchName)
 		}
 		if p.version.Scale != nil {

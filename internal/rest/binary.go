@@ -2,7 +2,6 @@ package rest
 
 import (
 	"net/http"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -174,7 +173,10 @@ func (l *binaryList) protobuf(out *chunkWriter, p *page) error {
 }
 
 func (l *binaryList) cbor(out *chunkWriter, p *page) error {
-	meta := Object{"resourceVersion": strconv.FormatInt(p.revision, 10)}
+	meta := Object{}
+	if p.revision > 0 {
+		meta["resourceVersion"] = p.version()
+	}
 	if p.next != "" {
 		meta["continue"] = p.next
 		if p.remaining != nil && *p.remaining > 0 {

@@ -30,6 +30,11 @@ func (c *Call) methodNotSupported(verb string) error {
 	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0, false)
 }
 
+// refuseWatch is the answer to a watch of what can only be listed. It comes from the list's handler in Kubernetes.
+func refuseWatch(_ http.ResponseWriter, _ *http.Request, c *Call) error {
+	return apierrors.NewMethodNotSupported(c.groupResource(), "watch")
+}
+
 // nameless is the answer to a change of a collection by a verb that needs a name.
 func (c *Call) nameless() error {
 	if c.Resource.Custom() {

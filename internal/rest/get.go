@@ -38,6 +38,13 @@ func (s *Server) find(r *http.Request, c *Call) (*watchcache.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Resource.Virtual {
+		found, err := s.unstored(r.Context(), c, c.Name)
+		if err != nil {
+			return nil, err
+		}
+		return found[0], nil
+	}
 	if _, err := s.catchUp(r.Context(), o.ResourceVersion); err != nil {
 		return nil, err
 	}

@@ -32,14 +32,22 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *Call) erro
 
 // page is what one list request answers.
 type page struct {
-	revision  int64
+	revision  int64 // 0 for a list of objects that are not stored
 	entries   []*watchcache.Entry
 	next      string // continue token, "" at the end
 	remaining *int64 // how many follow, nil if unknown
 }
 
 func (p *page) meta() metav1.ListMeta {
-	return metav1.ListMeta{ResourceVersion: strconv.FormatInt(p.revision, 10), Continue: p.next, RemainingItemCount: p.remaining}
+	return metav1.ListMeta{ResourceVersion: p.version(), Continue: p.next, RemainingItemCount: p.remaining}
+}
+
+// version is the list's resourceVersion, "" if it has none.
+func (p *page) version() string {
+	if p.revision == 0 {
+		return ""
+	}
+	return strconv.FormatInt(p.revision, 10)
 }
 
 // list finds the entries of one page. It holds pointers into an immutable snapshot: nothing is locked or copied.
@@ -47,6 +55,9 @@ func (s *Server) list(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	sel, err := s.selector(c, o.LabelSelector, o.FieldSelector)
 	if err != nil {
 		return nil, err
+	}
+	if c.Resource.Virtual {
+		return s.listUnstored(ctx, c, sel)
 	}
 	start, err := s.start(ctx, c, o, sel)
 	if err != nil {
@@ -229,9 +240,12 @@ func (l *listWriter) trailer(dst []byte, p *page) []byte {
 			dst = append(dst, ',')
 		}
 	}
-	dst = append(dst, `"resourceVersion":"`...)
-	dst = strconv.AppendInt(dst, p.revision, 10)
-	return append(dst, `"}}`...)
+	if p.revision > 0 {
+		dst = append(dst, `"resourceVersion":"`...)
+		dst = strconv.AppendInt(dst, p.revision, 10)
+		dst = append(dst, '"')
+	}
+	return append(dst, `}}`...)
 }
 
 func (l *listWriter) appendTo(dst []byte, p *page) ([]byte, error) {

@@ -32,7 +32,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Config is what a Server works with. All fields are required but Answers, Holders, StoreCBOR and Log.
+// Config is what a Server works with. All fields are required but Answers, Finders, Holders, StoreCBOR and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -42,6 +42,8 @@ type Config struct {
 	Convert *convert.Converter
 	// Answers are those of virtual resources: "tokenreviews.authentication.k8s.io", "serviceaccounts/token". Optional.
 	Answers map[string]Answer
+	// Finders are those of the virtual resources that can be read: "componentstatuses". Optional.
+	Finders map[string]Finder
 	// Holders are those of the kinds whose objects have what no other may have: "services". Optional.
 	Holders map[string]Holder
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
@@ -94,10 +96,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 		return err
 	}
 	c.agent = r.UserAgent()
-	if c.Version.Deprecated && c.Version.Warning != "" {
+	serve, err := s.verb(c, info)
+	if c.Version.Deprecated && c.Version.Warning != "" && (err == nil || c.Resource.Custom()) { // kube's router, which refuses verbs of built-in kinds, does not warn
 		c.warn(r.Context(), c.Version.Warning)
 	}
-	serve, err := s.verb(c, info)
 	if err != nil {
 		return err
 	}
@@ -108,16 +110,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *http.Request, *Call) error, error) {
 	switch c.Subresource {
 	case "":
-		if c.Resource.Virtual && c.Name != "" {
+		if c.Resource.Virtual && c.Name != "" && !c.Resource.Answers("get") {
 			return nil, notServed() // there are no objects, so none has a path
+		}
+		if info.Verb == "watch" && c.Resource.Answers("list") && !c.Resource.Answers("watch") {
+			return refuseWatch, nil
 		}
 		if !c.Resource.Answers(info.Verb) {
 			return nil, c.methodNotSupported(info.Verb)
 		}
-		if c.Resource.Virtual && c.Resource.Qualified() == "bindings" {
-			return s.serveBinding, nil
-		}
-		if c.Resource.Virtual {
+		if c.Resource.Virtual && info.Verb == "create" {
+			if c.Resource.Qualified() == "bindings" {
+				return s.serveBinding, nil
+			}
 			return s.serveVirtual, nil
 		}
 		switch info.Verb {

@@ -29,7 +29,7 @@ type Entry struct {
 	json    []byte // nil if there is a parcel
 	parcel  *parcel
 	version span // of the digits in the JSON
-	// converted is true of what Converted made.
+	// converted is true of what Converted and NewUnstored made.
 	converted bool
 
 	encoded slots

@@ -84,8 +84,8 @@ func generate() (map[string][]byte, error) {
 
 // wantVersions asks for the types of a resource's versions, the names of which have these ends.
 func (g *generator) wantVersions(r *catalog.Resource, ends ...string) {
-	if r.Virtual {
-		ends = []string{""} // what is not stored has no lists
+	if !r.Answers("list") {
+		ends = []string{""}
 	}
 	for _, v := range r.Versions {
 		t := reflect.TypeOf(v.New()).Elem()
