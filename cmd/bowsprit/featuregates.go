@@ -6,27 +6,42 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bowsprit/bowsprit"
 )
 
-// featureGates is the value of --feature-gates: the gates that mean something here, and where each is kept.
-type featureGates map[string]*bool
+// featureGates is the value of --feature-gates.
+type featureGates struct {
+	known map[string]*bool // the gates that mean something here, and where each is kept
+	other *[]string        // what is said of kube-apiserver's other gates; nil refuses it
+}
 
-// Set takes "Name=true,Other=false".
+// knownGates are the gates that mean something here.
+func knownGates(c *bowsprit.Config) map[string]*bool {
+	return map[string]*bool{"CBORServingAndStorage": &c.CBOR}
+}
+
+// Set takes "Name=true,Other=false". The names may follow kube-apiserver's name for itself, as in "kube:Name=true".
 func (g featureGates) Set(text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		pair = strings.TrimPrefix(strings.TrimSpace(pair), "kube:")
+		name, value, _ := strings.Cut(pair, "=")
 		if name == "" {
 			continue
 		}
-		gate := g[name]
-		if gate == nil {
-			return fmt.Errorf("unrecognized feature gate: %s (known: %s)", name, strings.Join(slices.Sorted(maps.Keys(g)), ", "))
+		gate := g.known[name]
+		if gate == nil && g.other == nil {
+			return fmt.Errorf("unrecognized feature gate: %s (known: %s)", name, strings.Join(slices.Sorted(maps.Keys(g.known)), ", "))
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
 			return fmt.Errorf("invalid value of %s: use true or false", name)
 		}
-		*gate = on
+		if gate != nil {
+			*gate = on
+		} else {
+			*g.other = append(*g.other, pair)
+		}
 	}
 	return nil
 }
@@ -34,8 +49,8 @@ func (g featureGates) Set(text string) error {
 // String lists the gates as Set takes them.
 func (g featureGates) String() string {
 	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(g)) {
-		if *g[name] {
+	for _, name := range slices.Sorted(maps.Keys(g.known)) {
+		if *g.known[name] {
 			pairs = append(pairs, name+"=true")
 		}
 	}
@@ -43,4 +58,9 @@ func (g featureGates) String() string {
 }
 
 // Type names the value in the help.
-func (featureGates) Type() string { return "gates" }
+func (g featureGates) Type() string {
+	if g.other != nil {
+		return "colonSeparatedMultimapStringString" // kube-apiserver's word
+	}
+	return "gates"
+}

@@ -1,16 +1,27 @@
 package main
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestFeatureGates(t *testing.T) {
 	var one, two bool
-	gates := featureGates{"One": &one, "Two": &two}
-	if err := gates.Set("One=true, Two=false"); err != nil || !one || two || gates.String() != "One=true" {
+	gates := featureGates{known: map[string]*bool{"One": &one, "Two": &two}}
+	if err := gates.Set("kube:One=true, Two=false"); err != nil || !one || two || gates.String() != "One=true" {
 		t.Errorf("%v, %v, %v, %s", err, one, two, gates)
 	}
 	for _, bad := range []string{"Three=true", "One=maybe", "One"} {
 		if gates.Set(bad) == nil {
 			t.Errorf("%q: no error", bad)
 		}
+	}
+	var other []string
+	gates.other = &other
+	if err := gates.Set("Three=true,One=false,kube:Four=false"); err != nil || one || !slices.Equal(other, []string{"Three=true", "Four=false"}) {
+		t.Errorf("%v, %v, %v", err, one, other)
+	}
+	if gates.Set("Three=maybe") == nil {
+		t.Error("a gate that has no meaning here may have any value")
 	}
 }

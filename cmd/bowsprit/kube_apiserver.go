@@ -27,6 +27,7 @@ type kubeFlags struct {
 	authorizationModes              []string
 	authorizationConfig             string
 	enabledPlugins, disabledPlugins []string
+	otherGates                      []string // that mean nothing here, Name=true|false
 	version                         bool
 }
 
@@ -75,6 +76,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
+	f.Var(featureGates{known: knownGates(c), other: &o.otherGates}, "feature-gates", "kube-apiserver's feature gates, Name=true|false; those that mean something here: CBORServingAndStorage")
 	bindRuntimeConfig(f, c)
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
@@ -119,6 +121,9 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 	}
 	if unused, err = o.authorize(c); err != nil {
 		return nil, err
+	}
+	for _, gate := range o.otherGates {
+		unused = append(unused, "--feature-gates="+gate)
 	}
 	ours := bowsprit.AdmissionPlugins()
 	plugins := func(flag string, names []string, missing func(string)) {

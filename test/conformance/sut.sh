@@ -46,8 +46,7 @@ store() {
   ) 9>"$1/etcd.lock"
 }
 
-# start WORKDIR FLAGS passes on what Bowsprit knows; what is about kube-apiserver's own construction (most
-# feature gates, emulated versions, its cache) is dropped.
+# start WORKDIR FLAGS starts the drop-in for kube-apiserver with the flags, but for those that say where it keeps and serves what.
 start() {
   local dir=$1 prefix=/registry flags=() tokens=/dev/null name value url
   shift
@@ -60,37 +59,32 @@ start() {
     esac
     case $name in
       --etcd-prefix) prefix=$value ;;
-      --service-cluster-ip-range|--service-node-port-range|--advertise-address) flags+=("$name=$value") ;;
-      --feature-gates) [[ ,$value, == *,CBORServingAndStorage=true,* ]] && flags+=(--feature-gates=CBORServingAndStorage=true) ;;
-      --strict-transport-security-directives | --client-ca-file) flags+=("$name=$value") ;;
-      --runtime-config) flags+=("$name=$value") ;;
       --token-auth-file) tokens=$value ;;
-      --disable-admission-plugins) [[ ,$value, == *,NamespaceLifecycle,* ]] && flags+=(--disable-admission-plugins=NamespaceLifecycle) ;;
+      --etcd-servers | --bind-address | --secure-port | --cert-dir | --tls-cert-file | --tls-private-key-file | --logging-format | --v) ;;
+      *) flags+=("$name=$value") ;;
     esac
   done
   url=$(store "${SUT_STORE_DIR:-$dir/store}") || die "no etcd"
   echo "$url" >"$dir/etcd-endpoint"
   { echo 'conformance,system:apiserver,system:apiserver,"system:masters"'; cat "$tokens"; } >"$dir/tokens.csv"
-  rm -f "$dir/admin.kubeconfig"
-  setsid "$BOWSPRIT" serve --data-dir="$dir/data" --secure-port=0 --write-kubeconfig="$dir/admin.kubeconfig" \
-    --etcd-servers="$url" --etcd-prefix="$prefix" --token-auth-file="$dir/tokens.csv" "${flags[@]}" \
+  setsid "$BOWSPRIT" kube-apiserver --bind-address=127.0.0.1 --secure-port=0 --cert-dir="$dir/certs" \
+    --etcd-servers="$url" --etcd-prefix="$prefix" --token-auth-file="$dir/tokens.csv" --v=2 "${flags[@]}" \
     >"$dir/log" 2>&1 </dev/null &
   echo $! >"$dir/pid"
-  for _ in $(seq 300); do # the last thing that a start does is to say that the server is ready
-    grep -q '^Bowsprit is ready at' "$dir/log" && break
+  for _ in $(seq 300); do
+    grep -q ' msg=ready ' "$dir/log" && break
     alive "$dir/pid" || { cat "$dir/log"; die "the server ended"; }
     sleep 0.05
   done
-  url=$(sed -n 's/^Bowsprit is ready at //p' "$dir/log")
+  url=$(sed -n 's/.* msg=ready url=\([^ ]*\).*/\1/p' "$dir/log")
   [ -n "$url" ] || { cat "$dir/log"; finish "$dir/pid"; die "not ready after 15 s"; }
-  sed -n 's/.*certificate-authority-data: //p' "$dir/admin.kubeconfig" | base64 -d >"$dir/ca.crt"
   cat >"$dir/kubeconfig" <<EOF
 apiVersion: v1
 kind: Config
 current-context: conformance
 clusters:
 - name: conformance
-  cluster: {server: "$url", certificate-authority: "$dir/ca.crt"}
+  cluster: {server: "$url", certificate-authority: "$dir/certs/apiserver.crt"}
 users:
 - name: system:apiserver
   user: {token: conformance}
@@ -99,7 +93,7 @@ contexts:
   context: {cluster: conformance, user: system:apiserver}
 EOF
   [ -n "${SUT_SKIP_READY:-}" ] && return 0
-  curl -sf --max-time 10 --retry 20 --retry-delay 1 --retry-all-errors --cacert "$dir/ca.crt" "$url/readyz" >/dev/null && return 0
+  curl -sf -H "Authorization: Bearer conformance" --max-time 10 --retry 20 --retry-delay 1 --retry-all-errors --cacert "$dir/certs/apiserver.crt" "$url/readyz" >/dev/null && return 0
   finish "$dir/pid"
   die "/readyz is not ok"
 }
