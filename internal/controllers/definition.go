@@ -104,7 +104,7 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	stage := crd.DeletionCompleted
 	if !established(def) {
 		stage = crd.DeletionNeverEstablished
-	} else if res != nil {
+	} else if res != nil && res.Custom() { // a built-in kind is not the definition's
 		call, err := d.Rest.Call(gr, "", "", identity("definition-controller"))
 		if err != nil {
 			return err

@@ -30,6 +30,9 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				continue
 			}
 			key := catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}
+			if r := cat.Snapshot().Resource(key.Group, key.Resource); r != nil && !r.Custom() {
+				continue // a definition changes nothing about a kind that is built in
+			}
 			if ev.Type == watchcache.Deleted {
 				// Flush first: the same name may have been put and removed in one batch.
 				cat.Update(revision, put, append(remove, key))
@@ -42,6 +45,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				continue
 			}
 			keepVersions(res, cat.Snapshot().Resource(key.Group, key.Resource))
+			giveWay(res, cat.Snapshot().Group(key.Group))
 			put = append(put, res)
 		}
 		if len(put) > 0 {
@@ -56,4 +60,21 @@ func keepVersions(res, old *catalog.Resource) {
 		return
 	}
 	res.Versions, res.Storage = old.Versions, old.Storage
+}
+
+// giveWay leaves to built-in kinds the versions of a group in which they are served: there is nothing beside them.
+func giveWay(res *catalog.Resource, group *catalog.Group) {
+	if group == nil {
+		return
+	}
+	group.Each(func(r *catalog.Resource) {
+		if r.Custom() || !r.Served {
+			return
+		}
+		for _, builtin := range r.Versions {
+			if v := res.Version(builtin.Name); v != nil && v.Served && builtin.Served {
+				v.Served = false
+			}
+		}
+	})
 }
