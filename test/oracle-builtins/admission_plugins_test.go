@@ -3,6 +3,7 @@ package oraclebuiltins
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -32,7 +35,9 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
+	"k8s.io/kubernetes/plugin/pkg/admission/nodedeclaredfeatures"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
+	"k8s.io/kubernetes/plugin/pkg/admission/podresize"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
 	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity"
@@ -56,6 +61,7 @@ type admissionCases struct {
 		Object, Old, Want json.RawMessage
 		Groups            []string
 		Refused           string
+		Causes            []metav1.CauseType
 		Warnings          []string
 		Notes             map[string]string
 	}
@@ -72,6 +78,7 @@ func TestAdmissionPlugins(t *testing.T) {
 		priority.Register, defaulttolerationseconds.Register, nodetaint.Register, setdefault.Register, defaultingressclass.Register, resize.Register,
 		runtimeclass.Register, limitranger.Register, serviceaccount.Register,
 		storageobjectinuseprotection.Register, podsecurity.Register, approval.Register, signing.Register, subjectrestriction.Register,
+		nodedeclaredfeatures.Register, podresize.Register,
 	} {
 		register(registry)
 	}
@@ -109,8 +116,8 @@ func TestAdmissionPlugins(t *testing.T) {
 					if err != nil {
 						refused = err.Error()
 					}
-					if refused != c.Refused {
-						t.Errorf("refused: %s\nfile says: %s", refused, c.Refused)
+					if causes := causesOf(err); refused != c.Refused || !slices.Equal(causes, c.Causes) {
+						t.Errorf("refused: %s %q\nfile says: %s %q", refused, causes, c.Refused, c.Causes)
 					}
 					notes := map[string]string{}
 					for key, value := range audit.AuditContextFrom(ctx).GetEventAnnotations() {
@@ -131,6 +138,17 @@ func TestAdmissionPlugins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// causesOf returns the types of the causes that a refusal names.
+func causesOf(err error) (types []metav1.CauseType) {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && status.ErrStatus.Details != nil {
+		for _, cause := range status.ErrStatus.Details.Causes {
+			types = append(types, cause.Type)
+		}
+	}
+	return types
 }
 
 // heard are the warnings for a client.

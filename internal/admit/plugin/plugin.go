@@ -78,6 +78,8 @@ var known = []struct {
 	{"CertificateSigning", certificateSigning},
 	{"CertificateSubjectRestriction", certificateSubject},
 	{"DefaultIngressClass", ingressClass},
+	{"NodeDeclaredFeatureValidator", declaredFeature},
+	{"PodResizeValidator", podResize},
 }
 
 // Names returns the names of all plugins, which are kube's, in the order in which they are asked.

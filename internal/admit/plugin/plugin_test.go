@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/yaml"
@@ -37,8 +40,9 @@ type cases struct {
 		Groups      []string // of the user
 		// Want is what the plugin changes, as a merge patch; empty if nothing.
 		Want json.RawMessage
-		// Refused is the error's text.
+		// Refused is the error's text, Causes are the types of its causes.
 		Refused  string
+		Causes   []metav1.CauseType
 		Warnings []string
 		// Notes are the annotations for the audit log, without what they all begin with.
 		Notes map[string]string
@@ -84,8 +88,8 @@ func TestPlugins(t *testing.T) {
 					if err != nil {
 						said = err.Error()
 					}
-					if said != c.Refused {
-						t.Errorf("refused: %s\nwant: %s", said, c.Refused)
+					if causes := causesOf(err); said != c.Refused || !slices.Equal(causes, c.Causes) {
+						t.Errorf("refused: %s %q\nwant: %s %q", said, causes, c.Refused, c.Causes)
 					}
 					if want := merged(before, tree(t, c.Want)); err == nil && !reflect.DeepEqual(a.Object, want) {
 						t.Errorf("got  %s\nwant %s", codec.AppendJSON(nil, a.Object), codec.AppendJSON(nil, want))
@@ -107,6 +111,17 @@ func TestPlugins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// causesOf returns the types of the causes that a refusal names.
+func causesOf(err error) (types []metav1.CauseType) {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && status.ErrStatus.Details != nil {
+		for _, cause := range status.ErrStatus.Details.Causes {
+			types = append(types, cause.Type)
+		}
+	}
+	return types
 }
 
 // start returns a plugin that finds the stored objects.

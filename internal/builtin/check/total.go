@@ -35,6 +35,15 @@ func Amounts(obj object, list string) map[string]resource.Quantity {
 	return out
 }
 
+// Overhead returns what running a pod costs beside its containers, by its spec.
+func Overhead(spec object) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for name, v := range inner(spec, "overhead") {
+		out[name] = quantity(v)
+	}
+	return out
+}
+
 func addAll(to, from map[string]resource.Quantity) {
 	for name, q := range from {
 		sum := to[name].DeepCopy()
