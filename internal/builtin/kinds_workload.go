@@ -89,7 +89,8 @@ func workloadKinds() []kind {
 		autoscalerKind(),
 		of[policyv1.PodDisruptionBudget](kind{
 			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, anyFinalizer: true, status: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(budgetCells)},
+			form:  budgetForm(),
+			rules: &catalog.Rules{Cells: printed(budgetCells), Default: defaultBudget},
 		}),
 	}
 }
