@@ -2,7 +2,14 @@ package framework
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,6 +37,10 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 	o := options.NewServerRunOptions()
 	o.Etcd.StorageConfig.Prefix = path.Join("/", uuid.New().String(), "registry")
 	o.ServiceClusterIPRanges = "10.0.0.0/24"
+	o.ServiceAccountSigningKeyFile = writeKey(t)
+	o.Authentication.APIAudiences = []string{"https://foo.bar.example.com"}
+	o.Authentication.ServiceAccounts.Issuers = []string{"https://foo.bar.example.com"}
+	o.Authentication.ServiceAccounts.KeyFiles = []string{o.ServiceAccountSigningKeyFile}
 	if setup.ModifyServerRunOptions != nil {
 		setup.ModifyServerRunOptions(o)
 	}
@@ -42,6 +53,7 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 			flags = append(flags, flag+strings.Join(plugins, ","))
 		}
 	}
+	flags = append(flags, tokenFlags(o)...)
 	s, err := sut.Start(t, sut.Options{}, flags...)
 	if err != nil {
 		t.Fatal(err)
@@ -51,4 +63,43 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 		t.Fatal(err)
 	}
 	return client, rest.CopyConfig(s.Config), s.Stop
+}
+
+// writeKey makes a key for tokens of service accounts, which tests read to sign tokens themselves.
+func writeKey(t testing.TB) string {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "service-account.key")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// tokenFlags says by flags what the options say about tokens of service accounts.
+func tokenFlags(o *options.ServerRunOptions) []string {
+	var flags []string
+	if o.ServiceAccountSigningKeyFile != "" {
+		flags = append(flags, "--service-account-signing-key-file="+o.ServiceAccountSigningKeyFile)
+	}
+	accounts := o.Authentication.ServiceAccounts
+	for _, file := range accounts.KeyFiles {
+		flags = append(flags, "--service-account-key-file="+file)
+	}
+	for _, issuer := range accounts.Issuers {
+		flags = append(flags, "--service-account-issuer="+issuer)
+	}
+	if accounts.MaxExpiration != 0 {
+		flags = append(flags, "--service-account-max-token-expiration="+accounts.MaxExpiration.String())
+	}
+	if len(o.Authentication.APIAudiences) > 0 {
+		flags = append(flags, "--api-audiences="+strings.Join(o.Authentication.APIAudiences, ","))
+	}
+	return flags
 }

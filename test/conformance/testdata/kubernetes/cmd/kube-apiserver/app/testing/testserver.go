@@ -86,6 +86,9 @@ func StartTestServer(t ktesting.TB, _ *TestServerInstanceOptions, flags []string
 	if !sut.Has(flags, "--etcd-prefix") {
 		all = append(all, "--etcd-prefix="+storage.Prefix)
 	}
+	if !sut.Has(flags, "--service-cluster-ip-range") {
+		all = append(all, "--service-cluster-ip-range=10.0.0.0/16")
+	}
 	server, err := sut.Start(t, sut.Options{}, all...)
 	if err != nil {
 		return s, err
