@@ -36,6 +36,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/convert"
 	"github.com/bowsprit/bowsprit/internal/discovery"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/issuance"
 	"github.com/bowsprit/bowsprit/internal/openapi"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
@@ -89,7 +90,8 @@ func (p *process) buildAPI(context.Context) error {
 		Holders: map[string]rest.Holder{"services": address.New(address.Config{
 			View: p.view, Ranges: p.config.serviceRanges(), NodePorts: p.config.nodePorts(), Random: mathrand.Uint64N,
 		})},
-		Now: time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
+		Updated: map[string]func(old, now rest.Object){"certificatesigningrequests.certificates.k8s.io/status": issuance.New(p.metrics).Updated},
+		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR,
 	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})

@@ -32,7 +32,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Config is what a Server works with. All fields are required but Answers, Finders, Holders, StoreCBOR and Log.
+// Config is what a Server works with. All fields are required but Answers, Finders, Holders, Updated, StoreCBOR and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -46,6 +46,9 @@ type Config struct {
 	Finders map[string]Finder
 	// Holders are those of the kinds whose objects have what no other may have: "services". Optional.
 	Holders map[string]Holder
+	// Updated are told of each update that has been written, by the name of what was written to:
+	// "certificatesigningrequests.certificates.k8s.io/status". They get the object as it was and as it is, and change neither. Optional.
+	Updated map[string]func(old, now Object)
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
 	Now       func() time.Time
 	NewUID    func() string

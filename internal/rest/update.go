@@ -158,7 +158,24 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if retry(err) {
 			continue // whoever insists on a revision gets the conflict from checkRevision now
 		}
+		if err == nil {
+			s.updated(c, old, obj)
+		}
 		return res, storeError(err, c, c.Name)
+	}
+}
+
+// updated tells whoever wants to know that obj has taken the place of old.
+func (s *Server) updated(c *Call, old, obj Object) {
+	if len(s.Updated) == 0 || c.Resource.Custom() {
+		return
+	}
+	name := c.Resource.Qualified()
+	if c.Subresource != "" {
+		name += "/" + c.Subresource
+	}
+	if tell := s.Updated[name]; tell != nil {
+		tell(old, obj)
 	}
 }
 

@@ -149,6 +149,26 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// TestUpdated looks at what Config.Updated is told of: what has been written, by name, and nothing else.
+func TestUpdated(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var told []string
+	s.Updated = map[string]func(old, now rest.Object){"pods/status": func(old, now rest.Object) {
+		told = append(told, look(old, "status.phase")+" to "+look(now, "status.phase"))
+	}}
+	tell(t, s, []step{
+		{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
+		{do: "MERGE " + pod, body: `{"metadata":{"labels":{"a":"b"}}}`, code: 200},
+		{do: "MERGE " + pod + "/status?dryRun=All", body: `{"status":{"phase":"Failed"}}`, code: 200},
+		{do: "MERGE " + pod + "/status", body: `{"metadata":{"resourceVersion":"1"},"status":{"phase":"Failed"}}`, code: 409},
+		{do: "MERGE " + pod + "/status", body: `{"status":{"phase":"Running"}}`, code: 200},
+	})
+	if len(told) != 1 || told[0] != "Pending to Running" {
+		t.Errorf("told of %q", told)
+	}
+}
+
 func defineCrontabs(ctx context.Context, s *rest.Server) (*rest.Result, error) {
 	return create(ctx, s, definitions, "", crontabDefinition())
 }

@@ -37,6 +37,7 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 	o := options.NewServerRunOptions()
 	o.Etcd.StorageConfig.Prefix = path.Join("/", uuid.New().String(), "registry")
 	o.ServiceClusterIPRanges = "10.0.0.0/24"
+	o.Authorization.Modes = []string{"Node", "RBAC"}
 	o.ServiceAccountSigningKeyFile = writeKey(t)
 	o.Authentication.APIAudiences = []string{"https://foo.bar.example.com"}
 	o.Authentication.ServiceAccounts.Issuers = []string{"https://foo.bar.example.com"}
@@ -52,6 +53,9 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 		if len(plugins) > 0 {
 			flags = append(flags, flag+strings.Join(plugins, ","))
 		}
+	}
+	if len(o.Authorization.Modes) > 0 {
+		flags = append(flags, "--authorization-mode="+strings.Join(o.Authorization.Modes, ","))
 	}
 	flags = append(flags, tokenFlags(o)...)
 	s, err := sut.Start(t, sut.Options{}, flags...)
