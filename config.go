@@ -58,6 +58,10 @@ type Config struct {
 
 	// TLSCertFile and TLSPrivateKeyFile are the serving certificate; without them the server makes its own.
 	TLSCertFile, TLSPrivateKeyFile string
+	// TLSMinVersion is the oldest version of TLS that clients may use, named as in package crypto/tls ("VersionTLS13");
+	// VersionTLS12 if empty. TLSCipherSuites are the suites for versions before 1.3, named likewise; Go's choice if empty.
+	TLSMinVersion   string
+	TLSCipherSuites []string
 	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which go with every
 	// answer; without any there is no such header.
 	StrictTransportSecurity []string
@@ -65,6 +69,17 @@ type Config struct {
 	ClientCAFile string
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
 	TokenAuthFile string
+
+	// RequestTimeout is how long a request may take that is not long-running, a minute if zero.
+	RequestTimeout time.Duration
+	// MinRequestTimeout is the shortest life of a watch whose client sets none; up to as much again is added at random. 30
+	// minutes if zero.
+	MinRequestTimeout time.Duration
+	// MaxRequestsInFlight and MaxMutatingRequestsInFlight are how many reads and writes may run at a time, 400 and 200 if zero;
+	// less than zero is no limit. Others get 429.
+	MaxRequestsInFlight, MaxMutatingRequestsInFlight int
+	// EventTTL is how long events live after their last write, an hour if zero; less than zero is forever.
+	EventTTL time.Duration
 
 	// AlwaysAllow lets everybody who is authenticated do everything, as kube's authorization mode of that name: for tests. It
 	// implies NoAnonymous.
@@ -92,6 +107,10 @@ type Config struct {
 	AdmissionPlugins []AdmissionPlugin
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
+
+	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets pods stay on
+	// a node that is not ready or cannot be reached, 300 each if nil.
+	NotReadyTolerationSeconds, UnreachableTolerationSeconds *int64
 
 	// CBOR lets clients send and get CBOR, and stores custom objects in it: kube's feature gate CBORServingAndStorage, which
 	// is off by default there too. Whatever it is, what is stored in CBOR is read.
@@ -195,6 +214,15 @@ func (c Config) Validate() error {
 	}
 	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
 		bad("--tls-cert-file and --tls-private-key-file go together: give both or none")
+	}
+	if _, err := parseTLS(c); err != nil {
+		errs = append(errs, err)
+	}
+	if c.RequestTimeout < 0 {
+		bad("--request-timeout %s is negative: use a duration such as 1m", c.RequestTimeout)
+	}
+	if c.MinRequestTimeout < 0 {
+		bad("--min-request-timeout %d is negative: use a number of seconds", c.MinRequestTimeout/time.Second)
 	}
 	if strings.Trim(c.EtcdPrefix, "/") == "" && c.EtcdPrefix != "" {
 		bad("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.EtcdPrefix)

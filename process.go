@@ -145,6 +145,11 @@ func (p *process) openCertificates(context.Context) error {
 		Dir: filepath.Join(p.dir, "pki"), Hosts: []string{p.config.BindAddress}, Log: p.log,
 		ServingCertFile: p.config.TLSCertFile, ServingKeyFile: p.config.TLSPrivateKeyFile, ClientCAFile: p.config.ClientCAFile,
 	}
+	wanted, err := parseTLS(p.config)
+	if err != nil {
+		return err
+	}
+	c.MinVersion, c.CipherSuites = wanted.MinVersion, wanted.CipherSuites
 	if p.config.DataDir == "" {
 		c.Dir = "" // nothing would be left to find
 	}

@@ -49,6 +49,9 @@ import (
 // buildAPI connects the parts that answer requests.
 func (p *process) buildAPI(context.Context) error {
 	kinds := builtin.Resources()
+	if p.config.EventTTL != 0 {
+		builtin.KeepEvents(kinds, max(p.config.EventTTL, 0))
+	}
 	address.Install(kinds, p.config.serviceRanges())
 	if absent := builtin.RuntimeConfig(p.config.RuntimeConfig).Apply(kinds); len(absent) > 0 {
 		p.log.Warn("--runtime-config asks for what is not here", "versions", absent)
@@ -92,7 +95,7 @@ func (p *process) buildAPI(context.Context) error {
 		})},
 		Updated: map[string]func(old, now rest.Object){"certificatesigningrequests.certificates.k8s.io/status": issuance.New(p.metrics).Updated},
 		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
-		StoreCBOR: p.config.CBOR,
+		StoreCBOR: p.config.CBOR, WatchAtLeast: p.config.MinRequestTimeout,
 	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
@@ -128,6 +131,8 @@ func (p *process) buildAPI(context.Context) error {
 		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
 		TLS:     p.pki.TLSConfig(),
 		CBOR:    p.config.CBOR,
+
+		RequestTimeout: p.config.RequestTimeout, MaxRequestsInFlight: p.config.MaxRequestsInFlight, MaxMutationsInFlight: p.config.MaxMutatingRequestsInFlight,
 
 		StrictTransportSecurity: p.config.StrictTransportSecurity,
 		Served: func(info *request.Info) bool {
@@ -181,7 +186,10 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) a
 		},
 	}
 	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
-	kinds := plugin.Config{View: p.view, Authz: authorizer, NewSuffix: nameSuffix}
+	kinds := plugin.Config{
+		View: p.view, Authz: authorizer, NewSuffix: nameSuffix,
+		NotReadySeconds: p.config.NotReadyTolerationSeconds, UnreachableSeconds: p.config.UnreachableTolerationSeconds,
+	}
 	if (controllers.Config{Enabled: p.config.Controllers}).Runs(controllers.ServiceAccount) {
 		kinds.AccountPatience = accountPatience
 	}

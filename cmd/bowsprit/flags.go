@@ -1,10 +1,9 @@
 package main
 
 import (
-	"cmp"
+	"time"
 
 	"github.com/spf13/pflag"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/bowsprit/bowsprit"
 )
@@ -24,10 +23,24 @@ func bindEtcdFlags(f *pflag.FlagSet, c *bowsprit.Config, servers string) {
 	f.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "root of all keys in etcd")
 }
 
+// bindLimitFlags declares how long things may take, how many there may be, and how long they last.
+func bindLimitFlags(f *pflag.FlagSet, c *bowsprit.Config) {
+	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request may take, but for watches and the like")
+	f.Var(seconds{&c.MinRequestTimeout, 30 * time.Minute}, "min-request-timeout", "shortest life of a watch whose client sets none, in seconds; up to as much again is added")
+	f.Var(limit{&c.MaxRequestsInFlight, 400}, "max-requests-inflight", "how many reads may run at a time, 0 for no limit")
+	f.Var(limit{&c.MaxMutatingRequestsInFlight, 200}, "max-mutating-requests-inflight", "how many writes may run at a time, 0 for no limit")
+	f.Var(life{&c.EventTTL, time.Hour}, "event-ttl", "how long events live after their last write, 0 for ever")
+	c.NotReadyTolerationSeconds, c.UnreachableTolerationSeconds = new(int64), new(int64)
+	f.Int64Var(c.NotReadyTolerationSeconds, "default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, if they say nothing")
+	f.Int64Var(c.UnreachableTolerationSeconds, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, if they say nothing")
+}
+
 // bindTrustFlags declares how the server shows who it is, and whom it believes to be who.
 func bindTrustFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "key of --tls-cert-file, PEM")
+	f.StringVar(&c.TLSMinVersion, "tls-min-version", "", "oldest version of TLS that clients may use: VersionTLS10 to VersionTLS13 (default VersionTLS12)")
+	f.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", nil, "cipher suites for TLS before 1.3, by their names in Go's crypto/tls (default: Go's choice)")
 	f.StringSliceVar(&c.StrictTransportSecurity, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security, for browsers (default: no header)")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
@@ -37,20 +50,6 @@ func bindServiceFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "", "where services get their addresses from, a CIDR or two of both families (default 10.0.0.0/24)")
 	f.Var((*portRange)(&c.ServiceNodePortRange), "service-node-port-range", "where services get their ports on nodes from")
 	f.StringVar(&c.AdvertiseAddress, "advertise-address", "", "address in the endpoints of the service kubernetes (default: that of --bind-address, or the host's)")
-}
-
-// portRange is the value of a flag that takes ports from one to another, "" being kube's default for services.
-type portRange string
-
-func (p *portRange) Type() string { return "portRange" }
-
-func (p *portRange) String() string { return cmp.Or(string(*p), "30000-32767") }
-
-// Set takes "30000-32767", "30000+100" and a single port.
-func (p *portRange) Set(text string) error {
-	*p = portRange(text)
-	_, err := utilnet.ParsePortRange(text)
-	return err
 }
 
 // bindServiceAccountFlags declares the flags about tokens of service accounts.

@@ -72,6 +72,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.BoolVar(&o.anonymous, "anonymous-auth", true, "answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
 	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil, "who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
 	f.StringVar(&o.authorizationConfig, "authorization-config", "", "accepted in the place of --authorization-mode, and not read: members of system:masters may do everything")
+	bindLimitFlags(f, c)
 	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,7 +85,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	help := cmd.CommandPath() + " --help"
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		flag := invalid.GetFlag()
+		flag, cause := invalid.GetFlag(), invalid.Unwrap()
+		if number := new(strconv.NumError); cause != nil && !errors.As(cause, &number) && !strings.HasPrefix(cause.Error(), "time: ") {
+			return fmt.Errorf("--%s %q: %w: see %q", flag.Name, invalid.GetValue(), cause, help) // a value of ours says more than its type
+		}
 		return fmt.Errorf("--%s %q is not a value of type %s: see %q", flag.Name, invalid.GetValue(), flag.Value.Type(), help)
 	}
 	return fmt.Errorf("%w: see %q", err, help)

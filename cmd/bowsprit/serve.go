@@ -51,6 +51,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.Int64Var(&c.QuotaBackendBytes, "quota-backend-bytes", 0, "how large the embedded etcd's database may grow (default 8 GiB)")
 	f.StringVar(&c.EtcdListenClientURL, "etcd-listen-client-url", "", "make the embedded etcd reachable at this URL, for etcdctl (default: no socket)")
 	bindTrustFlags(f, c)
+	bindLimitFlags(f, c)
 	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`)

@@ -13,6 +13,7 @@ package builtin
 
 import (
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,15 @@ func Resources() []*catalog.Resource {
 		}
 	}
 	return append(out, alias)
+}
+
+// KeepEvents has events among kinds live for ttl after their last write; 0 is for ever.
+func KeepEvents(kinds []*catalog.Resource, ttl time.Duration) {
+	for _, r := range kinds {
+		if r.Rules != nil && r.Rules.TTL > 0 {
+			r.Rules.TTL = ttl
+		}
+	}
 }
 
 // fill puts the static defaults of the kind before those of its rules.

@@ -131,3 +131,21 @@ func resource(t *testing.T, kind string) *catalog.Resource {
 	t.Fatalf("no kind %s", kind)
 	return nil
 }
+
+func TestKeepEvents(t *testing.T) {
+	t.Parallel()
+	kinds := builtin.Resources()
+	builtin.KeepEvents(kinds, 2*time.Hour)
+	kept := 0
+	for _, r := range kinds {
+		switch ttl := r.Rules.TTL; {
+		case r.Plural == "events" && ttl == 2*time.Hour:
+			kept++
+		case ttl != 0:
+			t.Errorf("%s live for %s", r.Qualified(), ttl)
+		}
+	}
+	if kept != 2 {
+		t.Errorf("%d kinds of events of two", kept)
+	}
+}

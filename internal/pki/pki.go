@@ -39,6 +39,9 @@ type Config struct {
 	ServingCertFile, ServingKeyFile string // the user's serving certificate instead of an own one; both or none
 	ClientCAFile                    string // further authorities for client certificates
 
+	MinVersion   uint16   // of TLS; 0 is 1.2
+	CipherSuites []uint16 // for versions before 1.3; nil is Go's choice
+
 	Now func() time.Time // nil is time.Now
 	Log *slog.Logger     // nil is silent
 }
@@ -243,7 +246,7 @@ func (p *PKI) publishLocked() {
 	if p.mu.supplied != nil {
 		serving = &p.mu.supplied.pair
 	}
-	p.tls.Store(serverTLS(serving.tls, roots))
+	p.tls.Store(p.config.serverTLS(serving.tls, roots))
 }
 
 func (p *PKI) file(name string) string { return filepath.Join(p.config.Dir, name) }

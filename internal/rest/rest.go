@@ -32,7 +32,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Config is what a Server works with. All fields are required but Answers, Finders, Holders, Updated, StoreCBOR and Log.
+// Config is what a Server works with. All fields are required but Answers, Finders, Holders, Updated, StoreCBOR, WatchAtLeast and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -55,6 +55,9 @@ type Config struct {
 	NewSuffix func() string
 	// StoreCBOR writes custom objects as CBOR, which every server reads. Otherwise they are JSON.
 	StoreCBOR bool
+	// WatchAtLeast is the shortest life of a watch whose client sets none, 30 minutes if zero; up to as much again is added at
+	// random, so that clients do not all come back at once.
+	WatchAtLeast time.Duration
 	Log       *slog.Logger
 }
 
@@ -76,6 +79,9 @@ func New(c Config) *Server {
 	}
 	if c.Convert == nil {
 		c.Convert = convert.New(convert.Options{})
+	}
+	if c.WatchAtLeast == 0 {
+		c.WatchAtLeast = 30 * time.Minute
 	}
 	s := &Server{Config: c}
 	for _, p := range c.Admit.Plugins {

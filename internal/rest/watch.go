@@ -12,13 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
-const (
-	// bookmarkEvery is how often a watcher that allows bookmarks learns how far the log has gone.
-	bookmarkEvery = time.Minute
-	// watchAtLeast is the shortest life of a watch whose client sets none; up to as much again is added at random, so that
-	// clients do not all come back at once. Kube's --min-request-timeout.
-	watchAtLeast = 30 * time.Minute
-)
+// bookmarkEvery is how often a watcher that allows bookmarks learns how far the log has gone.
+const bookmarkEvery = time.Minute
 
 // serveWatch streams changes of a collection until the client leaves, its timeout is over, the server stops, the kind is
 // no longer served, or the client has been too slow to follow.
@@ -39,7 +34,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 	if err != nil {
 		return err
 	}
-	life := watchAtLeast + rand.N(watchAtLeast)
+	life := s.WatchAtLeast + rand.N(s.WatchAtLeast)
 	if options.TimeoutSeconds != nil && *options.TimeoutSeconds > 0 {
 		life = time.Duration(*options.TimeoutSeconds) * time.Second
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	NewSuffix func() string
 	// AccountPatience is how long a pod waits for the default service account of its namespace, 1.5 seconds if zero.
 	AccountPatience time.Duration
+	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or cannot be reached, 300 if nil.
+	NotReadySeconds, UnreachableSeconds *int64
 }
 
 // Plugin is one plugin.

@@ -12,20 +12,29 @@ import (
 
 // tolerationSeconds lets pods stay for five minutes on a node that is not ready or cannot be reached, unless they say how long
 // they would.
-func tolerationSeconds(Config) []rule {
-	return []rule{{plural: "pods", operations: writes, mutate: tolerateLostNodes}}
+func tolerationSeconds(c Config) []rule {
+	nodes := lostNodes{{corev1.TaintNodeNotReady, 300}, {corev1.TaintNodeUnreachable, 300}}
+	for i, seconds := range []*int64{c.NotReadySeconds, c.UnreachableSeconds} {
+		if seconds != nil {
+			nodes[i].seconds = *seconds
+		}
+	}
+	return []rule{{plural: "pods", operations: writes, mutate: nodes.tolerate}}
 }
 
-// lostNodeSeconds is kube's --default-not-ready-toleration-seconds and --default-unreachable-toleration-seconds.
-const lostNodeSeconds = 300
+// lostNodes are the taints of lost nodes, and how long pods tolerate each.
+type lostNodes [2]struct {
+	taint   string
+	seconds int64
+}
 
-func tolerateLostNodes(_ context.Context, a *admit.Attributes) error {
+func (l lostNodes) tolerate(_ context.Context, a *admit.Attributes) error {
 	list, _ := catalog.At(a.Object, "spec")["tolerations"].([]any)
 	more := list
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		if !toleratesEviction(list, key) {
+	for _, lost := range l {
+		if !toleratesEviction(list, lost.taint) {
 			more = append(slices.Clip(more), object{
-				"key": key, "operator": string(corev1.TolerationOpExists), "effect": string(corev1.TaintEffectNoExecute), "tolerationSeconds": int64(lostNodeSeconds),
+				"key": lost.taint, "operator": string(corev1.TolerationOpExists), "effect": string(corev1.TaintEffectNoExecute), "tolerationSeconds": lost.seconds,
 			})
 		}
 	}

@@ -1,0 +1,133 @@
+package bowsprit_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/testserver"
+)
+
+func TestTLSVersion(t *testing.T) {
+	const suite = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+	suites := testserver.Start(t, func(c *bowsprit.Config) { c.TLSCipherSuites = []string{tls.CipherSuiteName(suite)} })
+	newest := testserver.Start(t, func(c *bowsprit.Config) { c.TLSMinVersion = "VersionTLS13" })
+	old := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}
+	dial := func(s *testserver.Server) (*tls.Conn, error) { return tls.Dial("tcp", s.URL()[len("https://"):], old) }
+
+	conn, err := dial(suites)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := conn.ConnectionState(); state.CipherSuite != suite {
+		t.Errorf("suite %s", tls.CipherSuiteName(state.CipherSuite))
+	}
+	conn.Close()
+	old.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}
+	if conn, err := dial(suites); err == nil {
+		conn.Close()
+		t.Error("a suite that is not among those of the server")
+	}
+	old.CipherSuites = nil
+	if conn, err := dial(newest); err == nil {
+		conn.Close()
+		t.Error("TLS 1.2 with a server that wants 1.3")
+	}
+}
+
+func TestRequestTimeouts(t *testing.T) {
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.RequestTimeout, c.MinRequestTimeout = time.Nanosecond, time.Nanosecond })
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); !apierrors.IsTimeout(err) {
+		t.Errorf("list: %v", err)
+	}
+	w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range w.ResultChan() { // ends by itself
+	}
+}
+
+// While a write waits for its body, another is sent away.
+func TestMutatingRequestsInFlight(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte("secret,eve,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testserver.Start(t, func(c *bowsprit.Config) {
+		c.MaxMutatingRequestsInFlight, c.AlwaysAllow, c.TokenAuthFile = 1, true, tokens // system:masters would not be limited
+	})
+	config := rest.AnonymousClientConfig(server.RESTConfig())
+	config.BearerToken = "secret"
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := func(trace *httptrace.ClientTrace, body io.Reader) (int, error) {
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, server.URL()+"/api/v1/namespaces/default/configmaps", body)
+		if err != nil {
+			return 0, err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Expect", "100-continue")
+		resp, err := client.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		return resp.StatusCode, resp.Body.Close()
+	}
+	body, end := io.Pipe()
+	begun, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		if code, err := post(&httptrace.ClientTrace{Got100Continue: func() { close(begun) }}, body); err != nil || code != http.StatusCreated {
+			t.Errorf("first: %d, %v", code, err)
+		}
+	}()
+	select {
+	case <-begun:
+	case <-done:
+		return
+	}
+	if code, err := post(&httptrace.ClientTrace{}, http.NoBody); err != nil || code != http.StatusTooManyRequests {
+		t.Errorf("second: %d, %v", code, err)
+	}
+	if _, err := io.WriteString(end, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`); err != nil {
+		t.Error(err)
+	}
+	end.Close()
+	<-done
+}
+
+func TestTolerationSeconds(t *testing.T) {
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.NotReadyTolerationSeconds = new(int64(7)) })
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, err := client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := pod.Spec.Tolerations; len(list) != 2 || *list[0].TolerationSeconds != 7 || *list[1].TolerationSeconds != 300 {
+		t.Errorf("tolerations %+v", list)
+	}
+}
