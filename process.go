@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -208,7 +210,7 @@ func (p *process) bootstrap(ctx context.Context) error {
 	}
 	p.background(func(ctx context.Context) error { p.control.Keep(ctx, p.config.serviceRanges(), port); return nil })
 	p.announce(ctx, port)
-	return nil
+	return p.identify(ctx, port)
 }
 
 // announceTimeout bounds the first announcement, and the making of priority classes. A webhook that does not answer must not
@@ -235,6 +237,25 @@ func (p *process) announce(ctx context.Context, port int) {
 		p.log.Warn("the endpoints of the service kubernetes are not up to date", "error", err)
 	}
 	p.background(func(ctx context.Context) error { presence.Run(ctx); return nil })
+}
+
+// identify shows clients by a Lease that the server is there, as long as it runs.
+func (p *process) identify(ctx context.Context, port int) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name of this machine: %w", err)
+	}
+	lease := &controllers.IdentityLease{Rest: p.rest, Hostname: host}
+	if ip, err := p.config.advertised(); err == nil && port != 0 {
+		lease.Peer = netip.AddrPortFrom(ip, uint16(port)).String()
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	if err := lease.Begin(ctx); err != nil {
+		p.log.Warn("there is no lease that shows this server", "error", err)
+	}
+	p.background(func(ctx context.Context) error { lease.Run(ctx); return nil })
+	return nil
 }
 
 func (p *process) startControllers(context.Context) error {
