@@ -28,6 +28,7 @@ const commandLimit = 60 * time.Second
 //	& command      runs in the background
 //	wait N         waits until the background command has printed N lines, then ends it; what it printed follows
 //
+// $HOURS_AGO is a time that clients show as 40h ago, without fractions and zone.
 // Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA, and tell it how to misbehave by
 // writing the file hook-mode.
 //
@@ -184,6 +185,7 @@ func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
 		"PATH=" + binaries + ":" + s.dir + ":" + os.Getenv("PATH"),
 		"HOME=" + s.dir, "TMPDIR=" + s.dir, "KUBECONFIG=" + s.server.kubeconfig,
 		"HOOK_URL=" + s.hook.URL, "HOOK_PORT=" + s.hook.port(), "HOOK_CA=" + s.hook.ca,
+		"HOURS_AGO=" + time.Now().UTC().Add(-40*time.Hour-30*time.Minute).Format("2006-01-02T15:04:05"),
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
