@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -45,8 +46,17 @@ func (s *Server) deadline(x *exchange, next func(*exchange)) {
 		panic(http.ErrAbortHandler)
 	default:
 		x.reset()
-		s.fail(x, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
+		tooLate(x)
 	}
+}
+
+// tooLate answers as kube-apiserver does: with a Status that does not say that it is one, so that clients show their own words
+// for a 504, which add that the request may still be at work.
+func tooLate(x *exchange) {
+	status := apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status()
+	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	x.WriteHeader(http.StatusGatewayTimeout)
+	_ = json.NewEncoder(x).Encode(&status) // whom it does not reach has gone
 }
 
 // timeout returns how long a request may take.
