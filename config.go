@@ -107,6 +107,9 @@ type Config struct {
 	AdmissionPlugins []AdmissionPlugin
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
+	// AdmissionConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, and resources that
+	// nobody may have without a ResourceQuota. "" for none.
+	AdmissionConfigFile string
 
 	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets pods stay on
 	// a node that is not ready or cannot be reached, 300 each if nil.

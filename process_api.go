@@ -21,6 +21,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/configuration"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
 	"github.com/bowsprit/bowsprit/internal/admit/plugin"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
@@ -81,9 +82,13 @@ func (p *process) buildAPI(context.Context) error {
 		authorizer = authz.AlwaysAllow{}
 	}
 	quotas := &quota.Plugin{View: p.view, Update: p.updateQuota, Now: time.Now}
+	admission, err := p.admission(authorizer, quotas)
+	if err != nil {
+		return fmt.Errorf("--admission-control-config-file: %w", err)
+	}
 	p.rest = rest.New(rest.Config{
 		Catalog: p.catalog, View: p.view, Store: p.store,
-		Admit:   p.admission(authorizer, quotas),
+		Admit:   admission,
 		Convert: p.conversion(),
 		Answers: review.Answers(review.Config{
 			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
@@ -176,8 +181,13 @@ func (p *process) conversion() *convert.Converter {
 // about to make.
 const accountPatience = 10 * time.Second
 
-// admission is the chain of plugins in kube's order, without those that are switched off.
-func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) admit.Chain {
+// admission is the chain of plugins in kube's order, without those that are switched off. Errors are about their configuration.
+func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) (admit.Chain, error) {
+	config, mutating, validating, err := p.admissionConfig()
+	if err != nil {
+		return admit.Chain{}, err
+	}
+	quotas.Limited = config.Limited
 	metrics := admit.NewMetrics(p.metrics)
 	policies := policy.Config{
 		View: p.view, Catalog: p.catalog, Authz: authorizer, Log: p.log, Metrics: metrics,
@@ -185,7 +195,9 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) a
 			return p.rest.Read(ctx, r, v, e)
 		},
 	}
-	hooks := hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
+	hooks := func(who *webhook.Credentials) hook.Config {
+		return hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, Credentials: who, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
+	}
 	kinds := plugin.Config{
 		View: p.view, Authz: authorizer, NewSuffix: nameSuffix,
 		NotReadySeconds: p.config.NotReadyTolerationSeconds, UnreachableSeconds: p.config.UnreachableTolerationSeconds,
@@ -200,11 +212,34 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) a
 		chain = append(chain, embedded{own})
 	}
 	chain = append(chain,
-		policy.NewMutating(policies), hook.NewMutating(hooks),
-		policy.NewValidating(policies), hook.NewValidating(hooks), quotas)
+		policy.NewMutating(policies), hook.NewMutating(hooks(mutating)),
+		policy.NewValidating(policies), hook.NewValidating(hooks(validating)), quotas)
 	return admit.Chain{Metrics: metrics, Plugins: slices.DeleteFunc(chain, func(plugin admit.Plugin) bool {
 		return slices.Contains(p.config.DisableAdmissionPlugins, plugin.Name())
-	})}
+	})}, nil
+}
+
+// admissionConfig is what the user's file says about plugins, with the credentials for webhooks of either kind.
+func (p *process) admissionConfig() (c configuration.Configuration, mutating, validating *webhook.Credentials, err error) {
+	if p.config.AdmissionConfigFile == "" {
+		return c, nil, nil, nil
+	}
+	if c, err = configuration.Read(p.config.AdmissionConfigFile); err != nil {
+		return c, nil, nil, err
+	}
+	if len(c.Unused) > 0 {
+		p.log.Warn("--admission-control-config-file configures what cannot be configured here", "plugins", c.Unused)
+	}
+	read := func(file string) (*webhook.Credentials, error) {
+		if file == "" {
+			return nil, nil
+		}
+		return webhook.ReadCredentials(file)
+	}
+	if mutating, err = read(c.MutatingKubeconfig); err == nil {
+		validating, err = read(c.ValidatingKubeconfig)
+	}
+	return c, mutating, validating, err
 }
 
 // updateQuota changes the status of a ResourceQuota by compare-and-swap.

@@ -61,3 +61,8 @@ func bindServiceAccountFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.DurationVar(&c.ServiceAccountMaxTokenExpiration, "service-account-max-token-expiration", 0, "longest life of a token that is asked for")
 	f.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "names of this server in tokens (default: the issuers)")
 }
+
+// bindAdmissionConfig declares the flag about the configuration of admission plugins, which is kube-apiserver's.
+func bindAdmissionConfig(f *pflag.FlagSet, c *bowsprit.Config) {
+	f.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "file with an AdmissionConfiguration: credentials for webhooks, resources that are limited without a quota (default: none)")
+}

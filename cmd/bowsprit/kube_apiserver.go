@@ -77,6 +77,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
+	bindAdmissionConfig(f, c)
 	f.Var(featureGates{known: knownGates(c), other: &o.otherGates}, "feature-gates", "kube-apiserver's feature gates, Name=true|false; those that mean something here: CBORServingAndStorage")
 	bindRuntimeConfig(f, c)
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")

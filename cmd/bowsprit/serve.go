@@ -56,6 +56,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`)
 	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins to switch off: "+strings.Join(bowsprit.AdmissionPlugins(), ", "))
+	bindAdmissionConfig(f, c)
 	f.Var(featureGates{known: knownGates(c)}, "feature-gates", "kube-apiserver's feature gates that mean something here, Name=true|false: CBORServingAndStorage")
 	bindRuntimeConfig(f, c)
 	f.BoolVar(&c.MigrateStorage, "migrate-storage-versions", false, "store the objects of a custom kind anew by itself when its storage version changes")

@@ -25,7 +25,7 @@ var layers = [][]string{
 	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog.
 	// Admission, from what a write looks like down to the plugins; builtin refuses configuration that they could not use.
 	{"internal/admit"},
-	{"internal/admit/expr", "internal/admit/match", "internal/admit/source"},
+	{"internal/admit/configuration", "internal/admit/expr", "internal/admit/match", "internal/admit/source"},
 	{"internal/admit/registration"},
 	{"internal/builtin/check"},
 	{"internal/admit/hook", "internal/admit/plugin", "internal/admit/policy", "internal/builtin", "internal/discovery", "internal/openapi", "internal/table"},

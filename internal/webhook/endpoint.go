@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// An endpoint is one address under one name, believed by one set of authorities: what connections may be shared by.
+// An endpoint is one address under one name, believed by one set of authorities: called by one user: what connections may be shared by.
 type endpoint struct {
 	client *http.Client
 	// large holds a place for each long answer that is being read, so that webhooks which answer with rubbish cannot fill
@@ -27,6 +27,7 @@ type endpointKey struct {
 	authorities [sha256.Size]byte
 	serverName  string // "" for URLs: the URL's own host
 	address     string // of a service; "" for URLs
+	who         *user  // whose certificate the webhook sees
 }
 
 // endpoints are those in use. The zero value is ready.
@@ -51,10 +52,10 @@ const (
 )
 
 // endpoint returns the endpoint that a target is reached at now. A service is looked up at each call, so that calls spread
-// over its addresses and follow them when they move.
-func (c *Client) endpoint(ctx context.Context, t Target) (*endpoint, error) {
+// over its addresses and follow them when they move. who calls, nil if nobody in particular.
+func (c *Client) endpoint(ctx context.Context, t Target, who *user) (*endpoint, error) {
 	authorities := bytes.TrimSpace(t.CABundle) // whitespace counts as none
-	key := endpointKey{authorities: sha256.Sum256(authorities)}
+	key := endpointKey{authorities: sha256.Sum256(authorities), who: who}
 	if s := t.Service; s != nil {
 		if c.options.Resolve == nil {
 			return nil, errors.New("services cannot be resolved")
@@ -69,7 +70,7 @@ func (c *Client) endpoint(ctx context.Context, t Target) (*endpoint, error) {
 }
 
 func (c *Client) newEndpoint(key endpointKey, authorities []byte) (*endpoint, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: key.serverName}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: key.serverName, GetClientCertificate: key.who.clientCertificate}
 	if len(authorities) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(authorities) {

@@ -5,7 +5,7 @@
 // trust. Client.Call sends a body and returns the answer's bytes; what they mean is the caller's business. Resolver finds
 // the address of a service in the view.
 //
-// Connections are kept per authority, server name and address, so that certificates are never mixed up and each address of
+// Connections are kept per authority, server name, address and caller, so that certificates are never mixed up and each address of
 // a service gets its share of calls although HTTP/2 holds one connection. A Client is safe for concurrent use and starts no
 // goroutine beyond those of its connections.
 package webhook
@@ -35,6 +35,8 @@ type Target struct {
 	Service *Service
 	// CABundle holds the authorities, PEM, that may have signed the webhook's certificate; empty means the system's.
 	CABundle []byte
+	// Credentials are who calls; nil means nobody in particular.
+	Credentials *Credentials
 	// Timeout of the whole call, 30 seconds if zero. The webhook reads it in the query, as Kubernetes sends it.
 	Timeout time.Duration
 }
@@ -111,7 +113,8 @@ const maxRetries = 10
 // post makes one attempt. wait is how long the webhook wants the client to wait before the next one, negative if there shall
 // be none.
 func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte) (answer []byte, wait time.Duration, err error) {
-	e, err := c.endpoint(ctx, t)
+	who := t.Credentials.to(where)
+	e, err := c.endpoint(ctx, t, who)
 	if err != nil {
 		return nil, -1, &url.Error{Op: "Post", URL: where.String(), Err: err}
 	}
@@ -124,6 +127,7 @@ func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte
 		"Content-Type": {"application/json"},
 		"User-Agent":   {userAgent},
 	}
+	who.sign(r)
 	resp, err := e.client.Do(r)
 	if err != nil {
 		return nil, -1, err

@@ -38,7 +38,7 @@ func newHook(t *testing.T, answer http.HandlerFunc, names ...string) *hook {
 	var cert tls.Certificate
 	h.ca, cert = certify(t, names...)
 	h.Server = httptest.NewUnstartedServer(answer)
-	h.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	h.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert}
 	h.EnableHTTP2 = true
 	h.Config.ErrorLog = log.New(io.Discard, "", 0)
 	h.Config.ConnState = func(_ net.Conn, state http.ConnState) {

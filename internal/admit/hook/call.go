@@ -95,6 +95,7 @@ func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match
 	}
 	uid := c.NewUID()
 	target := h.target
+	target.Credentials = c.Credentials
 	if limit, set := h.timeout(ctx); set {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)

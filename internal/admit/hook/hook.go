@@ -36,11 +36,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/webhook"
 )
 
-// Config is what the plugins work with. All fields are required but Log and Metrics.
+// Config is what the plugins work with. All fields are required but Credentials, Log and Metrics.
 type Config struct {
 	View   *watchcache.View
 	Authz  authz.Authorizer
 	Client *webhook.Client
+	// Credentials are who asks webhooks; nil means nobody in particular.
+	Credentials *webhook.Credentials
 	// NewUID returns a fresh identifier for each AdmissionReview.
 	NewUID  func() string
 	Log     *slog.Logger

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/admit/configuration"
+	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -23,6 +26,8 @@ type Plugin struct {
 	// Update changes the status of a quota by compare-and-swap: change gets the newest state, perhaps several times.
 	Update func(ctx context.Context, namespace, name string, change func(quota map[string]any) error) error
 	Now    func() time.Time
+	// Limited are resources that nobody may have any of unless a quota counts them.
+	Limited []configuration.Limited
 
 	mu struct {
 		sync.Mutex
@@ -61,7 +66,9 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 		return nil
 	}
 	quotas := p.View.Collection("resourcequotas")
-	if quotas.Snapshot().Count(a.Namespace, "") == 0 {
+	wanted := Of(a.Resource, a.Object)
+	uncovered := p.limited(a.Resource, wanted)
+	if len(uncovered) == 0 && quotas.Snapshot().Count(a.Namespace, "") == 0 {
 		return nil
 	}
 	meta, _ := a.Object["metadata"].(map[string]any)
@@ -69,7 +76,6 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 	if p.View.Collection(a.Resource.Prefix).Snapshot().Get(a.Namespace, name) != nil {
 		return nil // it will be refused for that; there is nothing to charge
 	}
-	wanted := Of(a.Resource, a.Object)
 	s := p.space(a.Namespace)
 	s.charging.Lock()
 	defer s.charging.Unlock()
@@ -88,15 +94,23 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 			return true
 		}
 		used, err := add(&q, wanted)
-		if err != nil {
-			refusal = admit.Forbidden(a, err)
-			return false
+		if err != nil && refusal == nil || errors.As(err, new(unknownStatus)) {
+			refusal = err
 		}
 		if used != nil {
 			charged = append(charged, q.Name)
 		}
-		return true
+		if !scoped(&q) {
+			maps.DeleteFunc(uncovered, func(name string, _ int64) bool { _, ok := q.Status.Hard[corev1.ResourceName(name)]; return ok })
+		}
+		return !errors.As(err, new(unknownStatus))
 	})
+	if len(uncovered) > 0 && !errors.As(refusal, new(unknownStatus)) {
+		refusal = fmt.Errorf("insufficient quota to consume: %s", strings.Join(slices.Sorted(maps.Keys(uncovered)), ","))
+	}
+	if refusal != nil {
+		refusal = admit.Forbidden(a, refusal)
+	}
 	if refusal != nil || a.DryRun || len(charged) == 0 {
 		return refusal
 	}
@@ -178,7 +192,7 @@ func add(q *corev1.ResourceQuota, wanted Usage) (corev1.ResourceList, error) {
 	}
 	switch {
 	case len(unknown) > 0:
-		return nil, fmt.Errorf("status unknown for quota: %s, resources: %s", q.Name, strings.Join(names, ","))
+		return nil, unknownStatus{q.Name, names}
 	case len(requested) > 0:
 		return nil, fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s",
 			q.Name, strings.Join(requested, ","), strings.Join(have, ","), strings.Join(limit, ","))
@@ -186,6 +200,35 @@ func add(q *corev1.ResourceQuota, wanted Usage) (corev1.ResourceList, error) {
 		return nil, nil
 	}
 	return used, nil
+}
+
+// unknownStatus is the error about a quota that nobody has counted the objects of yet. It comes before all others.
+type unknownStatus struct {
+	quota string
+	names []string
+}
+
+func (u unknownStatus) Error() string {
+	return fmt.Sprintf("status unknown for quota: %s, resources: %s", u.quota, strings.Join(u.names, ","))
+}
+
+// limited returns what of the wanted nobody may have without a quota that counts it, nil for nothing.
+func (p *Plugin) limited(r *catalog.Resource, wanted Usage) Usage {
+	var out Usage
+	for _, l := range p.Limited {
+		if l.Group != r.Group || l.Resource != r.Plural {
+			continue
+		}
+		for name, n := range wanted {
+			if n > 0 && slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(name, part) }) {
+				if out == nil {
+					out = Usage{}
+				}
+				out[name] = n
+			}
+		}
+	}
+	return out
 }
 
 func scoped(q *corev1.ResourceQuota) bool {

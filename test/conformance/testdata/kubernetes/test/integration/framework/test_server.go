@@ -57,6 +57,9 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 	if len(o.Authorization.Modes) > 0 {
 		flags = append(flags, "--authorization-mode="+strings.Join(o.Authorization.Modes, ","))
 	}
+	if file := o.Admission.GenericAdmission.ConfigFile; file != "" {
+		flags = append(flags, "--admission-control-config-file="+file)
+	}
 	flags = append(flags, tokenFlags(o)...)
 	s, err := sut.Start(t, sut.Options{}, flags...)
 	if err != nil {

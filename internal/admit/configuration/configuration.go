@@ -1,0 +1,142 @@
+// Package configuration reads the file of --admission-control-config-file: what an AdmissionConfiguration of kube-apiserver says of the
+// plugins that can be configured here. It only reads; what is read goes to the plugins when the server is put together.
+package configuration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// Configuration is what the file says. The zero value is that of no file.
+type Configuration struct {
+	// MutatingKubeconfig and ValidatingKubeconfig are files with the credentials for webhooks, "" for none.
+	MutatingKubeconfig, ValidatingKubeconfig string
+	// Limited are the resources of which nobody may have any without a quota.
+	Limited []Limited
+	// Unused are the plugins in the file whose configuration means nothing here, in the order of the file.
+	Unused []string
+}
+
+// Limited says that whatever is counted by a name that contains one of MatchContains needs a quota that counts it.
+type Limited struct {
+	Group         string   `json:"apiGroup"`
+	Resource      string   `json:"resource"`
+	MatchContains []string `json:"matchContains"`
+	// MatchScopes are read and mean nothing, as quotas with scopes count nothing here.
+	MatchScopes []corev1.ScopedResourceSelectorRequirement `json:"matchScopes"`
+}
+
+// file is an AdmissionConfiguration.
+type file struct {
+	metav1.TypeMeta
+	Plugins []struct {
+		Name          string         `json:"name"`
+		Path          string         `json:"path"`
+		Configuration map[string]any `json:"configuration"`
+	} `json:"plugins"`
+}
+
+// Read reads a file. Errors say what is wrong in it, and where.
+func Read(path string) (Configuration, error) {
+	var c Configuration
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("unable to read admission control configuration: %w", err)
+	}
+	var f file
+	if err := decode(data, &f, &f.TypeMeta, "AdmissionConfiguration", "apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	seen := map[string]bool{}
+	for _, p := range f.Plugins {
+		if seen[p.Name] {
+			continue // the first counts, as in Kubernetes
+		}
+		seen[p.Name] = true
+		var data []byte
+		where := path
+		switch {
+		case p.Configuration != nil:
+			data, err = yaml.Marshal(p.Configuration)
+		case p.Path != "":
+			if where = p.Path; !filepath.IsAbs(where) {
+				where = filepath.Join(filepath.Dir(path), where)
+			}
+			data, err = os.ReadFile(where)
+		default:
+			continue
+		}
+		if err == nil {
+			err = c.plugin(p.Name, data)
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: configuration of %s: %w", where, p.Name, err)
+		}
+	}
+	return c, nil
+}
+
+func (c *Configuration) plugin(name string, data []byte) (err error) {
+	switch name {
+	case "MutatingAdmissionWebhook":
+		c.MutatingKubeconfig, err = kubeconfigOf(data)
+	case "ValidatingAdmissionWebhook":
+		c.ValidatingKubeconfig, err = kubeconfigOf(data)
+	case "ResourceQuota":
+		c.Limited, err = limitedOf(data)
+	default:
+		c.Unused = append(c.Unused, name)
+	}
+	return err
+}
+
+func kubeconfigOf(data []byte) (string, error) {
+	var w struct {
+		metav1.TypeMeta
+		KubeConfigFile string `json:"kubeConfigFile"`
+	}
+	err := decode(data, &w, &w.TypeMeta, "WebhookAdmissionConfiguration", "apiserver.config.k8s.io/v1")
+	if err == nil && w.KubeConfigFile != "" && !filepath.IsAbs(w.KubeConfigFile) {
+		err = field.Invalid(field.NewPath("kubeConfigFile"), w.KubeConfigFile, "must be an absolute file path")
+	}
+	return w.KubeConfigFile, err
+}
+
+func limitedOf(data []byte) ([]Limited, error) {
+	var q struct {
+		metav1.TypeMeta
+		LimitedResources []Limited `json:"limitedResources"`
+	}
+	err := decode(data, &q, &q.TypeMeta, "ResourceQuotaConfiguration", "apiserver.config.k8s.io/v1")
+	if err != nil && q.Kind == "Configuration" {
+		err = decode(data, &q, &q.TypeMeta, "Configuration", "resourcequota.admission.k8s.io/v1beta1", "resourcequota.admission.k8s.io/v1alpha1")
+	}
+	if err != nil {
+		return nil, err
+	}
+	var errs field.ErrorList
+	for i, l := range q.LimitedResources {
+		if l.Resource == "" {
+			errs = append(errs, field.Required(field.NewPath("limitedResources").Index(i).Child("resource"), ""))
+		}
+	}
+	return q.LimitedResources, errs.ToAggregate()
+}
+
+// decode reads YAML of a kind in one of some versions. Unknown fields are errors.
+func decode(data []byte, into any, says *metav1.TypeMeta, kind string, versions ...string) error {
+	if err := yaml.Unmarshal(data, says); err != nil {
+		return err
+	}
+	if says.Kind != kind || !slices.Contains(versions, says.APIVersion) {
+		return fmt.Errorf("it is of apiVersion %q, kind %q: use %s, %s", says.APIVersion, says.Kind, versions[0], kind)
+	}
+	return yaml.UnmarshalStrict(data, into)
+}

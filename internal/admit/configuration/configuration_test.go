@@ -1,0 +1,78 @@
+package configuration
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
+	const hooks = "apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfiguration\n"
+	for _, test := range []struct {
+		name, text string
+		want       Configuration
+		err        string // a part of it
+	}{
+		{"nothing", head, Configuration{}, ""},
+		{"older", "apiVersion: apiserver.k8s.io/v1alpha1\nkind: AdmissionConfiguration\n", Configuration{}, ""},
+		{"inline and in files", head + `
+- name: MutatingAdmissionWebhook
+  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: /a}
+- name: ValidatingAdmissionWebhook
+  path: hooks.yaml
+- name: ResourceQuota
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: ResourceQuotaConfiguration
+    limitedResources: [{resource: pods, matchContains: [pods]}, {apiGroup: apps, resource: deployments}]
+- name: PodSecurity
+  configuration: {anything: true}
+- {name: PodNodeSelector}
+- name: ResourceQuota
+  configuration: {the second: is not read}
+`, Configuration{
+			MutatingKubeconfig: "/a", ValidatingKubeconfig: "/b", Unused: []string{"PodSecurity"},
+			Limited: []Limited{{Resource: "pods", MatchContains: []string{"pods"}}, {Group: "apps", Resource: "deployments"}},
+		}, ""},
+		{"an older quota", head + "- {name: ResourceQuota, configuration: {apiVersion: resourcequota.admission.k8s.io/v1beta1, kind: Configuration, limitedResources: [{resource: pods}]}}",
+			Configuration{Limited: []Limited{{Resource: "pods"}}}, ""},
+		{"another kind", "apiVersion: v1\nkind: Pod", Configuration{}, `it is of apiVersion "v1", kind "Pod": use apiserver.config.k8s.io/v1, AdmissionConfiguration`},
+		{"another kind of a plugin", head + "- {name: ResourceQuota, configuration: {apiVersion: v1, kind: Pod}}", Configuration{}, "configuration of ResourceQuota: it is of apiVersion"},
+		{"no resource", head + "- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [{}]}}", Configuration{}, "limitedResources[0].resource: Required value"},
+		{"relative", head + "- {name: MutatingAdmissionWebhook, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: a}}", Configuration{}, "must be an absolute file path"},
+		{"unknown field", head + "- {name: X, config: {}}", Configuration{}, `unknown field "config"`},
+		{"no such file", head + "- {name: ResourceQuota, path: nope.yaml}", Configuration{}, "no such file"},
+		{"no YAML", "{", Configuration{}, "yaml"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "hooks.yaml"), hooks+"kubeConfigFile: /b")
+			write(t, filepath.Join(dir, "a.yaml"), test.text)
+			got, err := Read(filepath.Join(dir, "a.yaml"))
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Fatalf("error %v, want %s", err, test.err)
+				}
+				return
+			}
+			if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got  %+v, %v\nwant %+v", got, err, test.want)
+			}
+		})
+	}
+	if _, err := Read(filepath.Join(t.TempDir(), "nope")); err == nil {
+		t.Error("a file that is not there is read")
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
