@@ -200,7 +200,7 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) (
 	}
 	kinds := plugin.Config{
 		View: p.view, Authz: authorizer, NewSuffix: nameSuffix,
-		NotReadySeconds: p.config.NotReadyTolerationSeconds, UnreachableSeconds: p.config.UnreachableTolerationSeconds,
+		PodSecurity: config.PodSecurity, NotReadySeconds: p.config.NotReadyTolerationSeconds, UnreachableSeconds: p.config.UnreachableTolerationSeconds,
 	}
 	if (controllers.Config{Enabled: p.config.Controllers}).Runs(controllers.ServiceAccount) {
 		kinds.AccountPatience = accountPatience

@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	podsecurity "k8s.io/pod-security-admission/admission/api"
+	"k8s.io/pod-security-admission/admission/api/load"
+	"k8s.io/pod-security-admission/admission/api/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,6 +23,8 @@ type Configuration struct {
 	MutatingKubeconfig, ValidatingKubeconfig string
 	// Limited are the resources of which nobody may have any without a quota.
 	Limited []Limited
+	// PodSecurity is what is said of the plugin of that name, checked; nil for nothing.
+	PodSecurity *podsecurity.PodSecurityConfiguration
 	// Unused are the plugins in the file whose configuration means nothing here, in the order of the file.
 	Unused []string
 }
@@ -91,6 +96,10 @@ func (c *Configuration) plugin(name string, data []byte) (err error) {
 		c.ValidatingKubeconfig, err = kubeconfigOf(data)
 	case "ResourceQuota":
 		c.Limited, err = limitedOf(data)
+	case "PodSecurity":
+		if c.PodSecurity, err = load.LoadFromData(data); err == nil {
+			err = validation.ValidatePodSecurityConfiguration(c.PodSecurity).ToAggregate()
+		}
 	default:
 		c.Unused = append(c.Unused, name)
 	}

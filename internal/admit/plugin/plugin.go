@@ -17,6 +17,8 @@ import (
 	"slices"
 	"time"
 
+	podsecurity "k8s.io/pod-security-admission/admission/api"
+
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/authz"
 	"github.com/bowsprit/bowsprit/internal/catalog"
@@ -32,6 +34,8 @@ type Config struct {
 	NewSuffix func() string
 	// AccountPatience is how long a pod waits for the default service account of its namespace, 1.5 seconds if zero.
 	AccountPatience time.Duration
+	// PodSecurity is what the user's configuration says of the plugin of that name, nil for nothing. It is valid.
+	PodSecurity *podsecurity.PodSecurityConfiguration
 	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or cannot be reached, 300 if nil.
 	NotReadySeconds, UnreachableSeconds *int64
 }

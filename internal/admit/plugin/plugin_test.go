@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/pod-security-admission/admission/api/load"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,13 +33,15 @@ import (
 
 // cases are what testdata/<plugin>.yaml says. test/oracle-builtins asks Kubernetes' plugins the same.
 type cases struct {
-	Stored []json.RawMessage // what all cases find
-	Cases  []struct {
+	Configuration json.RawMessage   // of the plugin, in the user's file
+	Stored        []json.RawMessage // what all cases find
+	Cases         []struct {
 		Name        string
 		Stored      []json.RawMessage // what this one finds besides
 		Operation   admit.Operation   // CREATE if empty
 		Subresource string
 		Object, Old json.RawMessage
+		User        string   // "me" if empty
 		Groups      []string // of the user
 		// Want is what the plugin changes, as a merge patch; empty if nothing.
 		Want json.RawMessage
@@ -53,12 +58,17 @@ type cases struct {
 func TestPlugins(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) != len(known) {
-		t.Fatalf("%d files for %d plugins, %v", len(files), len(known), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		if !slices.Contains(files, filepath.Join("testdata", name+".yaml")) {
+			t.Errorf("there are no cases of %s", name)
+		}
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		t.Run(name, func(t *testing.T) {
+		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "-") // "-configured"
+		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			data, err := os.ReadFile(file)
 			if err != nil {
@@ -71,12 +81,12 @@ func TestPlugins(t *testing.T) {
 			for _, c := range all.Cases {
 				t.Run(c.Name, func(t *testing.T) {
 					t.Parallel()
-					p := start(t, name, append(all.Stored[:len(all.Stored):len(all.Stored)], c.Stored...))
+					p := start(t, name, all.Configuration, append(all.Stored[:len(all.Stored):len(all.Stored)], c.Stored...))
 					a := attributes(t, c.Operation, c.Subresource, tree(t, c.Object), tree(t, c.Old))
 					if !p.Concerns(a.Resource) {
 						t.Fatal("the plugin is not about this kind")
 					}
-					a.User = &user.DefaultInfo{Name: "me", Groups: c.Groups}
+					a.User = &user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups}
 					var warnings []string
 					a.Warn = func(text string) { warnings = append(warnings, text) }
 					before, old := runtime.DeepCopyJSON(a.Object), runtime.DeepCopyJSON(a.Old)
@@ -125,10 +135,14 @@ func causesOf(err error) (types []metav1.CauseType) {
 }
 
 // start returns a plugin that finds the stored objects.
-func start(t *testing.T, name string, stored []json.RawMessage) *Plugin {
+func start(t *testing.T, name string, configuration json.RawMessage, stored []json.RawMessage) *Plugin {
 	t.Helper()
 	_, view := open(t, stored)
-	return find(t, name, Config{View: view, Authz: authz.Basic{}, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Millisecond})
+	security, err := load.LoadFromData(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return find(t, name, Config{PodSecurity: security, View: view, Authz: authz.Basic{}, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Millisecond})
 }
 
 func find(t *testing.T, name string, c Config) *Plugin {

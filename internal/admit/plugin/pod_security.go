@@ -3,11 +3,13 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	podsecurity "k8s.io/pod-security-admission/admission/api"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
@@ -17,15 +19,16 @@ import (
 )
 
 // security holds pods to the level that the labels of their namespace name, and warns about templates that would not do. What a level
-// demands is in k8s.io/pod-security-admission/policy. Nobody is exempt, and without labels everything is allowed, as in a Kubernetes
-// without a configuration of the plugin.
+// demands is in k8s.io/pod-security-admission/policy. Without a configuration nobody is exempt, and without labels everything is allowed.
 type security struct {
 	view       *watchcache.View
 	namespaces admit.Namespaces
 	evaluator  policy.Evaluator
+	unlabeled  api.Policy // of namespaces without labels
+	exempt     podsecurity.PodSecurityExemptions
 }
 
-// unrestricted is the policy of a namespace without labels.
+// unrestricted is the policy of a namespace without labels if nothing else is configured.
 var unrestricted = func() api.Policy {
 	all := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
 	return api.Policy{Enforce: all, Audit: all, Warn: all}
@@ -36,9 +39,15 @@ func podSecurity(c Config) []rule {
 	if err != nil {
 		panic(err) // the library's own checks contradict each other
 	}
-	s := &security{c.View, admit.Namespaces{View: c.View}, evaluator}
+	s := &security{view: c.View, namespaces: admit.Namespaces{View: c.View}, evaluator: evaluator, unlabeled: unrestricted}
+	if own := c.PodSecurity; own != nil {
+		s.exempt = own.Exemptions
+		if s.unlabeled, err = podsecurity.ToPolicy(own.Defaults); err != nil {
+			panic(err) // package configuration has checked it
+		}
+	}
 	rules := []rule{
-		{plural: "namespaces", operations: creates, validate: checkLabels},
+		{plural: "namespaces", operations: creates, validate: s.checkLabels},
 		{plural: "namespaces", operations: updates, validate: s.checkNamespace},
 		{plural: "pods", operations: creates, validate: s.checkPod},
 	}
@@ -68,14 +77,35 @@ var podTemplates = []struct {
 	{"batch", "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
 }
 
+// exempts tells whether nothing is checked about a write, because of where it is or who writes.
+func (s *security) exempts(a *admit.Attributes) bool {
+	switch {
+	case slices.Contains(s.exempt.Namespaces, a.Namespace):
+		annotate(a, api.ExemptionReasonAnnotationKey, "namespace")
+	case a.User != nil && slices.Contains(s.exempt.Usernames, a.User.GetName()):
+		annotate(a, api.ExemptionReasonAnnotationKey, "user")
+	default:
+		return false
+	}
+	return true
+}
+
+// exemptsClass tells whether nothing is checked about a pod because of how it is run.
+func (s *security) exemptsClass(pod *corev1.PodSpec) bool {
+	return pod.RuntimeClassName != nil && slices.Contains(s.exempt.RuntimeClasses, *pod.RuntimeClassName)
+}
+
 func (s *security) checkPod(ctx context.Context, a *admit.Attributes) error {
+	if s.exempts(a) {
+		return nil
+	}
 	labels, err := s.namespaces.Labels(ctx, a.Namespace)
 	if err != nil {
 		why := apierrors.NewInternalError(fmt.Errorf("failed to lookup namespace %q", a.Namespace))
 		annotate(a, "error", fmt.Sprintf("%s: %v", why.ErrStatus.Message, err))
 		return why
 	}
-	p, errs := api.PolicyToEvaluate(labels, unrestricted)
+	p, errs := api.PolicyToEvaluate(labels, s.unlabeled)
 	if len(errs) == 0 && p.FullyPrivileged() {
 		annotate(a, api.EnforcedPolicyAnnotationKey, unrestricted.Enforce.String())
 		return nil
@@ -87,12 +117,15 @@ func (s *security) checkPod(ctx context.Context, a *admit.Attributes) error {
 }
 
 func (s *security) checkTemplate(ctx context.Context, a *admit.Attributes, template object) error {
+	if s.exempts(a) {
+		return nil
+	}
 	labels, err := s.namespaces.Labels(ctx, a.Namespace)
 	if err != nil {
 		annotate(a, "error", fmt.Sprintf("failed to lookup namespace %q: %v", a.Namespace, err))
 		return nil
 	}
-	p, errs := api.PolicyToEvaluate(labels, unrestricted)
+	p, errs := api.PolicyToEvaluate(labels, s.unlabeled)
 	if template == nil || len(errs) == 0 && p.Warn.Level == api.LevelPrivileged && p.Audit.Level == api.LevelPrivileged {
 		return nil
 	}
@@ -105,6 +138,10 @@ func (s *security) evaluate(a *admit.Attributes, pod object, p api.Policy, broke
 	var typed corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object{"metadata": pod["metadata"], "spec": pod["spec"]}, &typed); err != nil {
 		return err
+	}
+	if s.exemptsClass(&typed.Spec) {
+		annotate(a, api.ExemptionReasonAnnotationKey, "runtimeClass")
+		return nil
 	}
 	if broken != nil {
 		annotate(a, "error", fmt.Sprintf("Failed to parse policy: %v", broken))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,23 +28,52 @@ const (
 )
 
 // checkLabels refuses a new namespace with labels that are no policy.
-func checkLabels(_ context.Context, a *admit.Attributes) error {
-	if _, errs := policyOf(a.Object); len(errs) > 0 {
+func (s *security) checkLabels(_ context.Context, a *admit.Attributes) error {
+	p, errs := s.policyOf(a.Object)
+	if len(errs) > 0 {
 		return invalidLabels(a, errs)
 	}
+	s.exemptsNamespace(a, p)
 	return nil
+}
+
+// exemptsNamespace tells whether labels of a namespace mean nothing, and its writer if they look as if they did.
+func (s *security) exemptsNamespace(a *admit.Attributes, p api.Policy) bool {
+	name := catalog.Text(a.Object, "metadata", "name")
+	if !slices.Contains(s.exempt.Namespaces, name) {
+		return false
+	}
+	if p.FullyPrivileged() || p.Equivalent(&s.unlabeled) {
+		return true
+	}
+	labels := catalog.At(a.Object, "metadata", "labels")
+	var says []string
+	for _, mode := range []struct {
+		name, level, version string
+		is                   api.LevelVersion
+	}{
+		{"enforce", api.EnforceLevelLabel, api.EnforceVersionLabel, p.Enforce},
+		{"audit", api.AuditLevelLabel, api.AuditVersionLabel, p.Audit},
+		{"warn", api.WarnLevelLabel, api.WarnVersionLabel, p.Warn},
+	} {
+		if mode.is.Level != api.LevelPrivileged && (labels[mode.level] != nil || labels[mode.version] != nil) {
+			says = append(says, mode.name+"="+mode.is.String())
+		}
+	}
+	a.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", name, strings.Join(says, ", ")))
+	return true
 }
 
 // checkNamespace refuses labels that are no policy, unless they were none before, and warns about pods that a stricter level would
 // not let in. They stay.
 func (s *security) checkNamespace(ctx context.Context, a *admit.Attributes) error {
-	now, errs := policyOf(a.Object)
-	before, oldErrs := policyOf(a.Old)
+	now, errs := s.policyOf(a.Object)
+	before, oldErrs := s.policyOf(a.Old)
 	if len(errs) > 0 && !reflect.DeepEqual(errs, oldErrs) {
 		return invalidLabels(a, errs)
 	}
 	eased := now.Enforce.Version == before.Enforce.Version && api.CompareLevels(now.Enforce.Level, before.Enforce.Level) < 1
-	if now.Enforce.Level == api.LevelPrivileged || eased {
+	if now.Enforce.Level == api.LevelPrivileged || eased || s.exemptsNamespace(a, now) {
 		return nil
 	}
 	for _, warning := range s.violations(ctx, catalog.Text(a.Object, "metadata", "name"), now.Enforce) {
@@ -52,12 +82,12 @@ func (s *security) checkNamespace(ctx context.Context, a *admit.Attributes) erro
 	return nil
 }
 
-func policyOf(namespace object) (api.Policy, field.ErrorList) {
+func (s *security) policyOf(namespace object) (api.Policy, field.ErrorList) {
 	labels := map[string]string{}
 	for name, v := range catalog.At(namespace, "metadata", "labels") {
 		labels[name], _ = v.(string)
 	}
-	return api.PolicyToEvaluate(labels, unrestricted)
+	return api.PolicyToEvaluate(labels, s.unlabeled)
 }
 
 func invalidLabels(a *admit.Attributes, errs field.ErrorList) error {
@@ -128,6 +158,7 @@ func (s *security) pods(ctx context.Context, namespace string) (out []*corev1.Po
 			return false
 		}
 		switch owner := metav1.GetControllerOfNoCopy(pod); {
+		case s.exemptsClass(&pod.Spec):
 		case owner == nil:
 			out = append(out, pod)
 		case seen[owner.UID]:
