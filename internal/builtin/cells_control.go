@@ -160,6 +160,12 @@ func flowSchemaCells(f *flowcontrolv1.FlowSchema, e catalog.Env) []any {
 	return []any{f.Name, f.Spec.PriorityLevelConfiguration.Name, int64(f.Spec.MatchingPrecedence), method, ago(f.CreationTimestamp, e), dangling}
 }
 
+// matchingPrecedence is the rank of a FlowSchema: that in which requests try them.
+func matchingPrecedence(obj catalog.Object) int64 {
+	n, _ := catalog.At(obj, "spec")["matchingPrecedence"].(int64)
+	return n
+}
+
 func priorityLevelCells(p *flowcontrolv1.PriorityLevelConfiguration, e catalog.Env) []any {
 	shares, queues, hand, length := any(none), any(none), any(none), any(none)
 	if l := p.Spec.Limited; l != nil {

@@ -22,7 +22,7 @@ func controlKinds() []kind {
 		}),
 		of[flowcontrolv1.FlowSchema](kind{
 			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, statusOnly: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(flowSchemaCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(flowSchemaCells), Rank: matchingPrecedence, UnconditionalUpdate: true},
 		}),
 		of[flowcontrolv1.PriorityLevelConfiguration](kind{
 			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, statusOnly: true, generation: true,

@@ -69,6 +69,8 @@ type Rules struct {
 	UnconditionalUpdate bool
 	// Cells returns the printed columns' values for Columns of the version, in order.
 	Cells func(obj Object, e Env) []any
+	// Rank orders the rows of a table, the lowest first; those of one rank stay in the order of the list. nil means that all do.
+	Rank func(obj Object) int64
 }
 
 // Dependents is a kind's usual way with the objects that name one of its own as their owner.

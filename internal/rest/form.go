@@ -1,15 +1,18 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/table"
+	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
 // form is how a client wants its answer: the media type and, instead of the object, perhaps its metadata or a table.
@@ -105,9 +108,13 @@ func (st *stream) transformEvent(raw []byte) ([]byte, error) {
 
 // writeTable answers a list as a table, row by row.
 func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *Call, p *page, f form) error {
+	entries, err := s.ranked(c, p.entries)
+	if err != nil {
+		return err
+	}
 	out := table.New(c.Resource, c.Version, s.tableOptions(c, f))
 	body := out.Header(nil, p.meta())
-	for _, e := range p.entries {
+	for _, e := range entries {
 		raw, err := s.served(c, e)
 		if err != nil {
 			return err
@@ -118,4 +125,20 @@ func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *Call, p *
 	}
 	codec.WriteObject(w, r, http.StatusOK, out.Trailer(body), f.plain())
 	return nil
+}
+
+// ranked returns entries in the order of a table's rows (catalog.Rules.Rank), which is nearly always their own.
+func (s *Server) ranked(c *Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
+	if c.rules() == nil || c.rules().Rank == nil {
+		return entries, nil
+	}
+	ranks := make(map[*watchcache.Entry]int64, len(entries))
+	for _, e := range entries {
+		obj, err := s.fromEntry(c, e)
+		if err != nil {
+			return nil, err
+		}
+		ranks[e] = c.rules().Rank(obj)
+	}
+	return slices.SortedStableFunc(slices.Values(entries), func(a, b *watchcache.Entry) int { return cmp.Compare(ranks[a], ranks[b]) }), nil
 }
