@@ -91,6 +91,18 @@ func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 		}
 		refused = append(refused, err)
 	}
+	token, others, err := protocolToken(r)
+	if err != nil {
+		refused = append(refused, err)
+	} else if token != "" {
+		who, _, err := a.Token(r.Context(), token, nil)
+		if err == nil {
+			r.Header.Set(protocolHeader, strings.Join(others, ","))
+			delete(r.Header, "Authorization")
+			return who, nil
+		}
+		refused = append(refused, err)
+	}
 	if len(refused) > 0 {
 		return nil, errors.Join(refused...)
 	}

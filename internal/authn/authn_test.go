@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -82,6 +83,19 @@ func withHeader(r *http.Request, key, value string) *http.Request {
 	return r
 }
 
+// withProtocols returns a request for a WebSocket. "TOKEN:" stands for the encoding of what follows.
+func withProtocols(protocols ...string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header = http.Header{"Connection": {"keep-alive, Upgrade"}, "Upgrade": {"websocket"}}
+	for _, p := range protocols {
+		if token, ok := strings.CutPrefix(p, "TOKEN:"); ok {
+			p = tokenProtocol + base64.RawURLEncoding.EncodeToString([]byte(token))
+		}
+		r.Header.Add(protocolHeader, p)
+	}
+	return r
+}
+
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
 	root, stranger := newAuthority(t, nil, "root"), newAuthority(t, nil, "stranger")
@@ -116,6 +130,14 @@ func TestAuthenticate(t *testing.T) {
 		{"token of anonymous", withHeader(plain(), "Authorization", "Bearer anon"), "system:anonymous 1 "},
 		{"token twice in the file", withHeader(plain(), "Authorization", "Bearer secret2"), "y 2 system:authenticated"},
 		{"wrong token", withHeader(plain(), "Authorization", "Bearer wrong"), "error: invalid bearer token"},
+		{"token of a browser", withProtocols("v1", "TOKEN:secret", "v2"), "bob 42 a,b,system:authenticated"},
+		{"wrong token of a browser", withProtocols("v1", "TOKEN:wrong"), "error: invalid bearer token"},
+		{"token alone", withProtocols("TOKEN:secret"), "error: missing additional subprotocol"},
+		{"two tokens", withProtocols("v1", "TOKEN:secret", "TOKEN:secret"), "error: multiple base64.bearer.authorization tokens specified"},
+		{"token in another encoding", withProtocols("v1", tokenProtocol+"c2VjcmV0+"), "error: invalid base64.bearer.authorization token encoding"},
+		{"token that is no text", withProtocols("v1", "TOKEN:\xff"), "error: invalid base64.bearer.authorization token"},
+		{"protocols without token", withProtocols("v1", tokenProtocol), "system:anonymous  system:unauthenticated"},
+		{"token among protocols of another request", withHeader(plain(), protocolHeader, "v1, "+tokenProtocol+"c2VjcmV0"), "system:anonymous  system:unauthenticated"},
 		{"certificate", withCertificates(valid), "jane  dev,ops,system:authenticated"},
 		{"certificate before token", withHeader(withCertificates(valid), "Authorization", "Bearer secret"), "jane  dev,ops,system:authenticated"},
 		{"certificate and wrong token", withHeader(withCertificates(valid), "Authorization", "Bearer wrong"), "jane  dev,ops,system:authenticated"},
@@ -141,6 +163,9 @@ func TestAuthenticate(t *testing.T) {
 				}
 			} else {
 				got = who.GetName() + " " + who.GetUID() + " " + strings.Join(who.GetGroups(), ",")
+				if who.GetName() == "bob" && strings.Contains(tc.r.Header.Get(protocolHeader), tokenProtocol) {
+					t.Errorf("%s: the token is still there", tc.name)
+				}
 				if tc.r.Header.Get("Authorization") != "" {
 					t.Errorf("%s: the Authorization header is still there", tc.name)
 				}

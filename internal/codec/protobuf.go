@@ -44,7 +44,7 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	}
 	doc, err := json.Marshal(into)
 	if err != nil {
-		return nil, fmt.Errorf("encode %T as JSON: %w", into, err)
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err)) // JSON within it that is none
 	}
 	return doc, nil
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -35,6 +37,16 @@ func TestFromProtobuf(t *testing.T) {
 		if _, err := FromProtobuf(bad, &corev1.ConfigMap{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+	revision := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte("{")}}
+	if envelope.Raw, err = revision.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+	if body, err = envelope.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FromProtobuf(append([]byte("k8s\x00"), body...), &appsv1.ControllerRevision{}); !apierrors.IsBadRequest(err) {
+		t.Errorf("half a JSON document: %v", err)
 	}
 	if _, err := FromProtobuf(body, new(string)); err == nil {
 		t.Error("a type without protobuf: no error")

@@ -24,7 +24,6 @@ type frames struct {
 // net/http's write returns while the connection's goroutine may still read the bytes.
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, streamChunk+8<<10); return &b }}
 
-// put adds a frame, which must not change. It returns false if the client has gone.
 func (f *frames) put(frame []byte) bool {
 	switch {
 	case f.one == nil && f.many == nil:
@@ -39,7 +38,6 @@ func (f *frames) put(frame []byte) bool {
 	return len(*f.many) < streamChunk || f.write()
 }
 
-// push sends what there is. It returns false if the client has gone.
 func (f *frames) push() bool { return f.write() && f.control.Flush() == nil }
 
 func (f *frames) write() (ok bool) {
@@ -58,8 +56,6 @@ func (f *frames) write() (ok bool) {
 	return err == nil
 }
 
-// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as its
-// connection lives. It returns the function that takes that back, to be called before the handler returns.
 func (f *frames) giveUp(ctx context.Context) (stop func()) {
 	var mu sync.Mutex
 	over := false

@@ -58,7 +58,7 @@ type Config struct {
 	// WatchAtLeast is the shortest life of a watch whose client sets none, 30 minutes if zero; up to as much again is added at
 	// random, so that clients do not all come back at once.
 	WatchAtLeast time.Duration
-	Log       *slog.Logger
+	Log          *slog.Logger
 }
 
 // Server answers requests for objects.

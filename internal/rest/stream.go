@@ -21,11 +21,22 @@ type stream struct {
 	c         *Call
 	sel       *selector
 	form      form
-	out       frames
+	out       sink
 	window    []change // memory of changes
 	bookmarks bool
 	rows      int            // rows sent so far, in a watch of tables
 	keys      map[string]any // of frames, by event type: made once, because making one costs an allocation
+}
+
+// sink is where the frames of a watch go.
+type sink interface {
+	// put adds a frame, which must not change. It returns false if the client has gone.
+	put(frame []byte) bool
+	// push sends what there is. It returns false if the client has gone.
+	push() bool
+	// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as its
+	// connection lives. It returns the function that takes that back, to be called before the handler returns.
+	giveUp(ctx context.Context) (stop func())
 }
 
 // initial sends the state at the start as ADDED events and, if the client asked for the initial events by name, the

@@ -9,6 +9,7 @@ import (
 
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -41,27 +42,33 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 	ctx, cancel := context.WithTimeout(r.Context(), life)
 	defer cancel()
 
-	st := &stream{s: s, c: c, sel: sel, form: media, out: frames{out: w, control: http.NewResponseController(w)}, bookmarks: options.AllowWatchBookmarks}
+	st := &stream{s: s, c: c, sel: sel, form: media, bookmarks: options.AllowWatchBookmarks}
 	from, initial, err := s.watchStart(ctx, c, options, sel)
 	if err != nil {
 		return err
 	}
 	watcher, err := s.View.Collection(c.Resource.Prefix).Watch(from)
+	if err == nil {
+		defer watcher.Close()
+	}
+	run := func(ctx context.Context, out sink) {
+		st.out = out
+		if err != nil {
+			// After the parameters have been understood, what goes wrong is told inside the stream, as kube does it.
+			st.fail(s.watchError(err, from))
+			return
+		}
+		if (initial == nil || st.initial(ctx, initial, from, options)) && out.push() {
+			st.follow(ctx, watcher, from)
+		}
+	}
+	if request.IsWebSocket(r) {
+		serveSocket(ctx, w, r, media, run)
+		return nil
+	}
 	w.Header().Set("Content-Type", media.WatchType())
 	w.WriteHeader(http.StatusOK)
-	if err != nil {
-		// After the parameters have been understood, what goes wrong is told inside the stream, as kube does it.
-		st.fail(s.watchError(err, from))
-		return nil
-	}
-	defer watcher.Close()
-	if initial != nil && !st.initial(ctx, initial, from, options) {
-		return nil
-	}
-	if !st.out.push() {
-		return nil
-	}
-	st.follow(ctx, watcher, from)
+	run(ctx, &frames{out: w, control: http.NewResponseController(w)})
 	return nil
 }
 

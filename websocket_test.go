@@ -1,0 +1,110 @@
+package bowsprit_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/websocket"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/testserver"
+)
+
+// Programs in browsers watch by WebSocket, and say who they are among its protocols.
+func TestWatchByWebSocket(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte(`secret,eve,1,"system:masters"`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.TokenAuthFile = tokens })
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(query, token, accept string) (*websocket.Conn, error) {
+		config, err := websocket.NewConfig("wss"+strings.TrimPrefix(server.URL(), "https")+"/api/v1/namespaces/default/configmaps?watch=1&"+query, server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.TlsConfig, err = rest.TLSConfigFor(rest.AnonymousClientConfig(server.RESTConfig())); err != nil {
+			t.Fatal(err)
+		}
+		config.Protocol = []string{"base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token)), "v1.test"}
+		config.Header = http.Header{"Accept": {accept}}
+		conn, err := config.DialContext(t.Context())
+		if err == nil {
+			t.Cleanup(func() { conn.Close() })
+		}
+		return conn, err
+	}
+	if conn, err := dial("", "wrong", ""); err == nil {
+		t.Errorf("let in by a wrong token: %v", conn.Config().Protocol)
+	}
+	if _, err := dial("labelSelector=(", "secret", ""); err == nil {
+		t.Error("a selector that is none")
+	}
+
+	text, err := dial("fieldSelector=metadata.name=a", "secret", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := text.Config().Protocol; len(p) != 1 || p[0] != "v1.test" {
+		t.Errorf("protocols %q", p)
+	}
+	binary, err := dial("fieldSelector=metadata.name=a", "secret", runtime.ContentTypeProtobuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var message []byte
+	if err := websocket.Message.Receive(text, &message); err != nil {
+		t.Fatal(err)
+	}
+	var event metav1.WatchEvent
+	if err := json.Unmarshal(message, &event); err != nil {
+		t.Fatalf("%s: %v", message, err)
+	}
+	same := func(event metav1.WatchEvent) {
+		t.Helper()
+		obj, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), event.Object.Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := obj.(*corev1.ConfigMap); event.Type != "ADDED" || !ok || got.UID != made.UID {
+			t.Errorf("%s %v", event.Type, obj)
+		}
+	}
+	same(event)
+	if err := websocket.Message.Receive(binary, &message); err != nil {
+		t.Fatal(err)
+	}
+	event = metav1.WatchEvent{}
+	if err := event.Unmarshal(message); err != nil {
+		t.Fatal(err)
+	}
+	same(event)
+
+	short, err := dial("timeoutSeconds=1&fieldSelector=metadata.name=b", "secret", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := websocket.Message.Receive(short, &message); err != io.EOF {
+		t.Errorf("a watch whose time is over ends with %v, %s", err, message)
+	}
+}
