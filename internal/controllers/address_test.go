@@ -17,10 +17,13 @@ import (
 
 	"github.com/google/uuid"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/bowsprit/bowsprit/internal/address"
+	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/rest"
@@ -291,6 +294,56 @@ func TestKeep(t *testing.T) {
 	round()
 	s.has(s.stored(address.RangesPrefix, "", "kubernetes"), `"10.1.0.0/24"`, `"status":"True"`)
 	s.has(s.stored(servicesPrefix, "default", "kubernetes"), `"clusterIP":"10.1.0.1"`)
+}
+
+// refusal refuses every write, and notes who asks.
+type refusal struct{ asked []string }
+
+func (*refusal) Name() string { return "Refusal" }
+
+func (r *refusal) Validate(_ context.Context, a *admit.Attributes) error {
+	r.asked = append(r.asked, string(a.Operation)+" "+a.Resource.Plural+" "+a.Name+" by "+a.User.GetName())
+	return admit.Forbidden(a, errors.New("nobody writes"))
+}
+
+// What policies and webhooks refuse does not keep the server from starting, and is tried again. They may know the server by its name.
+func TestBootstrapIsRefused(t *testing.T) {
+	t.Parallel()
+	s := startStill(t, openStore(t, store.Config{Embedded: embedded(t)}))
+	both := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd00::/112")}
+	r := &refusal{}
+	s.Rest.Admit = admit.Chain{Plugins: []admit.Plugin{r}}
+	if err := Bootstrap(t.Context(), s.Rest); err != nil {
+		t.Error(err)
+	}
+	if err := s.all.BootstrapServices(t.Context(), both, 6443); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		"CREATE namespaces default by system:apiserver", "CREATE namespaces kube-system by system:apiserver", "CREATE namespaces kube-public by system:apiserver",
+		"CREATE namespaces kube-node-lease by system:apiserver", "UPDATE servicecidrs kubernetes by system:apiserver",
+	}
+	if !slices.Equal(r.asked, want) {
+		t.Errorf("asked %q\nwant  %q", r.asked, want)
+	}
+	if err := s.all.keep(t.Context(), both, 6443); err == nil {
+		t.Error("nothing was refused")
+	}
+	s.Rest.Admit = admit.Chain{}
+	if err := s.all.keep(t.Context(), both, 6443); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.View.Fresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.has(s.stored(address.RangesPrefix, "", "kubernetes"), `"fd00::/112"`)
+	s.has(s.stored("namespaces", "", "default"), `"Active"`)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if refused(ended, apierrors.NewConflict(schema.GroupResource{}, "", nil)) || refused(t.Context(), errors.New("the store is gone")) || refused(t.Context(), nil) {
+		t.Error("not everything is a refusal")
+	}
 }
 
 // Servers that share an etcd are all endpoints of the service kubernetes, until they withdraw.

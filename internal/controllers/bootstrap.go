@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,21 +17,42 @@ var systemNamespaces = []string{"default", "kube-system", "kube-public", "kube-n
 // Bootstrap makes the objects that clients expect of a new server. It is done once the view is loaded and before the
 // server says that it is ready.
 func Bootstrap(ctx context.Context, r *rest.Server) error {
+	err := makeNamespaces(ctx, r)
+	if refused(ctx, err) {
+		r.Log.Warn("namespaces that every cluster has cannot be made; it is tried again", "error", err)
+		return nil
+	}
+	return err
+}
+
+// refused tells whether a write of the server's own ended in an answer of the API: policies and webhooks may refuse it. That does not
+// keep the server from starting, or whoever has configured it so could not change it any more; Keep tries again.
+func refused(ctx context.Context, err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && ctx.Err() == nil
+}
+
+func makeNamespaces(ctx context.Context, r *rest.Server) (err error) {
 	for _, name := range systemNamespaces {
-		call, err := r.Call(namespacesResource, "", name, identity("bootstrap"))
-		if err != nil {
-			return err
-		}
 		if r.View.Collection("namespaces").Snapshot().Get("", name) != nil {
 			continue
 		}
-		ns, err := r.New(call, rest.Object{"metadata": rest.Object{"name": name}})
-		if err != nil {
-			return fmt.Errorf("namespace %s: %w", name, err)
-		}
-		if _, err := r.Create(ctx, call, ns, metav1.CreateOptions{FieldManager: "kube-apiserver"}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("namespace %s: %w", name, err)
+		if failure := makeNamespace(ctx, r, name); failure != nil {
+			err = errors.Join(err, fmt.Errorf("namespace %s: %w", name, failure))
 		}
 	}
-	return nil
+	return err
+}
+
+func makeNamespace(ctx context.Context, r *rest.Server, name string) error {
+	call, err := r.Call(namespacesResource, "", name, itself())
+	if err != nil {
+		return err
+	}
+	ns, err := r.New(call, rest.Object{"metadata": rest.Object{"name": name}})
+	if err != nil {
+		return err
+	}
+	_, err = r.Create(ctx, call, ns, metav1.CreateOptions{FieldManager: "kube-apiserver"})
+	return existing(err)
 }

@@ -7,15 +7,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/bowsprit/bowsprit/internal/address"
 )
 
 // keepEvery is how often Keep looks, as kube-apiserver does.
 const keepEvery = 10 * time.Second
 
 // Keep makes again what Bootstrap and BootstrapServices have made and somebody has deleted, until ctx ends: system namespaces,
-// the service "kubernetes", and its ServiceCIDR. That is also how a cluster gets another range: whoever starts the server with a new
+// the service "kubernetes", and its ServiceCIDR. What admission has refused is tried again, too. That is also how a cluster gets another range: whoever starts the server with a new
 // flag deletes the old ones.
 func (cs *Controllers) Keep(ctx context.Context, ranges []netip.Prefix, port int) {
 	tick := time.NewTicker(keepEvery)
@@ -35,8 +33,8 @@ func (cs *Controllers) Keep(ctx context.Context, ranges []netip.Prefix, port int
 // keep is one round. It writes nothing, and asks etcd nothing, as long as everything is there.
 func (cs *Controllers) keep(ctx context.Context, ranges []netip.Prefix, port int) error {
 	r := cs.config.Rest
-	err := Bootstrap(ctx, r)
-	if r.View.Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange) == nil {
+	err := makeNamespaces(ctx, r)
+	if !rangeSettled(r, ranges) {
 		err = errors.Join(err, cs.makeRange(ctx, ranges))
 	}
 	if r.View.Collection(servicesPrefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService) == nil {

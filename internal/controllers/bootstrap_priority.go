@@ -23,7 +23,7 @@ var systemClasses = [][2]string{
 func BootstrapPriorities(ctx context.Context, r *rest.Server) error {
 	for _, class := range systemClasses {
 		name, description := class[0], class[1]
-		call, err := r.Call(catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, "", name, identity("bootstrap"))
+		call, err := r.Call(catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, "", name, itself())
 		if err != nil {
 			return err
 		}

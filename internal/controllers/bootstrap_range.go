@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/rest"
@@ -28,7 +29,7 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	for i, prefix := range ranges {
 		cidrs[i] = prefix.String()
 	}
-	call, err := r.Call(rangesResource, "", address.DefaultRange, identity("bootstrap"))
+	call, err := r.Call(rangesResource, "", address.DefaultRange, itself())
 	if err != nil {
 		return err
 	}
@@ -69,6 +70,22 @@ func values(list []string) []any {
 	return out
 }
 
+// rangeSettled tells whether bootstrapRange would write nothing, as far as the view knows.
+func rangeSettled(r *rest.Server, ranges []netip.Prefix) bool {
+	entry := r.View.Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
+	if entry == nil {
+		return false
+	}
+	stored, said, err := readRange(entry)
+	if err != nil || entry.Deleting {
+		return true // it is left alone
+	}
+	isFirst := len(stored.Spec.CIDRs) > 0 && stored.Spec.CIDRs[0] == ranges[0].String()
+	grows := isFirst && len(ranges) == 2 && len(stored.Spec.CIDRs) == 1
+	unsaid := isFirst && len(stored.Spec.CIDRs) == len(ranges) && said == nil
+	return !grows && !unsaid
+}
+
 // settleRange does what the controller of ServiceCIDRs would do with the one of the flag.
 func (cs *Controllers) settleRange(ctx context.Context) error {
 	if _, err := cs.config.View.Fresh(ctx); err != nil {
@@ -96,12 +113,12 @@ func readRange(e *watchcache.Entry) (*networkingv1.ServiceCIDR, *metav1.Conditio
 }
 
 func defaultRangeReady(ctx context.Context, r *rest.Server) error {
-	return rangeCondition(ctx, r, address.DefaultRange, "kubernetes-service-cidr-controller", rest.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
+	return rangeCondition(ctx, r, itself(), address.DefaultRange, "kubernetes-service-cidr-controller", rest.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
 }
 
 // rangeCondition applies the condition Ready of a ServiceCIDR, as the manager's own.
-func rangeCondition(ctx context.Context, r *rest.Server, name, manager string, condition rest.Object) error {
-	call, err := r.Call(rangesResource, "", name, identity(manager))
+func rangeCondition(ctx context.Context, r *rest.Server, who user.Info, name, manager string, condition rest.Object) error {
+	call, err := r.Call(rangesResource, "", name, who)
 	if err != nil {
 		return err
 	}

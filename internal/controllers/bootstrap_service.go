@@ -23,7 +23,10 @@ const servicesPrefix = "services/specs"
 func (cs *Controllers) BootstrapServices(ctx context.Context, ranges []netip.Prefix, port int) error {
 	r := cs.config.Rest
 	if err := cs.makeRange(ctx, ranges); err != nil {
-		return err
+		if !refused(ctx, err) {
+			return err
+		}
+		r.Log.Warn("the ServiceCIDR kubernetes cannot be written; it is tried again", "error", err)
 	}
 	if err := restoreRecords(ctx, r); err != nil {
 		return err
@@ -54,7 +57,7 @@ func restoreRecords(ctx context.Context, r *rest.Server) (err error) {
 }
 
 func restoreRecordsOf(ctx context.Context, r *rest.Server, namespace, name string) error {
-	call, err := r.Call(servicesResource, namespace, name, identity("bootstrap"))
+	call, err := r.Call(servicesResource, namespace, name, itself())
 	if err == nil {
 		err = r.Restore(ctx, call)
 	}
@@ -70,7 +73,7 @@ func bootstrapService(ctx context.Context, r *rest.Server, services netip.Prefix
 	if there() {
 		return nil
 	}
-	call, err := r.Call(servicesResource, namespace, name, identity("bootstrap"))
+	call, err := r.Call(servicesResource, namespace, name, itself())
 	if err != nil {
 		return err
 	}

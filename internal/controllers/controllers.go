@@ -298,7 +298,12 @@ func (c *controller) run(ctx context.Context, q *queue, log *slog.Logger) {
 	}
 }
 
-// identity is the user that a controller acts as.
+// itself is the user that the server acts as where Kubernetes has kube-apiserver do it. Policies and webhooks may know it by its name.
+func itself() user.Info {
+	return &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.AllAuthenticated, user.SystemPrivilegedGroup}}
+}
+
+// identity is the user that a controller acts as which Kubernetes has in kube-controller-manager.
 func identity(name string) user.Info {
 	return &user.DefaultInfo{Name: "system:serviceaccount:kube-system:" + name, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
 }

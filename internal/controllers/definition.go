@@ -105,7 +105,7 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	if !established(def) {
 		stage = crd.DeletionNeverEstablished
 	} else if res != nil && res.Custom() { // a built-in kind is not the definition's
-		call, err := d.Rest.Call(gr, "", "", identity("definition-controller"))
+		call, err := d.Rest.Call(gr, "", "", itself())
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 }
 
 func (d *definitions) update(ctx context.Context, name string, change func(rest.Object) error) error {
-	call, err := d.Rest.Call(definitionsResource, "", name, identity("definition-controller"))
+	call, err := d.Rest.Call(definitionsResource, "", name, itself())
 	if err != nil {
 		return err
 	}

@@ -173,7 +173,7 @@ func (l *IdentityLease) delete(ctx context.Context, name string, o metav1.Delete
 }
 
 func (l *IdentityLease) call(name string) (*rest.Call, error) {
-	return l.Rest.Call(leasesResource, identityNamespace, name, identity("apiserver-identity"))
+	return l.Rest.Call(leasesResource, identityNamespace, name, itself())
 }
 
 func (l *IdentityLease) prefix() string {

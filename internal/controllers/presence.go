@@ -160,7 +160,7 @@ func (p *Presence) publish(ctx context.Context, ips []string) error {
 
 // write makes the object "kubernetes" of a resource, or gives it the fields that it should have, if it has not.
 func (p *Presence) write(ctx context.Context, gr catalog.GroupResource, label, value string, fields rest.Object) error {
-	call, err := p.Rest.Call(gr, metav1.NamespaceDefault, kubernetesService, identity("bootstrap"))
+	call, err := p.Rest.Call(gr, metav1.NamespaceDefault, kubernetesService, itself())
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (r *records) reconcile(ctx context.Context, key string) error {
 		_, err := r.Rest.Store.Delete(ctx, first+"/"+last, e.Revision)
 		return err
 	}
-	call, err := r.Rest.Call(addressesResource, "", last, identity(addressRepair))
+	call, err := r.Rest.Call(addressesResource, "", last, itself())
 	if err == nil {
 		_, err = r.Rest.Delete(ctx, call, metav1.DeleteOptions{})
 	}
@@ -104,7 +104,7 @@ func (r *records) deleteEndpoints(ctx context.Context, namespace, name string) e
 	if r.View.Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil {
 		return nil
 	}
-	call, err := r.Rest.Call(endpointsResource, namespace, name, identity("bootstrap"))
+	call, err := r.Rest.Call(endpointsResource, namespace, name, itself())
 	if err != nil || r.View.Collection(call.Resource.Prefix).Snapshot().Get(namespace, name) == nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *records) stray(owner networkingv1.ParentReference, prefix, name string)
 	if owner.Group != "" || owner.Resource != servicesResource.Resource {
 		return true, nil
 	}
-	call, err := r.Rest.Call(servicesResource, owner.Namespace, owner.Name, identity(addressRepair))
+	call, err := r.Rest.Call(servicesResource, owner.Namespace, owner.Name, itself())
 	if err != nil {
 		return false, err
 	}

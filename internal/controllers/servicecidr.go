@@ -76,7 +76,7 @@ func (s *serviceRanges) reconcile(ctx context.Context, name string) error {
 	if said != nil && said.Status == metav1.ConditionTrue && said.Reason == "" && said.Message == message {
 		return nil
 	}
-	return ignoreNotFound(rangeCondition(ctx, s.Rest, name, ServiceCIDR, rest.Object{"status": "True", "reason": "", "message": message}))
+	return ignoreNotFound(rangeCondition(ctx, s.Rest, identity(ServiceCIDR), name, ServiceCIDR, rest.Object{"status": "True", "reason": "", "message": message}))
 }
 
 // release lets a ServiceCIDR go that is being deleted, when nobody has an address that would then be out of every range.
@@ -89,7 +89,7 @@ func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCI
 		if said != nil && said.Status == metav1.ConditionFalse && said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
 			return nil
 		}
-		return ignoreNotFound(rangeCondition(ctx, s.Rest, obj.Name, ServiceCIDR, rest.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
+		return ignoreNotFound(rangeCondition(ctx, s.Rest, identity(ServiceCIDR), obj.Name, ServiceCIDR, rest.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
 	}
 	if left := rangeGrace - s.Now().Sub(obj.DeletionTimestamp.Time); left > 0 {
 		return again(left)

@@ -158,9 +158,6 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if retry(err) {
 			continue // whoever insists on a revision gets the conflict from checkRevision now
 		}
-		if err == nil {
-			s.updated(c, old, obj)
-		}
 		return res, storeError(err, c, c.Name)
 	}
 }
@@ -222,6 +219,7 @@ func (s *Server) writeWhole(ctx context.Context, c *Call, e *watchcache.Entry, o
 	if err != nil {
 		return nil, err
 	}
+	s.updated(c, old, obj) // at once: clients that watch know of it already
 	if err := s.shown(ctx, c, revision); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ start() {
     name=${1%%=*}
     case $1 in
       --*=*) value=${1#*=}; shift ;;
+      '') shift; continue ;; # some tests give an empty one
       *) shift; value=true; if [ $# -gt 0 ] && [[ $1 != --* ]]; then value=$1; shift; fi ;;
     esac
     case $name in
