@@ -65,6 +65,9 @@ type Config struct {
 	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which go with every
 	// answer; without any there is no such header.
 	StrictTransportSecurity []string
+	// CORSAllowedOrigins are regular expressions of the origins ("//ui\\.example\\.com(:|$)") from which programs in browsers may use
+	// the API. Each must say where the host begins and where it ends.
+	CORSAllowedOrigins []string
 	// ClientCAFile holds further authorities whose client certificates are believed.
 	ClientCAFile string
 	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
@@ -219,6 +222,9 @@ func (c Config) Validate() error {
 		bad("--tls-cert-file and --tls-private-key-file go together: give both or none")
 	}
 	if _, err := parseTLS(c); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := parseOrigins(c.CORSAllowedOrigins); err != nil {
 		errs = append(errs, err)
 	}
 	if c.RequestTimeout < 0 {

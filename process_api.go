@@ -114,6 +114,10 @@ func (p *process) buildAPI(context.Context) error {
 	if keysURI == "" {
 		keysURI = "https://" + reachable(p.listener.Addr()) + serviceaccount.KeysPath
 	}
+	origins, err := parseOrigins(p.config.CORSAllowedOrigins)
+	if err != nil {
+		return err
+	}
 	p.front = front.New(front.Config{
 		Metrics:       p.metrics,
 		Authenticator: authenticator,
@@ -137,7 +141,7 @@ func (p *process) buildAPI(context.Context) error {
 		TLS:     p.pki.TLSConfig(),
 		CBOR:    p.config.CBOR,
 
-		RequestTimeout: p.config.RequestTimeout, MaxRequestsInFlight: p.config.MaxRequestsInFlight, MaxMutationsInFlight: p.config.MaxMutatingRequestsInFlight,
+		AllowedOrigins: origins, RequestTimeout: p.config.RequestTimeout, MaxRequestsInFlight: p.config.MaxRequestsInFlight, MaxMutationsInFlight: p.config.MaxMutatingRequestsInFlight,
 
 		StrictTransportSecurity: p.config.StrictTransportSecurity,
 		Served: func(info *request.Info) bool {

@@ -77,6 +77,8 @@ func TestErrors(t *testing.T) {
 		{"negative limit", serve("--max-requests-inflight=-1"), []string{`--max-requests-inflight "-1": use a number, or 0 for no limit`}},
 		{"negative life", serve("--event-ttl=-1s"), []string{`--event-ttl "-1s": use a duration such as 1h, or 0 for ever`}},
 		{"negative time", serve("--min-request-timeout=-3", "--request-timeout=-1s"), []string{"--request-timeout -1s is negative", "; ", "--min-request-timeout -3 is negative"}},
+		{"origin that is too wide", serve("--cors-allowed-origins=example.com"), []string{`--cors-allowed-origins "example.com" matches parts of other hosts' names`, "begin with ^ or //"}},
+		{"origin that is no expression", serve("--cors-allowed-origins=//(:"), []string{`--cors-allowed-origins "//(:" is no regular expression`}},
 		{"version of TLS", serve("--tls-min-version=1.3"), []string{`--tls-min-version "1.3" is no version`, "VersionTLS13"}},
 		{"suite of TLS", serve("--tls-cipher-suites=RC4"), []string{`--tls-cipher-suites: "RC4" is unknown`}},
 		{"suites without one for HTTP/2", serve("--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA"), []string{"HTTP/2 needs TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "add one"}},

@@ -42,6 +42,7 @@ func bindTrustFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.StringVar(&c.TLSMinVersion, "tls-min-version", "", "oldest version of TLS that clients may use: VersionTLS10 to VersionTLS13 (default VersionTLS12)")
 	f.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", nil, "cipher suites for TLS before 1.3, by their names in Go's crypto/tls (default: Go's choice)")
 	f.StringSliceVar(&c.StrictTransportSecurity, "strict-transport-security-directives", nil, "directives of the header Strict-Transport-Security, for browsers (default: no header)")
+	f.StringSliceVar(&c.CORSAllowedOrigins, "cors-allowed-origins", nil, `regular expressions of the origins from which programs in browsers may use the API, such as '//example.com(:|$)'`)
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "further authorities whose client certificates are believed, PEM")
 	f.StringVar(&c.TokenAuthFile, "token-auth-file", "", `static bearer tokens, lines of token,user,uid,"group1,group2"`)
 }

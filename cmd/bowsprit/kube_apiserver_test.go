@@ -26,7 +26,7 @@ func TestKubeFlags(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	bindKubeFlags(flags, &bowsprit.Config{}, &kubeFlags{})
 	// Where ours differ: the directory that kube-apiserver writes certificates to, and what --help shows.
-	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins", "enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file", "strict-transport-security-directives", "authorization-mode", "tls-cipher-suites"}
+	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins", "enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file", "strict-transport-security-directives", "authorization-mode", "tls-cipher-suites", "cors-allowed-origins"}
 	var names []string
 	for _, known := range readKubeFlags() {
 		names = append(names, known.name)

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +64,10 @@ type Config struct {
 	// StrictTransportSecurity are the directives of the header of that name in every answer (RFC 6797); without any there is
 	// no header.
 	StrictTransportSecurity []string
+
+	// AllowedOrigins match the origins from which programs in browsers may use the API. Without any, browsers decide as they do by
+	// themselves, which is that only the server's own may.
+	AllowedOrigins []*regexp.Regexp
 
 	// Metrics is where the server's metrics are registered and what /metrics shows. Nil makes one.
 	Metrics *prometheus.Registry
@@ -151,6 +156,7 @@ func (s *Server) chain() func(*exchange) {
 		s.recover,      // a panic becomes a 500
 		s.drain,        // while shutting down: 503
 		s.deadline,     // how long it may take
+		s.cors,         // what browsers are told, and whether that is all: 204
 		s.authenticate, // who asks: 401
 		s.throttle,     // how many at a time: 429
 		s.authorize,    // may they: 403
