@@ -198,9 +198,11 @@ func (s *session) settle(out string) string {
 	out = strings.ReplaceAll(steady(out), s.dir, "DIR")
 	out = strings.ReplaceAll(strings.ReplaceAll(out, ":"+s.hook.port(), ":PORT"), s.hook.ca, "CA")
 	// An age keeps its width in a column: what follows it does not move.
-	out = regexp.MustCompile(`(?m)( )\d{1,2}s( +|$)`).ReplaceAllStringFunc(out, func(age string) string {
-		return fmt.Sprintf("%-*s", len(age), " AGE")
-	})
+	for range 2 { // of two next to each other the first takes the space between them
+		out = regexp.MustCompile(`(?m)( )\d{1,2}s( +|$)`).ReplaceAllStringFunc(out, func(age string) string {
+			return fmt.Sprintf("%-*s", len(age), " AGE")
+		})
+	}
 	return strings.TrimRight(out, "\n")
 }
 
