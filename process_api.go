@@ -103,7 +103,7 @@ func (p *process) buildAPI(context.Context) error {
 		StoreCBOR: p.config.CBOR, WatchAtLeast: p.config.MinRequestTimeout,
 	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
-	documents := openapi.New(openapi.Options{Version: front.Kubernetes, WriteError: writeError})
+	documents := openapi.New(openapi.Options{Version: front.API, WriteError: writeError})
 	p.dropDocuments = documents.Drop
 	p.control = controllers.New(controllers.Config{
 		Rest: p.rest, View: p.view, Catalog: p.catalog,

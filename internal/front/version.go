@@ -9,6 +9,9 @@ import (
 // Kubernetes is the release whose API the server speaks. Clients choose by it what they may expect of the server.
 const Kubernetes = "v1.36.3"
 
+// API is the version of that API, for documents that describe it.
+const API = "1.36"
+
 // Build says which Bowsprit it is; the zero value is a build from a working tree.
 type Build struct {
 	Version   string // "0.1.0"; it becomes the build part of the version (semver.org), which comparisons ignore

@@ -28,6 +28,7 @@ type goType struct {
 	PatchStrategy        string             `json:"patchStrategy"`
 	PatchMergeKey        string             `json:"patchMergeKey"`
 	Kinds                []groupVersionKind `json:"kinds"`
+	Unions               []any              `json:"unions"`
 	Types                []string           `json:"types"`  // any of them
 	Values               []any              `json:"values"` // one of them
 }
@@ -159,6 +160,9 @@ func (d *goType) extend(s *spec.Schema) {
 	text("x-kubernetes-patch-merge-key", d.PatchMergeKey)
 	if len(d.ListMapKeys) > 0 {
 		s.AddExtension("x-kubernetes-list-map-keys", slices.Clone(d.ListMapKeys))
+	}
+	if len(d.Unions) > 0 {
+		s.AddExtension("x-kubernetes-unions", d.Unions)
 	}
 	if len(d.Kinds) > 0 {
 		kinds := make([]any, len(d.Kinds))

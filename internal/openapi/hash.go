@@ -12,7 +12,7 @@ import (
 
 // format is part of every hash. Raise it when the same definition gives another document than before, because clients keep
 // documents for as long as the hash is the same.
-const format = "4"
+const format = "5"
 
 // hashes remembers the hash of each version's document, under the stamp of its group.
 type hashes struct {

@@ -33,8 +33,15 @@ type models struct {
 	// up; Path is what follows behind some of them.
 	Options map[string][]parameter `json:"options"`
 	Path    parameter              `json:"path"`
+	// Known are the group versions that Kubernetes knows, served or not.
+	Known []groupVersion `json:"known"`
 	// Schemas are v3 definitions by name.
 	Schemas map[string]json.RawMessage `json:"schemas"`
+}
+
+type groupVersion struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
 }
 
 // parameter of an operation. Its place is the query, or the path for "name" and "namespace".
@@ -71,6 +78,10 @@ const (
 	patchName         = metaPrefix + "Patch"
 	watchEventName    = metaPrefix + "WatchEvent"
 	resourceListName  = metaPrefix + "APIResourceList"
+	versionsName      = metaPrefix + "APIVersions"
+	groupName         = metaPrefix + "APIGroup"
+	groupListName     = metaPrefix + "APIGroupList"
+	serverVersionName = "io.k8s.apimachinery.pkg.version.Info"
 	scaleName         = "io.k8s.api.autoscaling.v1.Scale"
 
 	refV2 = "#/definitions/"
@@ -96,21 +107,34 @@ func (m *models) closure(names ...string) map[string]json.RawMessage {
 	return out
 }
 
-// watchEvent adds the definition of the events of watches to those of a built-in group: each has it as one of its own kinds.
-func (m *models) watchEvent(to map[string]any, group, version string) error {
-	for name, raw := range m.closure(watchEventName) {
-		to[name] = raw
+// ofGroup names the definitions of options and events in a document of built-in kinds: each group version has them as kinds of
+// its own.
+func (m *models) ofGroup(definitions map[string]any, group, version string) error {
+	for _, name := range []string{deleteOptionsName, watchEventName} {
+		if definitions[name] == nil {
+			continue
+		}
+		known := []groupVersion{{"", "v1"}}
+		if group != "" {
+			known = append(known, groupVersion{group, version})
+		}
+		s, err := m.sharedModel(m.Schemas[name])
+		if err != nil {
+			return fmt.Errorf("decode %s: %w", name, err)
+		}
+		s.AddExtension("x-kubernetes-group-version-kind", kindsOf(name, known))
+		definitions[name] = s
 	}
-	if group == "" {
-		return nil
-	}
-	event, err := m.sharedModel(m.Schemas[watchEventName])
-	if err != nil {
-		return fmt.Errorf("decode %s: %w", watchEventName, err)
-	}
-	event.AddExtension("x-kubernetes-group-version-kind", []any{groupVersionKind{"", "v1", "WatchEvent"}, groupVersionKind{group, version, "WatchEvent"}})
-	to[watchEventName] = event
 	return nil
+}
+
+// kindsOf are a definition's kinds, if each of these group versions has it as one of its own.
+func kindsOf(name string, known []groupVersion) []any {
+	kinds := make([]any, len(known))
+	for i, gv := range known {
+		kinds[i] = groupVersionKind{gv.Group, gv.Version, strings.TrimPrefix(name, metaPrefix)}
+	}
+	return kinds
 }
 
 // closureV2 is closure in the terms of v2.
@@ -122,6 +146,9 @@ func (m *models) closureV2(names ...string) (map[string]*spec.Schema, error) {
 			return nil, fmt.Errorf("decode %s: %w", name, err)
 		}
 		referV2(s)
+		if name == deleteOptionsName || name == watchEventName {
+			s.AddExtension("x-kubernetes-group-version-kind", kindsOf(name, m.Known))
+		}
 		out[name] = s
 	}
 	return out, nil

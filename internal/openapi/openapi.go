@@ -2,7 +2,7 @@
 // OpenAPI v2 ("Swagger"), lossy, one document for all.
 //
 // It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone. Handler
-// answers /openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/<group>/<version> and /openapi/v2. What Kubernetes publishes for
+// answers /openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/<group>/<version>, the like for what is no object, and /openapi/v2. What Kubernetes publishes for
 // custom resources is the specification; test/oracle/openapi compares.
 //
 // Nothing is built until a client asks for it. The index of v3, which every kubectl reads, and ETags name documents by what
@@ -26,7 +26,7 @@ import (
 
 // Options of a Handler.
 type Options struct {
-	// Version of the server, as /version says it ("v1.36.3"). Documents of built-in kinds bear it.
+	// Version of the API ("1.36"). Documents of built-in kinds bear it.
 	Version string
 	// KeepBytes bounds the compressed documents that are kept; 0 means 16 MiB.
 	KeepBytes int

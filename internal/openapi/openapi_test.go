@@ -120,7 +120,7 @@ func TestIndex(t *testing.T) {
 		t.Fatalf("got %d %v", w.Code, w.Header())
 	}
 	urls := urlsOf(t, w)
-	want := []string{"api/v1", "apis/other.example.com/v1", "apis/other.example.com/v1beta1", "apis/stable.example.com/v1", "apis/stable.example.com/v1beta1"}
+	want := []string{".well-known/openid-configuration", "api", "api/v1", "apis", "apis/other.example.com/v1", "apis/other.example.com/v1beta1", "apis/stable.example.com/v1", "apis/stable.example.com/v1beta1", "openid/v1/jwks", "version"}
 	if got := slices.Sorted(maps.Keys(urls)); !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
@@ -143,7 +143,7 @@ func TestIndex(t *testing.T) {
 
 	c.Update(2, []*catalog.Resource{crontabs(t, "stable.example.com", 2)}, []catalog.GroupResource{{Group: "other.example.com", Resource: "crontabs"}})
 	changed := urlsOf(t, get(t, h, c, "/openapi/v3", "If-None-Match", etag))
-	if changed["api/v1"] != urls["api/v1"] || changed["apis/stable.example.com/v1"] == urls["apis/stable.example.com/v1"] || len(changed) != 3 {
+	if changed["api/v1"] != urls["api/v1"] || changed["apis/stable.example.com/v1"] == urls["apis/stable.example.com/v1"] || len(changed) != 3+len(generalPaths()) {
 		t.Errorf("after a change of one group: %v", changed)
 	}
 	if _, ok := h.hashes.groups["other.example.com"]; ok {

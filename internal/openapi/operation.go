@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -246,5 +247,7 @@ func article(kind string) string {
 }
 
 func sortParameters(ps []parameter) {
-	slices.SortStableFunc(ps, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(ps, func(a, b parameter) int { // of one name, those of the path come first
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.In, b.In)*-1)
+	})
 }

@@ -80,21 +80,21 @@ func (d *documentV2) writeJSON(w *partsWriter) error {
 	if err := d.writeHead(w); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, `,"paths":{`); err != nil {
+	general, definitions, parameters, err := d.h.sharedV2()
+	if err != nil {
 		return err
 	}
-	for i, g := range d.groups {
+	if _, err := fmt.Fprintf(w, `,"paths":{%s`, general); err != nil {
+		return err
+	}
+	for _, g := range d.groups {
 		paths, err := members(d.h.pathsV2(g))
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(w, "%s%s", separator(i), paths); err != nil {
+		if _, err := fmt.Fprintf(w, ",%s", paths); err != nil {
 			return err
 		}
-	}
-	definitions, parameters, err := d.h.sharedV2()
-	if err != nil {
-		return err
 	}
 	if _, err := fmt.Fprintf(w, `},"definitions":{%s`, definitions); err != nil {
 		return err
@@ -122,7 +122,11 @@ func (d *documentV2) writeHead(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, `{"swagger":"2.0","info":%s`, head)
+	security, err := json.Marshal(bearerToken)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, `{"swagger":"2.0","info":%s,"securityDefinitions":%s,"security":[{"BearerToken":[]}]`, head, security)
 	return err
 }
 
@@ -153,7 +157,7 @@ func (d *documentV2) writeProtobuf(w *partsWriter) error {
 
 // sharedProtobuf encodes what does not depend on what is served.
 func (d *documentV2) sharedProtobuf() ([]byte, error) {
-	definitions, parameters, err := d.h.sharedV2()
+	paths, definitions, parameters, err := d.h.sharedV2()
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +165,7 @@ func (d *documentV2) sharedProtobuf() ([]byte, error) {
 	if err := d.writeHead(&b); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(&b, `,"paths":{},"definitions":{%s},"parameters":{%s}}`, definitions, parameters)
+	fmt.Fprintf(&b, `,"paths":{%s},"definitions":{%s},"parameters":{%s}}`, paths, definitions, parameters)
 	doc, err := openapi_v2.ParseDocument(b.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("convert OpenAPI v2 to protobuf: %w", err)
@@ -173,11 +177,4 @@ func (d *documentV2) sharedProtobuf() ([]byte, error) {
 func (d *documentV2) packed(i int, build func() ([]byte, error)) (part, error) {
 	k := key{"v2 " + d.groups[i].Name, d.form, d.hashes[i]}
 	return d.h.packed(k, true, func(data []byte) []byte { return newPart(data) }, build)
-}
-
-func separator(i int) string {
-	if i == 0 {
-		return ""
-	}
-	return ","
 }

@@ -38,6 +38,9 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request, snap *catal
 		}
 	}
 	h.hashes.forget(snap)
+	for name := range generalDocuments(snap) {
+		index.Paths[name] = item{relativeURL(name, h.generalHash(name))}
+	}
 	body, err := json.Marshal(index)
 	if err != nil {
 		h.options.WriteError(w, r, err)
@@ -57,8 +60,12 @@ func relativeURL(path, hash string) string {
 // serveV3 answers with one document. With ?hash= of that document the answer may be kept for ever; with another hash the
 // client is sent to the right one.
 func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot, path string) {
-	g, gv := lookup(snap, path)
-	if gv == nil {
+	hash, build, err := h.document(snap, path)
+	if err != nil {
+		h.options.WriteError(w, r, err)
+		return
+	}
+	if build == nil {
 		h.options.WriteError(w, r, generic(http.StatusNotFound, r))
 		return
 	}
@@ -68,12 +75,6 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 		h.options.WriteError(w, r, errNotAcceptable(formsV3))
 		return
 	}
-	versions, err := h.hashes.of(g, h.options.Version)
-	if err != nil {
-		h.options.WriteError(w, r, err)
-		return
-	}
-	hash := versions[gv.Name]
 	if asked := r.URL.Query().Get("hash"); asked != "" {
 		if asked != hash {
 			http.Redirect(w, r, relativeURL(path, hash), http.StatusMovedPermanently)
@@ -86,7 +87,7 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	if fresh(w, r, hash) {
 		return
 	}
-	packed, err := h.packed(key{"v3 " + path, form, hash}, false, pack, func() ([]byte, error) { return h.encodeV3(g, gv, form) })
+	packed, err := h.packed(key{"v3 " + path, form, hash}, false, pack, func() ([]byte, error) { return encodeV3(path, form, build) })
 	if err != nil {
 		for _, name := range []string{"ETag", "Cache-Control", "Expires"} { // nobody shall keep the error
 			w.Header().Del(name)
@@ -97,15 +98,27 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	writePacked(w, r, packed)
 }
 
-// encodeV3 encodes the document of gv in that form.
-func (h *Handler) encodeV3(g *catalog.Group, gv *catalog.GroupVersion, form string) ([]byte, error) {
-	body, err := h.buildV3(g.Name, gv)
+// document returns the hash of the v3 document of that name and what builds its JSON, nil if there is none.
+func (h *Handler) document(snap *catalog.Snapshot, name string) (hash string, build func() ([]byte, error), err error) {
+	if g, gv := lookup(snap, name); gv != nil {
+		versions, err := h.hashes.of(g, h.options.Version)
+		return versions[gv.Name], func() ([]byte, error) { return h.buildV3(g.Name, gv) }, err
+	}
+	if at, ok := generalDocuments(snap)[name]; ok {
+		return h.generalHash(name), func() ([]byte, error) { return h.buildGeneral(at) }, nil
+	}
+	return "", nil, nil
+}
+
+// encodeV3 encodes the document of that name in that form.
+func encodeV3(name, form string, build func() ([]byte, error)) ([]byte, error) {
+	body, err := build()
 	if err != nil || form == formJSON {
 		return body, err
 	}
 	doc, err := openapi_v3.ParseDocument(body)
 	if err != nil {
-		return nil, fmt.Errorf("convert OpenAPI v3 of %s/%s to protobuf: %w", g.Name, gv.Name, err)
+		return nil, fmt.Errorf("convert OpenAPI v3 of %s to protobuf: %w", name, err)
 	}
 	return proto.Marshal(doc)
 }

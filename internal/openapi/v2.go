@@ -18,7 +18,7 @@ type (
 	pathV2      map[string]any
 	operationV2 struct {
 		Description string                `json:"description"`
-		Consumes    []string              `json:"consumes"`
+		Consumes    []string              `json:"consumes,omitempty"`
 		Produces    []string              `json:"produces"`
 		Schemes     []string              `json:"schemes"`
 		Tags        []string              `json:"tags"`
@@ -53,6 +53,9 @@ type (
 func (h *Handler) pathsV2(g *catalog.Group) map[string]pathV2 {
 	m := h.models()
 	paths := map[string]pathV2{}
+	if at, ok := groupPath(g); ok {
+		paths[at.path] = at.v2(m)
+	}
 	for p := range publishedV2(g) {
 		for _, at := range p.paths(m) {
 			paths[at.path] = at.v2(m)
@@ -136,19 +139,26 @@ func publishedV2(g *catalog.Group) iter.Seq[published] {
 }
 
 func sharedRootsV2() []string {
-	return []string{objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName, watchEventName, resourceListName}
+	return []string{objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName, watchEventName, resourceListName, versionsName, groupListName, serverVersionName}
 }
 
-// sharedV2 returns the members of "definitions" and "parameters" that do not depend on what is served, as JSON without the
-// braces around them.
-func (h *Handler) sharedV2() (definitions, parameters []byte, err error) {
+// sharedV2 returns the members of "paths", "definitions" and "parameters" that do not depend on what is served, as JSON without
+// the braces around them.
+func (h *Handler) sharedV2() (paths, definitions, parameters []byte, err error) {
 	m := h.models()
+	general := map[string]pathV2{}
+	for _, at := range generalPaths() {
+		general[at.path] = at.v2(m)
+	}
+	if paths, err = members(general); err != nil {
+		return nil, nil, nil, err
+	}
 	schemas, err := m.closureV2(sharedRootsV2()...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if definitions, err = members(schemas); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	shared := map[string]parameterV2{}
 	add := func(ps []parameter) {
@@ -170,7 +180,7 @@ func (h *Handler) sharedV2() (definitions, parameters []byte, err error) {
 		shared[name] = parameterV2{Name: "body", In: "body", Required: definition != deleteOptionsName, Schema: &referenceV2{Ref: refV2 + definition}}
 	}
 	parameters, err = members(shared)
-	return definitions, parameters, err
+	return paths, definitions, parameters, err
 }
 
 // members encodes m without the braces around it.

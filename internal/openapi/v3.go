@@ -15,8 +15,15 @@ type (
 		Info       info              `json:"info"`
 		Paths      map[string]pathV3 `json:"paths"`
 		Components struct {
-			Schemas map[string]any `json:"schemas"` // *spec.Schema or json.RawMessage
+			Schemas         map[string]any            `json:"schemas,omitempty"` // *spec.Schema or json.RawMessage
+			SecuritySchemes map[string]securityScheme `json:"securitySchemes,omitempty"`
 		} `json:"components"`
+	}
+	securityScheme struct {
+		Type        string `json:"type"`
+		Description string `json:"description"`
+		Name        string `json:"name"`
+		In          string `json:"in"`
 	}
 	info struct {
 		Title   string `json:"title"`
@@ -59,18 +66,24 @@ type (
 	}
 )
 
+// bearerToken is how clients show who they are, as documents of built-in kinds say it.
+var bearerToken = map[string]securityScheme{"BearerToken": {Type: "apiKey", Description: "Bearer Token authentication", Name: "authorization", In: "header"}}
+
 // buildV3 returns the JSON of the v3 document of gv, a version of the group named group.
 func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error) {
 	m := h.models()
 	doc := documentV3{OpenAPI: "3.0.0", Info: info{"Kubernetes CRD Swagger", "v0.1.0"}, Paths: map[string]pathV3{}}
 	doc.Components.Schemas = map[string]any{}
-	shared, watched := []string{objectMetaName}, false
+	shared, builtin := []string{objectMetaName}, false
 	for _, r := range gv.Resources {
 		p := published{resource: r, version: r.Version(gv.Name)}
 		if !r.Custom() {
-			doc.Info = info{"Kubernetes", h.options.Version}
+			doc.Info, doc.Components.SecuritySchemes = info{"Kubernetes", h.options.Version}, bearerToken
 			shared = append(shared, resourceListName)
-			watched = watched || r.Answers("watch")
+			builtin = true
+			if r.Answers("watch") {
+				shared = append(shared, watchEventName)
+			}
 		}
 		if r.Answers("list") {
 			shared = append(shared, listMetaName, statusName, deleteOptionsName, patchName)
@@ -92,8 +105,8 @@ func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error
 	for name, s := range m.closure(shared...) {
 		doc.Components.Schemas[name] = s
 	}
-	if watched {
-		if err := m.watchEvent(doc.Components.Schemas, group, gv.Name); err != nil {
+	if builtin {
+		if err := m.ofGroup(doc.Components.Schemas, group, gv.Name); err != nil {
 			return nil, err
 		}
 	}

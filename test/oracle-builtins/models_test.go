@@ -21,11 +21,18 @@ func TestBuiltinModels(t *testing.T) {
 		In          string `json:"in,omitempty"`
 		Ref         string `json:"$ref,omitempty"`
 	}
+	type groupVersion struct {
+		Group   string `json:"group"`
+		Version string `json:"version"`
+	}
 	var v2 struct {
 		Paths map[string]struct {
 			Parameters []parameter `json:"parameters"`
 		} `json:"paths"`
-		Parameters map[string]parameter `json:"parameters"`
+		Parameters  map[string]parameter `json:"parameters"`
+		Definitions map[string]struct {
+			Kinds []groupVersion `json:"x-kubernetes-group-version-kind"`
+		} `json:"definitions"`
 	}
 	var v3 struct {
 		Components struct {
@@ -36,7 +43,9 @@ func TestBuiltinModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, into := range map[string]any{"swagger.json": &v2, "v3/api__v1_openapi.json": &v3} {
+	for name, into := range map[string]any{
+		"swagger.json": &v2, "v3/api__v1_openapi.json": &v3, "v3/api_openapi.json": &v3, "v3/apis_openapi.json": &v3, "v3/version_openapi.json": &v3,
+	} {
 		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "api/openapi-spec", name))
 		if err != nil {
 			t.Fatal(err)
@@ -48,8 +57,9 @@ func TestBuiltinModels(t *testing.T) {
 	out := struct {
 		Options map[string][]parameter `json:"options"`
 		Path    parameter              `json:"path"`
+		Known   []groupVersion         `json:"known"`
 		Schemas map[string]any         `json:"schemas"`
-	}{map[string][]parameter{}, parameter{}, map[string]any{}}
+	}{map[string][]parameter{}, parameter{}, v2.Definitions["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].Kinds, map[string]any{}}
 	resolve := func(p parameter) parameter {
 		shared := strings.TrimPrefix(p.Ref, "#/parameters/")
 		if shared != "" {
@@ -78,7 +88,9 @@ func TestBuiltinModels(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"io.k8s.api.policy.v1.Eviction", "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
+		"io.k8s.api.policy.v1.Eviction", "io.k8s.apimachinery.pkg.version.Info", "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions", "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup", "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery", "io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR",
 		"io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList", "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", "io.k8s.apimachinery.pkg.runtime.RawExtension",
 	} {
 		if out.Schemas[name] = v3.Components.Schemas[name]; out.Schemas[name] == nil {

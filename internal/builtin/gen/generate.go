@@ -40,8 +40,15 @@ type schema struct {
 	PatchStrategy string          `json:"patchStrategy,omitempty"`
 	PatchMergeKey string          `json:"patchMergeKey,omitempty"`
 	Kinds         []groupKind     `json:"kinds,omitempty"`
+	Unions        []union         `json:"unions,omitempty"`
 	OneOf         []string        `json:"types,omitempty"`
 	Values        []string        `json:"values,omitempty"` // of an enum; the rules of the kinds check them, in their own words
+}
+
+// union says that one of these fields is set, and which by the value of another; "" if none says it.
+type union struct {
+	Discriminator string            `json:"discriminator,omitempty"`
+	Fields        map[string]string `json:"fields-to-discriminateBy"` // to the value, which is the Go name
 }
 
 type groupKind struct {
@@ -131,10 +138,28 @@ func (g *generator) define(n typeName) (*schema, error) {
 	if d.doc.marker("structType") == "atomic" {
 		s.MapType = "atomic"
 	}
+	if d.doc.has("union") {
+		s.Unions = []union{unionOf(st)}
+	}
 	if err := g.fields(s, st, d); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// unionOf returns the union that all fields of a struct are.
+func unionOf(st *ast.StructType) union {
+	u := union{Fields: map[string]string{}}
+	for _, f := range st.Fields.List {
+		switch name, _ := jsonTag(f); {
+		case name == "" || name == "-":
+		case comment{f.Doc.Text()}.has("unionDiscriminator"):
+			u.Discriminator = name
+		default:
+			u.Fields[name] = f.Names[0].Name
+		}
+	}
+	return u
 }
 
 // fields adds the properties of st to s, those of inlined structs included.
