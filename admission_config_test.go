@@ -69,6 +69,7 @@ plugins:
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, err = maps.Create(ctx, one, metav1.CreateOptions{}); apierrors.IsForbidden(err); { // until the controller has counted
+		time.Sleep(10 * time.Millisecond) // there is no end of counting to wait for
 		_, err = maps.Create(ctx, one, metav1.CreateOptions{})
 	}
 	if err != nil {

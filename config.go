@@ -110,8 +110,8 @@ type Config struct {
 	AdmissionPlugins []AdmissionPlugin
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
-	// AdmissionConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, and resources that
-	// nobody may have without a ResourceQuota. "" for none.
+	// AdmissionConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, resources that
+	// nobody may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
 	AdmissionConfigFile string
 
 	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets pods stay on

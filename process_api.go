@@ -234,6 +234,11 @@ func (p *process) admissionConfig() (c configuration.Configuration, mutating, va
 	if len(c.Unused) > 0 {
 		p.log.Warn("--admission-control-config-file configures what cannot be configured here", "plugins", c.Unused)
 	}
+	for _, l := range c.Limited {
+		if !quota.Limits(l) {
+			p.log.Warn("--admission-control-config-file limits what quotas do not count here: nobody is refused", "resource", l.Resource, "matchContains", l.MatchContains, "matchScopes", l.MatchScopes)
+		}
+	}
 	read := func(file string) (*webhook.Credentials, error) {
 		if file == "" {
 			return nil, nil

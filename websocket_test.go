@@ -3,12 +3,14 @@ package bowsprit_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/websocket"
 	corev1 "k8s.io/api/core/v1"
@@ -34,20 +36,7 @@ func TestWatchByWebSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial := func(query, token, accept string) (*websocket.Conn, error) {
-		config, err := websocket.NewConfig("wss"+strings.TrimPrefix(server.URL(), "https")+"/api/v1/namespaces/default/configmaps?watch=1&"+query, server.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if config.TlsConfig, err = rest.TLSConfigFor(rest.AnonymousClientConfig(server.RESTConfig())); err != nil {
-			t.Fatal(err)
-		}
-		config.Protocol = []string{"base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token)), "v1.test"}
-		config.Header = http.Header{"Accept": {accept}}
-		conn, err := config.DialContext(t.Context())
-		if err == nil {
-			t.Cleanup(func() { conn.Close() })
-		}
-		return conn, err
+		return dialWatch(t, server, query, token, accept)
 	}
 	if conn, err := dial("", "wrong", ""); err == nil {
 		t.Errorf("let in by a wrong token: %v", conn.Config().Protocol)
@@ -106,5 +95,59 @@ func TestWatchByWebSocket(t *testing.T) {
 	}
 	if err := websocket.Message.Receive(short, &message); err != io.EOF {
 		t.Errorf("a watch whose time is over ends with %v, %s", err, message)
+	}
+}
+
+// dialWatch begins a watch of the ConfigMaps of the default namespace.
+func dialWatch(t *testing.T, server *testserver.Server, query, token, accept string) (*websocket.Conn, error) {
+	t.Helper()
+	config, err := websocket.NewConfig("wss"+strings.TrimPrefix(server.URL(), "https")+"/api/v1/namespaces/default/configmaps?watch=1&"+query, server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.TlsConfig, err = rest.TLSConfigFor(rest.AnonymousClientConfig(server.RESTConfig())); err != nil {
+		t.Fatal(err)
+	}
+	config.Protocol = []string{"base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token)), "v1.test"}
+	config.Header = http.Header{"Accept": {accept}}
+	conn, err := config.DialContext(t.Context())
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn, conn.SetDeadline(time.Now().Add(time.Minute)) // an answer that does not come ends the test
+}
+
+// A client that does not read does not hold a watch beyond its end, nor the server.
+func TestWebSocketIsNotRead(t *testing.T) {
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte(`secret,eve,1,"system:masters"`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.TokenAuthFile = tokens })
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 { // more than the buffers of a connection hold
+		large := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("a-", i)}, Data: map[string]string{"k": strings.Repeat("x", 500_000)}}
+		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), large, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := dialWatch(t, server, "", "secret", ""); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(time.Minute):
+		t.Error("the server waits for a client that does not read")
 	}
 }

@@ -65,5 +65,5 @@ func bindServiceAccountFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 
 // bindAdmissionConfig declares the flag about the configuration of admission plugins, which is kube-apiserver's.
 func bindAdmissionConfig(f *pflag.FlagSet, c *bowsprit.Config) {
-	f.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "file with an AdmissionConfiguration: credentials for webhooks, resources that are limited without a quota (default: none)")
+	f.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "file with an AdmissionConfiguration: credentials for webhooks, resources that are limited without a quota, levels of PodSecurity (default: none)")
 }

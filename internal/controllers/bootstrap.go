@@ -29,7 +29,7 @@ func Bootstrap(ctx context.Context, r *rest.Server) error {
 // keep the server from starting, or whoever has configured it so could not change it any more; Keep tries again.
 func refused(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && ctx.Err() == nil
+	return errors.As(err, &status) && ctx.Err() == nil && !apierrors.IsTimeout(err) // which is the store's
 }
 
 func makeNamespaces(ctx context.Context, r *rest.Server) (err error) {

@@ -13,8 +13,8 @@ import (
 const keepEvery = 10 * time.Second
 
 // Keep makes again what Bootstrap and BootstrapServices have made and somebody has deleted, until ctx ends: system namespaces,
-// the service "kubernetes", and its ServiceCIDR. What admission has refused is tried again, too. That is also how a cluster gets another range: whoever starts the server with a new
-// flag deletes the old ones.
+// the service "kubernetes", and its ServiceCIDR. What admission has refused is tried again, too. That is also how a cluster gets
+// another range: whoever starts the server with a new flag deletes the old ones.
 func (cs *Controllers) Keep(ctx context.Context, ranges []netip.Prefix, port int) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()

@@ -25,10 +25,7 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	if _, err := r.View.Fresh(ctx); err != nil { // another replica may have made it
 		return err
 	}
-	cidrs := make([]string, len(ranges))
-	for i, prefix := range ranges {
-		cidrs[i] = prefix.String()
-	}
+	cidrs := cidrsOf(ranges)
 	call, err := r.Call(rangesResource, "", address.DefaultRange, itself())
 	if err != nil {
 		return err
@@ -62,6 +59,14 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	return nil
 }
 
+func cidrsOf(ranges []netip.Prefix) []string {
+	out := make([]string, len(ranges))
+	for i, prefix := range ranges {
+		out[i] = prefix.String()
+	}
+	return out
+}
+
 func values(list []string) []any {
 	out := make([]any, len(list))
 	for i, v := range list {
@@ -80,9 +85,9 @@ func rangeSettled(r *rest.Server, ranges []netip.Prefix) bool {
 	if err != nil || entry.Deleting {
 		return true // it is left alone
 	}
-	isFirst := len(stored.Spec.CIDRs) > 0 && stored.Spec.CIDRs[0] == ranges[0].String()
-	grows := isFirst && len(ranges) == 2 && len(stored.Spec.CIDRs) == 1
-	unsaid := isFirst && len(stored.Spec.CIDRs) == len(ranges) && said == nil
+	cidrs := cidrsOf(ranges)
+	grows := len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1])
+	unsaid := said == nil && slices.Equal(stored.Spec.CIDRs, cidrs)
 	return !grows && !unsaid
 }
 

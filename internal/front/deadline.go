@@ -40,7 +40,7 @@ func (s *Server) deadline(x *exchange, next func(*exchange)) {
 	next(x)
 	switch {
 	case !x.late && !x.expired():
-	case x.hijacked:
+	case x.conn != nil:
 	case x.code >= http.StatusBadRequest && !x.late: // it came just in time, and a Status is written in one piece
 	case x.code != 0:
 		panic(http.ErrAbortHandler)

@@ -29,8 +29,10 @@ type exchange struct {
 	info    *request.Info // never nil behind parse
 	who     user.Info     // never nil behind authenticate
 
-	written  int64
-	hijacked bool
+	written int64
+	// conn is the connection that the handler has taken over, nil if it has not; taken is where such connections are known.
+	conn  net.Conn
+	taken *taken
 	// late says that the handler began its answer after the deadline; what it writes is dropped.
 	late bool
 	ctx  context.Context // with the deadline; nil if there is none
@@ -98,12 +100,15 @@ func (x *exchange) Flush() {
 
 // Hijack implements http.Hijacker.
 func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	x.taken.begin() // before net/http forgets it
 	conn, rw, err := http.NewResponseController(x.w).Hijack()
-	if err == nil {
-		x.hijacked = true
-		x.code = http.StatusSwitchingProtocols
+	if err != nil {
+		x.taken.end(nil)
+		return nil, nil, err
 	}
-	return conn, rw, err
+	x.conn, x.code = conn, http.StatusSwitchingProtocols
+	x.taken.hold(conn)
+	return conn, rw, nil
 }
 
 // Unwrap is for http.ResponseController.

@@ -94,6 +94,7 @@ type Server struct {
 	reads   limit
 	writes  limit
 	http    *http.Server
+	taken   taken // connections that handlers have taken over
 
 	// closing ends when shutdown begins: watches end, readyz fails, new requests are sent elsewhere.
 	closing context.Context
@@ -172,7 +173,13 @@ func (s *Server) chain() func(*exchange) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = deepen(0)
-	s.handle(&exchange{w: w, r: r, started: s.config.Now()})
+	x := &exchange{w: w, r: r, started: s.config.Now(), taken: &s.taken}
+	defer func() {
+		if x.conn != nil {
+			s.taken.end(x.conn)
+		}
+	}()
+	s.handle(x)
 	drainBody(r)
 }
 

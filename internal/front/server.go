@@ -54,7 +54,7 @@ func (s *Server) newHTTPServer() *http.Server {
 	}
 	if s.config.TLS != nil {
 		if err := serveHTTP2(srv); err != nil {
-			panic(err) // it is about cipher suites, which are Go's
+			panic(err) // it is about cipher suites that cannot carry HTTP/2, which who configures them refuses
 		}
 	}
 	return srv
@@ -91,8 +91,13 @@ func (s *Server) Serve(ln net.Listener) error {
 // When ctx ends before they have, their connections are closed and the error wraps ctx's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
-	if err := s.http.Shutdown(ctx); err != nil {
+	err := s.http.Shutdown(ctx)
+	if err == nil {
+		err = s.taken.wait(ctx)
+	}
+	if err != nil {
 		_ = s.http.Close() // the error is about listeners that Shutdown has closed
+		s.taken.close()
 		return fmt.Errorf("requests were still running: %w", err)
 	}
 	return nil

@@ -23,11 +23,13 @@ func serveSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, f 
 	websocket.Handler(func(conn *websocket.Conn) {
 		ctx, cancel := context.WithCancel(ctx)
 		left := make(chan struct{})
+		// From the end of the watch on, a client that does not read is waited for as long as others are: in run, and in Close.
+		defer messages{conn, f}.giveUp(ctx)()
 		defer func() {
+			cancel()
 			_ = conn.Close() // says that it is the end, and that all is well
 			<-left
 		}()
-		defer cancel()
 		go func() {
 			defer close(left)
 			defer cancel()

@@ -64,7 +64,6 @@ func (st *stream) follow(ctx context.Context, w *watchcache.Watcher, from int64)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer st.whileServed(cancel)()
-	defer st.out.giveUp(ctx)()
 	if ix, value, ok := st.sel.concern(); ok {
 		w.Where(ix, value)
 	}

@@ -53,6 +53,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 	}
 	run := func(ctx context.Context, out sink) {
 		st.out = out
+		defer out.giveUp(ctx)()
 		if err != nil {
 			// After the parameters have been understood, what goes wrong is told inside the stream, as kube does it.
 			st.fail(s.watchError(err, from))

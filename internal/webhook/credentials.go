@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	clientcmdapiv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
@@ -23,11 +24,12 @@ type Credentials struct {
 	rest  *user // the user of the current context, for webhooks that none is named after; nil if there is none
 }
 
-// user is one of them. It never changes, but for the files that it names.
+// user is one of them. It never changes, but for the files that it names and the token that was read from one.
 type user struct {
 	token, tokenFile string
 	name, password   string
 	certificate      func() (*tls.Certificate, error) // nil without one
+	last             atomic.Pointer[string]           // the token that was read last from the file
 }
 
 // ReadCredentials reads a kubeconfig. Files in it are relative to it.
@@ -95,6 +97,7 @@ func newUser(info *clientcmdapiv1.AuthInfo, dir string) (*user, error) {
 		if _, err := os.ReadFile(u.tokenFile); err != nil {
 			return nil, err
 		}
+		_ = u.bearer() // keeps it
 	}
 	return u, nil
 }
@@ -146,13 +149,17 @@ func (u *user) sign(r *http.Request) {
 	}
 }
 
-// bearer is the token in the file, as somebody may renew it, else the one that was given.
+// bearer is the token in the file, as somebody may renew it; if there is none just now, the one before it, else the one that was given.
 func (u *user) bearer() string {
 	if u.tokenFile != "" {
 		if data, err := os.ReadFile(u.tokenFile); err == nil {
 			if token := strings.TrimSpace(string(data)); token != "" {
+				u.last.Store(&token)
 				return token
 			}
+		}
+		if last := u.last.Load(); last != nil {
+			return *last
 		}
 	}
 	return u.token

@@ -124,6 +124,13 @@ func TestCallWithCredentials(t *testing.T) {
 	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil || header != "Bearer new" {
 		t.Errorf("the webhook saw %q, %v", header, err)
 	}
+	// One whose file has gone is used on.
+	if err := os.Remove(filepath.Join(dir, "token")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil || header != "Bearer new" {
+		t.Errorf("without the file the webhook saw %q, %v", header, err)
+	}
 }
 
 // clientPair returns a certificate and its key, PEM.

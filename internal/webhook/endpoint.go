@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// An endpoint is one address under one name, believed by one set of authorities: called by one user: what connections may be shared by.
+// An endpoint is one address under one name, believed by one set of authorities, called by one user: what connections may be shared by.
 type endpoint struct {
 	client *http.Client
 	// large holds a place for each long answer that is being read, so that webhooks which answer with rubbish cannot fill

@@ -212,6 +212,15 @@ func (u unknownStatus) Error() string {
 	return fmt.Sprintf("status unknown for quota: %s, resources: %s", u.quota, strings.Join(u.names, ","))
 }
 
+// Limits tells whether an entry of the configuration can refuse anything: by a name that objects are counted under, and not by a scope.
+func Limits(l configuration.Limited) bool {
+	r := &catalog.Resource{Group: l.Group, Plural: l.Resource, Namespaced: true}
+	names := Of(r, nil)
+	return len(l.MatchScopes) == 0 && slices.ContainsFunc(l.MatchContains, func(part string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return strings.Contains(name, part) })
+	})
+}
+
 // limited returns what of the wanted nobody may have without a quota that counts it, nil for nothing.
 func (p *Plugin) limited(r *catalog.Resource, wanted Usage) Usage {
 	var out Usage
