@@ -59,9 +59,11 @@ func TestTypesHaveNames(t *testing.T) {
 }
 
 // TestDefinitionsOnce reads the v2 document as strictly as client-go's parser does: no name may come twice, though groups share
-// types, and each reference leads somewhere.
+// types and a custom kind's definition would have the name of a built-in type, and each reference leads somewhere.
 func TestDefinitionsOnce(t *testing.T) {
-	c := catalog.New(builtin.Resources()...)
+	taken := crontabs(t, "apiextensions.apis.pkg.apiextensions-apiserver.k8s.io", 1)
+	taken.Kind, taken.ListKind = "CustomResourceDefinition", "CustomResourceDefinitionList"
+	c := catalog.New(append(builtin.Resources(), taken)...)
 	h := handler()
 	body := get(t, h, c, "/openapi/v2").Body.Bytes()
 	var doc struct {
@@ -73,6 +75,9 @@ func TestDefinitionsOnce(t *testing.T) {
 	}
 	if err := json.Unmarshal(body, &doc); err != nil {
 		t.Fatal(err)
+	}
+	if name := "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"; doc.Definitions[name] == nil || doc.Definitions[name+"_v2"] == nil {
+		t.Error("one of two definitions is not there")
 	}
 	for _, part := range strings.Split(string(body), `"`+refV2)[1:] {
 		if name, _, _ := strings.Cut(part, `"`); doc.Definitions[name] == nil {

@@ -176,12 +176,21 @@ func referV2(s *spec.Schema) {
 	}
 }
 
-// modelName is the definition of a custom kind: its group's labels in reverse order, version, kind.
+// modelName is the definition of a custom kind: its group's labels in reverse order, version, kind. A group may have the name of a
+// Go package of Kubernetes (apiextensions.apis.pkg.apiextensions-apiserver.k8s.io); its kinds get the end that kube-apiserver gives to
+// definitions whose name is taken.
 func modelName(group, version, kind string) string {
 	labels := strings.Split(group, ".")
 	slices.Reverse(labels)
-	return strings.Join(labels, ".") + "." + version + "." + kind
+	name := strings.Join(labels, ".") + "." + version + "." + kind
+	if slices.ContainsFunc(packages, func(of string) bool { return strings.HasPrefix(name, of) }) {
+		name += "_v2"
+	}
+	return name
 }
+
+// packages are what the names of built-in types begin with.
+var packages = []string{"io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator."}
 
 // builtinModelName is the definition of a built-in kind, which Kubernetes derives from the Go package of the type.
 func builtinModelName(group, version, kind string) string {

@@ -17,7 +17,7 @@ sources() {
     printf '\nrequire conformance.local/sut v0.0.0\nreplace conformance.local/sut => %s/overlay/sut\n' "$1" >>go.mod
     mkdir -p staging/src/k8s.io # some tests read what others have stored
     ln -sfn "$(module k8s.io/api "v0.${VERSION#*.}")" staging/src/k8s.io/api
-    find test/integration -name "*.sh" -exec chmod +x {} + # a module does not keep it
+    find test/integration -name '*.sh' ! -name '*not-executable*' -exec chmod +x {} + # a module does not keep it
   )
   mv "$SRC.new" "$SRC"
 }
