@@ -130,7 +130,6 @@ func paramRef(r *admissionregistrationv1.ParamRef) string {
 	return unset
 }
 
-//lint:ignore SA1019 clients still ask for them
 func componentCells(c *corev1.ComponentStatus, _ catalog.Env) []any {
 	for _, condition := range c.Conditions {
 		if condition.Type != corev1.ComponentHealthy {

@@ -101,7 +101,6 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Binding](kind{group: coreV1, kind: "Binding", plural: "bindings", virtual: true}),
-		//lint:ignore SA1019 clients still ask for them
 		of[corev1.ComponentStatus](kind{
 			group: coreV1, kind: "ComponentStatus", deprecated: "v1 ComponentStatus is deprecated in v1.19+", plural: "componentstatuses", short: []string{"cs"},
 			clusterScoped: true, virtual: true, verbs: []string{"get", "list"},

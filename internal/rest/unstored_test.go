@@ -80,7 +80,7 @@ func TestUnstored(t *testing.T) {
 		}
 	}
 	body, _ := read(t, s, "GET "+root, codec.Protobuf)
-	found := &corev1.ComponentStatusList{} //lint:ignore SA1019 clients still ask for them
+	found := &corev1.ComponentStatusList{}
 	if _, err := codec.FromProtobuf([]byte(body), found); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestUnstored(t *testing.T) {
 		t.Errorf("in protobuf: %v", found)
 	}
 	body, _ = read(t, s, "GET "+root, codec.CBOR)
-	found = &corev1.ComponentStatusList{} //lint:ignore SA1019 clients still ask for them
+	found = &corev1.ComponentStatusList{}
 	if err := codec.UnmarshalCBOR([]byte(body), found); err != nil {
 		t.Fatal(err)
 	}
