@@ -124,7 +124,7 @@ func TestWebSocketIsNotRead(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte(`secret,eve,1,"system:masters"`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.TokenAuthFile = tokens })
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.TokenAuthFile, c.ShutdownTimeout = tokens, 45*time.Second })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
