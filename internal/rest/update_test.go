@@ -11,7 +11,7 @@ func TestUpdateOfOldClaim(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	const path = "/api/v1/namespaces/default/persistentvolumeclaims/a"
-	const old = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"a","namespace":"default","uid":"u","creationTimestamp":"2020-01-01T00:00:00Z"},` +
+	const old = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"a","namespace":"default","uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","finalizers":["kubernetes.io/pvc-protection"]},` + // which a controller would add
 		`"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"10G"}},"dataSource":{"apiGroup":null,"kind":"PersistentVolumeClaim","name":"foo"}},"status":{}}`
 	if _, err := s.Store.Create(t.Context(), "persistentvolumeclaims/default/a", []byte(old)); err != nil {
 		t.Fatal(err)
