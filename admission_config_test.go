@@ -14,7 +14,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -68,11 +67,17 @@ plugins:
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, err = maps.Create(ctx, one, metav1.CreateOptions{}); apierrors.IsForbidden(err); { // until the controller has counted
-		time.Sleep(10 * time.Millisecond) // there is no end of counting to wait for
-		_, err = maps.Create(ctx, one, metav1.CreateOptions{})
-	}
+	counted, err := client.CoreV1().ResourceQuotas("default").Watch(ctx, metav1.ListOptions{})
 	if err != nil {
+		t.Fatal(err)
+	}
+	for event := range counted.ResultChan() { // until the controller has counted
+		if q, ok := event.Object.(*corev1.ResourceQuota); ok && len(q.Status.Used) == 2 {
+			break
+		}
+	}
+	counted.Stop()
+	if _, err = maps.Create(ctx, one, metav1.CreateOptions{}); err != nil {
 		t.Errorf("with a quota: %v", err)
 	}
 
