@@ -56,6 +56,8 @@ func (f *frames) write() (ok bool) {
 	return err == nil
 }
 
+// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as its
+// connection lives. It returns the function that takes that back, to be called before the handler returns.
 func (f *frames) giveUp(ctx context.Context) (stop func()) {
 	var mu sync.Mutex
 	over := false

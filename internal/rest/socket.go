@@ -23,8 +23,9 @@ func serveSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, f 
 	websocket.Handler(func(conn *websocket.Conn) {
 		ctx, cancel := context.WithCancel(ctx)
 		left := make(chan struct{})
-		// From the end of the watch on, a client that does not read is waited for as long as others are: in run, and in Close.
-		defer messages{conn, f}.giveUp(ctx)()
+		// A client that does not read is not waited for when the watch is over, in run and in Close: half as long as others, because
+		// the end of TLS, which has a deadline of its own, takes five seconds more with it.
+		defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Now().Add(giveUpAfter / 2)) })()
 		defer func() {
 			cancel()
 			_ = conn.Close() // says that it is the end, and that all is well
@@ -53,10 +54,3 @@ func (m messages) put(frame []byte) bool {
 
 // push does nothing: messages have gone out one by one.
 func (m messages) push() bool { return true }
-
-// giveUp does so in half the time that others have: the end of TLS, which has a deadline of its own, takes five seconds more with a
-// client that does not read.
-func (m messages) giveUp(ctx context.Context) (stop func()) {
-	forget := context.AfterFunc(ctx, func() { _ = m.conn.SetWriteDeadline(time.Now().Add(giveUpAfter / 2)) })
-	return func() { forget() }
-}

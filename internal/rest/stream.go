@@ -34,9 +34,6 @@ type sink interface {
 	put(frame []byte) bool
 	// push sends what there is. It returns false if the client has gone.
 	push() bool
-	// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as its
-	// connection lives. It returns the function that takes that back, to be called before the handler returns.
-	giveUp(ctx context.Context) (stop func())
 }
 
 // initial sends the state at the start as ADDED events and, if the client asked for the initial events by name, the
@@ -61,9 +58,6 @@ func (st *stream) initial(ctx context.Context, snapshot *watchcache.Snapshot, re
 
 // follow sends events until something ends the watch.
 func (st *stream) follow(ctx context.Context, w *watchcache.Watcher, from int64) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer st.whileServed(cancel)()
 	if ix, value, ok := st.sel.concern(); ok {
 		w.Where(ix, value)
 	}

@@ -53,7 +53,6 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 	}
 	run := func(ctx context.Context, out sink) {
 		st.out = out
-		defer out.giveUp(ctx)()
 		if err != nil {
 			// After the parameters have been understood, what goes wrong is told inside the stream, as kube does it.
 			st.fail(s.watchError(err, from))
@@ -63,13 +62,16 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 			st.follow(ctx, watcher, from)
 		}
 	}
+	defer st.whileServed(cancel)()
 	if request.IsWebSocket(r) {
 		serveSocket(ctx, w, r, media, run)
 		return nil
 	}
 	w.Header().Set("Content-Type", media.WatchType())
 	w.WriteHeader(http.StatusOK)
-	run(ctx, &frames{out: w, control: http.NewResponseController(w)})
+	out := &frames{out: w, control: http.NewResponseController(w)}
+	defer out.giveUp(ctx)()
+	run(ctx, out)
 	return nil
 }
 

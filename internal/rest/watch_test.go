@@ -8,12 +8,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -237,6 +239,49 @@ func TestWatchEnds(t *testing.T) {
 	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusInternalServerError { // as kube has it
 		t.Errorf("revision abc: %d %s", w.Code, w.Body)
 	}
+}
+
+// unread is an http.ResponseWriter whose client does not read: a write waits for the deadline.
+type unread struct {
+	http.ResponseWriter
+	writes, given chan struct{}
+}
+
+func (u *unread) Write([]byte) (int, error) {
+	u.writes <- struct{}{}
+	<-u.given
+	return 0, os.ErrDeadlineExceeded
+}
+
+func (u *unread) SetWriteDeadline(at time.Time) error {
+	if !at.IsZero() {
+		close(u.given)
+	}
+	return nil
+}
+
+// TestWatchOfLostKindEnds has a client that does not read, and a definition that goes meanwhile.
+func TestWatchOfLostKindEnds(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	in := widgetsIn("default")
+	send(t, s, http.MethodPost, in, widget("a", "red"), nil)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, in+"?watch=1", nil)
+	info, err := request.Parse(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &unread{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.ServeHTTP(w, r, info, admin)
+	}()
+	<-w.writes
+	send(t, s, http.MethodDelete, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.a.example.com", "", nil)
+	<-w.given
+	<-ended
 }
 
 func revision(t *testing.T, text string) int64 {
