@@ -18,10 +18,7 @@ import (
 
 // With AlwaysAllow whoever is known may do everything, and nobody else is let in.
 func TestAlwaysAllow(t *testing.T) {
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("secret,eve,1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) { c.AlwaysAllow, c.TokenAuthFile = true, tokens })
 	as := func(token string) *kubernetes.Clientset {
 		config := rest.AnonymousClientConfig(server.RESTConfig())
@@ -64,4 +61,14 @@ func TestNoAnonymous(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Error(resp.Status)
 	}
+}
+
+// tokenFile writes a file for --token-auth-file.
+func tokenFile(t *testing.T, line string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

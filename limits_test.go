@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -66,10 +64,7 @@ func TestRequestTimeouts(t *testing.T) {
 
 // While a write waits for its body, another is sent away.
 func TestMutatingRequestsInFlight(t *testing.T) {
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("secret,eve,1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) {
 		c.MaxMutatingRequestsInFlight, c.AlwaysAllow, c.TokenAuthFile = 1, true, tokens // system:masters would not be limited
 	})

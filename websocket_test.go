@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,10 +24,7 @@ import (
 
 // Programs in browsers watch by WebSocket, and say who they are among its protocols.
 func TestWatchByWebSocket(t *testing.T) {
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte(`secret,eve,1,"system:masters"`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	tokens := tokenFile(t, `secret,eve,1,"system:masters"`)
 	server := testserver.Start(t, func(c *bowsprit.Config) { c.TokenAuthFile = tokens })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
@@ -120,10 +115,7 @@ func dialWatch(t *testing.T, server *testserver.Server, query, token, accept str
 
 // A client that does not read does not hold a watch beyond its end, nor the server.
 func TestWebSocketIsNotRead(t *testing.T) {
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte(`secret,eve,1,"system:masters"`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	tokens := tokenFile(t, `secret,eve,1,"system:masters"`)
 	server := testserver.Start(t, func(c *bowsprit.Config) { c.TokenAuthFile, c.ShutdownTimeout = tokens, 45*time.Second })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {

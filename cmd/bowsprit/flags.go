@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -27,9 +28,9 @@ func bindEtcdFlags(f *pflag.FlagSet, c *bowsprit.Config, servers string) {
 func bindLimitFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "how long a request may take, but for watches and the like")
 	f.Var(seconds{&c.MinRequestTimeout, 30 * time.Minute}, "min-request-timeout", "shortest life of a watch whose client sets none, in seconds; up to as much again is added")
-	f.Var(limit{&c.MaxRequestsInFlight, 400}, "max-requests-inflight", "how many reads may run at a time, 0 for no limit")
-	f.Var(limit{&c.MaxMutatingRequestsInFlight, 200}, "max-mutating-requests-inflight", "how many writes may run at a time, 0 for no limit")
-	f.Var(life{&c.EventTTL, time.Hour}, "event-ttl", "how long events live after their last write, 0 for ever")
+	f.Var(bound[int]{&c.MaxRequestsInFlight, 400, strconv.Atoi}, "max-requests-inflight", "how many reads may run at a time, 0 for no limit")
+	f.Var(bound[int]{&c.MaxMutatingRequestsInFlight, 200, strconv.Atoi}, "max-mutating-requests-inflight", "how many writes may run at a time, 0 for no limit")
+	f.Var(bound[time.Duration]{&c.EventTTL, time.Hour, time.ParseDuration}, "event-ttl", "how long events live after their last write, 0 for ever")
 	c.NotReadyTolerationSeconds, c.UnreachableTolerationSeconds = new(int64), new(int64)
 	f.Int64Var(c.NotReadyTolerationSeconds, "default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, if they say nothing")
 	f.Int64Var(c.UnreachableTolerationSeconds, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, if they say nothing")

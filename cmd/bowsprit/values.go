@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -25,61 +26,33 @@ func (p *portRange) Set(text string) error {
 	return err
 }
 
-// limit is the value of a flag that bounds how many there may be; its 0, no limit, is -1 in the field.
-type limit struct {
-	to        *int
-	byDefault int
+// bound is the value of a flag that bounds a number or a time; its 0, no bound, is -1 in the field.
+type bound[T int | time.Duration] struct {
+	to        *T
+	byDefault T
+	read      func(text string) (T, error)
 }
 
-func (limit) Type() string { return "int" }
-
-func (l limit) String() string {
-	if l.to == nil { // as pflag asks to see what a zero value looks like
-		return ""
+func (b bound[T]) Type() string {
+	if _, timed := any(b.byDefault).(time.Duration); timed {
+		return "duration"
 	}
-	return strconv.Itoa(max(cmp.Or(*l.to, l.byDefault), 0))
+	return "int"
 }
 
-func (l limit) Set(text string) error {
-	n, err := strconv.Atoi(text)
+func (b bound[T]) String() string { return fmt.Sprint(max(cmp.Or(*b.to, b.byDefault), 0)) }
+
+func (b bound[T]) Set(text string) error {
+	v, err := b.read(text)
 	switch {
 	case err != nil:
 		return err
-	case n < 0:
-		return errors.New("use a number, or 0 for no limit")
-	case n == 0:
-		n = -1
+	case v < 0:
+		return errors.New("must not be negative; 0 is no limit")
+	case v == 0:
+		v = -1
 	}
-	*l.to = n
-	return nil
-}
-
-// life is the value of a flag that says how long something lives; its 0, for ever, is -1 in the field.
-type life struct {
-	to        *time.Duration
-	byDefault time.Duration
-}
-
-func (life) Type() string { return "duration" }
-
-func (l life) String() string {
-	if l.to == nil {
-		return ""
-	}
-	return max(cmp.Or(*l.to, l.byDefault), 0).String()
-}
-
-func (l life) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return err
-	case d < 0:
-		return errors.New("use a duration such as 1h, or 0 for ever")
-	case d == 0:
-		d = -1
-	}
-	*l.to = d
+	*b.to = v
 	return nil
 }
 
@@ -92,9 +65,6 @@ type seconds struct {
 func (seconds) Type() string { return "int" }
 
 func (s seconds) String() string {
-	if s.to == nil {
-		return ""
-	}
 	return strconv.Itoa(int(cmp.Or(*s.to, s.byDefault) / time.Second))
 }
 

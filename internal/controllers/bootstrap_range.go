@@ -42,16 +42,17 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 		return defaultRangeReady(ctx, r)
 	}
 	stored, said, err := readRange(entry)
-	switch {
-	case err != nil || entry.Deleting:
+	if err != nil || entry.Deleting {
 		return err
-	case len(ranges) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]):
+	}
+	switch second, ready := owed(stored, said, cidrs); {
+	case second:
 		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
 			obj["spec"] = rest.Object{"cidrs": values(cidrs)}
 			return obj, nil
 		})
 		return err
-	case said == nil && slices.Equal(stored.Spec.CIDRs, cidrs):
+	case ready:
 		return defaultRangeReady(ctx, r)
 	case !slices.Equal(stored.Spec.CIDRs, cidrs):
 		r.Log.Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is", "ServiceCIDR", stored.Spec.CIDRs, "flag", cidrs)
@@ -85,10 +86,13 @@ func rangeSettled(r *rest.Server, ranges []netip.Prefix) bool {
 	if err != nil || entry.Deleting {
 		return true // it is left alone
 	}
-	cidrs := cidrsOf(ranges)
-	grows := len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1])
-	unsaid := said == nil && slices.Equal(stored.Spec.CIDRs, cidrs)
-	return !grows && !unsaid
+	second, ready := owed(stored, said, cidrsOf(ranges))
+	return !second && !ready
+}
+
+// owed tells what is yet to be written about a stored ServiceCIDR: the second network of the flag, or that it is ready.
+func owed(stored *networkingv1.ServiceCIDR, said *metav1.Condition, cidrs []string) (second, ready bool) {
+	return len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]), said == nil && slices.Equal(stored.Spec.CIDRs, cidrs)
 }
 
 // settleRange does what the controller of ServiceCIDRs would do with the one of the flag.

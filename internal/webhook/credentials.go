@@ -94,10 +94,9 @@ func newUser(info *clientcmdapiv1.AuthInfo, dir string) (*user, error) {
 		}
 	}
 	if u.tokenFile != "" {
-		if _, err := os.ReadFile(u.tokenFile); err != nil {
+		if err := u.readToken(); err != nil {
 			return nil, err
 		}
-		_ = u.bearer() // keeps it
 	}
 	return u, nil
 }
@@ -152,17 +151,21 @@ func (u *user) sign(r *http.Request) {
 // bearer is the token in the file, as somebody may renew it; if there is none just now, the one before it, else the one that was given.
 func (u *user) bearer() string {
 	if u.tokenFile != "" {
-		if data, err := os.ReadFile(u.tokenFile); err == nil {
-			if token := strings.TrimSpace(string(data)); token != "" {
-				u.last.Store(&token)
-				return token
-			}
-		}
+		_ = u.readToken() // the one before it may still do
 		if last := u.last.Load(); last != nil {
 			return *last
 		}
 	}
 	return u.token
+}
+
+// readToken keeps the token that is in the file now, unless that is empty.
+func (u *user) readToken() error {
+	data, err := os.ReadFile(u.tokenFile)
+	if token := strings.TrimSpace(string(data)); token != "" {
+		u.last.Store(&token)
+	}
+	return err
 }
 
 // clientCertificate is for tls.Config.GetClientCertificate, which wants an empty one for none.

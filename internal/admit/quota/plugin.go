@@ -66,9 +66,13 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 		return nil
 	}
 	quotas := p.View.Collection("resourcequotas")
+	none := quotas.Snapshot().Count(a.Namespace, "") == 0
+	if none && len(p.Limited) == 0 {
+		return nil
+	}
 	wanted := Of(a.Resource, a.Object)
 	uncovered := p.limited(a.Resource, wanted)
-	if len(uncovered) == 0 && quotas.Snapshot().Count(a.Namespace, "") == 0 {
+	if none && len(uncovered) == 0 {
 		return nil
 	}
 	meta, _ := a.Object["metadata"].(map[string]any)
@@ -88,13 +92,15 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 	// First all are asked, so that none is charged for what another one refuses.
 	var charged []string
 	var refusal error
+	uncounted := false // refusal is of a quota whose objects nobody has counted yet
 	quotas.Snapshot().Scan(a.Namespace, "", func(e *watchcache.Entry) bool {
 		var q corev1.ResourceQuota
 		if json.Unmarshal(e.JSON(), &q) != nil {
 			return true
 		}
 		used, err := add(&q, wanted)
-		if err != nil && refusal == nil || errors.As(err, new(unknownStatus)) {
+		uncounted = errors.As(err, new(unknownStatus))
+		if err != nil && refusal == nil || uncounted {
 			refusal = err
 		}
 		if used != nil {
@@ -103,9 +109,9 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 		if !scoped(&q) {
 			maps.DeleteFunc(uncovered, func(name string, _ int64) bool { _, ok := q.Status.Hard[corev1.ResourceName(name)]; return ok })
 		}
-		return !errors.As(err, new(unknownStatus))
+		return !uncounted
 	})
-	if len(uncovered) > 0 && !errors.As(refusal, new(unknownStatus)) {
+	if len(uncovered) > 0 && !uncounted {
 		refusal = fmt.Errorf("insufficient quota to consume: %s", strings.Join(slices.Sorted(maps.Keys(uncovered)), ","))
 	}
 	if refusal != nil {
@@ -214,11 +220,17 @@ func (u unknownStatus) Error() string {
 
 // Limits tells whether an entry of the configuration can refuse anything: by a name that objects are counted under, and not by a scope.
 func Limits(l configuration.Limited) bool {
-	r := &catalog.Resource{Group: l.Group, Plural: l.Resource, Namespaced: true}
-	names := Of(r, nil)
-	return len(l.MatchScopes) == 0 && slices.ContainsFunc(l.MatchContains, func(part string) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return strings.Contains(name, part) })
-	})
+	for name := range Of(&catalog.Resource{Group: l.Group, Plural: l.Resource, Namespaced: true}, nil) {
+		if limits(l, name) {
+			return len(l.MatchScopes) == 0
+		}
+	}
+	return false
+}
+
+// limits tells whether an entry is about what is counted by a name.
+func limits(l configuration.Limited, name string) bool {
+	return slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // limited returns what of the wanted nobody may have without a quota that counts it, nil for nothing.
@@ -229,7 +241,7 @@ func (p *Plugin) limited(r *catalog.Resource, wanted Usage) Usage {
 			continue
 		}
 		for name, n := range wanted {
-			if n > 0 && slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(name, part) }) {
+			if n > 0 && limits(l, name) {
 				if out == nil {
 					out = Usage{}
 				}
