@@ -65,6 +65,9 @@ func (p *process) buildAPI(context.Context) error {
 	p.metrics = prometheus.NewRegistry()
 	tokens := serviceaccount.New(serviceaccount.Config{
 		Keys: p.keys, View: p.view, Issuers: p.config.ServiceAccountIssuers, Audiences: p.config.APIAudiences,
+		Used: func(ctx context.Context, secret *watchcache.Entry, day string) {
+			controllers.NoteTokenUse(ctx, p.rest, secret, day)
+		},
 	})
 	who := authn.Config{
 		ClientRoots: p.pki.ClientRoots, Bearer: tokens, Audiences: tokens.Audiences(), NoAnonymous: p.config.NoAnonymous || p.config.AlwaysAllow,

@@ -267,6 +267,9 @@ func TestKeep(t *testing.T) {
 	moved := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}
 	round := func() {
 		t.Helper()
+		if _, err := s.View.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if err := s.all.keep(t.Context(), moved, 6443); err != nil {
 			t.Fatal(err)
 		}
@@ -294,6 +297,16 @@ func TestKeep(t *testing.T) {
 	round()
 	s.has(s.stored(address.RangesPrefix, "", "kubernetes"), `"10.1.0.0/24"`, `"status":"True"`)
 	s.has(s.stored(servicesPrefix, "default", "kubernetes"), `"clusterIP":"10.1.0.1"`)
+
+	tracking := func() string { return s.stored("configmaps", "kube-system", trackingConfigMap) }
+	since := `"data":{"since":"` + s.now.UTC().Format(time.DateOnly) + `"}`
+	s.delete(configMapsResource, "kube-system", trackingConfigMap)
+	round()
+	s.has(tracking(), since)
+	s.delete(configMapsResource, "kube-system", trackingConfigMap)
+	s.create(configMapsResource, "kube-system", `{"metadata":{"name":"`+trackingConfigMap+`"},"data":{"since":"some day"}}`)
+	round()
+	s.has(tracking(), since)
 }
 
 // refusal refuses every write, and notes who asks.

@@ -18,8 +18,11 @@ var systemNamespaces = []string{"default", "kube-system", "kube-public", "kube-n
 // server says that it is ready.
 func Bootstrap(ctx context.Context, r *rest.Server) error {
 	err := makeNamespaces(ctx, r)
+	if err == nil {
+		err = makeTracking(ctx, r)
+	}
 	if refused(ctx, err) {
-		r.Log.Warn("namespaces that every cluster has cannot be made; it is tried again", "error", err)
+		r.Log.Warn("objects that every cluster has cannot be made; it is tried again", "error", err)
 		return nil
 	}
 	return err

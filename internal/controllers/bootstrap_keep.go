@@ -13,7 +13,7 @@ import (
 const keepEvery = 10 * time.Second
 
 // Keep makes again what Bootstrap and BootstrapServices have made and somebody has deleted, until ctx ends: system namespaces,
-// the service "kubernetes", and its ServiceCIDR. What admission has refused is tried again, too. That is also how a cluster gets
+// the day since which uses of tokens are noted, the service "kubernetes", and its ServiceCIDR. What admission has refused is tried again, too. That is also how a cluster gets
 // another range: whoever starts the server with a new flag deletes the old ones.
 func (cs *Controllers) Keep(ctx context.Context, ranges []netip.Prefix, port int) {
 	tick := time.NewTicker(keepEvery)
@@ -33,7 +33,7 @@ func (cs *Controllers) Keep(ctx context.Context, ranges []netip.Prefix, port int
 // keep is one round. It writes nothing, and asks etcd nothing, as long as everything is there.
 func (cs *Controllers) keep(ctx context.Context, ranges []netip.Prefix, port int) error {
 	r := cs.config.Rest
-	err := makeNamespaces(ctx, r)
+	err := errors.Join(makeNamespaces(ctx, r), makeTracking(ctx, r))
 	if !rangeSettled(r, ranges) {
 		err = errors.Join(err, cs.makeRange(ctx, ranges))
 	}

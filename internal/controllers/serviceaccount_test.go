@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -29,6 +31,12 @@ func typed(t *testing.T, config *rest.Config) kubernetes.Interface {
 	}
 	return client
 }
+
+// warningFunc takes the warnings of answers.
+type warningFunc func(text string)
+
+// HandleWarningHeader takes one.
+func (f warningFunc) HandleWarningHeader(_ int, _, text string) { f(text) }
 
 // TestEveryNamespaceGetsWhatProgramsNeed makes a namespace and takes its things away again and again.
 func TestEveryNamespaceGetsWhatProgramsNeed(t *testing.T) {
@@ -205,6 +213,39 @@ func TestTokenSecrets(t *testing.T) {
 	if err != nil || may.Status.Allowed {
 		t.Errorf("with the secret's token: %+v, %v", may, err)
 	}
+	c.when(secrets, "default", "the day of the use", func(objects map[string]*unstructured.Unstructured) bool {
+		_, err := time.Parse(time.DateOnly, objects["robot-token"].GetLabels()["kubernetes.io/legacy-token-last-used"])
+		return err == nil
+	})
+	var warnings []string
+	admin := rest.CopyConfig(c.config)
+	admin.WarningHandler = warningFunc(func(text string) { warnings = append(warnings, text) })
+	review := func() string {
+		r, err := typed(t, admin).AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Status.Error
+	}
+	if problem := review(); problem != "" || len(warnings) > 0 {
+		t.Errorf("%q, %q", problem, warnings)
+	}
+	merge := func(gvr schema.GroupVersionResource, name, patch string) {
+		if _, err := c.in(gvr, "default").Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	merge(accounts, "robot", `{"secrets":[{"name":"robot-token"}]}`)
+	if problem := review(); problem != "" || len(warnings) != 1 || !strings.Contains(warnings[0], "instead of auto-generated secret-based tokens") {
+		t.Errorf("made by itself: %q, %q", problem, warnings)
+	}
+	merge(secrets, "robot-token", `{"metadata":{"labels":{"kubernetes.io/legacy-token-last-used":"2020-02-02","kubernetes.io/legacy-token-invalid-since":"2021-02-02"}}}`)
+	if problem := review(); !strings.Contains(problem, "the token in secret default/robot-token for service account default/robot has been marked invalid") {
+		t.Errorf("switched off: %q", problem)
+	}
+	c.when(secrets, "default", "the day of the use of what is switched off", func(objects map[string]*unstructured.Unstructured) bool {
+		return objects["robot-token"].GetLabels()["kubernetes.io/legacy-token-last-used"] > "2020-02-02"
+	})
 	orphan := object("v1", "Secret", "default", "nobody")
 	orphan.Object["type"] = "kubernetes.io/service-account-token"
 	orphan.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": "nobody"})

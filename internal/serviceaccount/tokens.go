@@ -13,7 +13,6 @@ package serviceaccount
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -41,7 +40,10 @@ type Config struct {
 	Issuers []string
 	// Audiences are the names of this server in tokens; empty means the issuers.
 	Audiences []string
-	Now       func() time.Time // nil is time.Now
+	// Used notes that the token of a secret was used on a day, "2006-01-02", UTC: called once a day, if what it notes gets into
+	// the secret's label. nil notes nothing.
+	Used func(ctx context.Context, secret *watchcache.Entry, day string)
+	Now  func() time.Time // nil is time.Now
 }
 
 // Tokens makes and judges tokens.
@@ -107,6 +109,9 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 	}
 	if len(good) == 0 {
 		return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", is, wanted)
+	}
+	if err := t.config.View.FreshOwn(ctx); err != nil { // who has deleted what a token is bound to wants it to have ended
+		return nil, nil, err
 	}
 	var who user.Info
 	switch {
@@ -280,48 +285,4 @@ func (t *Tokens) get(ctx context.Context, prefix, namespace, name string) (*watc
 		return nil, err
 	}
 	return objects.Snapshot().Get(namespace, name), nil
-}
-
-func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (user.Info, error) {
-	for _, claim := range []struct{ value, text string }{
-		{c.Subject, "sub claim is missing"}, {c.Namespace, "namespace claim is missing"}, {c.SecretName, "secretName claim is missing"},
-		{c.AccountName, "serviceAccountName claim is missing"}, {c.AccountUID, "serviceAccountUID claim is missing"},
-	} {
-		if claim.value == "" {
-			return nil, errors.New(claim.text)
-		}
-	}
-	if c.Subject != username(c.Namespace, c.AccountName) {
-		return nil, errors.New("sub claim is invalid")
-	}
-	secret, err := t.get(ctx, "secrets", c.Namespace, c.SecretName)
-	if err != nil {
-		return nil, err
-	}
-	//lint:ignore ST1005 kube's texts
-	gone, differs := errors.New("Token has been invalidated"), errors.New("Token does not match server's copy")
-	if secret == nil || secret.Deleting {
-		return nil, gone
-	}
-	kept, _ := secret.Field("data.token")
-	copied, err := base64.StdEncoding.DecodeString(kept)
-	if err != nil || subtle.ConstantTimeCompare(copied, []byte(token)) == 0 {
-		return nil, differs
-	}
-	account, err := t.get(ctx, "serviceaccounts", c.Namespace, c.AccountName)
-	switch {
-	case err != nil:
-		return nil, err
-	case account == nil:
-		return nil, fmt.Errorf("serviceaccounts %q not found", c.AccountName)
-	case account.Deleting:
-		return nil, fmt.Errorf("ServiceAccount %s/%s has been deleted", c.Namespace, c.AccountName)
-	case account.UID != c.AccountUID:
-		return nil, fmt.Errorf("ServiceAccount UID (%s) does not match claim (%s)", account.UID, c.AccountUID)
-	}
-	if secret.Labels["kubernetes.io/legacy-token-invalid-since"] != "" {
-		return nil, fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token",
-			c.Namespace, c.SecretName, c.Namespace, c.AccountName)
-	}
-	return serviceaccount.UserInfo(c.Namespace, c.AccountName, c.AccountUID), nil
 }

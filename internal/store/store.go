@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -88,6 +89,7 @@ type Store struct {
 	client   *clientv3.Client
 	log      *slog.Logger
 
+	written   atomic.Int64 // see Written
 	leases    *leases
 	compactor compactor // careEvery's goroutine only
 	room      room

@@ -161,6 +161,7 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		return 0, false, err
 	}
 	if resp.Succeeded {
+		s.wrote(resp.Header.Revision)
 		return resp.Header.Revision, false, nil
 	}
 	for i := range looks {
@@ -179,6 +180,18 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 	return 0, found || len(looks) == 0, nil
 }
 
+// Written returns the revision of the last write that this Store has acknowledged, 0 before the first.
+func (s *Store) Written() int64 { return s.written.Load() }
+
+func (s *Store) wrote(rev int64) {
+	for {
+		last := s.written.Load()
+		if last >= rev || s.written.CompareAndSwap(last, rev) {
+			return
+		}
+	}
+}
+
 // happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which the
 // database reaches its quota, and then says that there was no room.
 func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found bool, err error) {
@@ -189,6 +202,7 @@ func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found boo
 	case len(resp.Kvs) == 0 && c.Revision == 0, len(resp.Kvs) > 0 && resp.Kvs[0].ModRevision == c.Revision:
 		return 0, false, ErrNoSpace // as it was
 	case len(resp.Kvs) > 0 && !c.Remove && bytes.Equal(resp.Kvs[0].Value, c.Value):
+		w.store.wrote(resp.Kvs[0].ModRevision)
 		return resp.Kvs[0].ModRevision, false, nil
 	}
 	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // somebody else has written since

@@ -157,6 +157,29 @@ func TestWatchEdges(t *testing.T) {
 	}
 }
 
+// TestFreshOwn waits for what the process has written, and for nothing else.
+func TestFreshOwn(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	v := newView(s)
+	if err := v.Load(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	late, cancel := context.WithCancel(testContext(t))
+	cancel()
+	if err := v.FreshOwn(late); err != nil {
+		t.Errorf("nothing was written: %v", err)
+	}
+	create(t, s, "a.b/cs/n/0", 0)
+	if err := v.FreshOwn(late); !errors.Is(err, context.Canceled) {
+		t.Errorf("the view stands still: %v", err)
+	}
+	run(t, v)
+	if err := v.FreshOwn(testContext(t)); err != nil || v.Collection("a.b/cs").Snapshot().Get("n", "0") == nil {
+		t.Errorf("the write is not there: %v", err)
+	}
+}
+
 // A watcher that does not keep up ends, and memory stays bounded.
 func TestSlowWatcher(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,10 @@ func (v *View) Fresh(ctx context.Context) (int64, error) {
 	return v.Revision(), nil
 }
 
+// FreshOwn is Fresh for the writes of this process alone: those of others may be missing for as long as the store's watch takes. It
+// asks the store nothing.
+func (v *View) FreshOwn(ctx context.Context) error { return v.WaitFor(ctx, v.store.Written()) }
+
 // waiters are those who wait for a revision, the nearest first: the view's goroutine touches only whom it wakes, and
 // nobody if nobody waits.
 type waiters struct {
