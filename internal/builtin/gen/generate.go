@@ -346,12 +346,14 @@ func (n typeName) inFirstVersion() string {
 	return strings.Replace(n.path, "/apis/apiextensions/v1beta1", "/apis/apiextensions/v1", 1) + "." + n.name
 }
 
+// Packages of types whose JSON form their Go fields do not show.
+const (
+	meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
+	apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
+)
+
 // special returns the schema of a type whose JSON form its Go fields do not show, or nil.
 func special(n typeName) *schema {
-	const (
-		meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
-		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
-	)
 	switch n.inFirstVersion() {
 	case meta + "Time", meta + "MicroTime":
 		return &schema{Type: "string", Format: "date-time"}
@@ -374,10 +376,6 @@ func special(n typeName) *schema {
 
 // published returns the definition of a type whose JSON form its Go fields do not show, as documents have it, or nil.
 func published(n typeName) *schema {
-	const (
-		meta          = "k8s.io/apimachinery/pkg/apis/meta/v1."
-		apiextensions = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1."
-	)
 	switch n.inFirstVersion() {
 	case meta + "Time", meta + "MicroTime":
 		return &schema{Type: "string", Format: "date-time"}
