@@ -147,6 +147,9 @@ type Config struct {
 	// BindAddress, or the host's address if that is a loopback address or all addresses. A loopback address cannot be shown.
 	AdvertiseAddress string
 
+	// Flags are the settings of this process by the names of its flags, for the page /flagz; without any there is no such page. They
+	// are shown to whoever may read it, so nothing in them may be secret.
+	Flags map[string]string
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
 	// Log receives what happens; nil drops it.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,7 +26,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/quota"
 	"github.com/bowsprit/bowsprit/internal/authn"
 	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/backup"
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/codec"
@@ -49,6 +46,7 @@ import (
 
 // buildAPI connects the parts that answer requests.
 func (p *process) buildAPI(context.Context) error {
+	started := time.Now()
 	kinds := builtin.Resources()
 	if p.config.EventTTL != 0 {
 		builtin.KeepEvents(kinds, max(p.config.EventTTL, 0))
@@ -123,6 +121,7 @@ func (p *process) buildAPI(context.Context) error {
 	}
 	p.front = front.New(front.Config{
 		Metrics:       p.metrics,
+		Started:       started,
 		Authenticator: authenticator,
 		Authorizer:    authorizer,
 		Resources:     p.rest.ServeHTTP,
@@ -134,15 +133,10 @@ func (p *process) buildAPI(context.Context) error {
 			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
 		},
 		APIPaths: func() []string { return discovery.Paths(p.catalog.Snapshot()) },
-		Paths: map[string]front.Handler{
-			"/debug/pprof/":                  serveProfile,
-			backup.Path:                      p.serveSnapshot,
-			serviceaccount.ConfigurationPath: serveDocument("application/json", func() []byte { return tokens.Configuration(keysURI) }),
-			serviceaccount.KeysPath:          serveDocument("application/jwk-set+json", tokens.KeySet),
-		},
-		Version: front.VersionInfo(front.Build{Version: strings.TrimPrefix(Version().Bowsprit, "v")}),
-		TLS:     p.pki.TLSConfig(),
-		CBOR:    p.config.CBOR,
+		Paths:    p.pages(started, tokens, keysURI),
+		Version:  front.VersionInfo(build()),
+		TLS:      p.pki.TLSConfig(),
+		CBOR:     p.config.CBOR,
 
 		AllowedOrigins: origins, RequestTimeout: p.config.RequestTimeout, MaxRequestsInFlight: p.config.MaxRequestsInFlight, MaxMutationsInFlight: p.config.MaxMutatingRequestsInFlight,
 
@@ -272,35 +266,6 @@ func (p *process) updateQuota(ctx context.Context, namespace, name string, chang
 }
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }
-
-// serveDocument serves what other programs read to prove the tokens of service accounts. They may keep it for an hour.
-func serveDocument(contentType string, document func() []byte) front.Handler {
-	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			writeError(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0, false))
-			return
-		}
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Cache-Control", "public, max-age=3600")
-		_, _ = w.Write(document())
-	}
-}
-
-// serveProfile shows where the process spends time and memory, to administrators, as kube-apiserver does.
-func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
-	switch info.Path {
-	case "/debug/pprof/cmdline":
-		pprof.Cmdline(w, r)
-	case "/debug/pprof/profile":
-		pprof.Profile(w, r)
-	case "/debug/pprof/symbol":
-		pprof.Symbol(w, r)
-	case "/debug/pprof/trace":
-		pprof.Trace(w, r)
-	default:
-		pprof.Index(w, r)
-	}
-}
 
 // fresh answers from a catalog that knows every definition that was acknowledged before the request.
 func (p *process) fresh(serve func(http.ResponseWriter, *http.Request, *catalog.Snapshot)) front.Handler {

@@ -68,3 +68,10 @@ func bindServiceAccountFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 func bindAdmissionConfig(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.StringVar(&c.AdmissionConfigFile, "admission-control-config-file", "", "file with an AdmissionConfiguration: credentials for webhooks, resources that are limited without a quota, levels of PodSecurity (default: none)")
 }
+
+// settings returns the values of all flags, given or not.
+func settings(f *pflag.FlagSet) map[string]string {
+	values := map[string]string{}
+	f.VisitAll(func(flag *pflag.Flag) { values[flag.Name] = flag.Value.String() })
+	return values
+}

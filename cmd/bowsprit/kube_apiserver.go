@@ -107,6 +107,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	if config.Log, err = newLogger(flags.serveFlags); err != nil {
 		return err
 	}
+	config.Flags = settings(given)
 	if len(unused) > 0 {
 		config.Log.Warn("these flags have no effect here", slog.Any("flags", unused))
 	}

@@ -70,7 +70,7 @@ func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags ser
 	if err != nil {
 		return err
 	}
-	config.Log = log
+	config.Log, config.Flags = log, settings(given)
 	if config.Ephemeral && !given.Changed("data-dir") {
 		config.DataDir = ""
 	}

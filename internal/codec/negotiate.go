@@ -79,20 +79,24 @@ func NotAcceptable(types ...string) error {
 // negotiate applies kube's rules: clauses by quality, the server's types in its order within a clause, and a clause whose
 // parameters ask for something that is not offered is passed over. transform tells which conversions are offered.
 func negotiate(r *http.Request, transform func(Media) bool) (Media, bool) {
-	pretty := wantsPretty(r)
-	accept := r.Header.Get("Accept")
-	switch accept {
+	switch r.Header.Get("Accept") {
 	case "", JSON, "*/*":
-		return Media{Type: JSON, Pretty: pretty}, true
+		return Media{Type: JSON, Pretty: wantsPretty(r)}, true
 	}
-	offered := Offered(r.Context())
-	for _, clause := range goautoneg.ParseAccept(accept) {
+	return Choose(r, Offered(r.Context()), transform)
+}
+
+// Choose applies the same rules to any offer of media types; allow says which of them are offered, and as what. Without an Accept
+// header nothing is chosen.
+func Choose(r *http.Request, offered []string, allow func(Media) bool) (Media, bool) {
+	pretty := wantsPretty(r)
+	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
 		for _, typ := range offered {
 			major, minor, _ := strings.Cut(typ, "/")
 			switch {
 			case clause.Type == major && clause.SubType == minor, clause.Type == major && clause.SubType == "*", clause.Type == "*" && clause.SubType == "*":
 				m := Media{Type: typ, Pretty: pretty}
-				if m.parameters(clause.Params) && transform(m) {
+				if m.parameters(clause.Params) && allow(m) {
 					return m, true
 				}
 			}

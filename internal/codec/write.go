@@ -18,6 +18,16 @@ func WriteObject(w http.ResponseWriter, r *http.Request, code int, doc []byte, m
 	write(w, r, code, contentType, body, lineEnd(m))
 }
 
+// WriteKind is WriteObject for what a client asks for by group, version and kind: the Content-Type says which it is.
+func WriteKind(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
+	contentType, body, err := render(doc, m)
+	if err != nil {
+		WriteError(w, r, err)
+		return
+	}
+	write(w, r, code, contentType+";g="+m.Group+";v="+m.Version+";as="+m.As, body, lineEnd(m))
+}
+
 // WriteBinary answers with a finished document in m's form, Protobuf or CBOR, as WriteObject does.
 func WriteBinary(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
 	write(w, r, code, m.Type, doc, nil)

@@ -26,10 +26,12 @@ func (s *Server) newRoutes() routes {
 		"/apis/":    s.config.Discovery,
 		"/openapi/": s.config.OpenAPI,
 		"/version/": s.serveVersion,
-		"/metrics":  s.serveMetrics(),
+		"/metrics":  serveFigures(s.config.Metrics, s.config.Started),
 		"/healthz/": s.serveHealth("healthz"),
 		"/livez/":   s.serveHealth("livez"),
 		"/readyz/":  s.serveHealth("readyz"),
+
+		"/metrics/slis": serveFigures(s.slis.registry, s.config.Started),
 	}
 	maps.Copy(r, s.config.Paths)
 	maps.DeleteFunc(r, func(_ string, h Handler) bool { return h == nil })

@@ -49,6 +49,8 @@ type Config struct {
 	Resources Handler // requests for objects
 	Discovery Handler // /api and /apis, down to the resources of a version
 	OpenAPI   Handler // /openapi/...; may be nil
+	// Started is when the process began, which is told with metrics; zero is not told.
+	Started time.Time
 	// APIPaths returns the paths of groups and versions, which the root path lists with all others. May be nil.
 	APIPaths func() []string
 	// Paths are further non-resource paths. One that ends in a slash answers for everything below it too. May be nil.
@@ -90,6 +92,7 @@ type Server struct {
 	handle  func(*exchange) // the chain
 	routes  routes
 	metrics *metrics
+	slis    *slis
 	hsts    []string // the values of Strict-Transport-Security, nil or one; never changed
 	reads   limit
 	writes  limit
@@ -104,7 +107,7 @@ type Server struct {
 // New returns a Server.
 func New(c Config) *Server {
 	c = withDefaults(c)
-	s := &Server{config: c}
+	s := &Server{config: c, slis: newSLIs()}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.reads.max, s.writes.max = int64(c.MaxRequestsInFlight), int64(c.MaxMutationsInFlight)
 	s.metrics = newMetrics(c.Metrics, &s.reads, &s.writes)

@@ -81,7 +81,9 @@ func (s *Server) serveChecks(w http.ResponseWriter, r *http.Request, endpoint st
 			fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
 			continue
 		}
-		if err := c.Run(r.Context()); err != nil {
+		err := c.Run(r.Context())
+		s.slis.observe(c.Name, endpoint, err)
+		if err != nil {
 			healthy = false
 			fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
 			s.config.Log.Warn("health check failed", "endpoint", endpoint, "check", c.Name, "error", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
@@ -52,6 +53,41 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestSLIs counts what health checks say, with the names of Kubernetes. A check that was excluded or asked alone says nothing.
+func TestSLIs(t *testing.T) {
+	t.Parallel()
+	etcd := error(nil)
+	s := newServer(t, text(""), func(c *Config) {
+		c.Started = time.Unix(1e9, 0)
+		c.Checks = []Check{{Name: "etcd", Run: func(context.Context) error { return etcd }}}
+	})
+	do(s, "GET", "/livez")
+	do(s, "GET", "/readyz")
+	etcd = errors.New("disk full")
+	do(s, "GET", "/readyz?verbose")
+	do(s, "GET", "/readyz?exclude=etcd")
+	do(s, "GET", "/readyz/etcd")
+	const want = `# HELP kubernetes_healthcheck This metric records the result of a single healthcheck.
+# TYPE kubernetes_healthcheck gauge
+kubernetes_healthcheck{name="etcd",type="livez"} 1
+kubernetes_healthcheck{name="etcd",type="readyz"} 0
+kubernetes_healthcheck{name="ping",type="livez"} 1
+kubernetes_healthcheck{name="ping",type="readyz"} 1
+kubernetes_healthcheck{name="shutdown",type="readyz"} 1
+# HELP kubernetes_healthchecks_total This metric records the results of all healthcheck.
+# TYPE kubernetes_healthchecks_total counter
+kubernetes_healthchecks_total{name="etcd",status="error",type="readyz"} 1
+kubernetes_healthchecks_total{name="etcd",status="success",type="livez"} 1
+kubernetes_healthchecks_total{name="etcd",status="success",type="readyz"} 1
+kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1
+kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 3
+kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 3
+`
+	if w := do(s, "GET", "/metrics/slis"); w.Code != 200 || w.Body.String() != want || w.Header().Get("Process-Start-Time-Unix") != "1000000000" {
+		t.Errorf("%d %v\n%s", w.Code, w.Header(), w.Body)
+	}
+}
+
 func TestVersionAndIndex(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, text(""), func(c *Config) {
@@ -70,7 +106,7 @@ func TestVersionAndIndex(t *testing.T) {
 		}
 	}
 	var paths struct{ Paths []string }
-	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil || strings.Join(paths.Paths, " ") != "/api /apis /apis/example.com /healthz /healthz/etcd /healthz/ping /livez /livez/etcd /livez/ping /metrics "+
+	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil || strings.Join(paths.Paths, " ") != "/api /apis /apis/example.com /healthz /healthz/etcd /healthz/ping /livez /livez/etcd /livez/ping /metrics /metrics/slis "+
 		"/openapi/v2 /openapi/v3 /openapi/v3/ /readyz /readyz/etcd /readyz/ping /readyz/shutdown /readyz/view /version" {
 		t.Errorf("index %v %v", paths, err)
 	}

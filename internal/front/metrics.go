@@ -9,8 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/request"
 )
@@ -182,10 +180,4 @@ func dryRun(r *http.Request) string {
 		return ""
 	}
 	return "All"
-}
-
-// serveMetrics shows the registry in the text format.
-func (s *Server) serveMetrics() Handler {
-	h := promhttp.HandlerFor(s.config.Metrics, promhttp.HandlerOpts{DisableCompression: true})
-	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { h.ServeHTTP(w, r) }
 }

@@ -1,0 +1,51 @@
+package front
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// slis are the figures of /metrics/slis, by which availability is measured: what each health check has said, whenever somebody asked
+// for all of an endpoint. Names and labels are Kubernetes' (k8s.io/component-base/metrics/prometheus/slis).
+type slis struct {
+	registry *prometheus.Registry
+	last     *prometheus.GaugeVec
+	total    *prometheus.CounterVec
+}
+
+func newSLIs() *slis {
+	s := &slis{
+		registry: prometheus.NewRegistry(),
+		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "kubernetes_healthcheck", Help: "This metric records the result of a single healthcheck.",
+		}, []string{"name", "type"}),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubernetes_healthchecks_total", Help: "This metric records the results of all healthcheck.",
+		}, []string{"name", "type", "status"}),
+	}
+	s.registry.MustRegister(s.last, s.total)
+	return s
+}
+
+// observe takes the result of a check that was made for an endpoint: healthz, livez or readyz.
+func (s *slis) observe(check, endpoint string, err error) {
+	if err != nil {
+		s.last.WithLabelValues(check, endpoint).Set(0)
+		s.total.WithLabelValues(check, endpoint, "error").Inc()
+		return
+	}
+	s.last.WithLabelValues(check, endpoint).Set(1)
+	s.total.WithLabelValues(check, endpoint, "success").Inc()
+}
+
+// serveFigures shows a registry in the text format. started is when the process began, which goes with the answer.
+func serveFigures(registry *prometheus.Registry, started time.Time) Handler {
+	h := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, ProcessStartTime: started})
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { h.ServeHTTP(w, r) }
+}
