@@ -308,6 +308,9 @@ func of[T any](k kind) kind {
 	if r.ValidName == nil {
 		r.ValidName = nameIsSubdomain
 	}
+	if r.Store == nil {
+		r.Store = storeAs[T]()
+	}
 	if k.status && r.PrepareCreate == nil {
 		r.PrepareCreate = func(obj catalog.Object, _ catalog.Env) { resetStatus[T](obj) }
 	}

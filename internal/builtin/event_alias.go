@@ -31,6 +31,7 @@ func eventAlias(columns columnTexts) *catalog.Resource {
 		group: eventsV1, kind: "Event", plural: "events", short: []string{"ev"},
 		rules: &catalog.Rules{
 			ValidName:           nameIsSegment,
+			MetadataLast:        true,
 			Validate:            judgeEvent(validateNewEvent),
 			ValidateUpdate:      judgeEventUpdate,
 			UnconditionalUpdate: true,
@@ -92,9 +93,7 @@ func judgeEventUpdate(obj, old catalog.Object, subresource string) errorList {
 // validateNewEvent judges what is created through events.k8s.io: nothing of the older form may be set.
 func validateNewEvent(e *corev1.Event) errorList {
 	errs := checkEvent(e, "reportingController")
-	for _, msg := range validation.NameIsDNSSubdomain(e.Name, false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), e.Name, msg))
-	}
+	errs = append(errs, validation.ValidateObjectMeta(&e.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	errs = append(errs, checkFinalizers(e.Finalizers)...)
 	errs = append(errs, checkSeries(e)...)
 	if e.EventTime.IsZero() {

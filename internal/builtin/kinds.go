@@ -3,10 +3,12 @@ package builtin
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
@@ -89,7 +91,7 @@ func other(name, group, version, k string, verbs ...string) catalog.Subresource 
 
 // nameIsSubdomain is the rule for names of most kinds.
 func nameIsSubdomain(name string, prefix bool) []string {
-	return validation.NameIsDNSSubdomain(name, prefix)
+	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
 
 // nameIsSegment allows whatever can stand in a path.
@@ -98,8 +100,21 @@ func nameIsSegment(name string, _ bool) []string {
 	return path.IsValidPathSegmentName(name)
 }
 
-// nameIsFree is the rule of the one kind whose names are not judged.
-func nameIsFree(string, bool) []string { return nil }
+// nameIsLong is the rule of the kinds whose names are judged by declarations: nobody looks at what a generated one begins with.
+func nameIsLong(name string, prefix bool) []string {
+	if prefix {
+		return nil
+	}
+	return content.IsDNS1123Subdomain(name)
+}
+
+// nameIsAddress is the rule of the kind whose objects are named after IP addresses.
+func nameIsAddress(name string, _ bool) (problems []string) {
+	for _, err := range validation.IsValidIP(nil, name) {
+		problems = append(problems, err.Detail)
+	}
+	return problems
+}
 
 // resetStatus gives a new object the status that its Go type begins with.
 func resetStatus[T any](obj catalog.Object) {

@@ -32,7 +32,7 @@ func accessKinds() []kind {
 				"status":   except("spec", "status.conditions"),
 				"approval": except("spec", "status.certificate"),
 			},
-			rules: &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsFree, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+			rules: &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsSegment, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
 		}),
 	}
 }

@@ -58,6 +58,7 @@ func coreKinds() []kind {
 			rules: &catalog.Rules{
 				//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
 				ValidName:           path.ValidatePathSegmentName,
+				MetadataLast:        true,
 				Validate:            judge(validateEvent),
 				ValidateUpdate:      judgeUpdate(func(e, _ *corev1.Event, _ string) errorList { return validateEvent(e) }),
 				UnconditionalUpdate: true,
@@ -114,7 +115,7 @@ func coreKinds() []kind {
 			group: coreV1, kind: "ReplicationController", podSpec: templateSpec, plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
 			prefix: "controllers", status: true, generation: true,
 			scale: controllerReplicas(),
-			rules: &catalog.Rules{Cells: printed(replicationControllerCells), Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+			rules: &catalog.Rules{Cells: printed(replicationControllerCells), ValidName: nameIsLong, Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
 				FieldLabels: map[string]func(catalog.Object) string{"status.replicas": countAt("status", "replicas")}},
 		}),
 		of[corev1.Service](kind{
@@ -156,7 +157,7 @@ func coreKinds() []kind {
 		}),
 		of[corev1.LimitRange](kind{
 			group: coreV1, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
-			rules: &catalog.Rules{Default: defaultLimitRange, Awaited: true, UnconditionalUpdate: true, CreateOnUpdate: true},
+			rules: &catalog.Rules{Default: defaultLimitRange, PrepareCreate: nameLimitRange, Awaited: true, UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.ResourceQuota](kind{
 			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true, returnsDeleted: true,

@@ -26,7 +26,7 @@ func networkKinds() []kind {
 		of[networkingv1.IPAddress](kind{
 			group: networkingV1, kind: "IPAddress", plural: "ipaddresses", short: []string{"ip"}, clusterScoped: true,
 			also:  onDemand[networkingv1beta1.IPAddress](networkingV1beta1),
-			rules: &catalog.Rules{Cells: printed(ipAddressCells), UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: printed(ipAddressCells), ValidName: nameIsAddress, UnconditionalUpdate: true},
 		}),
 		of[networkingv1.ServiceCIDR](kind{
 			group: networkingV1, kind: "ServiceCIDR", plural: "servicecidrs", clusterScoped: true, status: true, statusOnly: true,

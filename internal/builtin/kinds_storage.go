@@ -49,7 +49,7 @@ func storageKinds() []kind {
 		of[resourcev1.DeviceClass](kind{
 			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true, returnsDeleted: true,
 			also:  onDemand[resourcev1beta2.DeviceClass](resourceV1beta2),
-			rules: &catalog.Rules{Cells: nameAndAge, UnconditionalUpdate: true},
+			rules: &catalog.Rules{Cells: nameAndAge, ValidName: nameIsLong, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaim](kind{
 			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true, returnsDeleted: true,

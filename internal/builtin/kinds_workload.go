@@ -79,7 +79,7 @@ func workloadKinds() []kind {
 		}),
 		of[batchv1.Job](kind{
 			group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, Read: separateLabels, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+			rules: &catalog.Rules{Cells: printed(jobCells), Default: defaultJob, Read: separateLabels, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, WarnDependents: podsStay,
 				FieldLabels: map[string]func(catalog.Object) string{"status.successful": countAt("status", "succeeded")}, UnknownField: "field label %q not supported for Job"},
 		}),
 		of[batchv1.CronJob](kind{
@@ -90,7 +90,7 @@ func workloadKinds() []kind {
 		of[policyv1.PodDisruptionBudget](kind{
 			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, anyFinalizer: true, status: true, generation: true,
 			form:  budgetForm(),
-			rules: &catalog.Rules{Cells: printed(budgetCells), Default: defaultBudget},
+			rules: &catalog.Rules{Cells: printed(budgetCells), Default: defaultBudget, ValidName: nameIsSegment, MetadataLast: true},
 		}),
 	}
 }
@@ -102,7 +102,7 @@ func autoscalerKind() kind {
 		status: true,
 		rules:  &catalog.Rules{Default: defaultAutoscaler, UnconditionalUpdate: true, Cells: printed(autoscalerCells)},
 	})
-	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{status: true, rules: &catalog.Rules{UnconditionalUpdate: true, Cells: printed(olderAutoscalerCells)}})
+	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{status: true, rules: &catalog.Rules{Default: defaultOlderAutoscaler, UnconditionalUpdate: true, Cells: printed(olderAutoscalerCells)}})
 	k.also = []*version{{name: "v1", rank: 15, new: older.new, rules: older.rules}}
 	k.convert = convertAutoscaler
 	return k

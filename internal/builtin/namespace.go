@@ -63,7 +63,11 @@ func prepareNamespaceDelete(obj catalog.Object, e catalog.Env) bool {
 }
 
 func validateNamespace(ns *corev1.Namespace) errorList {
-	return append(checkFinalizers(ns.Finalizers), validateNamespaceSpec(ns)...)
+	errs := checkFinalizers(ns.Finalizers)
+	for _, f := range ns.Spec.Finalizers {
+		errs = append(errs, checkFinalizerName(string(f), field.NewPath("spec", "finalizers"))...) // kube does not say which
+	}
+	return errs
 }
 
 func validateNamespaceSpec(ns *corev1.Namespace) errorList {

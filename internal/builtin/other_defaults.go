@@ -36,6 +36,14 @@ func defaultNodeStatus(obj catalog.Object) {
 	}
 }
 
+// nameLimitRange gives one that nobody has named its uid for a name.
+func nameLimitRange(obj catalog.Object, _ catalog.Env) {
+	meta := child(obj, "metadata")
+	if name, _ := meta["name"].(string); name == "" {
+		meta["name"] = meta["uid"]
+	}
+}
+
 // defaultLimitRange completes limits of containers from one another: max, default, defaultRequest, min.
 func defaultLimitRange(obj catalog.Object) {
 	spec, _ := obj["spec"].(map[string]any)

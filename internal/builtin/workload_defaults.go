@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"encoding/json"
 	"math"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,10 +94,15 @@ func defaultJob(obj catalog.Object) {
 		orElse(spec, "podReplacementPolicy", "Failed")
 	}
 	orElse(spec, "podReplacementPolicy", "TerminatingOrFailed")
+	labelAsTemplate(obj)
+}
+
+// labelAsTemplate gives a job without labels those of its template: one map for both, see prepareJobCreate.
+func labelAsTemplate(obj catalog.Object) {
 	meta := child(obj, "metadata")
 	if have, _ := meta["labels"].(map[string]any); len(have) == 0 {
-		if labels := templateLabels(spec); labels != nil {
-			meta["labels"] = labels // one map for both: see prepareJobCreate
+		if labels := templateLabels(child(obj, "spec")); labels != nil {
+			meta["labels"] = labels
 		}
 	}
 }
@@ -114,6 +120,15 @@ func defaultCronJob(obj catalog.Object) {
 	if template, ok := spec["jobTemplate"].(map[string]any); ok {
 		defaultTemplate(template)
 	}
+}
+
+// defaultOlderAutoscaler gives a v1 autoscaler that has no metrics, in its annotation neither, the use of the processor as its aim.
+func defaultOlderAutoscaler(obj catalog.Object) {
+	var metrics []any
+	if text := catalog.Text(obj, "metadata", "annotations", metricsAnnotation); text != "" && json.Unmarshal([]byte(text), &metrics) == nil && len(metrics) > 0 {
+		return
+	}
+	orElse(child(obj, "spec"), "targetCPUUtilizationPercentage", int64(defaultUtilization))
 }
 
 // defaultAutoscaler gives a v2 autoscaler its metric, and completes a behavior that says something.

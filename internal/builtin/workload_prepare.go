@@ -90,8 +90,14 @@ func rollingUpdate(obj catalog.Object) catalog.Object {
 
 // prepareJobCreate makes a selector that only the job's own pods match, unless the job says that it brings its own. A job that was
 // given its template's labels, because it came without, gets those that are added here too: Kubernetes has them in one map.
+// podsStay is the warning for a deletion of jobs that says nothing of their pods.
+const podsStay = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+
 func prepareJobCreate(obj catalog.Object, _ catalog.Env) {
-	defer separateLabels(obj)
+	defer func() {
+		labelAsTemplate(obj) // whose labels may all have come now
+		separateLabels(obj)
+	}()
 	obj["status"] = map[string]any{}
 	spec := child(obj, "spec")
 	if spec["manualSelector"] == true {

@@ -16,6 +16,8 @@ type Rules struct {
 	// ValidName returns what is wrong with a name, each a sentence of kube's; nil means a DNS subdomain.
 	// prefix is true for a generateName prefix.
 	ValidName func(name string, prefix bool) []string
+	// MetadataLast is true if the metadata of a new object is looked at only when Validate finds nothing wrong.
+	MetadataLast bool
 	// Decode brings an object of a request into the form that it has after being read into the kind's Go type and written
 	// again, in place. It drops fields that the kind does not have and returns their paths; an error is what decoding into
 	// the Go type gives. It takes the place of normalizing by the schema, which would drop nulls that mean something to Go.
@@ -28,6 +30,8 @@ type Rules struct {
 	PrepareCreate func(obj Object, e Env)
 	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Resource.Subresources.
 	PrepareUpdate func(obj, old Object, subresource string, e Env)
+	// Store brings an object that has been judged into the form in which it is stored and answered, in place.
+	Store func(obj Object)
 	// Validate returns everything wrong with a new object beyond its metadata. It takes the place of validation by the
 	// schema: that of a built-in kind describes, as in Kubernetes, and does not judge.
 	Validate func(obj Object) field.ErrorList
@@ -51,6 +55,8 @@ type Rules struct {
 	TTL time.Duration
 	// Dependents is what a deletion that names no policy does to the objects that the deleted one owns.
 	Dependents Dependents
+	// WarnDependents is what a client reads whose deletion names no policy; "" for nothing.
+	WarnDependents string
 	// CreateOnUpdate lets a PUT create the object if it does not exist.
 	CreateOnUpdate bool
 	// FieldLabels returns the values of the kind's own field selectors ("type" for Secret, "involvedObject.name" for Event).

@@ -106,10 +106,13 @@ func (s *Server) merge(ctx context.Context, c *Call, live Object, kind types.Pat
 	return obj, c.matches(obj)
 }
 
-// normalizeApplied gives a merged object what a decoded one has. A custom object gets defaults only: what was applied is
+// normalizeApplied gives a merged object what a decoded one has. A custom object gets defaults, and the form of metadata, only: what was applied is
 // known to its schema, or Apply has refused it.
 func (c *Call) normalizeApplied(obj Object) error {
 	if c.Resource.Custom() {
+		if _, err := checkMeta(obj); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
 		sch, err := c.Version.Schema()
 		if err == nil && sch != nil {
 			sch.NormalizeApplied(obj)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,15 +60,40 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 	if err != nil {
 		return nil, err
 	}
+	typedJSON := c.Version.New != nil && isJSON(contentType)
+	whole := typedJSON && hasWholeFloat(obj)
 	unknown, err := c.normalize(obj)
+	if typedJSON && (err != nil || whole) {
+		// The body says it better: which of several errors comes first, and that an integer is written as 1.0.
+		if said := kjson.UnmarshalCaseSensitivePreserveInts(body, c.Version.New()); said != nil {
+			err = said
+		}
+	}
 	if err != nil {
 		return nil, codec.Unhandled(obj, err, c.gvk())
 	}
 	problems = append(problems, unknown...)
-	if len(problems) > 0 && c.Version.New != nil && isJSON(contentType) {
+	if len(problems) > 0 && typedJSON {
 		problems = strictProblems(body, c.Version.New(), problems)
 	}
 	return obj, c.report(ctx, obj, problems, validation)
+}
+
+// hasWholeFloat tells whether v, decoded JSON, has a number without a fraction that was not written as an integer: 1.0, 1e3.
+func hasWholeFloat(v any) bool {
+	switch v := v.(type) {
+	case float64:
+		return v == math.Trunc(v)
+	case map[string]any:
+		for _, e := range v {
+			if hasWholeFloat(e) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasWholeFloat)
+	}
+	return false
 }
 
 // readInto puts obj, which decodeBody has made of body, into a Go value of kind want, and returns what is wrong with the body's

@@ -67,12 +67,24 @@ func (c *Call) gvk() schema.GroupVersionKind {
 
 // kindOf is the kind that an error about obj names: the one that the object says it is.
 func (c *Call) kindOf(obj Object) schema.GroupKind {
-	gv, _ := schema.ParseGroupVersion(str(obj, "apiVersion"))
+	apiVersion := str(obj, "apiVersion")
+	if c.Resource.Alias {
+		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // whose rules the error comes from
+	}
+	gv, _ := schema.ParseGroupVersion(apiVersion)
 	return schema.GroupKind{Group: gv.Group, Kind: str(obj, "kind")}
 }
 
 // rules returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
 func (c *Call) rules() *catalog.Rules { return c.Resource.RulesFor(c.Version) }
+
+// settle brings an object that has been judged into the form in which it is stored.
+func (c *Call) settle(obj Object) {
+	delete(metaOf(obj), "selfLink")
+	if rules := c.rules(); rules != nil && rules.Store != nil {
+		rules.Store(obj)
+	}
+}
 
 func (c *Call) apiVersion() string { return c.Resource.APIVersion(c.Version) }
 

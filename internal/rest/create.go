@@ -124,6 +124,7 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 		if err := s.judge(ctx, a, obj); err != nil {
 			return nil, err
 		}
+		c.settle(obj)
 		name := str(meta, "name")
 		if a.DryRun {
 			delete(meta, "resourceVersion")
@@ -215,7 +216,7 @@ func (s *Server) begin(c *Call, obj Object) {
 
 // wipeSystemFields drops what only the server sets.
 func wipeSystemFields(meta Object) {
-	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"} {
+	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
 		delete(meta, key)
 	}
 }

@@ -29,6 +29,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 	if err != nil {
 		return err
 	}
+	c.warnDependents(r.Context(), options)
 	res, err := s.Delete(r.Context(), c, *options)
 	if err != nil {
 		return err

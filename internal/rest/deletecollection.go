@@ -28,6 +28,7 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return err
 	}
+	c.warnDependents(r.Context(), options)
 	page, err := s.list(r.Context(), c, listed)
 	if err != nil {
 		return err

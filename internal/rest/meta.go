@@ -49,6 +49,7 @@ const (
 	metaStringMap
 	metaStrings
 	metaObjects
+	metaManaged
 )
 
 // metaFields are the fields of metav1.ObjectMeta.
@@ -56,7 +57,7 @@ var metaFields = map[string]metaKind{
 	"name": metaString, "generateName": metaString, "namespace": metaString, "selfLink": metaString, "uid": metaString,
 	"resourceVersion": metaString, "generation": metaInt, "creationTimestamp": metaTime, "deletionTimestamp": metaTime,
 	"deletionGracePeriodSeconds": metaInt, "labels": metaStringMap, "annotations": metaStringMap, "finalizers": metaStrings,
-	"ownerReferences": metaObjects, "managedFields": metaObjects,
+	"ownerReferences": metaObjects, "managedFields": metaManaged,
 }
 
 // checkMeta makes sure that obj.metadata is an ObjectMeta, drops what is none of its fields and nulls, and returns the
@@ -140,7 +141,7 @@ func plausible(kind metaKind, v any) bool {
 			}
 		}
 		return len(l) > 0
-	case metaObjects:
+	case metaManaged:
 		// Owner references and managed fields have fields of their own; the typed decoder knows them. Only the empty list is
 		// let through, which clients send to reset managed fields.
 		l, ok := v.([]any)

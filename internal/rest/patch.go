@@ -93,11 +93,11 @@ func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch
 		}
 		more, err := s.normalizePatched(c, kind, obj)
 		if err != nil {
-			return nil, c.invalidPatch(kind, old, patch, err.Error())
+			return nil, c.invalidPatch(kind, old, patch, err.Error(), c.Version.New)
 		}
 		if problems = append(problems, more...); len(problems) > 0 {
 			if validation == metav1.FieldValidationStrict {
-				return nil, c.invalidPatch(kind, old, patch, strictText(problems))
+				return nil, c.invalidPatch(kind, old, patch, strictText(problems), c.Version.New)
 			}
 			if validation == metav1.FieldValidationWarn {
 				c.warnStrict(ctx, problems)
@@ -166,6 +166,11 @@ func (c *Call) patched(kind types.PatchType, current Object, patch []byte, valid
 // normalizePatched is normalize for the result of a patch.
 func (s *Server) normalizePatched(c *Call, kind types.PatchType, obj Object) ([]string, error) {
 	if c.Version.New == nil {
+		if meta, ok := obj["metadata"].(Object); ok {
+			if entries, ok := meta["managedFields"].([]any); ok && len(entries) == 0 {
+				delete(meta, "managedFields") // a patch does not end tracking of a custom object
+			}
+		}
 		return c.normalize(obj)
 	}
 	if kind == types.StrategicMergePatchType { // in Kubernetes the Go type says what it is
@@ -192,14 +197,14 @@ func strictMergePatch(patch []byte, into *Object, validation string) ([]string, 
 }
 
 // invalidPatch refuses a patch because of what it makes of the current object, which the error shows. It is called for an
-// object that has been changed since, so the patch is applied once more.
-func (c *Call) invalidPatch(kind types.PatchType, current Object, patch []byte, why string) error {
+// object that has been changed since, so the patch is applied once more. into makes a Go value of what is patched.
+func (c *Call) invalidPatch(kind types.PatchType, current Object, patch []byte, why string, into func() any) error {
 	obj, _, _ := c.patched(kind, current, patch, metav1.FieldValidationIgnore)
 	if kind == types.StrategicMergePatchType {
 		var change Object
 		_ = kjson.UnmarshalCaseSensitivePreserveInts(patch, &change) // it went well before
 		// Kube goes from the map to the Go type without JSON in between, which words errors in another way.
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, c.Version.New()); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, into()); err != nil {
 			why = err.Error()
 		}
 		return invalidPatchText(fmt.Sprintf("%+v", change), why)

@@ -1,12 +1,21 @@
 package rest
 
 import (
+	"context"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
+
+// warnDependents tells a client that names no policy what becomes of what the object owns, where that surprises.
+func (c *Call) warnDependents(ctx context.Context, o *metav1.DeleteOptions) {
+	//lint:ignore SA1019 older clients send it
+	if rules := c.rules(); rules != nil && rules.WarnDependents != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
+		c.warn(ctx, rules.WarnDependents)
+	}
+}
 
 // propagate gives obj the finalizer that its deletion needs, so that the garbage collector first orphans or deletes what
 // obj owns, and takes away the one that it does not need. What the request says counts first, then a finalizer that the

@@ -10,13 +10,16 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -106,6 +109,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 	}
 	c.agent = r.UserAgent()
 	serve, err := s.verb(c, info)
+	if !c.Resource.Custom() && !c.routed(r.Method) {
+		err = c.methodNotSupported(info.Verb)
+	}
 	if c.Version.Deprecated && c.Version.Warning != "" && (err == nil || c.Resource.Custom()) { // kube's router, which refuses verbs of built-in kinds, does not warn
 		c.warn(r.Context(), c.Version.Warning)
 	}
@@ -190,6 +196,22 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 	return nil, c.methodNotSupported(info.Verb)
 }
 
+// routed tells whether Kubernetes' router has a path of a built-in kind for the method. Where it has none, nobody looks at the
+// request any further. Paths of custom kinds do not go through it.
+func (c *Call) routed(method string) bool {
+	switch {
+	case method == http.MethodHead:
+		return c.Subresource == "proxy"
+	case c.Subresource != "" || c.Resource.Virtual:
+		return true
+	case c.Name == "":
+		everywhere := c.Resource.Namespaced && c.Namespace == "" // what all namespaces have can be read
+		return method == http.MethodGet || !everywhere && (method == http.MethodPost || method == http.MethodDelete)
+	default:
+		return method != http.MethodPost
+	}
+}
+
 // resolve finds the resource that a request names. What this replica does not know may have been made on another one a
 // moment ago, so an unknown name is looked up again after catching up with the log.
 func (s *Server) resolve(ctx context.Context, info *request.Info, who user.Info) (*Call, error) {
@@ -213,8 +235,8 @@ func (s *Server) lookup(info *request.Info, who user.Info) *Call {
 	}
 	c := &Call{Snapshot: snap, Resource: res, Version: ver, Namespace: info.Namespace, Name: info.Name, Subresource: info.Subresource, Verb: info.Verb, User: who}
 	switch {
-	case res.Namespaced && c.Namespace == "" && info.Verb != "list" && info.Verb != "watch":
-		return nil // only these two work across namespaces
+	case res.Namespaced && c.Namespace == "" && info.Verb != "list" && info.Verb != "watch" && (res.Custom() || res.Virtual || c.Name != ""):
+		return nil // only these two work across namespaces; see routed
 	case !res.Namespaced && c.Namespace != "" && !res.IsNamespace():
 		return nil
 	case !res.Namespaced:
@@ -250,8 +272,12 @@ func (s *Server) current(ctx context.Context, c *Call) (*watchcache.Entry, error
 // seen returns the named object as the view has it.
 func (s *Server) seen(c *Call) (*watchcache.Entry, error) {
 	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
-	if e == nil {
-		return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
+	if e != nil {
+		return e, nil
 	}
-	return e, nil
+	//lint:ignore SA1019 kube's rule, kept where kube keeps it
+	if why := path.IsValidPathSegmentName(c.Name); len(why) > 0 {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", c.Name, strings.Join(why, ";")))
+	}
+	return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
 }

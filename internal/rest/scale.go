@@ -96,8 +96,7 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 		return err
 	}
 	change := func(current Object) (Object, error) {
-		obj, _, err := c.patched(kind, current, body, fieldValidation(options.FieldValidation))
-		return obj, err
+		return s.patchedScale(r.Context(), c, kind, current, body, fieldValidation(options.FieldValidation))
 	}
 	var scale *autoscalingv1.Scale
 	if isApply(kind) {
@@ -109,6 +108,37 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 		return err
 	}
 	return s.writeScale(w, r, c, scale, media)
+}
+
+// patchedScale returns what the patch makes of the current Scale, which it does not change.
+func (s *Server) patchedScale(ctx context.Context, c *Call, kind types.PatchType, current Object, patch []byte, validation string) (Object, error) {
+	obj, problems, err := c.patched(kind, current, patch, validation)
+	if err != nil {
+		return nil, err
+	}
+	invalid := func(why string) error {
+		return c.invalidPatch(kind, current, patch, why, func() any { return &autoscalingv1.Scale{} })
+	}
+	if kind != types.StrategicMergePatchType { // see normalizePatched
+		if why := s.unlike(kindOf(obj), scaleKind); why != nil {
+			return nil, invalid(why.Error())
+		}
+	}
+	unknown, err := kjson.UnmarshalStrict(codec.AppendJSON(nil, obj), &autoscalingv1.Scale{}, kjson.DisallowUnknownFields)
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	if validation == metav1.FieldValidationIgnore {
+		return obj, nil
+	}
+	for _, e := range unknown {
+		problems = append(problems, e.Error())
+	}
+	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
+		return nil, invalid(strictText(problems))
+	}
+	c.warnStrict(ctx, problems)
+	return obj, nil
 }
 
 // applyScale is server-side apply of a scale.
@@ -130,7 +160,18 @@ func (s *Server) changeScale(ctx context.Context, c *Call, o metav1.UpdateOption
 		if err != nil {
 			return nil, err
 		}
-		s.track(own, current, next, c.manager(o.FieldManager))
+		// Who writes owns what the Go type writes, which does not mention 0.
+		typed, err := typedScale(next)
+		if err != nil {
+			return nil, err
+		}
+		said, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+		if err != nil {
+			return nil, err
+		}
+		s.track(own, current, said, c.manager(o.FieldManager))
+		entries := metaOf(said)["managedFields"]
+		setOrDrop(metaOf(next), "managedFields", entries, entries != nil)
 		return next, nil
 	})
 }

@@ -151,6 +151,7 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 				return nil, err
 			}
 		}
+		c.settle(obj)
 		if a.DryRun {
 			return &Result{Object: obj}, nil
 		}

@@ -22,8 +22,15 @@ func (c *Call) validate(obj Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
 	}
+	rules := c.rules()
+	if rules != nil && rules.MetadataLast {
+		if errs := rules.Validate(obj); len(errs) > 0 {
+			return errs, nil
+		}
+		return c.validateMeta(obj), nil
+	}
 	errs := c.validateMeta(obj)
-	if rules := c.rules(); rules != nil && rules.Validate != nil {
+	if rules != nil && rules.Validate != nil {
 		return append(errs, rules.Validate(obj)...), nil
 	}
 	sch, err := c.Version.Schema()

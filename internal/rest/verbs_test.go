@@ -26,10 +26,11 @@ type step struct {
 }
 
 const (
-	one = "/api/v1/namespaces/default/configmaps/one"
-	all = "/api/v1/namespaces/default/configmaps"
-	pod = "/api/v1/namespaces/default/pods/one"
-	tab = "/apis/stable.example.com/v1/namespaces/default/crontabs"
+	one        = "/api/v1/namespaces/default/configmaps/one"
+	all        = "/api/v1/namespaces/default/configmaps"
+	pod        = "/api/v1/namespaces/default/pods/one"
+	deployment = "/apis/apps/v1/namespaces/default/deployments/one"
+	tab        = "/apis/stable.example.com/v1/namespaces/default/crontabs"
 )
 
 // What verbs do to objects, each story against a server of its own, without the steps of package front.
@@ -129,6 +130,50 @@ func TestVerbs(t *testing.T) {
 			{do: "APPLY " + one + "?fieldManager=second", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 409, holds: map[string]string{"reason": "Conflict"}},
 			{do: "APPLY " + one + "?fieldManager=second&force=true", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 200, holds: map[string]string{"data.a": "x", "data.c": "d"}},
 			{do: "APPLY " + one + "?fieldManager=first", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}`, code: 200, holds: map[string]string{"data.a": "x", "data.c": "<none>"}},
+		},
+		"protobuf does not know empty lists, nor nulls in maps of bytes": {
+			{do: "POST /api/v1/namespaces/default/limitranges?dryRun=All", body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 201, holds: map[string]string{"spec": "map[limits:<nil>]"}},
+			{do: "POST /api/v1/namespaces/default/limitranges", body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 201, holds: map[string]string{"spec": "map[limits:<nil>]"}},
+			{do: "GET /api/v1/namespaces/default/limitranges/one", code: 200, holds: map[string]string{"spec": "map[limits:<nil>]"}},
+			{do: "PUT /api/v1/namespaces/default/limitranges/one", body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 200, holds: map[string]string{"spec": "map[limits:<nil>]", "metadata.resourceVersion": "RV+0"}},
+			{do: "POST /api/v1/namespaces/default/secrets", body: `{"metadata":{"name":"one"},"data":{"a":null}}`, code: 201, holds: map[string]string{"data": "map[a:]"}},
+		},
+		"what has no name may get one": {
+			{do: "POST /api/v1/namespaces/default/limitranges", body: `{"metadata":{}}`, code: 201, holds: map[string]string{"metadata.name": "*", "metadata.uid": "*"}},
+			{do: "POST " + all, body: `{"metadata":{}}`, code: 422},
+		},
+		"a job has the labels that its pods get": {
+			{do: "POST /apis/batch/v1/namespaces/default/jobs", body: `{"metadata":{"name":"one"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
+				holds: map[string]string{"metadata.labels.job-name": "one", "metadata.labels.controller-uid": "*"}},
+			{do: "GET /apis/batch/v1/namespaces/default/jobs?labelSelector=job-name=one", code: 200, holds: map[string]string{"items.#": "1"}},
+		},
+		"an autoscaler of the first version aims at the use of processors": {
+			{do: "POST /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers?dryRun=All", body: `{"metadata":{"name":"one"},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`, code: 201,
+				holds: map[string]string{"spec.targetCPUUtilizationPercentage": "80", "metadata.managedFields.0.fieldsV1.f:spec.f:targetCPUUtilizationPercentage": "map[]"}},
+			{do: "POST /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", body: `{"metadata":{"name":"one","annotations":{"autoscaling.alpha.kubernetes.io/metrics":"[{\"type\":\"Resource\",\"resource\":{\"name\":\"memory\",\"targetAverageUtilization\":50}}]"}},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`, code: 201,
+				holds: map[string]string{"spec.targetCPUUtilizationPercentage": "<none>"}},
+		},
+		"metadata has one form, however it comes": {
+			{do: "APPLY " + tab + "/t?fieldManager=me", body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t","labels":{"a":null},"annotations":{},"finalizers":[],"ownerReferences":[],"selfLink":"x"}}`, code: 201,
+				holds: map[string]string{"metadata.labels": "map[a:]", "metadata.annotations": "<none>", "metadata.finalizers": "<none>", "metadata.ownerReferences": "<none>", "metadata.selfLink": "<none>"}},
+			{do: "MERGE " + tab + "/t", body: `{"metadata":{"selfLink":"x","managedFields":[]}}`, code: 200, holds: map[string]string{"metadata.selfLink": "<none>", "metadata.managedFields.#": "1"}},
+			{do: "MERGE " + tab + "/t", body: `{"metadata":5}`, code: 422},
+			{do: "POST " + tab, body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"u","ownerReferences":[]}}`, code: 201, holds: map[string]string{"metadata.ownerReferences": "<none>"}},
+			{do: "POST " + all, body: `{"metadata":{"name":"one","generation":7}}`, code: 201, holds: map[string]string{"metadata.generation": "7"}},
+		},
+		"who scales to nothing owns nothing": {
+			{do: "APPLY " + deployment + "?fieldManager=me", body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201},
+			{do: "PUT " + deployment + "/scale?fieldManager=other", body: `{"metadata":{"name":"one"},"spec":{"replicas":2}}`, code: 200},
+			{do: "APPLY " + deployment + "?fieldManager=me", body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3}}`, code: 409},
+			{do: "PUT " + deployment + "/scale?fieldManager=other", body: `{"metadata":{"name":"one"},"spec":{"replicas":0}}`, code: 200, holds: map[string]string{"spec": "map[]"}},
+			{do: "GET " + deployment, code: 200, holds: map[string]string{"spec.replicas": "0", "metadata.managedFields.#": "1"}},
+		},
+		"a patch of a scale is checked": {
+			{do: "APPLY " + deployment + "?fieldManager=me", body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201},
+			{do: "MERGE " + deployment + "/scale", body: `{"spec":{"replicas":"x"}}`, code: 422},
+			{do: "MERGE " + deployment + "/scale", body: `{"kind":"Pod"}`, code: 422},
+			{do: "MERGE " + deployment + "/scale?fieldValidation=Strict", body: `{"spec":{"replicas":4,"bogus":1}}`, code: 422},
+			{do: "MERGE " + deployment + "/scale?fieldValidation=Ignore", body: `{"spec":{"replicas":4,"bogus":1}}`, code: 200, holds: map[string]string{"spec": "map[replicas:4]"}},
 		},
 		"unknown fields, by fieldValidation": {
 			{do: "POST " + all + "?fieldValidation=Strict", body: `{"metadata":{"name":"one"},"bogus":1}`, code: 400},

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
@@ -23,12 +25,11 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 	if err != nil {
 		return err
 	}
-	query := r.URL.Query()
-	if c.Name != "" { // the old form /watch/…/name
-		query.Set("fieldSelector", "metadata.name="+c.Name)
-	}
-	options, err := listOptions(query)
+	options, err := listOptions(r.URL.Query())
 	if err != nil {
+		return err
+	}
+	if err := c.watchOne(options); err != nil {
 		return err
 	}
 	sel, err := s.selector(c, options.LabelSelector, options.FieldSelector)
@@ -72,6 +73,21 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 	out := &frames{out: w, control: http.NewResponseController(w)}
 	defer out.giveUp(ctx)()
 	run(ctx, out)
+	return nil
+}
+
+// watchOne makes a watch of the call's name, which is in the path (the old form /watch/…/name) or the field selector, one of that
+// object.
+func (c *Call) watchOne(o *metainternal.ListOptions) error {
+	switch {
+	case c.Name == "":
+	case o.FieldSelector == nil || o.FieldSelector.Empty():
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.Name)
+	default:
+		if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); !ok || name != c.Name {
+			return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+		}
+	}
 	return nil
 }
 

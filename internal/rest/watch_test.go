@@ -132,6 +132,7 @@ func TestWatchSelectors(t *testing.T) {
 	same := watch(t, s, in+"?watch=1&fieldSelector=spec.bucket%3Db1"+from)
 	not := watch(t, s, in+"?watch=1&fieldSelector=spec.bucket!%3Db1"+from)
 	name := watch(t, s, in+"?watch=1&fieldSelector=metadata.name%3Dy"+from)
+	both := watch(t, s, in+"?watch=1&fieldSelector=metadata.name%3Dy,spec.bucket%3Db1"+from)
 	all := watch(t, s, widgets+"?watch=1"+from)
 	old := watch(t, s, "/apis/a.example.com/v1/watch/namespaces/default/widgets/y?x=1"+from)
 	other := watch(t, s, widgetsIn("other")+"?watch=1"+from)
@@ -152,6 +153,7 @@ func TestWatchSelectors(t *testing.T) {
 	not.want("ADDED y b2", "ADDED x b2", "DELETED y b2", "DELETED x b2")
 	name.want("ADDED y b2", "MODIFIED y b1", "DELETED y b1")
 	old.want("ADDED y b2", "MODIFIED y b1", "DELETED y b1")
+	both.want("ADDED y b1", "DELETED y b1")
 	all.want("ADDED x b1", "ADDED y b2", "MODIFIED x b1", "MODIFIED x b2", "MODIFIED y b1", "DELETED y b1", "DELETED x b2", "ADDED z b3")
 	other.want("ADDED z b3")
 }
