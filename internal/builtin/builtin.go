@@ -180,6 +180,8 @@ type kind struct {
 	podSpec []string
 	// deprecated is the warning that goes with every answer about the kind, usually "".
 	deprecated string
+	// onDemand is true if the storage version too is served only if RuntimeConfig asks for it.
+	onDemand bool
 	// anyFinalizer is true for the few kinds whose finalizers may have any name.
 	anyFinalizer bool
 	// noDeleteCollection is true for the kinds that cannot be deleted as a collection.
@@ -225,6 +227,7 @@ type version struct {
 
 func (k kind) resource() *catalog.Resource {
 	stored := k.served(k.group.version, k.rank, k.new)
+	stored.Served = !k.onDemand
 	stored.Deprecated, stored.Warning = k.deprecated != "", k.deprecated
 	r := &catalog.Resource{
 		Group:         k.group.name,
@@ -238,7 +241,7 @@ func (k kind) resource() *catalog.Resource {
 		Versions:      []*catalog.Version{stored},
 		Storage:       stored,
 		Prefix:        k.prefix,
-		Served:        true,
+		Served:        !k.onDemand,
 		Rules:         k.rules,
 		Subresources:  k.subresources,
 		Convert:       k.convert,

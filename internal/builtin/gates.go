@@ -2,6 +2,27 @@ package builtin
 
 import "github.com/bowsprit/bowsprit/internal/catalog"
 
+// CoordinateLeases has the Leases among kinds keep what is about coordinated leader election, as with Kubernetes' feature gate
+// CoordinatedLeaderElection.
+func CoordinateLeases(kinds []*catalog.Resource) {
+	for _, r := range kinds {
+		if r.Group == coordinationV1.name && r.Kind == "Lease" {
+			r.Rules.PrepareCreate, r.Rules.PrepareUpdate = nil, nil
+		}
+	}
+}
+
+// dropCoordination drops from a Lease what is about coordinated leader election, each field unless old has it. old is nil for a new
+// object.
+func dropCoordination(lease, old catalog.Object) {
+	spec, was := catalog.At(lease, "spec"), catalog.At(old, "spec")
+	for _, name := range []string{"strategy", "preferredHolder"} {
+		if was[name] == nil {
+			delete(spec, name)
+		}
+	}
+}
+
 // dropGated drops from the spec of a pod, or of a template of pods, what Kubernetes 1.36 has behind feature gates that are off, unless
 // old has some of it. old is nil for a new object.
 func dropGated(spec, old catalog.Object) {

@@ -40,6 +40,8 @@ var (
 
 // Those that are served on demand.
 var (
+	coordinationV1beta1          = group{"coordination.k8s.io", "v1beta1", 16500, 13}
+	coordinationV1alpha2         = group{"coordination.k8s.io", "v1alpha2", 16500, 12}
 	networkingV1beta1            = group{"networking.k8s.io", "v1beta1", 17200, 9}
 	storageV1beta1               = group{"storage.k8s.io", "v1beta1", 16800, 9}
 	admissionregistrationV1beta1 = group{"admissionregistration.k8s.io", "v1beta1", 16700, 12}
@@ -93,6 +95,9 @@ func other(name, group, version, k string, verbs ...string) catalog.Subresource 
 func nameIsSubdomain(name string, prefix bool) []string {
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
+
+// nameIsConfigKey allows what can be a key of a ConfigMap.
+func nameIsConfigKey(name string, _ bool) []string { return validation.IsConfigMapKey(name) }
 
 // nameIsSegment allows whatever can stand in a path.
 func nameIsSegment(name string, _ bool) []string {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 )
 
@@ -26,6 +27,8 @@ type step struct {
 	Subresource string         `json:"subresource,omitempty"`
 	// Fill makes data.big this many bytes long.
 	Fill int `json:"fill,omitempty"`
+	// Coordinated is true if the feature gate of Leases is on.
+	Coordinated bool `json:"coordinated,omitempty"`
 
 	// What is expected.
 	DecodeError string         `json:"decodeError,omitempty"`
@@ -49,7 +52,11 @@ func TestRules(t *testing.T) {
 	for i, s := range steps {
 		got := s
 		got.DecodeError, got.Unknown, got.Errors, got.Warnings, got.Result = "", nil, nil, nil, nil
-		rules := resource(t, s.Kind).Rules
+		kind := resource(t, s.Kind)
+		if s.Coordinated {
+			builtin.CoordinateLeases([]*catalog.Resource{kind})
+		}
+		rules := kind.Rules
 		obj, old := ints(t, s.Object), ints(t, s.Old)
 		if s.Fill > 0 {
 			obj["data"] = map[string]any{"big": strings.Repeat("x", s.Fill)}

@@ -84,15 +84,16 @@ func TestRuntimeConfig(t *testing.T) {
 	slices.Sort(onDemand)
 	if want := strings.Fields(`
 		admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings
+		coordination.k8s.io/v1alpha2/leasecandidates coordination.k8s.io/v1beta1/leasecandidates
 		networking.k8s.io/v1beta1/ipaddresses networking.k8s.io/v1beta1/servicecidrs
 		resource.k8s.io/v1beta2/deviceclasses resource.k8s.io/v1beta2/resourceclaims resource.k8s.io/v1beta2/resourceclaimtemplates
 		resource.k8s.io/v1beta2/resourceslices storage.k8s.io/v1beta1/volumeattributesclasses`); !slices.Equal(onDemand, want) {
 		t.Errorf("served on demand:\n%s\nwant\n%s", strings.Join(onDemand, "\n"), strings.Join(want, "\n"))
 	}
-	with := func(prefix string) func([]string) []string {
+	with := func(part string) func([]string) []string {
 		return func(all []string) []string {
 			for _, name := range onDemand {
-				if strings.HasPrefix(name, prefix) {
+				if strings.Contains(name, part) {
 					all = append(all, name)
 				}
 			}
@@ -116,7 +117,8 @@ func TestRuntimeConfig(t *testing.T) {
 		{"", func(all []string) []string { return all }, ""},
 		{"storage.k8s.io/v1beta1=true", with("storage.k8s.io/v1beta1/"), ""},
 		{"networking.k8s.io/v1beta1/servicecidrs=true", with("networking.k8s.io/v1beta1/servicecidrs"), ""},
-		{"api/beta=true", with(""), ""},
+		{"coordination.k8s.io/v1beta1=true", with("coordination.k8s.io/v1beta1/"), ""},
+		{"api/beta=true", with("beta"), ""},
 		{"api/all=true", with(""), ""},
 		{"api/all=true,resource.k8s.io/v1beta2=false", func(all []string) []string { return without(begins("resource.k8s.io/v1beta2"))(with("")(all)) }, ""},
 		{"api/beta=true,api/all=false", func(all []string) []string {
@@ -124,7 +126,7 @@ func TestRuntimeConfig(t *testing.T) {
 		}, ""},
 		{"api/beta=false", without(contains("beta")), ""},
 		{"api/ga=false", without(func(name string) bool { return !strings.Contains(name, "beta") }), ""},
-		{"api/alpha=true,api/legacy=true", func(all []string) []string { return all }, ""},
+		{"api/alpha=true,api/legacy=true", with("alpha"), ""},
 		{"batch/v1=false,batch/v1/jobs=true", without(begins("batch/v1/cronjobs")), ""},
 		{"policy/v1/poddisruptionbudgets=false", without(begins("policy/")), ""},
 		{"apiextensions.k8s.io/v1beta1=false,storagemigration.k8s.io/v1beta1=false", without(contains("beta")), ""},

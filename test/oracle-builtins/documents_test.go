@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
 	"github.com/bowsprit/bowsprit/internal/openapi"
 )
@@ -24,7 +23,7 @@ func TestPublishedDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat := catalog.New(builtin.Resources()...)
+	cat := catalog.New(everything()...)
 	handler := openapi.New(openapi.Options{Version: "unversioned", WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) }})
 	ours := func(path string) (doc map[string]any) {
 		w := httptest.NewRecorder()

@@ -29,7 +29,7 @@ func TestPublishedSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	generated := generated.GetOpenAPIDefinitions(func(string) spec.Ref { return spec.Ref{} })
-	cat := catalog.New(builtin.Resources()...)
+	cat := catalog.New(everything()...)
 	handler := openapi.New(openapi.Options{WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) }})
 	compared, enums := 0, 0
 	for _, g := range cat.Snapshot().Groups() {
@@ -62,6 +62,13 @@ func TestPublishedSchemas(t *testing.T) {
 	if compared < 1000 || enums < 100 {
 		t.Errorf("only %d definitions and %d enums compared", compared, enums)
 	}
+}
+
+// everything is all kinds in all their versions, also those that are served on demand.
+func everything() []*catalog.Resource {
+	kinds := builtin.Resources()
+	builtin.RuntimeConfig{"api/all": "true"}.Apply(kinds)
+	return kinds
 }
 
 // takeEnums removes from a published definition what it says of enums, compares it with the generated one and returns their

@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/certificates/certificates"
 	"k8s.io/kubernetes/pkg/registry/coordination/lease"
+	"k8s.io/kubernetes/pkg/registry/coordination/leasecandidate"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 	"k8s.io/kubernetes/pkg/registry/core/endpoint"
 	"k8s.io/kubernetes/pkg/registry/core/limitrange"
@@ -67,7 +68,7 @@ type strategy interface {
 var strategies = map[string]strategy{
 	"ControllerRevision": controllerrevision.Strategy, "DaemonSet": daemonset.Strategy, "Deployment": deployment.Strategy,
 	"ReplicaSet": replicaset.Strategy, "StatefulSet": statefulset.Strategy, "HorizontalPodAutoscaler": horizontalpodautoscaler.Strategy,
-	"CronJob": cronjob.Strategy, "Job": job.Strategy, "Lease": lease.Strategy, "ConfigMap": configmap.Strategy, "Endpoints": endpoint.Strategy,
+	"CronJob": cronjob.Strategy, "Job": job.Strategy, "Lease": lease.Strategy, "LeaseCandidate": leasecandidate.Strategy, "ConfigMap": configmap.Strategy, "Endpoints": endpoint.Strategy,
 	"LimitRange": limitrange.Strategy, "Namespace": namespace.Strategy, "Node": node.Strategy, "PersistentVolume": persistentvolume.Strategy,
 	"PersistentVolumeClaim": persistentvolumeclaim.Strategy, "Pod": pod.Strategy, "PodTemplate": podtemplate.Strategy,
 	"ReplicationController": replicationcontroller.Strategy, "ResourceQuota": resourcequota.Strategy, "Secret": secret.Strategy,

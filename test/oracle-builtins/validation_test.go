@@ -21,8 +21,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	core "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/registry/core/service/storage"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -36,56 +39,81 @@ import (
 // an object that is valid is compared too. CHECKS is how many objects are made of each valid one, 30 if unset.
 func TestValidation(t *testing.T) {
 	t.Parallel()
-	rounds := 30
-	if s := os.Getenv("CHECKS"); s != "" {
-		rounds, _ = strconv.Atoi(s)
-	}
 	kinds := map[string]*catalog.Resource{}
 	for _, r := range builtin.Resources() {
 		if !r.Alias {
 			kinds[r.Kind] = r
 		}
 	}
+	seen := map[string]int{}
+	for _, obj := range validObjects(t) {
+		kind := obj["kind"].(string)
+		seen[kind]++
+		t.Run(fmt.Sprintf("%s/%d", kind, seen[kind]), func(t *testing.T) {
+			t.Parallel()
+			(&comparison{t: t, r: kinds[kind], kind: kind}).breakAll(obj)
+		})
+	}
+}
+
+// TestValidationCoordinated does the same with Leases while the feature gate is on that keeps their fields of coordinated leader
+// election. It is not parallel to others, as Kubernetes has one gate for all.
+func TestValidationCoordinated(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CoordinatedLeaderElection, true)
+	kinds := builtin.Resources()
+	builtin.CoordinateLeases(kinds)
+	lease := kinds[slices.IndexFunc(kinds, func(r *catalog.Resource) bool { return r.Kind == "Lease" })]
+	for i, obj := range validObjects(t) {
+		if obj["kind"] == "Lease" {
+			t.Run(strconv.Itoa(i), func(t *testing.T) { (&comparison{t: t, r: lease, kind: "Lease"}).breakAll(obj) })
+		}
+	}
+}
+
+// validObjects are those of testdata/objects.yaml.
+func validObjects(t *testing.T) (all []map[string]any) {
 	data, err := os.ReadFile("testdata/objects.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]int{}
 	for _, doc := range strings.Split(string(data), "\n---\n") {
 		in, err := yaml.YAMLToJSON([]byte(doc))
 		if err != nil {
 			t.Fatal(err)
 		}
-		obj := tree(t, in)
-		kind := obj["kind"].(string)
-		seen[kind]++
-		t.Run(fmt.Sprintf("%s/%d", kind, seen[kind]), func(t *testing.T) {
-			t.Parallel()
-			c := &comparison{t: t, r: kinds[kind], kind: kind}
-			c.create(obj)
-			if len(c.agreed) > 0 && !older(obj) {
-				t.Fatalf("not valid: %q", c.agreed)
+		all = append(all, tree(t, in))
+	}
+	return all
+}
+
+// breakAll compares a valid object, and what becomes of it when it is broken, at its creation and in updates.
+func (c *comparison) breakAll(obj map[string]any) {
+	rounds := 30
+	if s := os.Getenv("CHECKS"); s != "" {
+		rounds, _ = strconv.Atoi(s)
+	}
+	c.create(obj)
+	if len(c.agreed) > 0 && !older(obj) {
+		c.t.Fatalf("not valid: %q", c.agreed)
+	}
+	old := c.stored(obj)
+	for seed := range int64(rounds) {
+		m := newMutator(seed)
+		m.many = c.r.Group == "resource.k8s.io"
+		broken := m.mutate(obj, 1+int(seed%3))
+		c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
+		c.create(broken)
+		changed := m.mutate(old, 1+int(seed%3))
+		c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
+		c.update(changed, old, "", strategies[c.kind])
+		for _, part := range slices.Sorted(maps.Keys(parts)) {
+			if sub, ok := strings.CutPrefix(part, c.kind+"/"); ok {
+				c.update(changed, old, sub, parts[part])
 			}
-			old := c.stored(obj)
-			for seed := range int64(rounds) {
-				m := newMutator(seed)
-				m.many = c.r.Group == "resource.k8s.io"
-				broken := m.mutate(obj, 1+int(seed%3))
-				c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
-				c.create(broken)
-				changed := m.mutate(old, 1+int(seed%3))
-				c.what = fmt.Sprintf("seed %d: %s", seed, m.done)
-				c.update(changed, old, "", strategies[kind])
-				for _, part := range slices.Sorted(maps.Keys(parts)) {
-					if sub, ok := strings.CutPrefix(part, kind+"/"); ok {
-						c.update(changed, old, sub, parts[part])
-					}
-				}
-				if t.Failed() && os.Getenv("CHECKS") == "" {
-					return
-				}
-			}
-		})
+		}
+		if c.t.Failed() && os.Getenv("CHECKS") == "" {
+			return
+		}
 	}
 }
 
@@ -398,6 +426,7 @@ type mutator struct {
 func newMutator(seed int64) *mutator { return &mutator{Rand: rand.New(rand.NewSource(seed))} }
 
 var words = []string{
+	"OldestEmulationVersion", "1.36.0", "v1.36.0", "1.34.7-rc.1", "1.37", "0.0.0",
 	"", "", "a", "A_b", "-x", "x.y", "UPPER", strings.Repeat("l", 64), strings.Repeat("m", 300), "10.0.0.1", "010.1.1.1", "fd00::1", "10.0.0.0/8", "10.0.0.1/8", "127.0.0.1", "a/b", "../x", "/abs", "..x", "a//b",
 	"TCP", "SCTP", "25%", "150%", "1.5", "None", "Always", "Never", "OnFailure", "Local", "Cluster", "ClientIP", "ExternalName", "NodePort", "LoadBalancer", "ClusterIP", "IPv6", "Exists", "In", "Gt", "DoesNotExist",
 	"metadata.labels['a b']", "metadata.annotations['x']", "metadata.namespace", "limits.memory", "kernel.msgmax", "Unmasked", "Localhost", "RuntimeDefault", "Unconfined", "Bidirectional", "windows", "linux", "http", "Recreate", "OnDelete", "RollingUpdate",
