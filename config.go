@@ -122,6 +122,14 @@ type Config struct {
 	// is off by default there too. Whatever it is, what is stored in CBOR is read.
 	CBOR bool
 
+	// CoordinatedLeaderElection gives Leases for which there are LeaseCandidates to the best of them: kube's feature gate of that
+	// name, which is off by default there too. RuntimeConfig must have coordination.k8s.io/v1beta1 served.
+	CoordinatedLeaderElection bool
+	// CoordinatedLeadershipLeaseDuration is how long replicas wait for the one that does that before another does it, 15 seconds if
+	// zero; CoordinatedLeadershipRenewDeadline is after how long one gives up that cannot tell the others that it is there, 10
+	// seconds, and CoordinatedLeadershipRetryPeriod how often it tells them, 2 seconds.
+	CoordinatedLeadershipLeaseDuration, CoordinatedLeadershipRenewDeadline, CoordinatedLeadershipRetryPeriod time.Duration
+
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version" ("v1" for the
 	// core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and "api/alpha" for all
 	// versions of such names. The server's own controllers see also what is off.
@@ -249,6 +257,14 @@ func (c Config) Validate() error {
 	if err := builtin.RuntimeConfig(c.RuntimeConfig).Validate(); err != nil {
 		bad("--runtime-config: %w", err)
 	}
+	switch leadership := c.coordination(); {
+	case leadership.RetryPeriod < 0:
+		bad("--coordinated-leadership-retry-period %s is negative: use a duration such as 2s", leadership.RetryPeriod)
+	case leadership.LeaseDuration <= leadership.RenewDeadline:
+		bad("--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline")
+	case leadership.RenewDeadline <= leadership.RetryPeriod:
+		bad("--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period")
+	}
 	for _, name := range c.Controllers {
 		if !slices.Contains([]string{"*", "-*"}, name) && !slices.Contains(controllers.Names(), strings.TrimPrefix(name, "-")) {
 			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name, strings.Join(controllers.Names(), ", "))
@@ -310,6 +326,13 @@ func parseNodePorts(text string) (utilnet.PortRange, error) {
 		return utilnet.PortRange{}, errors.New("there is none")
 	}
 	return *r, nil
+}
+
+// coordination is how this replica comes to coordinate the election of leaders, if it does.
+func (c Config) coordination() controllers.Coordination {
+	return controllers.Coordination{
+		LeaseDuration: c.CoordinatedLeadershipLeaseDuration, RenewDeadline: c.CoordinatedLeadershipRenewDeadline, RetryPeriod: c.CoordinatedLeadershipRetryPeriod,
+	}.WithDefaults()
 }
 
 // serviceRanges and nodePorts return what Validate has looked at.

@@ -55,6 +55,10 @@ func TestValidate(t *testing.T) {
 		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
 		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, ` +
 			strings.Join(AdmissionPlugins()[1:], ", ")},
+		{"coordinated leadership", Config{Ephemeral: true, CoordinatedLeadershipLeaseDuration: 5 * time.Second, CoordinatedLeadershipRenewDeadline: 3 * time.Second, CoordinatedLeadershipRetryPeriod: time.Second}, ""},
+		{"leader that gives up too late", Config{Ephemeral: true, CoordinatedLeadershipLeaseDuration: 10 * time.Second}, "--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline"},
+		{"leader that gives up too early", Config{Ephemeral: true, CoordinatedLeadershipRenewDeadline: time.Second}, "--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period"},
+		{"negative retry period of leaders", Config{Ephemeral: true, CoordinatedLeadershipRetryPeriod: -time.Second}, "--coordinated-leadership-retry-period -1s is negative: use a duration such as 2s"},
 		{"all that is wrong", Config{SecurePort: -1, ShutdownTimeout: -1},
 			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one; " +
 				"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one; " +

@@ -51,6 +51,9 @@ func (p *process) buildAPI(context.Context) error {
 	if p.config.EventTTL != 0 {
 		builtin.KeepEvents(kinds, max(p.config.EventTTL, 0))
 	}
+	if p.config.CoordinatedLeaderElection {
+		builtin.CoordinateLeases(kinds)
+	}
 	address.Install(kinds, p.config.serviceRanges())
 	if absent := builtin.RuntimeConfig(p.config.RuntimeConfig).Apply(kinds); len(absent) > 0 {
 		p.log.Warn("--runtime-config asks for what is not here", "versions", absent)
@@ -109,7 +112,7 @@ func (p *process) buildAPI(context.Context) error {
 	p.control = controllers.New(controllers.Config{
 		Rest: p.rest, View: p.view, Catalog: p.catalog,
 		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers,
-		Identity: p.identity(), MigrateStorage: p.config.MigrateStorage, Schema: documents.Schema,
+		Identity: p.identity(), Coordination: p.coordination(), MigrateStorage: p.config.MigrateStorage, Schema: documents.Schema,
 	})
 	keysURI := p.config.ServiceAccountJWKSURI
 	if keysURI == "" {
@@ -167,6 +170,19 @@ func (p *process) identity() string {
 		host = "unknown"
 	}
 	return host + "_" + uuid.NewString()
+}
+
+// coordination is how this replica comes to elect leaders, nil if it never does.
+func (p *process) coordination() *controllers.Coordination {
+	if !p.config.CoordinatedLeaderElection {
+		return nil
+	}
+	if r := p.catalog.Snapshot().Resource("coordination.k8s.io", "leasecandidates"); !r.Served {
+		p.log.Warn("nobody can be a candidate: CoordinatedLeaderElection needs --runtime-config=coordination.k8s.io/v1beta1=true")
+		return nil
+	}
+	c := p.config.coordination()
+	return &c
 }
 
 // conversion is what converts between versions: by webhook, or by functions of the program that embeds the server.

@@ -18,8 +18,11 @@ type featureGates struct {
 
 // knownGates are the gates that mean something here.
 func knownGates(c *bowsprit.Config) map[string]*bool {
-	return map[string]*bool{"CBORServingAndStorage": &c.CBOR}
+	return map[string]*bool{"CBORServingAndStorage": &c.CBOR, "CoordinatedLeaderElection": &c.CoordinatedLeaderElection}
 }
+
+// names lists the gates that mean something here.
+func (g featureGates) names() string { return strings.Join(slices.Sorted(maps.Keys(g.known)), ", ") }
 
 // Set takes "Name=true,Other=false". The names may follow kube-apiserver's name for itself, as in "kube:Name=true".
 func (g featureGates) Set(text string) error {
@@ -31,7 +34,7 @@ func (g featureGates) Set(text string) error {
 		}
 		gate := g.known[name]
 		if gate == nil && g.other == nil {
-			return fmt.Errorf("unrecognized feature gate: %s (known: %s)", name, strings.Join(slices.Sorted(maps.Keys(g.known)), ", "))
+			return fmt.Errorf("unrecognized feature gate: %s (known: %s)", name, g.names())
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {

@@ -36,6 +36,13 @@ func bindLimitFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.Int64Var(c.UnreachableTolerationSeconds, "default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, if they say nothing")
 }
 
+// bindCoordinationFlags declares how the one of several servers is found that elects leaders among candidates.
+func bindCoordinationFlags(f *pflag.FlagSet, c *bowsprit.Config) {
+	f.DurationVar(&c.CoordinatedLeadershipLeaseDuration, "coordinated-leadership-lease-duration", 15*time.Second, "with CoordinatedLeaderElection and several servers: how long to wait for the one that elects before another does it")
+	f.DurationVar(&c.CoordinatedLeadershipRenewDeadline, "coordinated-leadership-renew-deadline", 10*time.Second, "after how long the one that elects gives up, if it cannot tell the others that it is there")
+	f.DurationVar(&c.CoordinatedLeadershipRetryPeriod, "coordinated-leadership-retry-period", 2*time.Second, "how often it tells them")
+}
+
 // bindTrustFlags declares how the server shows who it is, and whom it believes to be who.
 func bindTrustFlags(f *pflag.FlagSet, c *bowsprit.Config) {
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "serving certificate, PEM (default: an own one)")

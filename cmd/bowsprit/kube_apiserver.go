@@ -78,8 +78,10 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
 	bindAdmissionConfig(f, c)
-	f.Var(featureGates{known: knownGates(c), other: &o.otherGates}, "feature-gates", "kube-apiserver's feature gates, Name=true|false; those that mean something here: CBORServingAndStorage")
+	gates := featureGates{known: knownGates(c), other: &o.otherGates}
+	f.Var(gates, "feature-gates", "kube-apiserver's feature gates, Name=true|false; those that mean something here: "+gates.names())
 	bindRuntimeConfig(f, c)
+	bindCoordinationFlags(f, c)
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
 	f.BoolVar(&o.version, "version", false, "print the version of Kubernetes whose API is served, and end")

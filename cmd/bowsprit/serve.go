@@ -57,8 +57,10 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.StringSliceVar(&c.Controllers, "controllers", nil, `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`)
 	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins to switch off: "+strings.Join(bowsprit.AdmissionPlugins(), ", "))
 	bindAdmissionConfig(f, c)
-	f.Var(featureGates{known: knownGates(c)}, "feature-gates", "kube-apiserver's feature gates that mean something here, Name=true|false: CBORServingAndStorage")
+	gates := featureGates{known: knownGates(c)}
+	f.Var(gates, "feature-gates", "kube-apiserver's feature gates that mean something here, Name=true|false: "+gates.names())
 	bindRuntimeConfig(f, c)
+	bindCoordinationFlags(f, c)
 	f.BoolVar(&c.MigrateStorage, "migrate-storage-versions", false, "store the objects of a custom kind anew by itself when its storage version changes")
 	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 0, "how long running requests may take to end (default 10s)")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")

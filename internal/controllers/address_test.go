@@ -42,7 +42,9 @@ type still struct {
 func startStill(t *testing.T, st *store.Store) *still {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	cat, view := catalog.New(builtin.Resources()...), watchcache.New(st, watchcache.Options{Log: log})
+	kinds := builtin.Resources()
+	builtin.CoordinateLeases(kinds)
+	cat, view := catalog.New(kinds...), watchcache.New(st, watchcache.Options{Log: log})
 	Publish(cat, view, log)
 	ranges := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
 	s := &still{T: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}

@@ -46,6 +46,8 @@ type Config struct {
 	Enabled []string
 	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
 	Identity string
+	// Coordination has LeaseCandidates compete for Leases; nil if they mean nothing.
+	Coordination *Coordination
 	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its storage
 	// version.
 	MigrateStorage bool
@@ -56,12 +58,21 @@ type Config struct {
 // Controllers are all controllers of a server.
 type Controllers struct {
 	config Config
+	seat   seat
 	all    []*controller
+	// coordination are the controllers of LeaseCandidates, nil without. They have a seat of their own, kube-apiserver's, so that of
+	// servers of both kinds that share an etcd one coordinates.
+	coordination *Controllers
 }
 
 // New returns the controllers, listening to the view.
 func New(c Config) *Controllers {
-	cs := &Controllers{config: c}
+	cs := &Controllers{config: c, seat: ownSeat}
+	if c.Coordination != nil {
+		cs.coordination = &Controllers{config: c, seat: c.Coordination.seat()}
+		cs.coordination.add("leader-election-controller", &coordination{c}, 1)
+		cs.coordination.add("lease-candidate-collector", &candidates{c}, 1)
+	}
 	cs.add("definition-controller", newDefinitions(c), 1)
 	cs.add(addressRepair, &records{c}, 1)
 	if c.Runs(Namespace) {
@@ -221,11 +232,16 @@ func (c *controller) need(key string) {
 
 // Run works until ctx ends, and returns when everything has stopped. Among replicas it works while this one leads.
 func (cs *Controllers) Run(ctx context.Context) {
+	var others sync.WaitGroup
+	defer others.Wait()
+	if cs.coordination != nil {
+		others.Go(func() { cs.coordination.Run(ctx) })
+	}
 	if cs.config.Identity == "" {
 		cs.work(ctx)
 		return
 	}
-	newElection(cs.config).run(ctx, cs.lead)
+	newElection(cs.config, cs.seat).run(ctx, cs.lead)
 }
 
 // lead works for one term: first through everything that is there, as after a start, then on what changes.

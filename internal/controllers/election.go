@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
-// election decides which of several replicas has working controllers: the one that holds the Lease
-// kube-system/bowsprit-controllers and renews it in time. Clients' leader election works the same way (client-go's package
+// election decides which of several replicas has working controllers: the one that holds a Lease in kube-system and renews it in
+// time. Clients' leader election works the same way (client-go's package
 // leaderelection), and reads the same fields; here a follower needs no request to watch the leader, because the Lease is in
 // its view, and takes over at once when a leader that stops lets go of it.
 //
@@ -25,35 +25,43 @@ import (
 // write of a controller is compared with what it has read.
 type election struct {
 	Config
+	seat
 	leases *watchcache.Collection
 }
 
-const (
-	electionLease     = "bowsprit-controllers"
-	electionNamespace = "kube-system"
+// seat is what replicas compete for.
+type seat struct {
+	// lease is the name of the Lease.
+	lease string
+	// duration is how long followers wait after they have last seen the leader's renewal. A leader that could not renew for
+	// renewWithin stops, so that it has stopped when the next one begins.
+	duration, renewWithin time.Duration
+	renewEvery            time.Duration
+	// retry is the pause after a request that failed.
+	retry time.Duration
+}
 
-	// leaseDuration is how long followers wait after they have last seen the leader's renewal. A leader that could not renew
-	// for renewWithin stops, so that it has stopped when the next one begins.
-	leaseDuration = 6 * time.Second
-	renewWithin   = 4 * time.Second
-	renewEvery    = 1500 * time.Millisecond
-	// electionRetry is the pause after a request that failed.
-	electionRetry = 500 * time.Millisecond
-)
+// ownSeat is that of the controllers which are not part of kube-apiserver.
+var ownSeat = seat{
+	lease: "bowsprit-controllers", duration: 6 * time.Second, renewWithin: 4 * time.Second, renewEvery: 1500 * time.Millisecond, retry: 500 * time.Millisecond,
+}
 
-var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
+const electionNamespace = "kube-system"
 
-func newElection(c Config) *election {
-	prefix := c.Catalog.Snapshot().Resource(leasesResource.Group, leasesResource.Resource).Prefix
-	return &election{Config: c, leases: c.View.Collection(prefix)}
+var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
+
+const leasesPrefix = "leases"
+
+func newElection(c Config, s seat) *election {
+	return &election{Config: c, seat: s, leases: c.View.Collection(leasesPrefix)}
 }
 
 // run calls lead each time that this replica has been elected, with a context that ends with its term, until ctx ends.
 func (e *election) run(ctx context.Context, lead func(context.Context)) {
 	for e.acquire(ctx) {
-		e.Log.Info("this replica's controllers work now", "identity", e.Identity)
+		e.Log.Info("this replica's controllers work now", "lease", e.lease, "identity", e.Identity)
 		e.hold(ctx, lead)
-		e.Log.Info("this replica's controllers rest now", "identity", e.Identity)
+		e.Log.Info("this replica's controllers rest now", "lease", e.lease, "identity", e.Identity)
 	}
 }
 
@@ -66,14 +74,14 @@ type sighting struct {
 
 // look updates a sighting from the view.
 func (e *election) look(s *sighting) error {
-	entry := e.leases.Snapshot().Get(electionNamespace, electionLease)
+	entry := e.leases.Snapshot().Get(electionNamespace, e.lease)
 	if entry == nil {
 		s.lease = nil
 		return nil
 	}
 	lease := &coordinationv1.Lease{}
 	if err := json.Unmarshal(entry.JSON(), lease); err != nil {
-		return fmt.Errorf("lease %s/%s: %w", electionNamespace, electionLease, err)
+		return fmt.Errorf("lease %s/%s: %w", electionNamespace, e.lease, err)
 	}
 	if s.lease == nil || s.lease.ResourceVersion != lease.ResourceVersion {
 		s.lease, s.at = lease, time.Now()
@@ -87,16 +95,16 @@ func (e *election) acquire(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		changed := e.leases.Changed() // before the look, so that what comes after it is not missed
 		err := e.look(&seen)
-		pause := electionRetry
+		pause := e.retry
 		if err == nil {
-			if pause = untilFree(seen, e.Identity, time.Now()); pause <= 0 {
-				claim, cancel := context.WithTimeout(ctx, renewWithin)
+			if pause = untilFree(seen, e.Identity, e.duration, time.Now()); pause <= 0 {
+				claim, cancel := context.WithTimeout(ctx, e.renewWithin)
 				err = e.write(claim, seen.lease)
 				cancel()
 				if err == nil {
 					return true
 				}
-				pause = electionRetry
+				pause = e.retry
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -116,7 +124,7 @@ func (e *election) hold(ctx context.Context, lead func(context.Context)) {
 		defer close(done)
 		lead(term)
 	}()
-	deadline, pause := time.Now().Add(renewWithin), renewEvery
+	deadline, pause := time.Now().Add(e.renewWithin), e.renewEvery
 	for {
 		wait(ctx, pause, nil)
 		if ctx.Err() != nil {
@@ -127,16 +135,16 @@ func (e *election) hold(ctx context.Context, lead func(context.Context)) {
 		asked := time.Now()
 		err := e.renew(ctx, deadline)
 		if err == nil {
-			deadline, pause = asked.Add(renewWithin), renewEvery
+			deadline, pause = asked.Add(e.renewWithin), e.renewEvery
 			continue
 		}
 		if lost := errors.Is(err, errDeposed); lost || !time.Now().Before(deadline) {
-			e.Log.Warn("this replica no longer leads", "identity", e.Identity, "error", err)
+			e.Log.Warn("this replica no longer leads", "lease", e.lease, "identity", e.Identity, "error", err)
 			end()
 			<-done
 			return
 		}
-		pause = electionRetry
+		pause = e.retry
 	}
 }
 
@@ -157,7 +165,7 @@ func (e *election) renew(ctx context.Context, deadline time.Time) error {
 
 // release lets go of the Lease, so that the next leader need not wait. It is called when the controllers have stopped.
 func (e *election) release() {
-	ctx, cancel := context.WithTimeout(context.Background(), renewWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), e.renewWithin)
 	defer cancel()
 	err := e.update(ctx, func(spec *coordinationv1.LeaseSpec) error {
 		if text(spec.HolderIdentity) != e.Identity {
@@ -184,7 +192,7 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 		if err != nil {
 			return err
 		}
-		obj, err := e.Rest.New(call, rest.Object{"metadata": rest.Object{"name": electionLease, "namespace": electionNamespace}, "spec": raw})
+		obj, err := e.Rest.New(call, rest.Object{"metadata": rest.Object{"name": e.lease, "namespace": electionNamespace}, "spec": raw})
 		if err != nil {
 			return err
 		}
@@ -203,7 +211,7 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 // claim is what a new leader writes.
 func (e *election) claim(old coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 	now := metav1.MicroTime{Time: e.Now()}
-	seconds, transitions := int32(leaseDuration/time.Second), int32(0)
+	seconds, transitions := int32(e.duration/time.Second), int32(0)
 	if old.LeaseTransitions != nil {
 		transitions = *old.LeaseTransitions
 	}
@@ -240,7 +248,7 @@ func (e *election) updateLease(ctx context.Context, change func(*coordinationv1.
 }
 
 func (e *election) call() (*rest.Call, error) {
-	return e.Rest.Call(leasesResource, electionNamespace, electionLease, identity("controllers-election"))
+	return e.Rest.Call(leasesResource, electionNamespace, e.lease, identity("controllers-election"))
 }
 
 // wait returns after d, when changed is closed, or when ctx ends.

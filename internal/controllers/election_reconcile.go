@@ -2,8 +2,9 @@ package controllers
 
 import "time"
 
-// untilFree returns how long a replica has to wait before it may take the Lease; 0 or less means that it may now.
-func untilFree(s sighting, identity string, now time.Time) time.Duration {
+// untilFree returns how long a replica has to wait before it may take the Lease; 0 or less means that it may now. last is how long a
+// Lease is good that does not say it.
+func untilFree(s sighting, identity string, last time.Duration, now time.Time) time.Duration {
 	if s.lease == nil {
 		return 0
 	}
@@ -11,7 +12,6 @@ func untilFree(s sighting, identity string, now time.Time) time.Duration {
 	if holder == "" || holder == identity {
 		return 0
 	}
-	last := leaseDuration
 	if d := s.lease.Spec.LeaseDurationSeconds; d != nil {
 		last = time.Duration(*d) * time.Second
 	}

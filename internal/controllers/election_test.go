@@ -38,9 +38,9 @@ func TestUntilFree(t *testing.T) {
 		"just renewed":        {sighting{lease("other", 6), now}, 6 * time.Second},
 		"renewed a while ago": {sighting{lease("other", 6), now.Add(-5 * time.Second)}, time.Second},
 		"over":                {sighting{lease("other", 6), now.Add(-7 * time.Second)}, -time.Second},
-		"without a duration":  {sighting{&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: lease("other", 0).Spec.HolderIdentity}}, now}, leaseDuration},
+		"without a duration":  {sighting{&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: lease("other", 0).Spec.HolderIdentity}}, now}, 9 * time.Second},
 	} {
-		if got := untilFree(c.seen, "me", now); got != c.want {
+		if got := untilFree(c.seen, "me", 9*time.Second, now); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -82,7 +82,7 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 	Publish(cat, view, log)
 	r := &replica{}
 	r.rest = rest.New(rest.Config{Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log})
-	all := &Controllers{config: Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name}}
+	all := &Controllers{seat: ownSeat, config: Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name}}
 	all.add("watched", &watched{name, looks}, 2)
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/vote"
 	"github.com/bowsprit/bowsprit/internal/watchcache"
 )
 
@@ -58,7 +59,7 @@ func identityName(hostname string) string {
 func (l *IdentityLease) Begin(ctx context.Context) error {
 	name := identityName(l.Hostname)
 	l.holder = name + "_" + l.Rest.NewUID()
-	if l.Rest.View.Collection(l.prefix()).Snapshot().Get(identityNamespace, name) != nil {
+	if l.Rest.View.Collection(leasesPrefix).Snapshot().Get(identityNamespace, name) != nil {
 		if err := l.delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -139,9 +140,9 @@ func (l *IdentityLease) mark(obj rest.Object) rest.Object {
 // collect deletes the Leases of servers that are gone.
 func (l *IdentityLease) collect(ctx context.Context) {
 	var expired []*watchcache.Entry
-	l.Rest.View.Collection(l.prefix()).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
+	l.Rest.View.Collection(leasesPrefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
 		var lease coordinationv1.Lease
-		if e.Labels[identityLabel] == identityServer && json.Unmarshal(e.JSON(), &lease) == nil && over(lease.Spec, l.Rest.Now()) {
+		if e.Labels[identityLabel] == identityServer && json.Unmarshal(e.JSON(), &lease) == nil && vote.Over(lease.Spec, l.Rest.Now()) {
 			expired = append(expired, e)
 		}
 		return true
@@ -153,11 +154,6 @@ func (l *IdentityLease) collect(ctx context.Context) {
 			l.Rest.Log.Info("the lease of a server that is gone is still there", "lease", e.Name, "error", err)
 		}
 	}
-}
-
-// over tells whether a Lease has expired. One that does not say when it was renewed, or for how long, was not made by a server.
-func over(l coordinationv1.LeaseSpec, now time.Time) bool {
-	return l.RenewTime == nil || l.LeaseDurationSeconds == nil || l.RenewTime.Add(time.Duration(*l.LeaseDurationSeconds)*time.Second).Before(now)
 }
 
 // delete deletes a Lease, if it is there.
@@ -174,8 +170,4 @@ func (l *IdentityLease) delete(ctx context.Context, name string, o metav1.Delete
 
 func (l *IdentityLease) call(name string) (*rest.Call, error) {
 	return l.Rest.Call(leasesResource, identityNamespace, name, itself())
-}
-
-func (l *IdentityLease) prefix() string {
-	return l.Rest.Catalog.Snapshot().Resource(leasesResource.Group, leasesResource.Resource).Prefix
 }
