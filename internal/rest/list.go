@@ -187,12 +187,12 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *p
 		return s.writeBinaryList(w, r, c, p, media)
 	}
 	out := listWriter{
-		apiVersion: c.apiVersion(), kind: c.Resource.ListKind, untyped: c.Version.New != nil,
+		apiVersion: c.apiVersion(), kind: c.Resource.ListKind, untyped: c.Version.New != nil, endless: c.Version.New == nil,
 		item: func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) },
 	}
 	if media.As != "" {
 		metaVersion := media.Group + "/" + media.Version
-		out.apiVersion, out.kind, out.untyped = metaVersion, "PartialObjectMetadataList", false
+		out.apiVersion, out.kind, out.untyped, out.endless, out.null = metaVersion, "PartialObjectMetadataList", false, false, len(p.entries) == 0
 		out.item = func(e *watchcache.Entry) ([]byte, error) {
 			raw, err := s.served(c, e)
 			if err != nil {
@@ -217,28 +217,38 @@ type listWriter struct {
 	apiVersion, kind string
 	// untyped is true if items do not say their apiVersion and kind: in lists of built-in kinds.
 	untyped bool
-	item    func(*watchcache.Entry) ([]byte, error)
+	// endless is true if the metadata has a continue at the end too, an empty one: in lists of custom kinds.
+	endless bool
+	// null is true if the items are null: in empty lists of metadata.
+	null bool
+	item func(*watchcache.Entry) ([]byte, error)
 }
 
 func (l *listWriter) header(dst []byte) []byte {
 	dst = append(dst, `{"apiVersion":`...)
 	dst = strconv.AppendQuote(dst, l.apiVersion)
+	if l.null {
+		return append(dst, `,"items":null`...)
+	}
 	return append(dst, `,"items":[`...)
 }
 
 func (l *listWriter) trailer(dst []byte, p *page) []byte {
-	dst = append(dst, `],"kind":`...)
+	if !l.null {
+		dst = append(dst, ']')
+	}
+	dst = append(dst, `,"kind":`...)
 	dst = strconv.AppendQuote(dst, l.kind)
 	dst = append(dst, `,"metadata":{`...)
-	if p.next != "" {
+	if p.next != "" || l.endless {
 		dst = append(dst, `"continue":`...)
 		dst = strconv.AppendQuote(dst, p.next)
 		dst = append(dst, ',')
-		if p.remaining != nil && *p.remaining > 0 {
-			dst = append(dst, `"remainingItemCount":`...)
-			dst = strconv.AppendInt(dst, *p.remaining, 10)
-			dst = append(dst, ',')
-		}
+	}
+	if p.next != "" && p.remaining != nil && *p.remaining > 0 {
+		dst = append(dst, `"remainingItemCount":`...)
+		dst = strconv.AppendInt(dst, *p.remaining, 10)
+		dst = append(dst, ',')
 	}
 	if p.revision > 0 {
 		dst = append(dst, `"resourceVersion":"`...)

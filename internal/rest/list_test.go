@@ -213,3 +213,21 @@ func TestItemsOfBuiltInKinds(t *testing.T) {
 		t.Errorf("items of a custom kind: %v", l.Items)
 	}
 }
+
+// Lists end in kube's ways: those of custom objects with an empty continue, those of metadata without items as null.
+func TestListEnds(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	defineWidgets(t, s)
+	const metadata = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+	for _, c := range []struct{ path, accept, want string }{
+		{widgets, "", `"items":[],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"`},
+		{widgets, metadata, `"items":null,"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"`},
+		{all, "", `"items":[],"kind":"ConfigMapList","metadata":{"resourceVersion":"`},
+		{all, metadata, `"items":null,"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"`},
+	} {
+		if got := ask(t, s, http.MethodGet, c.path, "", c.accept).Body.String(); !strings.Contains(got, c.want) {
+			t.Errorf("%s as %q: %s", c.path, c.accept, got)
+		}
+	}
+}

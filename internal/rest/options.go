@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -120,7 +121,7 @@ func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, i
 
 func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	if into.Kind != "" && into.Kind != "DeleteOptions" {
-		return apierrors.NewBadRequest(notRegistered(into.Kind, into.APIVersion))
+		return apierrors.NewBadRequest(notRegistered(into.Kind, cmp.Or(into.APIVersion, "meta.k8s.io/v1")))
 	}
 	return nil
 }

@@ -101,6 +101,7 @@ func TestVerbs(t *testing.T) {
 			create("one", ""),
 			{do: "DELETE " + one, body: `{"preconditions":{"uid":"other"}}`, code: 409, holds: map[string]string{"reason": "Conflict"}},
 			{do: "DELETE " + one, body: `{"preconditions":{"resourceVersion":"1"}}`, code: 409},
+			{do: "DELETE " + one, body: `{"kind":"Foo"}`, code: 400, holds: map[string]string{"message": `no kind "Foo" is registered for version "meta.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"`}},
 			{do: "DELETE " + one, body: `{"kind":"DeleteOptions","apiVersion":"v1"}`, code: 200},
 			{do: "DELETE " + one, code: 404},
 		},
