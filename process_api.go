@@ -28,6 +28,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/authz"
 	"github.com/bowsprit/bowsprit/internal/builtin"
 	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/census"
 	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/component"
 	"github.com/bowsprit/bowsprit/internal/controllers"
@@ -64,6 +65,7 @@ func (p *process) buildAPI(context.Context) error {
 	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
 	p.onStop(func() error { p.webhooks.Close(); return nil })
 	p.metrics = prometheus.NewRegistry()
+	p.metrics.MustRegister(census.Census{Catalog: p.catalog, View: p.view, Size: p.store.Size})
 	tokens := serviceaccount.New(serviceaccount.Config{
 		Keys: p.keys, View: p.view, Issuers: p.config.ServiceAccountIssuers, Audiences: p.config.APIAudiences,
 		Used: func(ctx context.Context, secret *watchcache.Entry, day string) {

@@ -228,7 +228,7 @@ func TestStorms(t *testing.T) {
 		w.touch("certificate")
 		w.must("PATCH", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.example.com", `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}`)
 		var wg sync.WaitGroup
-		for range clients {
+		for range clients / 5 { // each has a handshake of its own, which takes a busy machine a while
 			wg.Go(func() {
 				if code, answer := w.do("GET", tabs("v2"), ""); code != 500 || !strings.Contains(answer, "tls: failed to verify certificate: x509: certificate signed by unknown authority") {
 					t.Errorf("%d %.300s", code, answer)

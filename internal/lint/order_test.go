@@ -38,7 +38,7 @@ var layers = [][]string{
 	// Gives services what the verbs ask for.
 	{"internal/address"},
 	// Act through the verbs, as users do; answer questions that the verbs decode; find out what they are to show.
-	{"internal/component", "internal/controllers", "internal/issuance", "internal/review", "internal/zpages"},
+	{"internal/census", "internal/component", "internal/controllers", "internal/issuance", "internal/review", "internal/zpages"},
 	// Takes requests and hands them on, as functions; it knows no verb.
 	{"internal/front"},
 	// Puts all of this together.

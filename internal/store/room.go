@@ -37,6 +37,26 @@ func (r *room) refused() {
 	}
 }
 
+// Size returns how large etcd's database file is, in bytes, with what compaction has left free: what counts against the quota.
+func (s *Store) Size(ctx context.Context) (int64, error) {
+	if err := s.usable(ctx); err != nil {
+		return 0, err
+	}
+	if l, ok := s.backend.(*local); ok {
+		return l.etcd.Server.Backend().Size(), nil
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	err := errors.New("no member of etcd is known")
+	for _, member := range s.client.Endpoints() {
+		var status *clientv3.StatusResponse
+		if status, err = s.client.Status(ctx, member); err == nil {
+			return status.DbSize, nil
+		}
+	}
+	return 0, readError(err)
+}
+
 // CheckRoom tells whether the store takes new data: ErrNoSpace while its quota is used up. Deletions work all the same.
 func (s *Store) CheckRoom(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
