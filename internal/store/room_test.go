@@ -47,7 +47,7 @@ func TestQuota(t *testing.T) {
 		if deleted++; deleted > len(revisions)/2 {
 			break
 		}
-		if _, err := s.Delete(ctx, key, rev); err != nil {
+		if _, err := s.Delete(ctx, key, rev); err != nil && !errors.Is(err, ErrUncertain) { // etcd gives up after seven seconds on a busy machine
 			t.Fatalf("delete: %v", err)
 		}
 	}

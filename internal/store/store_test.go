@@ -32,7 +32,7 @@ func (l *lines) String() string {
 }
 
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for a machine that is busy
 	t.Cleanup(cancel)
 	return ctx
 }
