@@ -12,6 +12,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -29,7 +30,7 @@ type Server struct {
 // set a data directory or a token file.
 func Start(t testing.TB, configure ...func(*bowsprit.Config)) *Server {
 	t.Helper()
-	config := bowsprit.Config{Ephemeral: true}
+	config := bowsprit.Config{Ephemeral: true, ShutdownTimeout: 30 * time.Second} // tests may run on machines that are busy
 	for _, f := range configure {
 		f(&config)
 	}
