@@ -109,11 +109,7 @@ func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *Call
 		}
 		items[i] = item
 	}
-	l := binaryList{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, items: items}
-	if f.As != "" {
-		l.apiVersion, l.kind = f.Group+"/"+f.Version, "PartialObjectMetadataList"
-		l.metadataLast = f.Version == "v1beta1"
-	}
+	l := binaryList{listForm: c.listForm(f, p), items: items, metadataLast: f.As != "" && f.Version == "v1beta1"}
 	write := l.cbor
 	if f.Type == codec.Protobuf {
 		write = l.protobuf
@@ -131,8 +127,8 @@ func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *Call
 
 // binaryList is a list of objects about to be written.
 type binaryList struct {
-	apiVersion, kind string
-	items            [][]byte
+	listForm
+	items [][]byte
 	// metadataLast is true for the one list whose fields have the numbers of each other: v1beta1's PartialObjectMetadataList.
 	metadataLast bool
 }
@@ -177,11 +173,11 @@ func (l *binaryList) cbor(out *chunkWriter, p *page) error {
 	if p.revision > 0 {
 		meta["resourceVersion"] = p.version()
 	}
-	if p.next != "" {
+	if p.next != "" || l.endless {
 		meta["continue"] = p.next
-		if p.remaining != nil && *p.remaining > 0 {
-			meta["remainingItemCount"] = *p.remaining
-		}
+	}
+	if p.next != "" && p.remaining != nil && *p.remaining > 0 {
+		meta["remainingItemCount"] = *p.remaining
 	}
 	head := codec.AppendCBORMapHead(codec.CBORTag(0), 4)
 	for _, field := range []struct {
@@ -190,8 +186,12 @@ func (l *binaryList) cbor(out *chunkWriter, p *page) error {
 	}{{"apiVersion", l.apiVersion}, {"kind", l.kind}, {"metadata", meta}} {
 		head = codec.AppendCBOR(codec.AppendCBOR(head, field.name), field.value)
 	}
-	head = codec.AppendCBORArrayHead(codec.AppendCBOR(head, "items"), len(l.items))
-	out.write(head)
+	head = codec.AppendCBOR(head, "items")
+	if l.null {
+		out.write(codec.AppendCBOR(head, nil))
+		return nil
+	}
+	out.write(codec.AppendCBORArrayHead(head, len(l.items)))
 	for _, item := range l.items {
 		out.write(item)
 	}

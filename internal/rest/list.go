@@ -186,19 +186,15 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *p
 	if media.Binary() {
 		return s.writeBinaryList(w, r, c, p, media)
 	}
-	out := listWriter{
-		apiVersion: c.apiVersion(), kind: c.Resource.ListKind, untyped: c.Version.New != nil, endless: c.Version.New == nil,
-		item: func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) },
-	}
+	out := listWriter{listForm: c.listForm(media, p), untyped: c.Version.New != nil && media.As == ""}
+	out.item = func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) }
 	if media.As != "" {
-		metaVersion := media.Group + "/" + media.Version
-		out.apiVersion, out.kind, out.untyped, out.endless, out.null = metaVersion, "PartialObjectMetadataList", false, false, len(p.entries) == 0
 		out.item = func(e *watchcache.Entry) ([]byte, error) {
 			raw, err := s.served(c, e)
 			if err != nil {
 				return nil, err
 			}
-			return codec.PartialMetadata(raw, metaVersion)
+			return codec.PartialMetadata(raw, out.apiVersion)
 		}
 	}
 	if media.Type != codec.JSON || media.Pretty {
@@ -212,16 +208,28 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *p
 	return out.stream(w, r, p)
 }
 
-// listWriter writes a list of objects as JSON, fields in the order of kube's encoder.
-type listWriter struct {
+// listForm is what a list says beside its items, in JSON and CBOR.
+type listForm struct {
 	apiVersion, kind string
-	// untyped is true if items do not say their apiVersion and kind: in lists of built-in kinds.
-	untyped bool
 	// endless is true if the metadata has a continue at the end too, an empty one: in lists of custom kinds.
 	endless bool
 	// null is true if the items are null: in empty lists of metadata.
 	null bool
-	item func(*watchcache.Entry) ([]byte, error)
+}
+
+func (c *Call) listForm(media form, p *page) listForm {
+	if media.As != "" {
+		return listForm{apiVersion: media.Group + "/" + media.Version, kind: "PartialObjectMetadataList", null: len(p.entries) == 0}
+	}
+	return listForm{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, endless: c.Version.New == nil}
+}
+
+// listWriter writes a list of objects as JSON, fields in the order of kube's encoder.
+type listWriter struct {
+	listForm
+	// untyped is true if items do not say their apiVersion and kind: in lists of built-in kinds.
+	untyped bool
+	item    func(*watchcache.Entry) ([]byte, error)
 }
 
 func (l *listWriter) header(dst []byte) []byte {

@@ -1,16 +1,20 @@
 package rest_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bowsprit/bowsprit/internal/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
 )
@@ -226,8 +230,14 @@ func TestListEnds(t *testing.T) {
 		{all, "", `"items":[],"kind":"ConfigMapList","metadata":{"resourceVersion":"`},
 		{all, metadata, `"items":null,"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"`},
 	} {
-		if got := ask(t, s, http.MethodGet, c.path, "", c.accept).Body.String(); !strings.Contains(got, c.want) {
+		got := ask(t, s, http.MethodGet, c.path, "", c.accept).Body.String()
+		if !strings.Contains(got, c.want) {
 			t.Errorf("%s as %q: %s", c.path, c.accept, got)
+		}
+		boxed, _ := read(t, s, "GET "+c.path, strings.Replace(cmp.Or(c.accept, "application/json"), "json", "cbor", 1))
+		var fromJSON, fromCBOR map[string]any
+		if err := errors.Join(json.Unmarshal([]byte(got), &fromJSON), codec.UnmarshalCBOR([]byte(boxed), &fromCBOR)); err != nil || !reflect.DeepEqual(fromJSON, fromCBOR) {
+			t.Errorf("%s as %q in CBOR: %v, %v, want %v", c.path, c.accept, fromCBOR, err, fromJSON)
 		}
 	}
 }
