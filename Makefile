@@ -97,7 +97,7 @@ compare: ## OBJECTS random objects (six comparisons each), 60,000 rules, each re
 	$(MAKE) --no-print-directory compare-coverage
 
 # Both engines: what checks and runs schemas and rules here, and in the Kubernetes libraries.
-ENGINES := github.com/bowsprit/bowsprit/internal/schema,github.com/bowsprit/bowsprit/internal/schema/cel,github.com/bowsprit/bowsprit/internal/crd,k8s.io/apiextensions-apiserver/pkg/apiserver/schema/...,k8s.io/apiextensions-apiserver/pkg/apiserver/validation,k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation,k8s.io/kube-openapi/pkg/validation/validate
+ENGINES := github.com/bowsprit/bowsprit/internal/object/schema,github.com/bowsprit/bowsprit/internal/object/schema/cel,github.com/bowsprit/bowsprit/internal/api/crd,k8s.io/apiextensions-apiserver/pkg/apiserver/schema/...,k8s.io/apiextensions-apiserver/pkg/apiserver/validation,k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation,k8s.io/kube-openapi/pkg/validation/validate
 
 .PHONY: compare-coverage
 compare-coverage: ## how much of both engines the comparisons of schemas, rules and definitions reach

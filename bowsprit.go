@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/bowsprit/bowsprit/internal/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
 // Server is a control plane in this process.

@@ -18,14 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
-	"github.com/bowsprit/bowsprit/internal/admit/plugin"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
-	"github.com/bowsprit/bowsprit/internal/admit/quota"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/controllers"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
+	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
 )
 
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete.
@@ -254,7 +254,7 @@ func (c Config) Validate() error {
 		}
 		plugins = append(plugins, p.Name)
 	}
-	if err := builtin.RuntimeConfig(c.RuntimeConfig).Validate(); err != nil {
+	if err := kinds.RuntimeConfig(c.RuntimeConfig).Validate(); err != nil {
 		bad("--runtime-config: %w", err)
 	}
 	switch leadership := c.coordination(); {
@@ -266,8 +266,8 @@ func (c Config) Validate() error {
 		bad("--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period")
 	}
 	for _, name := range c.Controllers {
-		if !slices.Contains([]string{"*", "-*"}, name) && !slices.Contains(controllers.Names(), strings.TrimPrefix(name, "-")) {
-			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name, strings.Join(controllers.Names(), ", "))
+		if !slices.Contains([]string{"*", "-*"}, name) && !slices.Contains(control.Names(), strings.TrimPrefix(name, "-")) {
+			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name, strings.Join(control.Names(), ", "))
 		}
 	}
 	if len(c.ServiceAccountKeyFiles) > 0 && c.ServiceAccountSigningKeyFile == "" {
@@ -329,8 +329,8 @@ func parseNodePorts(text string) (utilnet.PortRange, error) {
 }
 
 // coordination is how this replica comes to coordinate the election of leaders, if it does.
-func (c Config) coordination() controllers.Coordination {
-	return controllers.Coordination{
+func (c Config) coordination() control.Coordination {
+	return control.Coordination{
 		LeaseDuration: c.CoordinatedLeadershipLeaseDuration, RenewDeadline: c.CoordinatedLeadershipRenewDeadline, RetryPeriod: c.CoordinatedLeadershipRetryPeriod,
 	}.WithDefaults()
 }

@@ -15,15 +15,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/controllers"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
-	"github.com/bowsprit/bowsprit/internal/pki"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/rest"
-	"github.com/bowsprit/bowsprit/internal/serviceaccount"
-	"github.com/bowsprit/bowsprit/internal/store"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
-	"github.com/bowsprit/bowsprit/internal/webhook"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // process is a running server: the parts in the order in which they start. It is the one place where they are put
@@ -43,7 +43,7 @@ type process struct {
 	catalog  *catalog.Catalog
 	view     *watchcache.View
 	rest     *rest.Server
-	control  *controllers.Controllers
+	control  *control.Controllers
 	front    *front.Server
 
 	dropDocuments func() // of OpenAPI, when memory is tight
@@ -195,7 +195,7 @@ func (p *process) loadView(ctx context.Context) error {
 }
 
 func (p *process) bootstrap(ctx context.Context) error {
-	if err := controllers.Bootstrap(ctx, p.rest); err != nil {
+	if err := control.Bootstrap(ctx, p.rest); err != nil {
 		return err
 	}
 	if err := p.bootstrapPriorities(ctx); err != nil {
@@ -220,7 +220,7 @@ const announceTimeout = 5 * time.Second
 func (p *process) bootstrapPriorities(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	return controllers.BootstrapPriorities(ctx, p.rest)
+	return control.BootstrapPriorities(ctx, p.rest)
 }
 
 // announce makes the server an endpoint of the service "kubernetes", as long as it runs.
@@ -232,7 +232,7 @@ func (p *process) announce(ctx context.Context, port int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	presence := &controllers.Presence{Rest: p.rest, Address: ip, Port: port}
+	presence := &control.Presence{Rest: p.rest, Address: ip, Port: port}
 	if err := presence.Announce(ctx); err != nil {
 		p.log.Warn("the endpoints of the service kubernetes are not up to date", "error", err)
 	}
@@ -245,7 +245,7 @@ func (p *process) identify(ctx context.Context, port int) error {
 	if err != nil {
 		return fmt.Errorf("name of this machine: %w", err)
 	}
-	lease := &controllers.IdentityLease{Rest: p.rest, Hostname: host}
+	lease := &control.IdentityLease{Rest: p.rest, Hostname: host}
 	if ip, err := p.config.advertised(); err == nil && port != 0 {
 		lease.Peer = netip.AddrPortFrom(ip, uint16(port)).String()
 	}

@@ -17,59 +17,59 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/address"
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/configuration"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
-	"github.com/bowsprit/bowsprit/internal/admit/plugin"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
-	"github.com/bowsprit/bowsprit/internal/admit/quota"
-	"github.com/bowsprit/bowsprit/internal/authn"
-	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/census"
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/component"
-	"github.com/bowsprit/bowsprit/internal/controllers"
-	"github.com/bowsprit/bowsprit/internal/convert"
-	"github.com/bowsprit/bowsprit/internal/discovery"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/api/discovery"
+	"github.com/bowsprit/bowsprit/internal/api/openapi"
+	"github.com/bowsprit/bowsprit/internal/auth/authn"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
-	"github.com/bowsprit/bowsprit/internal/issuance"
-	"github.com/bowsprit/bowsprit/internal/openapi"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/auth/review"
+	"github.com/bowsprit/bowsprit/internal/kinds/certificates/csrmetrics"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/componentstatus"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
+	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
-	"github.com/bowsprit/bowsprit/internal/review"
-	"github.com/bowsprit/bowsprit/internal/serviceaccount"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
-	"github.com/bowsprit/bowsprit/internal/webhook"
+	"github.com/bowsprit/bowsprit/internal/storage/storagemetrics"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // buildAPI connects the parts that answer requests.
 func (p *process) buildAPI(context.Context) error {
 	started := time.Now()
-	kinds := builtin.Resources()
+	resources := kinds.Resources()
 	if p.config.EventTTL != 0 {
-		builtin.KeepEvents(kinds, max(p.config.EventTTL, 0))
+		kinds.KeepEvents(resources, max(p.config.EventTTL, 0))
 	}
 	if p.config.CoordinatedLeaderElection {
-		builtin.CoordinateLeases(kinds)
+		kinds.CoordinateLeases(resources)
 	}
-	address.Install(kinds, p.config.serviceRanges())
-	if absent := builtin.RuntimeConfig(p.config.RuntimeConfig).Apply(kinds); len(absent) > 0 {
+	address.Install(resources, p.config.serviceRanges())
+	if absent := kinds.RuntimeConfig(p.config.RuntimeConfig).Apply(resources); len(absent) > 0 {
 		p.log.Warn("--runtime-config asks for what is not here", "versions", absent)
 	}
-	p.catalog = catalog.New(kinds...)
-	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{controllers.DefinitionsPrefix}, Read: rest.Reader(kinds)})
-	controllers.Publish(p.catalog, p.view, p.log)
+	p.catalog = catalog.New(resources...)
+	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: rest.Reader(resources)})
+	control.Publish(p.catalog, p.view, p.log)
 	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
 	p.onStop(func() error { p.webhooks.Close(); return nil })
 	p.metrics = prometheus.NewRegistry()
-	p.metrics.MustRegister(census.Census{Catalog: p.catalog, View: p.view, Size: p.store.Size})
+	p.metrics.MustRegister(storagemetrics.Census{Catalog: p.catalog, View: p.view, Size: p.store.Size})
 	tokens := serviceaccount.New(serviceaccount.Config{
 		Keys: p.keys, View: p.view, Issuers: p.config.ServiceAccountIssuers, Audiences: p.config.APIAudiences,
 		Used: func(ctx context.Context, secret *watchcache.Entry, day string) {
-			controllers.NoteTokenUse(ctx, p.rest, secret, day)
+			control.NoteTokenUse(ctx, p.rest, secret, day)
 		},
 	})
 	who := authn.Config{
@@ -100,18 +100,18 @@ func (p *process) buildAPI(context.Context) error {
 			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
 			Now: time.Now, NewUID: uuid.NewString, MaxTokenLife: p.config.ServiceAccountMaxTokenExpiration,
 		}),
-		Finders: map[string]rest.Finder{"componentstatuses": component.Find(component.Config{Store: p.store.Check})},
+		Finders: map[string]rest.Finder{"componentstatuses": componentstatus.Find(componentstatus.Config{Store: p.store.Check})},
 		Holders: map[string]rest.Holder{"services": address.New(address.Config{
 			View: p.view, Ranges: p.config.serviceRanges(), NodePorts: p.config.nodePorts(), Random: mathrand.Uint64N,
 		})},
-		Updated: map[string]func(old, now rest.Object){"certificatesigningrequests.certificates.k8s.io/status": issuance.New(p.metrics).Updated},
+		Updated: map[string]func(old, now rest.Object){"certificatesigningrequests.certificates.k8s.io/status": csrmetrics.New(p.metrics).Updated},
 		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR, WatchAtLeast: p.config.MinRequestTimeout,
 	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	documents := openapi.New(openapi.Options{Version: front.API, WriteError: writeError})
 	p.dropDocuments = documents.Drop
-	p.control = controllers.New(controllers.Config{
+	p.control = control.New(control.Config{
 		Rest: p.rest, View: p.view, Catalog: p.catalog,
 		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers,
 		Identity: p.identity(), Coordination: p.coordination(), MigrateStorage: p.config.MigrateStorage, Schema: documents.Schema,
@@ -175,7 +175,7 @@ func (p *process) identity() string {
 }
 
 // coordination is how this replica comes to elect leaders, nil if it never does.
-func (p *process) coordination() *controllers.Coordination {
+func (p *process) coordination() *control.Coordination {
 	if !p.config.CoordinatedLeaderElection {
 		return nil
 	}
@@ -217,15 +217,15 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) (
 	hooks := func(who *webhook.Credentials) hook.Config {
 		return hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, Credentials: who, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
 	}
-	kinds := plugin.Config{
+	plugins := plugin.Config{
 		View: p.view, Authz: authorizer, NewSuffix: nameSuffix,
 		PodSecurity: config.PodSecurity, NotReadySeconds: p.config.NotReadyTolerationSeconds, UnreachableSeconds: p.config.UnreachableTolerationSeconds,
 	}
-	if (controllers.Config{Enabled: p.config.Controllers}).Runs(controllers.ServiceAccount) {
-		kinds.AccountPatience = accountPatience
+	if (control.Config{Enabled: p.config.Controllers}).Runs(control.ServiceAccount) {
+		plugins.AccountPatience = accountPatience
 	}
 	chain := []admit.Plugin{admit.Lifecycle{View: p.view}}
-	chain = append(chain, plugin.All(kinds)...)
+	chain = append(chain, plugin.All(plugins)...)
 	chain = append(chain, admit.Topology{View: p.view})
 	for _, own := range p.config.AdmissionPlugins {
 		chain = append(chain, embedded{own})

@@ -11,31 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/backup"
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/front/pages"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/serviceaccount"
-	"github.com/bowsprit/bowsprit/internal/zpages"
+	"github.com/bowsprit/bowsprit/internal/storage/backup"
 )
 
 // pages are the paths that are about no resource, beside those that package front has itself.
 func (p *process) pages(started time.Time, tokens *serviceaccount.Tokens, keysURI string) map[string]front.Handler {
-	pages := map[string]front.Handler{
+	handlers := map[string]front.Handler{
 		"/debug/pprof/":                  serveProfile,
 		backup.Path:                      p.serveSnapshot,
 		serviceaccount.ConfigurationPath: serveDocument("application/json", func() []byte { return tokens.Configuration(keysURI) }),
 		serviceaccount.KeysPath:          serveDocument("application/jwk-set+json", tokens.KeySet),
 	}
-	status := zpages.Status{
+	status := pages.Status{
 		Started: started, Now: time.Now, Go: runtime.Version(), Binary: strings.TrimPrefix(front.VersionInfo(build()).GitVersion, "v"), Emulation: front.API,
-		Paths: []string{"/healthz", "/livez", "/metrics", "/readyz", zpages.StatusPath, "/version"},
+		Paths: []string{"/healthz", "/livez", "/metrics", "/readyz", pages.StatusPath, "/version"},
 	}
 	if p.config.Flags != nil {
-		pages[zpages.FlagsPath] = serveAlike(zpages.Flags(p.config.Flags).Serve)
-		status.Paths = append([]string{zpages.FlagsPath}, status.Paths...)
+		handlers[pages.FlagsPath] = serveAlike(pages.Flags(p.config.Flags).Serve)
+		status.Paths = append([]string{pages.FlagsPath}, status.Paths...)
 	}
-	pages[zpages.StatusPath] = serveAlike(status.Serve)
-	return pages
+	handlers[pages.StatusPath] = serveAlike(status.Serve)
+	return handlers
 }
 
 // build says which Bowsprit this is.

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bowsprit/bowsprit"
-	"github.com/bowsprit/bowsprit/internal/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
 // kubeFlags are the flags of kube-apiserver that have a meaning here and are not fields of bowsprit.Config.

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/bowsprit/bowsprit/internal/backup"
-	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/storage/backup"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 func snapshotCommand() *cobra.Command {

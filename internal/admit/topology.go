@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Topology gives a pod the labels that say in which zone and region its node is, when the pod is bound to the node or made on it. It

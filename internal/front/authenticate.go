@@ -6,8 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/authn"
-	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/auth/authn"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 )
 
 // authenticate finds out who asks, and as whom: 401 for a wrong proof, 403 for somebody whom the caller may not be.

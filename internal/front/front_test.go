@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

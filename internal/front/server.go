@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // Listen returns a listener for the TCP address. Its error is one line that says what to do.

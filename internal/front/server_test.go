@@ -16,9 +16,9 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/authn"
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/authn"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/authn"
-	"github.com/bowsprit/bowsprit/internal/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/authn"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

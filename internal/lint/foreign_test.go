@@ -13,21 +13,21 @@ var only = []struct {
 	why     string
 }{
 	{"go.etcd.io/etcd/server/v3/etcdmain", []string{"cmd/bowsprit"}, "etcd by itself is a command"},
-	{"go.etcd.io", []string{"internal/store"}, "store is the only importer of etcd"},
+	{"go.etcd.io", []string{"internal/storage/store"}, "store is the only importer of etcd"},
 	{"k8s.io/apiextensions-apiserver/pkg/apis", []string{"."}, ""}, // types, for everybody
 	{"k8s.io/apiextensions-apiserver", nil, "of this module only the types below pkg/apis belong to the binary"},
-	{"k8s.io/apiserver/pkg/cel", []string{"internal/schema/cel", "internal/admit/expr", "internal/builtin/selector"}, "CEL is behind schema/cel, admit/expr and builtin/selector"},
-	{"k8s.io/dynamic-resource-allocation", []string{"internal/builtin/selector"}, "expressions about devices are behind builtin/selector"},
-	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
+	{"k8s.io/apiserver/pkg/cel", []string{"internal/object/schema/cel", "internal/admit/expr", "internal/kinds/resource/selector"}, "CEL is behind schema/cel, admit/expr and builtin/selector"},
+	{"k8s.io/dynamic-resource-allocation", []string{"internal/kinds/resource/selector"}, "expressions about devices are behind builtin/selector"},
+	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/object/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/apiserver/pkg/authentication/user", []string{"."}, ""}, // names of users and groups, for everybody
-	{"k8s.io/apiserver/pkg/authentication/serviceaccount", []string{"internal/authn", "internal/authz", "internal/serviceaccount"}, "identity is behind authn and authz"},
+	{"k8s.io/apiserver/pkg/authentication/serviceaccount", []string{"internal/auth/authn", "internal/auth/authz", "internal/auth/serviceaccount"}, "identity is behind authn and authz"},
 	{"k8s.io/apiserver/pkg/authorization/authorizer", []string{"internal/admit/expr"}, "authorization is behind authz; CEL's library wants this interface"},
 	{"k8s.io/apiserver", nil, "Kubernetes' generic server is an oracle of test/oracle, not a part of the binary"},
 	{"k8s.io/kube-aggregator/pkg/apis", []string{"."}, ""},
 	{"k8s.io/kube-aggregator", nil, "Kubernetes' aggregator is an oracle of test/oracle, not a part of the binary"},
 	{"k8s.io/kubernetes", nil, "it cannot be imported as a library"},
 	{"k8s.io/component-base", nil, "logs, metrics and flags have their own libraries here"},
-	{"github.com/google/cel-go", []string{"internal/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
+	{"github.com/google/cel-go", []string{"internal/object/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/kubectl", []string{"cmd/bowsprit"}, "kubectl is a command"},
 	{"github.com/spf13/cobra", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
 	{"github.com/spf13/pflag", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
@@ -67,17 +67,17 @@ func TestRefuse(t *testing.T) {
 		pkg, imported string
 		refused       bool
 	}{
-		{"internal/store", "go.etcd.io/etcd/client/v3", false},
+		{"internal/storage/store", "go.etcd.io/etcd/client/v3", false},
 		{"internal/rest", "go.etcd.io/etcd/client/v3", true},
-		{"internal/crd", "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", false},
-		{"internal/crd", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema", true},
-		{"internal/crd", "k8s.io/apiextensions-apiserver/pkg/apisomething", true},
-		{"internal/schema/cel", "k8s.io/apiserver/pkg/cel/library", false},
-		{"internal/schema", "k8s.io/apiserver/pkg/cel/library", true},
+		{"internal/api/crd", "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", false},
+		{"internal/api/crd", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema", true},
+		{"internal/api/crd", "k8s.io/apiextensions-apiserver/pkg/apisomething", true},
+		{"internal/object/schema/cel", "k8s.io/apiserver/pkg/cel/library", false},
+		{"internal/object/schema", "k8s.io/apiserver/pkg/cel/library", true},
 		{"internal/front", "k8s.io/apiserver/pkg/authentication/user", false},
 		{"internal/front", "k8s.io/apiserver/pkg/server", true},
 		{"internal/rest", "k8s.io/apiserver/pkg/registry/generic", true},
-		{"internal/watchcache", "k8s.io/apiserver/pkg/storage/cacher", true},
+		{"internal/storage/watchcache", "k8s.io/apiserver/pkg/storage/cacher", true},
 		{"internal/rest", "k8s.io/apimachinery/pkg/runtime", false},
 	} {
 		if refused := refuse(c.pkg, c.imported) != ""; refused != c.refused {

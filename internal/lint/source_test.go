@@ -18,7 +18,7 @@ const module = "github.com/bowsprit/bowsprit"
 // file is one Go file of the root module.
 type file struct {
 	path    string // from the module's root, with slashes
-	pkg     string // its directory: "." for the root package, "internal/store"
+	pkg     string // its directory: "." for the root package, "internal/storage/store"
 	name    string // what the package clause says
 	test    bool
 	imports []string

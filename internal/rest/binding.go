@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // serveBinding is a scheduler's decision: POST pods/x/binding, or POST bindings as older ones do, puts the pod on a node. A pod is

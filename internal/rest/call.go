@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // Call is one request to one resource.

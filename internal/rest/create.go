@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *Call) error {

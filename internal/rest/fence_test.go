@@ -15,12 +15,12 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/controllers"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/rest"
-	"github.com/bowsprit/bowsprit/internal/store"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // gate is an admission plugin that stops creations of one kind in the namespace "away", as a slow webhook does.
@@ -62,23 +62,23 @@ func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat := catalog.New(builtin.Resources()...)
+	cat := catalog.New(kinds.Resources()...)
 	view := watchcache.New(st, watchcache.Options{Log: log})
-	controllers.Publish(cat, view, log)
+	control.Publish(cat, view, log)
 	var ids atomic.Int64
 	id := func() string { return "id-" + strconv.FormatInt(ids.Add(1), 10) }
 	s := rest.New(rest.Config{
 		Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view}, admit.Topology{View: view})},
 		Now: time.Now, NewUID: id, NewSuffix: id, Log: log,
 	})
-	all := controllers.New(controllers.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
+	all := control.New(control.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = view.Run(ctx) })
-	if err := controllers.Bootstrap(ctx, s); err != nil {
+	if err := control.Bootstrap(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	running.Go(func() { all.Run(ctx) })

@@ -5,7 +5,7 @@ import (
 
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Objects of kinds with a conversion webhook are shown in another version than the stored one only after the webhook was

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *Call) error {

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // sameKind refuses a body of another kind than the endpoint's, for kinds with a Go type: the answers are those of kube's

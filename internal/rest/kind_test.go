@@ -5,13 +5,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // The texts are those of a running kube-apiserver 1.36.3.
 func TestSameKind(t *testing.T) {
-	s := New(Config{Catalog: catalog.New(builtin.Resources()...)})
+	s := New(Config{Catalog: catalog.New(kinds.Resources()...)})
 	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	definition := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
 func TestCheckMeta(t *testing.T) {

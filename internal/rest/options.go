@@ -22,8 +22,8 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/apply"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // metaVersion is the version in which query parameters are read.

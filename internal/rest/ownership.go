@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/bowsprit/bowsprit/internal/apply"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
 type ownershipKey struct{ subresource string }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/store"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // rewriters is how many objects are rewritten at a time: enough to share an fsync, few enough to leave the store to others.

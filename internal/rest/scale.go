@@ -17,11 +17,11 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/apply"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/table"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/table"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // The scale subresource is a view of three fields of an object as an autoscaling/v1 Scale. Changing the view changes the

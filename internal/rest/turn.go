@@ -3,8 +3,8 @@ package rest
 import (
 	"sync"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // takesTurns tells whether writes of the call's kind on other replicas concern it.

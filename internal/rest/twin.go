@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
 // showTwin lets admission see the objects of a write as those of the other resource under which they are served: events of

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Finder finds out the objects of a virtual resource at each read: the one of that name, or all of them if name is "", in the

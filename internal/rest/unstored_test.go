@@ -13,9 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
 )
@@ -25,7 +25,7 @@ import (
 func TestUnstored(t *testing.T) {
 	t.Parallel()
 	s := rest.New(rest.Config{
-		Catalog: catalog.New(builtin.Resources()...), Now: time.Now,
+		Catalog: catalog.New(kinds.Resources()...), Now: time.Now,
 		Finders: map[string]rest.Finder{"componentstatuses": func(_ context.Context, name string) ([]rest.Object, error) {
 			status := func(name, value string) rest.Object {
 				return rest.Object{"metadata": rest.Object{"name": name}, "conditions": []any{rest.Object{"type": "Healthy", "status": value, "message": "m"}}}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
-	"github.com/bowsprit/bowsprit/internal/store"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // step is one request of a story and what is true of its answer.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // bookmarkEvery is how often a watcher that allows bookmarks learns how far the log has gone.

@@ -25,11 +25,11 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service/storage"
 	netutils "k8s.io/utils/net"
 
-	"github.com/bowsprit/bowsprit/internal/address"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/store"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // transaction is storage.transaction, which is not exported.
@@ -94,7 +94,7 @@ var usedPorts = []int{30001, 30003}
 
 func newCluster(t *testing.T, ranges []string) *cluster {
 	c := &cluster{comparison: comparison{t: t, kind: "Service"}}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Kind == "Service" {
 			c.r = r
 		}

@@ -50,11 +50,11 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/admit/plugin"
-	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
 )
 
-// admissionCases is what a file of ../../internal/admit/plugin/testdata says; see TestPlugins there.
+// admissionCases is what a file of ../../internal/kinds/plugin/testdata says; see TestPlugins there.
 type admissionCases struct {
 	Configuration json.RawMessage
 	Stored        []json.RawMessage
@@ -90,7 +90,7 @@ func TestAdmissionPlugins(t *testing.T) {
 	if ours := slices.Sorted(slices.Values(plugin.Names())); !slices.Equal(ours, registry.Registered()) {
 		t.Fatalf("compared are %q, there are %q", registry.Registered(), ours)
 	}
-	files, err := filepath.Glob("../../internal/admit/plugin/testdata/*.yaml")
+	files, err := filepath.Glob("../../internal/kinds/plugin/testdata/*.yaml")
 	if err != nil || len(files) < len(registry.Registered()) {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -229,7 +229,7 @@ func admitWith(ctx context.Context, t *testing.T, p admission.Interface, obj, ol
 
 func resourceOf(t *testing.T, gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	t.Helper()
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Kind == gvk.Kind && r.Group == gvk.Group {
 			return gvk.GroupVersion().WithResource(r.Plural)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestAnnotations compares what is said of the annotations of pods and nodes that stand for fields, good and bad.
@@ -31,7 +31,7 @@ func TestAnnotations(t *testing.T) {
 		"Pod":  {"containers": []any{map[string]any{"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}}},
 		"Node": {},
 	}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		for key, values := range texts {
 			kind, name, _ := strings.Cut(key, " ")
 			if kind != r.Kind {

@@ -17,19 +17,19 @@ import (
 	"k8s.io/kubernetes/pkg/printers"
 	printersinternal "k8s.io/kubernetes/pkg/printers/internalversion"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-var update = flag.Bool("update", false, "rewrite internal/builtin/columns.txt")
+var update = flag.Bool("update", false, "rewrite internal/kinds/columns.txt")
 
 // TestColumns prints random objects of every kind with kube's printers and with ours. With -update it writes the columns that
-// kube's have, which are data of package builtin.
+// kube's have, which are data of package kinds.
 func TestColumns(t *testing.T) {
 	generator := printers.NewTableGenerator().With(printersinternal.AddHandlers)
 	var text strings.Builder
 	text.WriteString("# Columns of the built-in kinds: name, type, format, priority, description, each behind a tab.\n# Written by TestColumns -update of test/oracle-builtins from kube's printers.\n")
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Group == "apiextensions.k8s.io" || r.Alias || r.Kind == "CSIStorageCapacity" {
 			continue // kube-apiserver does not use the printer that it has for CSIStorageCapacity
 		}
@@ -51,7 +51,7 @@ func TestColumns(t *testing.T) {
 			})
 		}
 	}
-	const file = "../../internal/builtin/columns.txt"
+	const file = "../../internal/kinds/columns.txt"
 	if *update {
 		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestConvert converts random objects of the kinds with two forms into the other one, as kube does through its internal
 // types, and back.
 func TestConvert(t *testing.T) {
 	t.Parallel()
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Convert == nil || r.Group == "apiextensions.k8s.io" { // kube's scheme has no definitions; test/oracle/crd compares them
 			continue
 		}

@@ -18,15 +18,15 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"sigs.k8s.io/randfill"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // TestDefaults sends random objects through kube's defaulting and through ours, and wants the same JSON.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Group == "apiextensions.k8s.io" {
 			continue
 		}

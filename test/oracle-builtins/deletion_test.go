@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestAnswersOfDeletions compares which kinds answer their deletion with the object that is gone with what k8s.io/kubernetes
@@ -37,7 +37,7 @@ func TestAnswersOfDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		for _, v := range r.Versions {
 			path := "/apis/" + r.Group + "/" + v.Name
 			if r.Group == "" {

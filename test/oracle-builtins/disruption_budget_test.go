@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestStoredBudgets reads PodDisruptionBudgets of either version as kube does: empty selectors mean opposite things.
 func TestStoredBudgets(t *testing.T) {
 	t.Parallel()
 	var kind *catalog.Resource
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Kind == "PodDisruptionBudget" {
 			kind = r
 		}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/openapi"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/openapi"
 )
 
 // TestPublishedDocuments compares what else is in documents: those of paths without objects, which groups there are and whose kinds

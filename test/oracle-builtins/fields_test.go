@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestFieldLabels wants field selectors to know the fields that Kubernetes' know, of every kind.
@@ -21,7 +21,7 @@ func TestFieldLabels(t *testing.T) {
 		"spec.signerName", "spec.driver", "spec.leaseName", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName", "status.replicas",
 		"status.successful", "status.succeeded", "metadata.uid", "metadata.labels", "spec", "nothing",
 	}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		for _, v := range r.Versions {
 			gvk := schema.GroupVersionKind{Group: r.Group, Version: v.Name, Kind: r.Kind}
 			if r.Virtual || !legacyscheme.Scheme.Recognizes(gvk) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestBuiltinModels holds internal/openapi/builtin.json to what k8s.io/kubernetes publishes: the parameters of subresources that
+// TestBuiltinModels holds internal/api/openapi/builtin.json to what k8s.io/kubernetes publishes: the parameters of subresources that
 // take something else than their object, and the definitions that only documents of built-in kinds need.
 func TestBuiltinModels(t *testing.T) {
 	type parameter struct {
@@ -102,13 +102,13 @@ func TestBuiltinModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = append(want, '\n')
-	const file = "../../internal/openapi/builtin.json"
+	const file = "../../internal/api/openapi/builtin.json"
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("internal/openapi/builtin.json is not what Kubernetes publishes (%v): run go test -run TestBuiltinModels -update", err)
+		t.Errorf("internal/api/openapi/builtin.json is not what Kubernetes publishes (%v): run go test -run TestBuiltinModels -update", err)
 	}
 }

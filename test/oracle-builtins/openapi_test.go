@@ -15,9 +15,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	generated "k8s.io/kubernetes/pkg/generated/openapi"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/openapi"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/openapi"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestPublishedSchemas compares the definitions of every published group version with those in k8s.io/kubernetes'
@@ -66,8 +66,8 @@ func TestPublishedSchemas(t *testing.T) {
 
 // everything is all kinds in all their versions, also those that are served on demand.
 func everything() []*catalog.Resource {
-	kinds := builtin.Resources()
-	builtin.RuntimeConfig{"api/all": "true"}.Apply(kinds)
+	kinds := kinds.Resources()
+	kinds.RuntimeConfig{"api/all": "true"}.Apply(kinds)
 	return kinds
 }
 

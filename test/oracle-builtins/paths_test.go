@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/openapi"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/openapi"
 )
 
 // TestPublishedPaths compares the operations of every published group version with those in k8s.io/kubernetes'

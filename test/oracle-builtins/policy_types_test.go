@@ -23,9 +23,9 @@ import (
 	generated "k8s.io/kubernetes/pkg/generated/openapi"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/openapi"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/openapi"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // gadgets is a custom kind of two versions, of which one has what built-in kinds have not.
@@ -112,7 +112,7 @@ func withoutNumbers(warnings []admissionregistrationv1.ExpressionWarning) (out [
 
 // TestTypeWarnings compares the warnings about expressions of policies for many kinds.
 func TestTypeWarnings(t *testing.T) {
-	served := catalog.New(append(builtin.Resources(), gadgets())...).Snapshot()
+	served := catalog.New(append(kinds.Resources(), gadgets())...).Snapshot()
 	documents := openapi.New(openapi.Options{WriteError: func(w http.ResponseWriter, _ *http.Request, err error) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 	}})

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestReach holds what endpoints put back as it was, whatever is sent, to what Kubernetes' strategies say.
 func TestReach(t *testing.T) {
 	kinds := map[string]*catalog.Resource{}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if !r.Virtual {
 			kinds[r.Kind] = r
 		}

@@ -14,14 +14,14 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/extensions/install"
 	_ "k8s.io/kubernetes/pkg/apis/imagepolicy/install"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // Every version that kube-apiserver has types of may be named.
 func TestRuntimeConfigKnowsVersions(t *testing.T) {
 	for _, gv := range legacyscheme.Scheme.PrioritizedVersionsAllGroups() {
-		if err := (builtin.RuntimeConfig{gv.Group + "/" + gv.Version: "true"}).Validate(); err != nil {
+		if err := (kinds.RuntimeConfig{gv.Group + "/" + gv.Version: "true"}).Validate(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -32,7 +32,7 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 	values := []string{"true", "false"}
 	keys := []string{"api/all", "api/ga", "api/beta", "api/alpha"}
 	seen := map[string]bool{}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Group == "apiextensions.k8s.io" {
 			continue // not in legacyscheme
 		}
@@ -52,7 +52,7 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 			config[keys[random.IntN(len(keys))]] = values[random.IntN(2)]
 		}
 		theirs := storage.NewResourceConfig()
-		kinds := builtin.Resources()
+		kinds := kinds.Resources()
 		for _, r := range kinds {
 			for _, v := range r.Versions {
 				if gv := (schema.GroupVersion{Group: r.Group, Version: v.Name}); v.Served {
@@ -66,7 +66,7 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", config, err)
 		}
-		if absent := builtin.RuntimeConfig(config).Apply(kinds); len(absent) > 0 {
+		if absent := kinds.RuntimeConfig(config).Apply(kinds); len(absent) > 0 {
 			t.Errorf("%v: %v are absent", config, absent)
 		}
 		for _, r := range kinds {

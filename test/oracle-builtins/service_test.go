@@ -13,9 +13,9 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
 	"k8s.io/kubernetes/pkg/registry/core/service/storage"
 
-	"github.com/bowsprit/bowsprit/internal/address"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 )
 
 // What Kubernetes' storage of services does before their strategy is not exported.
@@ -78,7 +78,7 @@ func TestReadMatchesUpstream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kinds := builtin.Resources()
+		kinds := kinds.Resources()
 		address.Install(kinds, networks)
 		services := kinds[slices.IndexFunc(kinds, func(r *catalog.Resource) bool { return r.Kind == "Service" })]
 		upstream := &storage.REST{}

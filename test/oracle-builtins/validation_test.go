@@ -30,8 +30,8 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestValidation breaks valid objects at one, two or three places, and wants the same errors as from Kubernetes' strategies: for the
@@ -40,7 +40,7 @@ import (
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]*catalog.Resource{}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if !r.Alias {
 			kinds[r.Kind] = r
 		}
@@ -60,8 +60,8 @@ func TestValidation(t *testing.T) {
 // election. It is not parallel to others, as Kubernetes has one gate for all.
 func TestValidationCoordinated(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CoordinatedLeaderElection, true)
-	kinds := builtin.Resources()
-	builtin.CoordinateLeases(kinds)
+	kinds := kinds.Resources()
+	kinds.CoordinateLeases(kinds)
 	lease := kinds[slices.IndexFunc(kinds, func(r *catalog.Resource) bool { return r.Kind == "Lease" })]
 	for i, obj := range validObjects(t) {
 		if obj["kind"] == "Lease" {

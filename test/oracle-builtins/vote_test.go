@@ -22,14 +22,14 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/bowsprit/bowsprit/internal/vote"
+	"github.com/bowsprit/bowsprit/internal/control/leaseelection"
 )
 
 //go:linkname reconcileElectionStep k8s.io/kubernetes/pkg/controlplane/controller/leaderelection.(*Controller).reconcileElectionStep
 func reconcileElectionStep(*leaderelection.Controller, context.Context, types.NamespacedName) (time.Duration, error)
 
 // TestElectionMatchesUpstream has Kubernetes' controller take one step with random Leases and candidates, and wants the same pings and
-// the same Lease of package vote.
+// the same Lease of package leaseelection.
 func TestElectionMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	pings, leases, waits := 0, 0, 0
@@ -40,8 +40,8 @@ func TestElectionMatchesUpstream(t *testing.T) {
 		if errors.Is(err, errPanic) || err != nil && strings.Contains(err.Error(), "differing strategies") {
 			continue // with a Lease that has no holder; in an order that is chance, it may not look at the newest
 		}
-		r.Candidates = slices.DeleteFunc(r.Candidates, func(c *coordinationv1beta1.LeaseCandidate) bool { return vote.Left(c.Spec.RenewTime, now) < 0 })
-		var got vote.Step
+		r.Candidates = slices.DeleteFunc(r.Candidates, func(c *coordinationv1beta1.LeaseCandidate) bool { return leaseelection.Left(c.Spec.RenewTime, now) < 0 })
+		var got leaseelection.Step
 		if len(r.Candidates) > 0 {
 			got, _ = r.Next()
 		}
@@ -72,7 +72,7 @@ func TestElectionMatchesUpstream(t *testing.T) {
 	}
 }
 
-func randomRound(random *rand.Rand, now time.Time) *vote.Round {
+func randomRound(random *rand.Rand, now time.Time) *leaseelection.Round {
 	ago := func(choices ...time.Duration) *metav1.MicroTime {
 		if n := random.IntN(len(choices) + 1); n < len(choices) {
 			return &metav1.MicroTime{Time: now.Add(-choices[n])}
@@ -82,7 +82,7 @@ func randomRound(random *rand.Rand, now time.Time) *vote.Round {
 	own := []coordinationv1.CoordinatedLeaseStrategy{coordinationv1.OldestEmulationVersion, "example.com/own"}
 	versions := []string{"1.19.0", "1.20.0", "1.20.0", "1.20.1-rc.1", ""}
 	names := []string{"a", "b", "c", "d"}
-	r := &vote.Round{Now: now}
+	r := &leaseelection.Round{Now: now}
 	calm := random.IntN(2) // of some rounds all are there
 	for i, name := range names[:1+random.IntN(4)] {
 		c := &coordinationv1beta1.LeaseCandidate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Duration(random.IntN(99)*4+i) * time.Hour).Truncate(time.Second))}}
@@ -118,7 +118,7 @@ func randomRound(random *rand.Rand, now time.Time) *vote.Round {
 var errPanic = errors.New("Kubernetes panics")
 
 // theirStep returns whom Kubernetes pings, and what it writes into the Lease, nil if nothing.
-func theirStep(t *testing.T, r *vote.Round) (pinged []string, lease *coordinationv1.LeaseSpec, err error) {
+func theirStep(t *testing.T, r *leaseelection.Round) (pinged []string, lease *coordinationv1.LeaseSpec, err error) {
 	t.Helper()
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)

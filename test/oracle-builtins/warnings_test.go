@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // TestWarnings has objects that are valid and full of what Kubernetes warns about, and wants the same warnings: for the object as a
@@ -20,7 +20,7 @@ import (
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]*catalog.Resource{}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if !r.Alias {
 			kinds[r.Kind] = r
 		}

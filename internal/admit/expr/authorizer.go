@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/library"
 
-	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

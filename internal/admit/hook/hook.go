@@ -30,10 +30,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/admit/source"
-	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
-	"github.com/bowsprit/bowsprit/internal/webhook"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Config is what the plugins work with. All fields are required but Credentials, Log and Metrics.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // Mutating asks the webhooks of MutatingWebhookConfigurations.

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // encodeReview returns the AdmissionReview that asks about a write.

@@ -1,6 +1,6 @@
 package match
 
-import "github.com/bowsprit/bowsprit/internal/catalog"
+import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
 // ExemptFromPolicies tells whether no policy is asked about a resource: policies and their bindings, so that a mistake in one
 // can be mended, and reviews of who somebody is and what he may do, without which a cluster does not work.

@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // decode reads a stored object, with today's defaults. false means that it is not what it should be: written by other

@@ -14,9 +14,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
-	"github.com/bowsprit/bowsprit/internal/apply"
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // mutating is a MutatingAdmissionPolicy. Its expressions are compiled when they are first needed.

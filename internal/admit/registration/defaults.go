@@ -1,6 +1,6 @@
 package registration
 
-import "github.com/bowsprit/bowsprit/internal/catalog"
+import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
 // Defaults work on decoded JSON, in place. What does not have the form that it should have is left alone: decoding says why.
 

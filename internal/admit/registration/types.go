@@ -12,7 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
 // maxKinds is after how many kinds of one rule the search for kinds ends.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/bowsprit/bowsprit/internal/webhook"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
 // Hook is what webhooks of both kinds say.

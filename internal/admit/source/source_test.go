@@ -3,8 +3,8 @@ package source
 import (
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/store"
-	"github.com/bowsprit/bowsprit/internal/watchcache"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 func TestListFollowsTheView(t *testing.T) {

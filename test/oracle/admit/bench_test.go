@@ -17,8 +17,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
-	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 )
 
 // BenchmarkValidatingPolicy is what one policy adds to a write that it allows.

@@ -26,9 +26,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/hook"
-	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/webhook"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
 // recorder is a webhook whose paths say what it answers. It remembers what it was asked, without the uids.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
-	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 )
 
 // compileMutating is how Kubernetes' plugin makes its evaluator of a policy.

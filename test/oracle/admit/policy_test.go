@@ -16,8 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/bowsprit/bowsprit/internal/admit/policy"
-	"github.com/bowsprit/bowsprit/internal/authz"
-	"github.com/bowsprit/bowsprit/internal/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 )
 
 // compile makes Kubernetes' evaluator of a policy, as its plugin does.

@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/bowsprit/bowsprit/internal/apply"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // typedCopy stands for a conversion within one version, which also says what the object is.
@@ -162,8 +162,8 @@ func thin(g *rand.Rand, v any) any {
 // applies of parts, with and without force.
 func TestBuiltinHistories(t *testing.T) {
 	converter := applyconfigurations.NewTypeConverter(scheme.Scheme)
-	steps, conflicts, kinds := 0, 0, 0
-	for _, r := range builtin.Resources() {
+	steps, conflicts, count := 0, 0, 0
+	for _, r := range kinds.Resources() {
 		if r.Plural == "customresourcedefinitions" {
 			continue // not in client-go's models, and endless when filled at random
 		}
@@ -171,7 +171,7 @@ func TestBuiltinHistories(t *testing.T) {
 			continue // nobody changes what is not stored
 		}
 		for _, v := range r.Versions {
-			kinds++
+			count++
 			t.Run(r.Qualified()+" "+v.Name, func(t *testing.T) {
 				for i := range int64(max(*rounds/60, 1)) {
 					w := newBuiltinWorld(t, r, v, converter, i+1)
@@ -181,7 +181,7 @@ func TestBuiltinHistories(t *testing.T) {
 			})
 		}
 	}
-	t.Logf("%d kinds, %d steps, %d conflicts", kinds, steps, conflicts)
+	t.Logf("%d kinds, %d steps, %d conflicts", count, steps, conflicts)
 }
 
 func (w *builtinWorld) play(t *testing.T) (steps, conflicts int) {

@@ -21,8 +21,8 @@ import (
 	upstream "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/bowsprit/bowsprit/internal/authn"
-	"github.com/bowsprit/bowsprit/internal/authz"
+	"github.com/bowsprit/bowsprit/internal/auth/authn"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

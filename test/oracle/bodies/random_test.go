@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/bowsprit/bowsprit"
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -40,7 +40,7 @@ var (
 // eachVersion calls f for each version of each built-in kind that has a Go type with a protobuf form.
 func eachVersion(t *testing.T, f func(t *testing.T, r *catalog.Resource, v *catalog.Version)) {
 	t.Helper()
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Plural == "customresourcedefinitions" {
 			continue // its schemas nest without end when they are filled at random; test/oracle/crd has better ones
 		}
@@ -175,7 +175,7 @@ func TestRandomObjectsFromTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer etcd.Close()
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Plural == "customresourcedefinitions" || r.Plural == "namespaces" {
 			continue // they change what the server serves
 		}

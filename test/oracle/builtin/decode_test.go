@@ -15,16 +15,16 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/bowsprit/bowsprit/internal/builtin"
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // TestRoundTrip takes random values of the Go types through Decode and wants back what encoding/json makes of the value. The
 // schema must know every field of them.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Alias {
 			continue
 		}
@@ -60,7 +60,7 @@ func TestRoundTrip(t *testing.T) {
 func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	wrong := []any{"text", int64(-7), 1.5, int64(1) << 40, true, []any{"x"}, map[string]any{"x": "y"}}
-	for _, r := range builtin.Resources() {
+	for _, r := range kinds.Resources() {
 		if r.Alias || r.Kind == "CustomResourceDefinition" {
 			continue // a definition decodes in a way of its own, which package crd's comparison covers
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is what internal/builtin/schemas says of a type.
+// definition is what internal/kinds/schemas says of a type.
 type definition struct {
 	Ref                  string                 `json:"$ref"`
 	Description          string                 `json:"description"`
@@ -37,7 +37,7 @@ type definition struct {
 
 func definitions(t *testing.T) map[string]*definition {
 	t.Helper()
-	data, err := os.ReadFile("../../../internal/builtin/schemas/types.txt")
+	data, err := os.ReadFile("../../../internal/kinds/schemas/types.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/bowsprit/bowsprit/internal/schema"
-	"github.com/bowsprit/bowsprit/internal/schema/cel"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/bowsprit/bowsprit/internal/schema"
-	"github.com/bowsprit/bowsprit/internal/schema/cel"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/bowsprit/bowsprit/internal/schema/cel/rulegen"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel/rulegen"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 

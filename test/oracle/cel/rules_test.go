@@ -13,12 +13,12 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/schema"
-	"github.com/bowsprit/bowsprit/internal/schema/cel"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
-// shared are the files of internal/schema/cel's own tests.
-const shared = "../../../../internal/schema/cel/testdata/"
+// shared are the files of internal/object/schema/cel's own tests.
+const shared = "../../../../internal/object/schema/cel/testdata/"
 
 func load[T any](tb testing.TB, file string) (out T) {
 	tb.Helper()
@@ -253,7 +253,7 @@ func TestAllOf(t *testing.T) {
 	}
 }
 
-// TestPage compares the cases of internal/schema/cel's own test: the rules of the Kubernetes documentation.
+// TestPage compares the cases of internal/object/schema/cel's own test: the rules of the Kubernetes documentation.
 func TestPage(t *testing.T) {
 	type testCase struct {
 		Name   string                           `json:"name"`

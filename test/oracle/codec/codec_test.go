@@ -20,7 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/bowsprit/bowsprit/internal/codec"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 var thing = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}

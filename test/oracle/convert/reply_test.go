@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/convert"
-	"github.com/bowsprit/bowsprit/internal/webhook"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
 // scripted is a webhook that gives the answer it was told to give, with UID replaced by the question's.

@@ -7,7 +7,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/crd"
+	"github.com/bowsprit/bowsprit/internal/api/crd"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 

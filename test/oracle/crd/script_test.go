@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestScript holds what the test script of internal/crd expects to upstream.
+// TestScript holds what the test script of internal/api/crd expects to upstream.
 func TestScript(t *testing.T) {
-	raw, err := os.ReadFile("../../../internal/crd/testdata/validate.yaml")
+	raw, err := os.ReadFile("../../../internal/api/crd/testdata/validate.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/bowsprit/bowsprit/internal/crd"
+	"github.com/bowsprit/bowsprit/internal/api/crd"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 

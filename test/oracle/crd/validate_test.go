@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/bowsprit/bowsprit/internal/crd"
+	"github.com/bowsprit/bowsprit/internal/api/crd"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 

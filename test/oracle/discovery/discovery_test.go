@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/crd"
-	"github.com/bowsprit/bowsprit/internal/discovery"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/crd"
+	"github.com/bowsprit/bowsprit/internal/api/discovery"
 	"github.com/bowsprit/bowsprit/test/oracle/apiextensions"
 )
 

@@ -1,2 +1,2 @@
-// Package discovery compares the answers of internal/discovery with those of a running k8s.io/apiextensions-apiserver.
+// Package discovery compares the answers of internal/api/discovery with those of a running k8s.io/apiextensions-apiserver.
 package discovery

@@ -13,11 +13,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-var update = flag.Bool("update", false, "rewrite the data file of internal/openapi")
+var update = flag.Bool("update", false, "rewrite the data file of internal/api/openapi")
 
-const models = "../../../internal/openapi/models.json"
+const models = "../../../internal/api/openapi/models.json"
 
-// The data file of internal/openapi is what Kubernetes publishes for a sample definition, less the sample's own kind.
+// The data file of internal/api/openapi is what Kubernetes publishes for a sample definition, less the sample's own kind.
 func TestModels(t *testing.T) {
 	sample := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
@@ -98,6 +98,6 @@ func TestModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("internal/openapi/models.json is not what Kubernetes publishes: run go test -run TestModels -update")
+		t.Error("internal/api/openapi/models.json is not what Kubernetes publishes: run go test -run TestModels -update")
 	}
 }

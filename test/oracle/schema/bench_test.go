@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"

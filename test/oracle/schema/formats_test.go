@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"

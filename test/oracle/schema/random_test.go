@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"

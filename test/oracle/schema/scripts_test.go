@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/schema"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// TestScripts compares ours with upstream on the cases that internal/schema holds with texts.
+// TestScripts compares ours with upstream on the cases that internal/object/schema holds with texts.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("../../../internal/schema/testdata/*.yaml")
+	files, err := filepath.Glob("../../../internal/object/schema/testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)
 	}

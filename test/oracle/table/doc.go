@@ -1,2 +1,2 @@
-// Package table compares internal/table with apiextensions-apiserver's tableconvertor.
+// Package table compares internal/api/table with apiextensions-apiserver's tableconvertor.
 package table

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/catalog"
-	"github.com/bowsprit/bowsprit/internal/codec"
-	"github.com/bowsprit/bowsprit/internal/table"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/table"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // TestRealColumns prints an object that has something at each column's path, for the definitions of well-known projects.

@@ -1,0 +1,318 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	gvk "k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/merge"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// Ownership knows who owns which field of the objects of one resource, in the version and at the subresource that a
+// request names. It is immutable and shared by requests.
+type Ownership struct {
+	group, kind string
+	apiVersion  string
+	subresource string
+	types       func(apiVersion string) (*objectType, error)
+	// foreign is nil where versions differ in name only.
+	foreign *Foreign
+	// blank is an object of the kind before anything is set, to be copied; nil for custom kinds, which then have apiVersion
+	// and kind alone. Built-in kinds have the fields that their Go type always writes: nobody owns an empty spec.
+	blank map[string]any
+	// reach is what the endpoint lets its callers change in version apiVersion. filters says the same, of all versions, to
+	// structured-merge-diff.
+	reach   catalog.Reach
+	filters map[fieldpath.APIVersion]fieldpath.Filter
+}
+
+// objectType is what ownership knows of one version of a resource.
+type objectType struct {
+	root place
+	// long makes the type for the long way.
+	long func() typed.ParseableType
+}
+
+func newObjectType(root place) *objectType {
+	return &objectType{root: root, long: sync.OnceValue(func() typed.ParseableType { return parseable(root) })}
+}
+
+// typeKey and ownershipKey are keys of what versions keep for this package.
+type (
+	typeKey      struct{}
+	ownershipKey struct{ subresource string }
+)
+
+type derivedType struct {
+	typ *objectType
+	err error
+}
+
+// typeOf returns the type of a version, compiled at the first call.
+func typeOf(v *catalog.Version) (*objectType, error) {
+	d := v.Derived(typeKey{}, func() any {
+		s, err := v.Schema()
+		if err != nil {
+			return derivedType{err: err}
+		}
+		if s == nil {
+			return derivedType{typ: newObjectType(rootOf(nil, v.PreserveUnknownFields))}
+		}
+		return derivedType{typ: newObjectType(rootOf(s.Root(), v.PreserveUnknownFields))}
+	}).(derivedType)
+	return d.typ, d.err
+}
+
+// NewOwnership returns the ownership of r's objects as version v and subresource ("", "status", ...) write them. It is kept
+// with v; calling it for each request is fine. Other versions convert as strategy None does; see With.
+func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (*Ownership, error) {
+	if _, err := typeOf(v); err != nil {
+		return nil, fmt.Errorf("types of %s: %w", r.Qualified(), err)
+	}
+	return v.Derived(ownershipKey{subresource}, func() any {
+		return &Ownership{
+			group: r.Group, kind: r.Kind, apiVersion: r.APIVersion(v), subresource: subresource,
+			blank:   blank(r, v),
+			reach:   v.ReachOf(subresource, v),
+			filters: filters(r, v, subresource),
+			types: func(apiVersion string) (*objectType, error) {
+				for _, other := range r.Versions {
+					if r.APIVersion(other) == apiVersion {
+						return typeOf(other)
+					}
+				}
+				return nil, errNoVersion{apiVersion}
+			},
+		}
+	}).(*Ownership), nil
+}
+
+// blank returns the zero value of a built-in kind's Go type as decoded JSON.
+func blank(r *catalog.Resource, v *catalog.Version) map[string]any {
+	if v.New == nil {
+		return nil
+	}
+	raw, err := json.Marshal(v.New())
+	if err != nil {
+		return nil
+	}
+	var obj map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &obj); err != nil {
+		return nil
+	}
+	obj["apiVersion"], obj["kind"] = r.APIVersion(v), r.Kind
+	return obj
+}
+
+func filters(r *catalog.Resource, v *catalog.Version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
+	out := map[fieldpath.APIVersion]fieldpath.Filter{}
+	for _, of := range r.Versions {
+		switch reach := v.ReachOf(subresource, of); {
+		case reach.Only != nil:
+			out[fieldpath.APIVersion(r.APIVersion(of))] = onlyFilter(reach.Only)
+		case reach.Except != nil:
+			out[fieldpath.APIVersion(r.APIVersion(of))] = exceptFilter(reach.Except)
+		}
+	}
+	return out
+}
+
+func exceptFilter(paths [][]string) fieldpath.Filter {
+	set := fieldpath.NewSet()
+	for _, path := range paths {
+		set.Insert(fieldpath.MakePathOrDie(elements(path)...))
+	}
+	return fieldpath.NewExcludeSetFilter(set)
+}
+
+func onlyFilter(paths [][]string) fieldpath.Filter {
+	matchers := make([]*fieldpath.SetMatcher, len(paths))
+	for i, path := range paths {
+		matchers[i] = fieldpath.MakePrefixMatcherOrDie(elements(path)...)
+	}
+	return fieldpath.NewIncludeMatcherFilter(matchers...)
+}
+
+// elements are the parts of a path as structured-merge-diff takes them.
+func elements(path []string) []any {
+	out := make([]any, len(path))
+	for i, name := range path {
+		if out[i] = name; name == "*" {
+			out[i] = fieldpath.MatchAnyPathElement()
+		}
+	}
+	return out
+}
+
+// rename converts as strategy None does.
+func rename(obj map[string]any, apiVersion string) map[string]any {
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		out[k] = v
+	}
+	out["apiVersion"] = apiVersion
+	return out
+}
+
+// errNoVersion says that the resource has no such version, or no longer: what was owned in it is forgotten.
+type errNoVersion struct{ apiVersion string }
+
+func (e errNoVersion) Error() string { return "no version " + e.apiVersion }
+
+// Update records in obj.metadata.managedFields that name has written obj: a create (live is nil), an update or a patch
+// other than apply. live, the object before, is read only; obj may come to share parts of its managedFields.
+//
+// What obj itself says in managedFields is taken up if it is good (subresources ignore it). now is the entry's time if the
+// fields that name owns changed. An error leaves obj without managedFields, as kube does; it means that the object does
+// not have the types of its schema, which validation will say better.
+func (o *Ownership) Update(live, obj map[string]any, name string, now time.Time) error {
+	if o.updateShort(live, obj, name, now) {
+		return nil
+	}
+	return o.updateLong(live, obj, name, now)
+}
+
+func (o *Ownership) updateLong(live, obj map[string]any, name string, now time.Time) error {
+	m := requested(live, obj, o.subresource)
+	setManagedFields(obj, nil)
+	if m, err := o.update(live, obj, m, name, now); err != nil {
+		return err
+	} else if entries, err := m.encode(); err != nil {
+		return err
+	} else {
+		setManagedFields(obj, entries)
+	}
+	return nil
+}
+
+// update returns the managers after name has changed live to obj.
+func (o *Ownership) update(live, obj map[string]any, m *managed, name string, now time.Time) (*managed, error) {
+	if len(m.fields) == 0 && uid(live) != "" {
+		return m, nil // fields of an object that was never tracked are not tracked from the middle on
+	}
+	if live == nil {
+		live = o.empty()
+	}
+	newTyped, err := o.typed(obj, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("failed to convert new object (%s) to smd typed: %w", o.describe(obj), err)
+	}
+	liveTyped, err := o.typed(live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("failed to convert live object (%s) to smd typed: %w", o.describe(live), err)
+	}
+	updater := o.updater()
+	if o.foreign != nil {
+		//lint:ignore SA1019 there is no other way to give an updater another converter for one update
+		updater.Converter = o.prepare(live, obj, liveTyped, newTyped, m)
+	}
+	_, fields, err := updater.Update(liveTyped, newTyped, fieldpath.APIVersion(o.apiVersion), m.fields, self)
+	if err != nil {
+		return nil, fmt.Errorf("failed to update ManagedFields (%s): %w", o.describe(obj), err)
+	}
+	m = &managed{fields: fields, times: m.times}
+	m.strip(self)
+	if set, ok := m.fields[self]; ok {
+		delete(m.fields, self)
+		who := o.manager(name, metav1.ManagedFieldsOperationUpdate).id()
+		if before, ok := m.fields[who]; ok {
+			set = fieldpath.NewVersionedSet(set.Set().Union(before.Set()), set.APIVersion(), set.Applied())
+		}
+		m.fields[who] = set
+		m.times[who] = &metav1.Time{Time: now.UTC()}
+	}
+	m.limit()
+	return m, nil
+}
+
+// self stands for the writer while an update is worked out, so that the fields it owned before can be told from those it
+// writes now.
+const self = "current-operation"
+
+// beforeFirstApply owns the fields of an object that had no managers when it is first applied to.
+const beforeFirstApply = "before-first-apply"
+
+// manager is the identity under which name writes.
+func (o *Ownership) manager(name string, operation metav1.ManagedFieldsOperationType) manager {
+	if name == "" {
+		name = "unknown"
+	}
+	m := manager{name: name, operation: operation, subresource: o.subresource}
+	if operation == metav1.ManagedFieldsOperationUpdate {
+		m.apiVersion = o.apiVersion
+	}
+	return m
+}
+
+// empty returns an object of the kind in which nothing is set.
+func (o *Ownership) empty() map[string]any {
+	if o.blank != nil {
+		return runtime.DeepCopyJSON(o.blank)
+	}
+	return map[string]any{"apiVersion": o.apiVersion, "kind": o.kind}
+}
+
+func (o *Ownership) typed(obj map[string]any, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	t, err := o.types(apiVersion)
+	if err != nil || kind != o.kind {
+		return nil, fmt.Errorf("no corresponding type for %v", kindOf(obj))
+	}
+	return t.long().FromUnstructured(obj, options...)
+}
+
+func (o *Ownership) updater() *merge.Updater {
+	//lint:ignore SA1019 there is no other way to set these; kube does the same
+	return &merge.Updater{Converter: converter{o, map[preparedKey]*typed.TypedValue{}}, IgnoreFilter: o.filters}
+}
+
+// describe names an object as kube's messages do.
+func (o *Ownership) describe(obj map[string]any) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	namespace, _ := meta["namespace"].(string)
+	return fmt.Sprintf("%v/%v; %v", namespace, name, kindOf(obj))
+}
+
+// kindOf is what an object says it is; nothing if its apiVersion is malformed.
+func kindOf(obj map[string]any) gvk.GroupVersionKind {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	gv, err := gvk.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return gvk.GroupVersionKind{}
+	}
+	return gv.WithKind(kind)
+}
+
+func uid(obj map[string]any) string {
+	meta, _ := obj["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	return uid
+}
+
+// copyObject copies an object down to where managedFields hangs.
+func copyObject(obj map[string]any) map[string]any {
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		out[k] = v
+	}
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		inner := make(map[string]any, len(meta)+1)
+		for k, v := range meta {
+			inner[k] = v
+		}
+		out["metadata"] = inner
+	}
+	return out
+}

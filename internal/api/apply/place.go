@@ -1,0 +1,130 @@
+package apply
+
+import "github.com/bowsprit/bowsprit/internal/object/schema"
+
+// place is a position in an object's schema, as ownership sees it: which shapes a value may have, and which of them are
+// granular (owned field by field) or atomic (owned as a whole). The rules are those by which Kubernetes turns the OpenAPI
+// schema of a definition into one of structured-merge-diff (k8s.io/kube-openapi/pkg/schemaconv).
+type place struct {
+	node *schema.Node
+	// preserve is true if unknown fields are kept here: x-kubernetes-preserve-unknown-fields is passed on to all
+	// descendants.
+	preserve bool
+	// root is true where apiVersion, kind and metadata are implied: at the top and in embedded resources.
+	root bool
+	// global is what preserve starts from inside metadata: spec.preserveUnknownFields of the definition.
+	global bool
+}
+
+// What is not declared by a schema is of one of these types. They are compared by address.
+var (
+	// deduced values are maps owned field by field, and lists and scalars owned as a whole.
+	deduced = &schema.Node{}
+	// untyped values are owned as a whole, whatever they are.
+	untyped = &schema.Node{}
+
+	stringNode = &schema.Node{Type: "string"}
+	timeNode   = &schema.Node{Type: "string", Format: "date-time"}
+	intNode    = &schema.Node{Type: "integer"}
+	boolNode   = &schema.Node{Type: "boolean"}
+	stringMap  = &schema.Node{Type: "object", AdditionalProperties: stringNode}
+	// metaNode is ObjectMeta.
+	metaNode = &schema.Node{Type: "object", Properties: map[string]*schema.Node{
+		"name": stringNode, "generateName": stringNode, "namespace": stringNode, "selfLink": stringNode, "uid": stringNode,
+		"resourceVersion": stringNode, "generation": intNode, "creationTimestamp": timeNode, "deletionTimestamp": timeNode,
+		"deletionGracePeriodSeconds": intNode, "labels": stringMap, "annotations": stringMap,
+		"finalizers": {Type: "array", ListType: "set", Items: stringNode},
+		"ownerReferences": {Type: "array", ListType: "map", ListMapKeys: []string{"uid"}, Items: &schema.Node{
+			Type: "object", MapType: "atomic", Properties: map[string]*schema.Node{
+				"apiVersion": stringNode, "kind": stringNode, "name": stringNode, "uid": {Type: "string", Default: "", HasDefault: true},
+				"controller": boolNode, "blockOwnerDeletion": boolNode,
+			}}},
+		"managedFields": {Type: "array", Items: &schema.Node{Type: "object", Properties: map[string]*schema.Node{
+			"manager": stringNode, "operation": stringNode, "apiVersion": stringNode, "time": timeNode, "fieldsType": stringNode,
+			"fieldsV1": {Type: "object"}, "subresource": stringNode,
+		}}},
+	}}
+)
+
+// rootOf is the top of an object. root is nil for a version without a schema.
+func rootOf(root *schema.Node, preserveUnknown bool) place {
+	if root == nil {
+		return place{node: deduced, preserve: preserveUnknown, global: preserveUnknown}
+	}
+	return place{node: root, preserve: preserveUnknown || root.PreserveUnknown, root: true, global: preserveUnknown}
+}
+
+// at is the place of n below p.
+func (p place) at(n *schema.Node) place {
+	return place{node: n, preserve: p.preserve || n.PreserveUnknown, root: n.Embedded, global: p.global}
+}
+
+// shapes tells what a value here may be, null aside.
+func (p place) shapes() (scalar, list, object bool) {
+	switch p.node.Type {
+	case "":
+		return true, true, true
+	case "object":
+		return false, false, true
+	case "array":
+		return false, true, false
+	default:
+		return true, false, false
+	}
+}
+
+// atomicList and atomicMap tell whether a list or map here is owned as a whole.
+func (p place) atomicList() bool {
+	return p.node.ListType != "set" && p.node.ListType != "map"
+}
+
+func (p place) atomicMap() bool { return p.node == untyped || p.node.MapType == "atomic" }
+
+// implied are the fields that every object has.
+func (p place) implied(name string) *schema.Node {
+	if p.root {
+		switch name {
+		case "apiVersion", "kind":
+			return stringNode
+		case "metadata":
+			return metaNode
+		}
+	}
+	return nil
+}
+
+// field is the place of a field. declared is false for one that the schema does not name, ok for one that may not exist.
+func (p place) field(name string) (child place, declared, ok bool) {
+	if p.node == deduced || p.node == untyped {
+		return p, false, true
+	}
+	if n := p.implied(name); n != nil {
+		return place{node: n, preserve: p.global, global: p.global}, true, true
+	}
+	if n := p.node.Properties[name]; n != nil {
+		return p.at(n), true, true
+	}
+	child, ok = p.rest()
+	return child, false, ok
+}
+
+// rest is the place of fields that the schema does not name.
+func (p place) rest() (child place, ok bool) {
+	switch {
+	case p.node == deduced || p.node == untyped:
+		return p, true
+	case p.node.AdditionalProperties != nil:
+		return p.at(p.node.AdditionalProperties), true
+	case p.node.AllowsAdditional, p.preserve, len(p.node.Properties) == 0 && !p.root:
+		return place{node: deduced, global: p.global}, true
+	}
+	return place{}, false
+}
+
+// item is the place of a list's items.
+func (p place) item() place {
+	if p.node == deduced || p.node == untyped || p.node.Items == nil {
+		return place{node: untyped, global: p.global}
+	}
+	return p.at(p.node.Items)
+}

@@ -1,0 +1,245 @@
+// Package catalog holds what the server serves right now: groups, versions, resources.
+//
+// Built-in kinds (package kinds) and custom kinds (package crd) both become a Resource here, and every later step of a
+// request works on that one type. A request takes one Snapshot at its start and keeps it to its end, so that a definition
+// which changes meanwhile cannot make half of an answer old and half of it new.
+//
+// Snapshots, groups, resources and versions are immutable once published and safe for concurrent use. A Catalog has one
+// writer at a time; readers never wait.
+package catalog
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// Catalog publishes snapshots.
+type Catalog struct {
+	mu  sync.Mutex // serialises writers; readers use cur
+	cur atomic.Pointer[Snapshot]
+}
+
+// New returns a catalog that serves the given resources.
+func New(resources ...*Resource) *Catalog {
+	c := &Catalog{}
+	c.cur.Store(&Snapshot{groups: map[string]*Group{}, byPrefix: map[string]*Resource{}})
+	c.Update(0, resources, nil)
+	return c
+}
+
+// Snapshot returns what is served now.
+func (c *Catalog) Snapshot() *Snapshot { return c.cur.Load() }
+
+// Update publishes a snapshot in which each resource of put has replaced the one of the same group and plural, and each
+// of remove is gone. revision is the etcd revision that brought the change. Groups that are not named keep their Stamp.
+//
+// Cost: the groups that change, and one pointer for each group of the catalog.
+func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.cur.Load()
+	next := &Snapshot{Revision: max(revision, old.Revision), Stamp: old.Stamp + 1, groups: maps.Clone(old.groups), byPrefix: maps.Clone(old.byPrefix)}
+	changed := map[string]*Group{}
+	var retired []*Resource
+	open := func(name string) *Group {
+		g := changed[name]
+		if g == nil {
+			g = &Group{Name: name, Stamp: next.Stamp, resources: map[string]*Resource{}}
+			if was := old.groups[name]; was != nil {
+				g.resources = maps.Clone(was.resources)
+			}
+			changed[name] = g
+		}
+		return g
+	}
+	for _, gr := range remove {
+		g := open(gr.Group)
+		if r := g.resources[gr.Resource]; r != nil {
+			if !r.Alias && !r.Virtual {
+				delete(next.byPrefix, r.Prefix)
+			}
+			delete(g.resources, gr.Resource)
+			retired = append(retired, r)
+		}
+	}
+	for _, r := range put {
+		g := open(r.Group)
+		if was := g.resources[r.Plural]; was != nil {
+			retired = append(retired, was)
+		}
+		r.life, r.retire = context.WithCancel(context.Background())
+		g.resources[r.Plural] = r
+		if !r.Alias && !r.Virtual {
+			next.byPrefix[r.Prefix] = r
+		}
+	}
+	for name, g := range changed {
+		g.arrange()
+		if len(g.resources) == 0 {
+			delete(next.groups, name)
+		} else {
+			next.groups[name] = g
+		}
+	}
+	c.cur.Store(next)
+	for _, r := range retired {
+		r.retire()
+	}
+}
+
+// GroupResource names a resource without a version.
+type GroupResource struct{ Group, Resource string }
+
+// Snapshot is the catalog at one moment.
+type Snapshot struct {
+	// Revision is the etcd revision of the newest definition that the snapshot knows; 0 with built-in kinds only.
+	Revision int64
+	// Stamp grows with each change; two snapshots with the same stamp are the same.
+	Stamp uint64
+
+	groups   map[string]*Group
+	byPrefix map[string]*Resource
+}
+
+// Group returns the named group ("" is the core group), or nil.
+func (s *Snapshot) Group(name string) *Group { return s.groups[name] }
+
+// Groups returns all groups that serve something, as discovery lists them: descending priority, then by name.
+func (s *Snapshot) Groups() []*Group {
+	out := make([]*Group, 0, len(s.groups))
+	for _, g := range s.groups {
+		if len(g.Versions) > 0 {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Group) int {
+		if a.Priority != b.Priority {
+			return b.Priority - a.Priority
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out
+}
+
+// Served returns the resource and the version that answer for group/version/plural, or nil, nil.
+func (s *Snapshot) Served(group, version, plural string) (*Resource, *Version) {
+	r := s.Resource(group, plural)
+	if r == nil || !r.Served {
+		return nil, nil
+	}
+	v := r.Version(version)
+	if v == nil || !v.Served {
+		return nil, nil
+	}
+	return r, v
+}
+
+// Resource returns the resource of that plural name whether it is served or not, or nil.
+func (s *Snapshot) Resource(group, plural string) *Resource {
+	g := s.groups[group]
+	if g == nil {
+		return nil
+	}
+	return g.resources[plural]
+}
+
+// ByKind returns the resource of a kind, the served one if there are several, or nil.
+func (s *Snapshot) ByKind(group, kind string) *Resource {
+	g := s.groups[group]
+	if g == nil {
+		return nil
+	}
+	var found *Resource
+	for _, r := range g.resources {
+		if r.Kind == kind && (found == nil || r.Served) {
+			found = r
+		}
+	}
+	return found
+}
+
+// ByPrefix returns the resource whose objects are stored under prefix, or nil. It is never an alias.
+func (s *Snapshot) ByPrefix(prefix string) *Resource { return s.byPrefix[prefix] }
+
+// Resources calls f for every resource, in no particular order.
+func (s *Snapshot) Resources(f func(*Resource)) {
+	for _, g := range s.groups {
+		for _, r := range g.resources {
+			f(r)
+		}
+	}
+}
+
+// Group is an API group with the versions it serves.
+type Group struct {
+	Name string
+	// Priority orders groups in discovery, as an APIService's groupPriorityMinimum does: the largest of its resources.
+	Priority int
+	// Versions that serve at least one resource, the preferred one first.
+	Versions []*GroupVersion
+	// Stamp is the snapshot's stamp at the group's last change: the cache key and ETag source of its documents.
+	Stamp uint64
+
+	resources map[string]*Resource
+}
+
+// Version returns the named version, or nil.
+func (g *Group) Version(name string) *GroupVersion {
+	for _, v := range g.Versions {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// Each calls f for every resource of the group, served or not, in no particular order.
+func (g *Group) Each(f func(*Resource)) {
+	for _, r := range g.resources {
+		f(r)
+	}
+}
+
+// GroupVersion is one served version of a group.
+type GroupVersion struct {
+	Name      string
+	Resources []*Resource // served in this version, sorted by plural
+}
+
+// arrange derives Versions and Priority from the resources.
+func (g *Group) arrange() {
+	versions := map[string]*GroupVersion{}
+	rank := map[string]int{}
+	g.Priority = 0
+	for _, plural := range slices.Sorted(maps.Keys(g.resources)) {
+		r := g.resources[plural]
+		if !r.Served {
+			continue
+		}
+		g.Priority = max(g.Priority, r.priority())
+		for _, v := range r.Versions {
+			if !v.Served {
+				continue
+			}
+			gv := versions[v.Name]
+			if gv == nil {
+				gv = &GroupVersion{Name: v.Name}
+				versions[v.Name] = gv
+			}
+			rank[v.Name] = max(rank[v.Name], v.Priority)
+			gv.Resources = append(gv.Resources, r)
+		}
+	}
+	g.Versions = slices.SortedFunc(maps.Values(versions), func(a, b *GroupVersion) int {
+		if rank[a.Name] != rank[b.Name] {
+			return rank[b.Name] - rank[a.Name]
+		}
+		return version.CompareKubeAwareVersionStrings(b.Name, a.Name)
+	})
+}

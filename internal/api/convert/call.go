@@ -1,0 +1,155 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	gvk "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
+)
+
+// call converts objs into apiVersion, in one call of r's function or webhook, and checks what comes back. It returns as many
+// objects and errors as objs; where there is an error there is no object. objs are not changed.
+//
+// Texts of errors are kube's, which says "object" of one and "object at index" of several.
+func (c *Converter) call(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object, errs []error) {
+	start := time.Now()
+	out, errs, failure := c.ask(ctx, r, apiVersion, objs)
+	from, _ := objs[0]["apiVersion"].(string)
+	c.metrics.observe(r.Definition.Name, versionName(from), versionName(apiVersion), failure, time.Since(start))
+	return out, errs
+}
+
+// ask is call, and says in which way it failed, if it did.
+func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object, errs []error, failure string) {
+	out, errs = make([]Object, len(objs)), make([]error, len(objs))
+	kind := kindOf(objs[0])
+	all := func(failure string, err error) ([]Object, []error, string) {
+		for i := range errs {
+			errs[i] = err
+		}
+		return out, errs, failure
+	}
+	if f := c.function(r); f != nil {
+		converted, err := f(ctx, objs, apiVersion)
+		if err != nil {
+			return all(callFailure, fmt.Errorf("conversion function for %v failed: %w", kind, err))
+		}
+		if len(converted) != len(objs) {
+			return all(partialReply, fmt.Errorf("conversion function for %v returned %d objects, expected %d", kind, len(converted), len(objs)))
+		}
+		for i, obj := range converted {
+			if out[i], errs[i] = obj, check(objs, i, obj, apiVersion); errs[i] != nil {
+				out[i], failure = nil, invalidObject
+			}
+		}
+		return out, errs, failure
+	}
+	converted, failure, err := c.post(ctx, r, kind, apiVersion, objs)
+	if err != nil {
+		return all(failure, err)
+	}
+	for i, raw := range converted {
+		obj, err := decodeConverted(raw)
+		switch {
+		case err == nil:
+			err = check(objs, i, obj, apiVersion)
+		case len(objs) > 1:
+			err = fmt.Errorf("conversion webhook for %v returned invalid converted object at index %v: %w", kind, i, err)
+		}
+		if errs[i] = err; err != nil {
+			failure = invalidObject
+			continue
+		}
+		out[i] = obj
+	}
+	return out, errs, failure
+}
+
+// post calls r's webhook and returns as many encoded objects as objs, not yet checked.
+//
+// What goes wrong on the way is told in words but not wrapped: a webhook's Status or timeout is not the answer to the
+// request that needed the webhook.
+func (c *Converter) post(ctx context.Context, r *catalog.Resource, kind gvk.GroupVersionKind, apiVersion string, objs []Object) (converted []runtime.RawExtension, failure string, err error) {
+	hook, err := conversionOf(r)
+	if err != nil {
+		return nil, callFailure, err
+	}
+	version, err := reviewVersion(hook.ConversionReviewVersions)
+	if err != nil {
+		return nil, callFailure, err
+	}
+	uid := c.options.NewUID()
+	answer, err := c.options.Call(ctx, target(hook.ClientConfig), appendReview(nil, version, uid, apiVersion, objs))
+	if err != nil {
+		return nil, callFailure, fmt.Errorf("conversion webhook for %v failed: %v", kind, err)
+	}
+	converted, err = parseReply(answer, version, uid)
+	if err != nil {
+		return nil, malformedReply, fmt.Errorf("conversion webhook for %v failed: %v", kind, err)
+	}
+	if len(converted) != len(objs) {
+		return nil, partialReply, fmt.Errorf("conversion webhook for %v returned %d objects, expected %d", kind, len(converted), len(objs))
+	}
+	return converted, "", nil
+}
+
+// target is where a definition says that its webhook is.
+func target(c *apiextensionsv1.WebhookClientConfig) webhook.Target {
+	t := webhook.Target{CABundle: c.CABundle}
+	if c.URL != nil {
+		t.URL = *c.URL
+	}
+	if s := c.Service; s != nil {
+		t.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name}
+		if s.Port != nil {
+			t.Service.Port = *s.Port
+		}
+		if s.Path != nil {
+			t.Service.Path = *s.Path
+		}
+	}
+	return t
+}
+
+// check judges the i-th converted object against what was sent, and gives it the metadata that is not the webhook's to change.
+func check(sent []Object, i int, got Object, apiVersion string) error {
+	before, after := kindOf(sent[i]), kindOf(got)
+	invalid := fmt.Sprintf("conversion webhook for %v returned invalid ", before)
+	object, inMetadata, at := "object", "metadata", "object at index 0"
+	if len(sent) > 1 {
+		object = fmt.Sprintf("converted object at index %v", i)
+		inMetadata, at = fmt.Sprintf("metadata in object at index %v", i), object
+	}
+	want, _ := gvk.ParseGroupVersion(apiVersion)
+	switch {
+	case after.GroupVersion() != want:
+		return fmt.Errorf("%s%s: invalid groupVersion (expected %v, received %v)", invalid, at, want, after.GroupVersion())
+	case after.Kind != before.Kind:
+		return fmt.Errorf("%s%s: invalid kind (expected %v, received %v)", invalid, at, before.Kind, after.Kind)
+	}
+	if err := checkIdentity(sent[i], got); err != nil {
+		return fmt.Errorf("%s%s: %w", invalid, object, err)
+	}
+	if err := restoreMetadata(sent[i], got); err != nil {
+		return fmt.Errorf("%s%s: %w", invalid, inMetadata, err)
+	}
+	return nil
+}
+
+// kindOf is what an object says it is.
+func kindOf(obj Object) gvk.GroupVersionKind {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	return gvk.FromAPIVersionAndKind(apiVersion, kind)
+}
+
+func versionName(apiVersion string) string {
+	return apiVersion[strings.LastIndexByte(apiVersion, '/')+1:]
+}

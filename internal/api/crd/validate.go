@@ -1,0 +1,159 @@
+package crd
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema"
+)
+
+// Validator validates definitions. The zero value leaves CEL rules unchecked; NewValidator makes one that checks them.
+type Validator struct {
+	// CheckRules returns what is wrong with the CEL rules of a schema; path is the schema's.
+	CheckRules func(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorList
+	// DefaultRules is that of schema.CheckOptions.
+	DefaultRules func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
+}
+
+// RuleCheck is what the check of CEL rules needs to know of an update.
+type RuleCheck struct {
+	// Rules and MessageExpressions are the expressions that the stored definition has already: they may use what the
+	// newest CEL environment does not offer any more.
+	Rules, MessageExpressions map[string]bool
+	// Unchanged is true if the stored definition has the same schema: the limit of a rule's cost is not held against it.
+	Unchanged bool
+	// Skip tells, for the path of a schema, that other errors in it make judging its rules pointless.
+	Skip func(path string) bool
+}
+
+// Validate returns everything that is wrong with a new definition, its metadata included. def has its defaults, and its
+// status is that of PrepareCreate.
+func (v *Validator) Validate(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	errs := validation.ValidateObjectMeta(&def.ObjectMeta, false, func(name string, prefix bool) []string {
+		return append(validation.NameIsDNSSubdomain(name, prefix), checkName(def, name)...)
+	}, field.NewPath("metadata"))
+	return append(errs, v.validateNew(def)...)
+}
+
+// ValidateUpdate returns everything that is wrong with an update. What kube-apiserver came to refuse only after it had
+// accepted definitions that have it is accepted as long as the stored definition has it.
+func (v *Validator) ValidateUpdate(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	errs := validation.ValidateObjectMetaUpdate(&def.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	return append(errs, v.validateChange(def, old)...)
+}
+
+// ValidateStatusUpdate returns everything that is wrong with an update of the status.
+func ValidateStatusUpdate(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	errs := validation.ValidateObjectMetaUpdate(&def.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	return append(errs, checkAcceptedNames(def)...)
+}
+
+// checkName returns what is wrong with a definition's name beyond its syntax.
+func checkName(def *apiextensionsv1.CustomResourceDefinition, name string) []string {
+	if name == def.Spec.Names.Plural+"."+def.Spec.Group {
+		return nil
+	}
+	return []string{`must be spec.names.plural+"."+spec.group`}
+}
+
+// validateNew is Validate without the metadata.
+func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	return v.validateFresh(def, freshLeave(), false)
+}
+
+// validateFresh judges a new definition with leave l. preserve lets it keep unknown fields, which v1 does not.
+func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l leave, preserve bool) field.ErrorList {
+	a := arrange(&def.Spec)
+	errs := v.validateSpec(&a, l)
+	return append(errs, v.validateRest(def, nil, preserve)...)
+}
+
+// validateChange is ValidateUpdate without the metadata.
+func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	return v.validateUpdated(def, old, leave{}, false)
+}
+
+// validateUpdated judges an update with leave l, and with what the old definition gives it.
+func (v *Validator) validateUpdated(def, old *apiextensionsv1.CustomResourceDefinition, l leave, preserve bool) field.ErrorList {
+	a := arrange(&def.Spec)
+	// What passes the checks for new definitions passes any others, and nearly every definition does.
+	errs := v.validateSpec(&a, l)
+	if len(errs) > 0 {
+		was := arrange(&old.Spec)
+		more := leaveOf(&a, old, &was)
+		more.noSchema, more.unknownTypes, more.nonStructural = more.noSchema || l.noSchema, more.unknownTypes || l.unknownTypes, more.nonStructural || l.nonStructural
+		errs = v.validateSpec(&a, more)
+	}
+	path := field.NewPath("spec")
+	if isTrue(old, apiextensionsv1.Established) {
+		errs = append(errs, validation.ValidateImmutableField(def.Spec.Scope, old.Spec.Scope, path.Child("scope"))...)
+		errs = append(errs, validation.ValidateImmutableField(def.Spec.Names.Kind, old.Spec.Names.Kind, path.Child("names", "kind"))...)
+	}
+	errs = append(errs, validation.ValidateImmutableField(def.Spec.Group, old.Spec.Group, path.Child("group"))...)
+	errs = append(errs, validation.ValidateImmutableField(def.Spec.Names.Plural, old.Spec.Names.Plural, path.Child("names", "plural"))...)
+	return append(errs, v.validateRest(def, old, preserve)...)
+}
+
+// validateRest checks all but metadata and spec; old is nil for a new definition.
+func (v *Validator) validateRest(def, old *apiextensionsv1.CustomResourceDefinition, preserve bool) field.ErrorList {
+	errs := checkAcceptedNames(def)
+	errs = append(errs, checkStoredVersions(def)...)
+	errs = append(errs, checkApproval(def, old)...)
+	if def.Spec.PreserveUnknownFields && !preserve && (old == nil || !old.Spec.PreserveUnknownFields) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true, "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
+	}
+	return errs
+}
+
+func checkAcceptedNames(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	return checkNames(&def.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))
+}
+
+func checkStoredVersions(def *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
+	path := field.NewPath("status", "storedVersions")
+	stored := def.Status.StoredVersions
+	if len(stored) == 0 {
+		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
+	}
+	last := map[string]int{} // a version named twice is reported at its last place
+	for i, name := range stored {
+		last[name] = i
+	}
+	for _, version := range def.Spec.Versions {
+		if _, ok := last[version.Name]; version.Storage && !ok {
+			errs = append(errs, field.Invalid(path, stored, "must have the storage version "+version.Name))
+		}
+		delete(last, version.Name)
+	}
+	for i, name := range stored {
+		if at, ok := last[name]; ok && at == i {
+			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", name)))
+		}
+	}
+	return errs
+}
+
+// checkApproval holds definitions in Kubernetes' own groups to the annotation that says who approved them. An update
+// that leaves the state of the approval alone passes.
+func checkApproval(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+	if !protectedGroup(def.Spec.Group) {
+		return nil
+	}
+	state, message := approvalOf(def.Annotations)
+	if old != nil {
+		if was, _ := approvalOf(old.Annotations); was == state {
+			return nil
+		}
+	}
+	path := field.NewPath("metadata", "annotations").Key(apiextensionsv1.KubeAPIApprovedAnnotation)
+	switch state {
+	case approvalInvalid:
+		return field.ErrorList{field.Invalid(path, def.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation], message)}
+	case approvalMissing:
+		return field.ErrorList{field.Required(path, message)}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// Package discovery tells clients which groups, versions and resources the server has.
+//
+// It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone. Handler
+// answers /, /api, /apis, /apis/<group>, /api/v1 and /apis/<group>/<version>, and on /api and /apis the aggregated form
+// (apidiscovery.k8s.io, KEP-3352) to clients that ask for it.
+//
+// What is proportional to the whole catalog is kept as one fragment of bytes per group, made when it is first read, valid
+// while the group's Stamp is the same, and concatenated into the answer: a changed group rebuilds its own fragment only. What
+// belongs to one group or one version is made for each request.
+//
+// A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas agree,
+// ETags included.
+package discovery
+
+import (
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// Options of a Handler.
+type Options struct {
+	// ServerAddress is the host:port that /api recommends to clients.
+	ServerAddress string
+	// WriteError writes err as a metav1.Status. Required.
+	WriteError func(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// Handler answers discovery requests.
+type Handler struct {
+	options Options
+	cache   cache
+}
+
+// New returns a handler with an empty cache.
+func New(o Options) *Handler { return &Handler{options: o} }
+
+// ServeHTTP answers r from snap. A path that names no group or version of snap gets 404.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.options.WriteError(w, r, generic(http.StatusMethodNotAllowed, r))
+		return
+	}
+	parts := strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' })
+	switch {
+	case len(parts) == 1 && parts[0] == "api":
+		h.serveAll(w, r, core(snap), func() answer { return answer{object: h.versions(snap)} })
+	case len(parts) == 1 && parts[0] == "apis":
+		h.serveAll(w, r, named(snap), func() answer { return answer{json: h.cache.groupList(named(snap)), object: groupList(named(snap))} })
+	case len(parts) == 2 && parts[0] == "api":
+		h.serveVersion(w, r, snap, "", parts[1])
+	case len(parts) == 2 && parts[0] == "apis":
+		h.serveGroup(w, r, snap, parts[1])
+	case len(parts) == 3 && parts[0] == "apis":
+		h.serveVersion(w, r, snap, parts[1], parts[2])
+	default:
+		h.options.WriteError(w, r, generic(http.StatusNotFound, r))
+	}
+}
+
+// serveAll answers /api and /apis: aggregated if the client prefers that, as plain makes it otherwise.
+func (h *Handler) serveAll(w http.ResponseWriter, r *http.Request, groups []*catalog.Group, plain func() answer) {
+	m, ok := negotiate(r, true)
+	if !ok {
+		h.options.WriteError(w, r, errNotAcceptable())
+		return
+	}
+	if m.aggregated == "" {
+		h.write(w, r, m, plain())
+		return
+	}
+	w.Header().Set("Vary", "Accept")
+	w.Header().Set("Cache-Control", "public")
+	etag := h.cache.etag(groups)
+	w.Header().Set("ETag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.write(w, r, m, answer{json: h.cache.aggregatedList(groups, m.aggregated), object: aggregatedList(groups, m.aggregated)})
+}
+
+func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot, name string) {
+	g := snap.Group(name)
+	if g == nil || name == "" || len(g.Versions) == 0 {
+		h.options.WriteError(w, r, generic(http.StatusNotFound, r))
+		return
+	}
+	h.serve(w, r, answer{object: func() object {
+		o := apiGroup(g)
+		o.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+		return &o
+	}})
+}
+
+func (h *Handler) serveVersion(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot, group, version string) {
+	g := snap.Group(group)
+	if g == nil || g.Version(version) == nil {
+		h.options.WriteError(w, r, generic(http.StatusNotFound, r))
+		return
+	}
+	h.serve(w, r, answer{object: func() object { return resourceList(g, g.Version(version)) }})
+}
+
+// serve answers a document that has no aggregated form.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a answer) {
+	m, ok := negotiate(r, false)
+	if !ok {
+		h.options.WriteError(w, r, errNotAcceptable())
+		return
+	}
+	h.write(w, r, m, a)
+}
+
+// core returns the core group of snap, if it has one.
+func core(snap *catalog.Snapshot) []*catalog.Group {
+	if g := snap.Group(""); g != nil && len(g.Versions) > 0 {
+		return []*catalog.Group{g}
+	}
+	return nil
+}
+
+// named returns all groups of snap but the core group, in discovery's order.
+func named(snap *catalog.Snapshot) []*catalog.Group {
+	groups := snap.Groups()
+	out := groups[:0]
+	for _, g := range groups {
+		if g.Name != "" {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// generic is the Status that clients make of the bare status code that kube-apiserver sends here.
+func generic(code int, r *http.Request) error {
+	return apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method), schema.GroupResource{}, "", "", 0, false)
+}

@@ -1,0 +1,186 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// The shape of an OpenAPI 3.0 document, as far as Kubernetes uses it.
+type (
+	documentV3 struct {
+		OpenAPI    string            `json:"openapi"`
+		Info       info              `json:"info"`
+		Paths      map[string]pathV3 `json:"paths"`
+		Components struct {
+			Schemas         map[string]any            `json:"schemas,omitempty"` // *spec.Schema or json.RawMessage
+			SecuritySchemes map[string]securityScheme `json:"securitySchemes,omitempty"`
+		} `json:"components"`
+	}
+	securityScheme struct {
+		Type        string `json:"type"`
+		Description string `json:"description"`
+		Name        string `json:"name"`
+		In          string `json:"in"`
+	}
+	info struct {
+		Title   string `json:"title"`
+		Version string `json:"version"`
+	}
+	// pathV3 holds "parameters" and an operationV3 for each method.
+	pathV3      map[string]any
+	operationV3 struct {
+		Tags        []string              `json:"tags"`
+		Description string                `json:"description"`
+		ID          string                `json:"operationId"`
+		Parameters  []parameterV3         `json:"parameters,omitempty"`
+		Body        *bodyV3               `json:"requestBody,omitempty"`
+		Responses   map[string]responseV3 `json:"responses"`
+		Action      string                `json:"x-kubernetes-action,omitempty"`
+		Kind        *groupVersionKind     `json:"x-kubernetes-group-version-kind,omitempty"`
+	}
+	parameterV3 struct {
+		Name        string   `json:"name"`
+		In          string   `json:"in"`
+		Description string   `json:"description,omitempty"`
+		Required    bool     `json:"required,omitempty"`
+		Schema      schemaV3 `json:"schema"`
+	}
+	schemaV3 struct {
+		Type        string `json:"type,omitempty"`
+		UniqueItems bool   `json:"uniqueItems,omitempty"`
+		Ref         string `json:"$ref,omitempty"`
+	}
+	bodyV3 struct {
+		Content  map[string]mediaV3 `json:"content"`
+		Required bool               `json:"required,omitempty"`
+	}
+	responseV3 struct {
+		Description string             `json:"description"`
+		Content     map[string]mediaV3 `json:"content,omitempty"`
+	}
+	mediaV3 struct {
+		Schema schemaV3 `json:"schema"`
+	}
+)
+
+// bearerToken is how clients show who they are, as documents of built-in kinds say it.
+var bearerToken = map[string]securityScheme{"BearerToken": {Type: "apiKey", Description: "Bearer Token authentication", Name: "authorization", In: "header"}}
+
+// buildV3 returns the JSON of the v3 document of gv, a version of the group named group.
+func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error) {
+	m := h.models()
+	doc := documentV3{OpenAPI: "3.0.0", Info: info{"Kubernetes CRD Swagger", "v0.1.0"}, Paths: map[string]pathV3{}}
+	doc.Components.Schemas = map[string]any{}
+	shared, builtin := []string{objectMetaName}, false
+	for _, r := range gv.Resources {
+		p := published{resource: r, version: r.Version(gv.Name)}
+		if !r.Custom() {
+			doc.Info, doc.Components.SecuritySchemes = info{"Kubernetes", h.options.Version}, bearerToken
+			shared = append(shared, resourceListName)
+			builtin = true
+			if r.Answers("watch") {
+				shared = append(shared, watchEventName)
+			}
+		}
+		if r.Answers("list") {
+			shared = append(shared, listMetaName, statusName, deleteOptionsName, patchName)
+		}
+		if p.version.Scale != nil {
+			shared = append(shared, scaleName)
+		}
+		schemas, err := p.schemas(m)
+		if err != nil {
+			return nil, err
+		}
+		for name, s := range schemas {
+			doc.Components.Schemas[name] = s
+		}
+		for _, at := range p.paths(m) {
+			doc.Paths[at.path] = at.v3()
+		}
+	}
+	for name, s := range m.closure(shared...) {
+		doc.Components.Schemas[name] = s
+	}
+	if builtin {
+		if err := m.ofGroup(doc.Components.Schemas, group, gv.Name); err != nil {
+			return nil, err
+		}
+	}
+	body, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("encode OpenAPI v3 of %s/%s: %w", group, gv.Name, err)
+	}
+	return body, nil
+}
+
+func (at path) v3() pathV3 {
+	out := pathV3{}
+	if len(at.parameters) > 0 {
+		out["parameters"] = parametersV3(at.parameters)
+	}
+	for _, op := range at.operations {
+		o := operationV3{
+			Tags: []string{op.tag}, Description: op.description, ID: op.id, Parameters: parametersV3(op.parameters), Action: op.action,
+			Kind:      op.about(),
+			Responses: map[string]responseV3{"401": {Description: codeText(401)}},
+		}
+		if op.body != "" {
+			o.Body = &bodyV3{Content: contentV3(op.body, op.consumes), Required: !op.optional}
+		}
+		for _, code := range op.codes {
+			o.Responses[strconv.Itoa(code)] = responseV3{Description: codeText(code), Content: contentV3(op.answer, op.produces)}
+		}
+		out[op.method] = o
+	}
+	return out
+}
+
+// about returns what kind the operation is about, nil if none.
+func (op operation) about() *groupVersionKind {
+	if op.action == "" {
+		return nil
+	}
+	return &op.kind
+}
+
+// produces are the forms in which every operation can answer.
+var produces = []string{"application/json", "application/yaml"}
+
+func contentV3(definition string, types []string) map[string]mediaV3 {
+	schema := schemaV3{Type: "string"}
+	if definition != "" {
+		schema = schemaV3{Ref: refV3 + definition}
+	}
+	out := map[string]mediaV3{}
+	for _, t := range types {
+		out[t] = mediaV3{schema}
+	}
+	return out
+}
+
+func parametersV3(ps []parameter) []parameterV3 {
+	out := make([]parameterV3, len(ps))
+	for i, p := range ps {
+		out[i] = parameterV3{Name: p.Name, In: "query", Description: p.Description, Schema: schemaV3{Type: p.Type, UniqueItems: true}}
+		if p.inPath() {
+			out[i].In, out[i].Required = "path", true
+		}
+	}
+	return out
+}
+
+func codeText(code int) string {
+	switch code {
+	case 201:
+		return "Created"
+	case 202:
+		return "Accepted"
+	case 401:
+		return "Unauthorized"
+	}
+	return "OK"
+}

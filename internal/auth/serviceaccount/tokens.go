@@ -1,0 +1,288 @@
+// Package serviceaccount makes and believes the tokens by which programs in a cluster say who they are.
+//
+// It stands beside package authn on a request's path: authn asks Tokens about a bearer token. Package review asks it for
+// new tokens, package control for those in secrets, and front serves what others prove them with (Configuration, KeySet).
+//
+// Keys sign and prove; they come from the data directory or from files. Tokens makes JSON Web Tokens (RFC 7519) and judges
+// them: signature, times, audience, and that what a token is bound to still exists. What was proven once about a signature
+// is remembered, the rest is looked at each time.
+//
+// Rules: pkg/serviceaccount of Kubernetes 1.36. Keys and Tokens are safe for concurrent use.
+package serviceaccount
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// DefaultIssuer is who issues tokens if nobody says otherwise: the name of the service that every cluster has.
+const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
+
+// Config is what Tokens works with.
+type Config struct {
+	Keys *Keys
+	View *watchcache.View
+	// Issuers are whose tokens are believed; the first one is who we are. Empty means DefaultIssuer.
+	Issuers []string
+	// Audiences are the names of this server in tokens; empty means the issuers.
+	Audiences []string
+	// Used notes that the token of a secret was used on a day, "2006-01-02", UTC: called once a day, if what it notes gets into
+	// the secret's label. nil notes nothing.
+	Used func(ctx context.Context, secret *watchcache.Entry, day string)
+	Now  func() time.Time // nil is time.Now
+}
+
+// Tokens makes and judges tokens.
+type Tokens struct {
+	config Config
+
+	mu     sync.Mutex
+	proven map[[sha256.Size]byte]provenToken
+}
+
+// provenToken is what a token with a good signature says.
+type provenToken struct {
+	keys   *keySet // the keys that it was proven with
+	claims *claims
+}
+
+// provenLimit bounds the tokens that are remembered; only good ones get in. When there are more, it begins anew.
+const provenLimit = 1024
+
+// New returns Tokens.
+func New(c Config) *Tokens {
+	if len(c.Issuers) == 0 {
+		c.Issuers = []string{DefaultIssuer}
+	}
+	if len(c.Audiences) == 0 {
+		c.Audiences = c.Issuers
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Tokens{config: c, proven: map[[sha256.Size]byte]provenToken{}}
+}
+
+// Issuer returns who issues the tokens.
+func (t *Tokens) Issuer() string { return t.config.Issuers[0] }
+
+// Audiences returns the names of this server in tokens. Read only.
+func (t *Tokens) Audiences() []string { return t.config.Audiences }
+
+// Authenticate returns whose token it is, and for which of the wanted audiences it is good. No wanted audiences stand for
+// this server. nil and no error: it is no token of ours.
+func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
+	issuer, ok := issuerOf(token)
+	if !ok || issuer != LegacyIssuer && !slices.Contains(t.config.Issuers, issuer) {
+		return nil, nil, nil
+	}
+	c, err := t.prove(token)
+	if err != nil {
+		return nil, nil, err
+	}
+	is := []string(c.Audience)
+	if len(is) == 0 {
+		is = t.config.Audiences // tokens of secrets are for this server only
+	}
+	if len(wanted) == 0 {
+		wanted = t.config.Audiences
+	}
+	var good []string
+	for _, audience := range is {
+		if slices.Contains(wanted, audience) {
+			good = append(good, audience)
+		}
+	}
+	if len(good) == 0 {
+		return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", is, wanted)
+	}
+	if err := t.config.View.FreshOwn(ctx); err != nil { // who has deleted what a token is bound to wants it to have ended
+		return nil, nil, err
+	}
+	var who user.Info
+	switch {
+	case issuer == LegacyIssuer:
+		who, err = t.checkLegacy(ctx, c, token)
+	case c.Bound == nil:
+		err = errors.New("service account token has no claim kubernetes.io")
+	default:
+		who, err = t.checkBound(ctx, c)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return who, good, nil
+}
+
+// issuerOf returns what an unproven token says about its issuer; false if it is no token at all.
+func issuerOf(token string) (string, bool) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", false
+	}
+	var c struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(payload, &c) != nil {
+		return "", false
+	}
+	return c.Issuer, true
+}
+
+// prove checks the signature.
+func (t *Tokens) prove(token string) (*claims, error) {
+	keys, digest := t.config.Keys.current.Load(), sha256.Sum256([]byte(token))
+	t.mu.Lock()
+	known, ok := t.proven[digest]
+	t.mu.Unlock()
+	if ok && known.keys == keys {
+		return known.claims, nil
+	}
+	var problem error
+	tried := false
+	for _, key := range keys.all {
+		c := &claims{}
+		parser := jwt.NewParser(jwt.WithValidMethods([]string{key.Algorithm}), jwt.WithoutClaimsValidation())
+		_, err := parser.ParseWithClaims(token, c, func(parsed *jwt.Token) (any, error) {
+			if kid, named := parsed.Header["kid"].(string); named && kid != "" && kid != key.ID {
+				return nil, errOtherKey
+			}
+			return key.Public, nil
+		})
+		if errors.Is(err, errOtherKey) {
+			continue
+		}
+		tried = true
+		if err != nil {
+			problem = errors.Join(problem, err)
+			continue
+		}
+		t.remember(digest, provenToken{keys, c})
+		return c, nil
+	}
+	if !tried {
+		return nil, errors.New("invalid signature, no keys found")
+	}
+	return nil, problem
+}
+
+var errOtherKey = errors.New("signed with another key")
+
+func (t *Tokens) remember(digest [sha256.Size]byte, p provenToken) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.proven) >= provenLimit {
+		clear(t.proven)
+	}
+	t.proven[digest] = p
+}
+
+// leeway is how far clocks may be apart, and how long something that is being deleted still counts.
+const leeway = time.Minute
+
+func (t *Tokens) checkBound(ctx context.Context, c *claims) (user.Info, error) {
+	now := t.config.Now()
+	at := func(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
+	switch {
+	case c.NotBefore != 0 && now.Add(leeway).Before(at(c.NotBefore)):
+		return nil, errors.New("service account token is not valid yet")
+	case c.Expires != 0 && now.Add(-leeway).After(at(c.Expires)):
+		return nil, errors.New("service account token has expired")
+	case c.Issued != 0 && now.Add(leeway).Before(at(c.Issued)):
+		return nil, errors.New("service account token is issued in the future")
+	}
+	b := c.Bound
+	account, err := t.get(ctx, "serviceaccounts", b.Namespace, b.Account.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case account == nil:
+		return nil, fmt.Errorf("serviceaccounts %q not found", b.Account.Name)
+	case account.UID != b.Account.UID:
+		return nil, fmt.Errorf("service account UID (%s) does not match claim (%s)", account.UID, b.Account.UID)
+	case t.deleted(account):
+		return nil, fmt.Errorf("service account %s/%s has been deleted", b.Namespace, b.Account.Name)
+	}
+	info := serviceaccount.ServiceAccountInfo{Name: b.Account.Name, Namespace: b.Namespace, UID: b.Account.UID}
+	if b.Secret != nil {
+		if err := t.holds(ctx, "secrets", b.Namespace, *b.Secret, "secret UID (%s) does not match service account secret ref claim (%s)"); err != nil {
+			return nil, err
+		}
+	}
+	if b.Pod != nil {
+		if err := t.holds(ctx, "pods", b.Namespace, *b.Pod, "pod UID (%s) does not match service account pod ref claim (%s)"); err != nil {
+			return nil, err
+		}
+		info.PodName, info.PodUID = b.Pod.Name, b.Pod.UID
+	}
+	if b.Node != nil {
+		if b.Pod == nil { // else it is only where the pod runs
+			if err := t.holds(ctx, "minions", "", *b.Node, "node UID (%s) does not match service account node ref claim (%s)"); err != nil {
+				return nil, err
+			}
+		}
+		info.NodeName, info.NodeUID = b.Node.Name, b.Node.UID
+	}
+	if c.ID != "" {
+		info.CredentialID = "JTI=" + c.ID
+	}
+	return info.UserInfo(), nil
+}
+
+// holds checks that what a token is bound to is there. mismatch is the text for another object of the same name.
+func (t *Tokens) holds(ctx context.Context, prefix, namespace string, to Named, mismatch string) error {
+	e, err := t.get(ctx, prefix, namespace, to.Name)
+	switch {
+	case err != nil:
+		return err
+	case e == nil:
+		return errInvalidated
+	case e.UID != to.UID:
+		return fmt.Errorf(mismatch, e.UID, to.UID)
+	case t.deleted(e):
+		return errInvalidated
+	}
+	return nil
+}
+
+var errInvalidated = errors.New("service account token has been invalidated")
+
+// deleted tells whether an object has been on its way out for longer than the leeway.
+func (t *Tokens) deleted(e *watchcache.Entry) bool {
+	if !e.Deleting {
+		return false
+	}
+	text, _ := e.Field("metadata.deletionTimestamp")
+	since, err := time.Parse(time.RFC3339, text)
+	return err != nil || since.Before(t.config.Now().Add(-leeway))
+}
+
+// get returns an object. One that is not there may have been made on another replica a moment ago.
+func (t *Tokens) get(ctx context.Context, prefix, namespace, name string) (*watchcache.Entry, error) {
+	objects := t.config.View.Collection(prefix)
+	if e := objects.Snapshot().Get(namespace, name); e != nil {
+		return e, nil
+	}
+	if _, err := t.config.View.Fresh(ctx); err != nil {
+		return nil, err
+	}
+	return objects.Snapshot().Get(namespace, name), nil
+}

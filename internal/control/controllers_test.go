@@ -1,0 +1,47 @@
+package control
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+func TestWhichControllersRun(t *testing.T) {
+	t.Parallel()
+	all := strings.Join(Names(), " ")
+	for _, test := range []struct{ enabled, want string }{
+		{"", all},
+		{"*", all},
+		{"-*", ""}, // as kube-apiserver, where kube-controller-manager is somebody else
+		{Namespace, Namespace},
+		{"-" + Namespace, ""}, // as in Kubernetes: without a "*" only what is named
+		{"*,-" + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
+		{"-" + GarbageCollector + ",*," + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
+		{Namespace + ",-*," + ServiceAccount, Namespace + " " + ServiceAccount},
+	} {
+		config := Config{
+			View: watchcache.New(nil, watchcache.Options{}), Tokens: &serviceaccount.Tokens{}, ServerCA: func() []byte { return nil },
+		}
+		if test.enabled != "" {
+			config.Enabled = strings.Split(test.enabled, ",")
+		}
+		var names []string
+		for _, c := range New(config).all {
+			names = append(names, c.name)
+		}
+		if names[0] != "definition-controller" {
+			t.Errorf("%q: definitions have no controller", test.enabled)
+		}
+		if names[1] != "ipallocator-repair-controller" {
+			t.Errorf("%q: records of addresses have no controller", test.enabled)
+		}
+		names = names[2:]
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%q runs %q, want %q", test.enabled, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package control
+
+import (
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// settled tells whether a definition has all the names that it wants, so that no change of another one can help it.
+func settled(def *apiextensionsv1.CustomResourceDefinition) bool {
+	return hasCondition(def, apiextensionsv1.NamesAccepted) && established(def)
+}
+
+// established tells whether a definition was ever served; only then can it have objects.
+func established(def *apiextensionsv1.CustomResourceDefinition) bool {
+	return hasCondition(def, apiextensionsv1.Established)
+}
+
+// holdsObjects tells whether a definition waits for its objects to be deleted.
+func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.Contains(def.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+}
+
+// shownFor is how long a definition says at least that its objects are being deleted, if it stays anyway because somebody
+// else's finalizer holds it: time to see it for who looks every now and then.
+const shownFor = 2 * time.Second // times of conditions are whole seconds
+
+// lingers tells whether it is too early to say that the objects of a definition are gone.
+func lingers(def *apiextensionsv1.CustomResourceDefinition, now time.Time) bool {
+	held := slices.ContainsFunc(def.Finalizers, func(f string) bool { return f != apiextensionsv1.CustomResourceCleanupFinalizer })
+	return held && slices.ContainsFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Terminating && now.Before(c.LastTransitionTime.Add(shownFor))
+	})
+}
+
+func hasCondition(def *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	return slices.ContainsFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
+	})
+}

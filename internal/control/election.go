@@ -1,0 +1,263 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// election decides which of several replicas has working controllers: the one that holds a Lease in kube-system and renews it in
+// time. Clients' leader election works the same way (client-go's package
+// leaderelection), and reads the same fields; here a follower needs no request to watch the leader, because the Lease is in
+// its view, and takes over at once when a leader that stops lets go of it.
+//
+// Two replicas may believe for a moment that they lead, if one of them stood still for seconds. No harm comes of it: every
+// write of a controller is compared with what it has read.
+type election struct {
+	Config
+	seat
+	leases *watchcache.Collection
+}
+
+// seat is what replicas compete for.
+type seat struct {
+	// lease is the name of the Lease.
+	lease string
+	// duration is how long followers wait after they have last seen the leader's renewal. A leader that could not renew for
+	// renewWithin stops, so that it has stopped when the next one begins.
+	duration, renewWithin time.Duration
+	renewEvery            time.Duration
+	// retry is the pause after a request that failed.
+	retry time.Duration
+}
+
+// ownSeat is that of the controllers which are not part of kube-apiserver.
+var ownSeat = seat{
+	lease: "bowsprit-controllers", duration: 6 * time.Second, renewWithin: 4 * time.Second, renewEvery: 1500 * time.Millisecond, retry: 500 * time.Millisecond,
+}
+
+const electionNamespace = "kube-system"
+
+var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
+
+const leasesPrefix = "leases"
+
+func newElection(c Config, s seat) *election {
+	return &election{Config: c, seat: s, leases: c.View.Collection(leasesPrefix)}
+}
+
+// run calls lead each time that this replica has been elected, with a context that ends with its term, until ctx ends.
+func (e *election) run(ctx context.Context, lead func(context.Context)) {
+	for e.acquire(ctx) {
+		e.Log.Info("this replica's controllers work now", "lease", e.lease, "identity", e.Identity)
+		e.hold(ctx, lead)
+		e.Log.Info("this replica's controllers rest now", "lease", e.lease, "identity", e.Identity)
+	}
+}
+
+// sighting is a state of the Lease and when this replica has first seen it. Only the own clock counts: those of other
+// replicas may be wrong.
+type sighting struct {
+	lease *coordinationv1.Lease // nil if there is none
+	at    time.Time
+}
+
+// look updates a sighting from the view.
+func (e *election) look(s *sighting) error {
+	entry := e.leases.Snapshot().Get(electionNamespace, e.lease)
+	if entry == nil {
+		s.lease = nil
+		return nil
+	}
+	lease := &coordinationv1.Lease{}
+	if err := json.Unmarshal(entry.JSON(), lease); err != nil {
+		return fmt.Errorf("lease %s/%s: %w", electionNamespace, e.lease, err)
+	}
+	if s.lease == nil || s.lease.ResourceVersion != lease.ResourceVersion {
+		s.lease, s.at = lease, time.Now()
+	}
+	return nil
+}
+
+// acquire returns true when this replica holds the Lease, false when ctx has ended.
+func (e *election) acquire(ctx context.Context) bool {
+	var seen sighting
+	for ctx.Err() == nil {
+		changed := e.leases.Changed() // before the look, so that what comes after it is not missed
+		err := e.look(&seen)
+		pause := e.retry
+		if err == nil {
+			if pause = untilFree(seen, e.Identity, e.duration, time.Now()); pause <= 0 {
+				claim, cancel := context.WithTimeout(ctx, e.renewWithin)
+				err = e.write(claim, seen.lease)
+				cancel()
+				if err == nil {
+					return true
+				}
+				pause = e.retry
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			e.Log.Debug("this replica is not elected", "error", err)
+		}
+		wait(ctx, pause, changed)
+	}
+	return false
+}
+
+// hold leads until ctx ends or the Lease is lost.
+func (e *election) hold(ctx context.Context, lead func(context.Context)) {
+	term, end := context.WithCancel(ctx)
+	defer end()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lead(term)
+	}()
+	deadline, pause := time.Now().Add(e.renewWithin), e.renewEvery
+	for {
+		wait(ctx, pause, nil)
+		if ctx.Err() != nil {
+			<-done
+			e.release()
+			return
+		}
+		asked := time.Now()
+		err := e.renew(ctx, deadline)
+		if err == nil {
+			deadline, pause = asked.Add(e.renewWithin), e.renewEvery
+			continue
+		}
+		if lost := errors.Is(err, errDeposed); lost || !time.Now().Before(deadline) {
+			e.Log.Warn("this replica no longer leads", "lease", e.lease, "identity", e.Identity, "error", err)
+			end()
+			<-done
+			return
+		}
+		pause = e.retry
+	}
+}
+
+// errDeposed says that somebody else holds the Lease.
+var errDeposed = errors.New("another replica leads")
+
+func (e *election) renew(ctx context.Context, deadline time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	return e.update(ctx, func(spec *coordinationv1.LeaseSpec) error {
+		if text(spec.HolderIdentity) != e.Identity {
+			return errDeposed
+		}
+		spec.RenewTime = &metav1.MicroTime{Time: e.Now()}
+		return nil
+	})
+}
+
+// release lets go of the Lease, so that the next leader need not wait. It is called when the controllers have stopped.
+func (e *election) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), e.renewWithin)
+	defer cancel()
+	err := e.update(ctx, func(spec *coordinationv1.LeaseSpec) error {
+		if text(spec.HolderIdentity) != e.Identity {
+			return errDeposed
+		}
+		spec.HolderIdentity = new(string)
+		spec.RenewTime = &metav1.MicroTime{Time: e.Now()}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errDeposed) {
+		e.Log.Info("the lease of the controllers was not released; others wait until it is over", "error", err)
+	}
+}
+
+// write takes the Lease in the state in which it was seen.
+func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error {
+	if seen == nil {
+		call, err := e.call()
+		if err != nil {
+			return err
+		}
+		spec := e.claim(coordinationv1.LeaseSpec{})
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+		if err != nil {
+			return err
+		}
+		obj, err := e.Rest.New(call, rest.Object{"metadata": rest.Object{"name": e.lease, "namespace": electionNamespace}, "spec": raw})
+		if err != nil {
+			return err
+		}
+		_, err = e.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "bowsprit"})
+		return err
+	}
+	return e.updateLease(ctx, func(lease *coordinationv1.Lease) error {
+		if lease.ResourceVersion != seen.ResourceVersion {
+			return errDeposed // somebody was faster
+		}
+		lease.Spec = e.claim(lease.Spec)
+		return nil
+	})
+}
+
+// claim is what a new leader writes.
+func (e *election) claim(old coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
+	now := metav1.MicroTime{Time: e.Now()}
+	seconds, transitions := int32(e.duration/time.Second), int32(0)
+	if old.LeaseTransitions != nil {
+		transitions = *old.LeaseTransitions
+	}
+	if old.HolderIdentity != nil && *old.HolderIdentity != e.Identity {
+		transitions++
+	}
+	return coordinationv1.LeaseSpec{
+		HolderIdentity: &e.Identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now, LeaseTransitions: &transitions,
+	}
+}
+
+func (e *election) update(ctx context.Context, change func(*coordinationv1.LeaseSpec) error) error {
+	return e.updateLease(ctx, func(lease *coordinationv1.Lease) error { return change(&lease.Spec) })
+}
+
+func (e *election) updateLease(ctx context.Context, change func(*coordinationv1.Lease) error) error {
+	call, err := e.call()
+	if err != nil {
+		return err
+	}
+	_, err = e.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "bowsprit"}, func(obj rest.Object) (rest.Object, error) {
+		lease := &coordinationv1.Lease{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, lease); err != nil {
+			return nil, err
+		}
+		if err := change(lease); err != nil {
+			return nil, err
+		}
+		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&lease.Spec)
+		obj["spec"] = spec
+		return obj, err
+	})
+	return err
+}
+
+func (e *election) call() (*rest.Call, error) {
+	return e.Rest.Call(leasesResource, electionNamespace, e.lease, identity("controllers-election"))
+}
+
+// wait returns after d, when changed is closed, or when ctx ends.
+func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+	}
+}

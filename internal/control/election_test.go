@@ -1,0 +1,158 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/google/uuid"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+func TestUntilFree(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	lease := func(holder string, seconds int32) *coordinationv1.Lease {
+		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}
+	}
+	for name, c := range map[string]struct {
+		seen sighting
+		want time.Duration
+	}{
+		"none":                {sighting{}, 0},
+		"released":            {sighting{lease("", 6), now}, 0},
+		"our own":             {sighting{lease("me", 6), now}, 0},
+		"just renewed":        {sighting{lease("other", 6), now}, 6 * time.Second},
+		"renewed a while ago": {sighting{lease("other", 6), now.Add(-5 * time.Second)}, time.Second},
+		"over":                {sighting{lease("other", 6), now.Add(-7 * time.Second)}, -time.Second},
+		"without a duration":  {sighting{&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: lease("other", 0).Spec.HolderIdentity}}, now}, 9 * time.Second},
+	} {
+		if got := untilFree(c.seen, "me", 9*time.Second, now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// watched notes which keys it is told to look at.
+type watched struct {
+	replica string
+	looks   chan<- look
+}
+
+type look struct{ replica, key string }
+
+func (w *watched) observe(ev *watchcache.Event, need func(string)) {
+	if ev.Collection.Prefix() == "configmaps" {
+		need(ev.Entry.Name)
+	}
+}
+
+func (w *watched) reconcile(ctx context.Context, key string) error {
+	select {
+	case w.looks <- look{w.replica, key}:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// replica is a server of objects on a store that others use too.
+type replica struct {
+	rest *rest.Server
+	stop func()
+}
+
+func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look) *replica {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	cat := catalog.New(kinds.Resources()...)
+	view := watchcache.New(st, watchcache.Options{Log: log})
+	Publish(cat, view, log)
+	r := &replica{}
+	r.rest = rest.New(rest.Config{Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log})
+	all := &Controllers{seat: ownSeat, config: Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name}}
+	all.add("watched", &watched{name, looks}, 2)
+	if err := view.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	viewing, endView := context.WithCancel(context.Background())
+	working, endWork := context.WithCancel(context.Background())
+	var views, workers sync.WaitGroup
+	views.Go(func() { _ = view.Run(viewing) })
+	if err := Bootstrap(t.Context(), r.rest); err != nil {
+		t.Fatal(err)
+	}
+	workers.Go(func() { all.Run(working) })
+	var once atomic.Bool
+	r.stop = func() {
+		if once.CompareAndSwap(false, true) {
+			endWork()
+			workers.Wait()
+			endView()
+			views.Wait()
+		}
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *replica) createConfigMap(t *testing.T, name string) {
+	t.Helper()
+	call, err := r.rest.Call(catalog.GroupResource{Resource: "configmaps"}, "default", "", identity("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj, err := r.rest.New(call, rest.Object{"metadata": rest.Object{"name": name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.rest.Create(t.Context(), call, obj, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Controllers work on one replica; when it stops the next one begins at once, with everything that is there.
+func TestElection(t *testing.T) {
+	t.Parallel()
+	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	looks := make(chan look)
+	all := map[string]*replica{}
+	for i := range 3 {
+		name := fmt.Sprintf("replica-%d", i)
+		all[name] = startReplica(t, st, name, looks)
+	}
+	known := 0
+	for len(all) > 0 {
+		for _, r := range all {
+			r.createConfigMap(t, fmt.Sprintf("round-%d", known))
+			break
+		}
+		known++
+		leader, seen := "", map[string]bool{}
+		for len(seen) < known { // the leader sees what came in its term and what was there before
+			l := <-looks
+			if leader != "" && l.replica != leader {
+				t.Errorf("%s and %s work at the same time", leader, l.replica)
+			}
+			leader, seen[l.key] = l.replica, true
+		}
+		all[leader].stop()
+		delete(all, leader)
+	}
+}

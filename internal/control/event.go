@@ -1,0 +1,51 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/rest"
+)
+
+// occurrence is something that a controller reports as a v1 Event.
+type occurrence struct {
+	component       string // who reports: "garbage-collector-controller"
+	about           corev1.ObjectReference
+	kind            string // corev1.EventTypeWarning, EventTypeNormal
+	reason, message string
+}
+
+// record writes an occurrence as kube's event recorder does: into the namespace of what it is about, "default" if that
+// has none, under the object's name and the time.
+func (c Config) record(ctx context.Context, o occurrence) error {
+	namespace := o.about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	call, err := c.Rest.Call(catalog.GroupResource{Resource: "events"}, namespace, "", identity(o.component))
+	if err != nil {
+		return err
+	}
+	now := c.Now()
+	about := rest.Object{"kind": o.about.Kind, "name": o.about.Name, "apiVersion": o.about.APIVersion, "uid": string(o.about.UID)}
+	if o.about.Namespace != "" {
+		about["namespace"] = o.about.Namespace
+	}
+	at := now.UTC().Format(time.RFC3339)
+	event, err := c.Rest.New(call, rest.Object{
+		"metadata":       rest.Object{"name": fmt.Sprintf("%s.%x", o.about.Name, now.UnixNano()), "namespace": namespace},
+		"involvedObject": about, "type": o.kind, "reason": o.reason, "message": o.message,
+		"source": rest.Object{"component": o.component}, "reportingComponent": o.component,
+		"firstTimestamp": at, "lastTimestamp": at, "count": int64(1),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.Rest.Create(ctx, call, event, metav1.CreateOptions{FieldManager: "kube-controller-manager"})
+	return err
+}

@@ -1,0 +1,231 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// collector deletes objects whose owners are gone, and lets owners go that wait for their dependents: kube's garbage
+// collector, without an informer for each kind.
+//
+// Kube's has to ask the API server whether an owner exists, because its informers are not in step with each other. The
+// view is one log: nobody can name an owner's uid before the owner was made, so where a reference is in view its owner
+// is too, or its deletion.
+type collector struct {
+	Config
+	need func(key string)
+
+	mu struct {
+		sync.Mutex
+		graph graph
+		// parked are objects with an owner of a kind that is not known; they are looked at again when a definition changes.
+		parked map[place]bool
+	}
+}
+
+// collectors is how many objects the garbage collector works on at a time, as in kube-controller-manager.
+const collectors = 20
+
+// garbageCollector is the name that it acts under.
+const garbageCollector = "generic-garbage-collector"
+
+func newCollector(c Config) *collector {
+	g := &collector{Config: c}
+	g.mu.graph = newGraph()
+	g.mu.parked = map[place]bool{}
+	return g
+}
+
+// observe keeps the graph, and names what may have lost its last owner or what it waited for.
+func (g *collector) observe(ev *watchcache.Event, need func(string)) {
+	if ev.Collection.Prefix() == "events" {
+		return // as in kube: they own nothing, and there are many
+	}
+	now := ev.Entry
+	if ev.Type == watchcache.Deleted {
+		now = nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ev.Collection.Prefix() == DefinitionsPrefix {
+		g.unpark(need)
+	}
+	if prev := ev.Prev; prev != nil && now != nil && prev.UID != now.UID { // deleted and made again while nobody looked
+		g.change(ev.Collection, prev, nil, need)
+		g.change(ev.Collection, nil, now, need)
+		return
+	}
+	g.change(ev.Collection, ev.Prev, now, need)
+}
+
+// change takes note that an object went from was to is; nil stands for no object. The caller holds the lock.
+func (g *collector) change(c *watchcache.Collection, was, is *watchcache.Entry, need func(string)) {
+	before, after := ownershipOf(was), ownershipOf(is)
+	some := was
+	if is != nil {
+		some = is
+	}
+	at := place{c, some.Key()}
+	if !bytes.Equal(before.raw, after.raw) {
+		old, refs := before.references(), after.references()
+		g.mu.graph.set(at, old, refs, func(p place) { need(p.String()) })
+		lost := false
+		for _, ref := range refs {
+			if slices.ContainsFunc(old, func(o metav1.OwnerReference) bool { return sameOwner(o, ref) }) {
+				continue
+			}
+			state, err := g.stateOf(some.Namespace, ref)
+			lost = lost || err != nil || state != solid
+		}
+		if lost {
+			need(at.String())
+		}
+	}
+	switch {
+	case is == nil:
+		delete(g.mu.parked, at)
+		if g.mu.graph.lose(was.UID) {
+			need(spreadPrefix + was.UID)
+		}
+	case is.Deleting:
+		foreground := slices.Contains(after.finalizers, metav1.FinalizerDeleteDependents)
+		orphan := slices.Contains(after.finalizers, metav1.FinalizerOrphanDependents)
+		g.mu.graph.wait(is.UID, at, foreground)
+		begins := was == nil || !was.Deleting || !slices.Equal(before.finalizers, after.finalizers)
+		if begins && (foreground || orphan) {
+			need(at.String())
+		}
+		if begins && foreground && !orphan {
+			need(spreadPrefix + is.UID)
+		}
+	}
+}
+
+// unpark looks again at the objects that wait for a kind. The catalog has the definition already: it listens first.
+func (g *collector) unpark(need func(string)) {
+	for p := range g.mu.parked {
+		need(p.String())
+	}
+	clear(g.mu.parked)
+}
+
+// spreadPrefix begins a key that stands for all dependents of the owner whose uid follows. It keeps a crowd of dependents
+// out of the view's goroutine.
+const spreadPrefix = "dependents-of:"
+
+func (g *collector) reconcile(ctx context.Context, key string) error {
+	if uid, ok := strings.CutPrefix(key, spreadPrefix); ok {
+		all, _ := g.dependents(uid)
+		for _, p := range all {
+			g.need(p.String())
+		}
+		return nil
+	}
+	prefix, name, _ := strings.Cut(key, " ")
+	return g.collect(ctx, place{g.View.Collection(prefix), name})
+}
+
+func (g *collector) dependents(uid string) (all, blocking []place) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.graph.dependents(uid)
+}
+
+// collect judges one object by what the view shows now, and acts.
+func (g *collector) collect(ctx context.Context, at place) error {
+	e := at.entry()
+	if e == nil {
+		return nil
+	}
+	// The graph must know what happened before this state of the object.
+	if err := g.View.WaitFor(ctx, e.Revision); err != nil {
+		return err
+	}
+	res := g.Catalog.Snapshot().ByPrefix(at.collection.Prefix())
+	if res == nil {
+		g.park(at)
+		return nil
+	}
+	it := item{at, res, e, ownershipOf(e)}
+	s, all, blocking, err := g.subject(ctx, it)
+	switch {
+	case errors.Is(err, errUnknownKind):
+		g.Log.Debug("an owner's kind is not served; the object stays until it is", "object", at.String(), "error", err)
+		g.park(at)
+		if _, _, _, again := g.subject(ctx, it); !errors.Is(again, errUnknownKind) {
+			g.need(at.String()) // it came between the look and the parking
+		}
+		return nil
+	case errors.Is(err, errNamespacedOwner):
+		return nil // nothing that happens later can mend it
+	case err != nil:
+		return err
+	}
+	return g.act(ctx, it, judge(s), all, blocking)
+}
+
+func (g *collector) park(at place) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.parked[at] = true
+}
+
+// item is an object in hand.
+type item struct {
+	at        place
+	resource  *catalog.Resource
+	entry     *watchcache.Entry
+	ownership ownership
+}
+
+// subject gathers what judge wants to know, and the item's dependents.
+func (g *collector) subject(ctx context.Context, it item) (s subject, all, blocking []place, err error) {
+	all, blocking = g.dependents(it.entry.UID)
+	s = subject{deleting: it.entry.Deleting, finalizers: it.ownership.finalizers, dependents: len(all), blocking: len(blocking)}
+	if s.deleting {
+		return s, all, blocking, nil
+	}
+	for _, ref := range it.ownership.references() {
+		state, err := dangling, error(nil)
+		if !g.gone(string(ref.UID)) {
+			state, err = g.stateOf(it.entry.Namespace, ref)
+			if state == dangling && !errors.Is(err, errUnknownKind) {
+				g.reportForeign(ctx, it, ref)
+			}
+		}
+		if err != nil {
+			return s, nil, nil, err
+		}
+		s.owners = append(s.owners, owned{string(ref.UID), state})
+		if state == waiting {
+			s.circular = slices.ContainsFunc(all, func(p place) bool {
+				e := p.entry()
+				return e != nil && waitsForDependents(e)
+			})
+		}
+	}
+	return s, all, blocking, nil
+}
+
+func (g *collector) gone(uid string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.graph.gone(uid)
+}
+
+func (p place) entry() *watchcache.Entry {
+	namespace, name, namespaced := strings.Cut(p.key, "/")
+	if !namespaced {
+		namespace, name = "", p.key
+	}
+	return p.collection.Snapshot().Get(namespace, name)
+}

@@ -1,0 +1,338 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	migrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/crd"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// migrations does what StorageVersionMigration objects ask for: it stores every object of a resource anew, so that all are
+// in today's storage version, and notes that in the definition. It is kube's storage-version-migrator-controller with its two
+// helpers, without their waiting for informers.
+//
+// A migration is restartable because it keeps no place: objects written since it began (status.resourceVersion) need nothing,
+// and looking at those costs little.
+type migrations struct {
+	Config
+}
+
+var migrationsResource = catalog.GroupResource{Group: "storagemigration.k8s.io", Resource: "storageversionmigrations"}
+
+const (
+	migrator         = "storage-version-migrator-controller"
+	migrationsPrefix = "storageversionmigrations"
+	// migrationWindow is how many objects are converted and written before the next ones are looked at.
+	migrationWindow = 250
+	// progressEvery is how often a migration tells how far it is.
+	progressEvery = 5 * time.Second
+	// migrators is how many resources are migrated at a time, as in Kubernetes.
+	migrators = 5
+	// unknownFor is how long a migration waits for its resource to appear.
+	unknownFor = time.Minute
+	// definitionKey begins the key of a definition that may need a migration.
+	definitionKey = "definition:"
+)
+
+func (m *migrations) observe(ev *watchcache.Event, need func(string)) {
+	switch ev.Collection.Prefix() {
+	case migrationsPrefix:
+		// The end of one may be the beginning of another.
+		ev.Collection.Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+			need(e.Name)
+			return true
+		})
+	case DefinitionsPrefix:
+		if m.MigrateStorage && ev.Type != watchcache.Deleted {
+			need(definitionKey + ev.Entry.Name)
+		}
+	}
+}
+
+func (m *migrations) reconcile(ctx context.Context, key string) error {
+	if definition, ok := strings.CutPrefix(key, definitionKey); ok {
+		return m.startFor(ctx, definition)
+	}
+	all, err := m.all()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(one *migrationv1beta1.StorageVersionMigration) bool { return one.Name == key })
+	if i < 0 {
+		return nil
+	}
+	one := all[i]
+	switch next(one, all) {
+	case begin:
+		return m.begin(ctx, one)
+	case proceed:
+		return m.proceed(ctx, one)
+	case conclude:
+		return m.conclude(ctx, one)
+	}
+	return nil
+}
+
+// all returns the migrations as the view has them.
+func (m *migrations) all() (all []*migrationv1beta1.StorageVersionMigration, err error) {
+	m.View.Collection(migrationsPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		one := &migrationv1beta1.StorageVersionMigration{}
+		if err = json.Unmarshal(e.JSON(), one); err != nil {
+			err = fmt.Errorf("migration %s: %w", e.Name, err)
+		}
+		all = append(all, one)
+		return err == nil
+	})
+	return all, err
+}
+
+// begin says that a migration is under way, and from which revision on objects need nothing.
+func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVersionMigration) error {
+	if err := m.define(ctx, one.Spec.Resource, func(def *apiextensionsv1.CustomResourceDefinition) {
+		markMigrating(def, one.Name, m.Now())
+	}); err != nil {
+		return err
+	}
+	revision, err := m.View.Fresh(ctx)
+	if err != nil {
+		return err
+	}
+	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
+		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionTrue, "MigrationRunning", running(0, 0, nil), m.Now())
+		if one.Status.ResourceVersion == "" {
+			one.Status.ResourceVersion = strconv.FormatInt(revision, 10)
+		}
+	})
+}
+
+// errGone stops a migration whose object was deleted or ended by somebody else.
+var errGone = errors.New("the migration is gone")
+
+// proceed rewrites what there is to rewrite and says how it went. A failure that may pass ends nothing: the migration says
+// what is wrong and is tried again.
+func (m *migrations) proceed(ctx context.Context, one *migrationv1beta1.StorageVersionMigration) error {
+	gr := catalog.GroupResource{Group: one.Spec.Resource.Group, Resource: one.Spec.Resource.Resource}
+	res := m.Catalog.Snapshot().Resource(gr.Group, gr.Resource)
+	if res == nil {
+		if m.Now().Before(one.CreationTimestamp.Add(unknownFor)) {
+			return fmt.Errorf("resource %s does not exist yet", gr)
+		}
+		return m.fail(ctx, one.Name, "resource does not exist in discovery")
+	}
+	for _, verb := range []string{"update", "patch", "list"} {
+		if !res.Answers(verb) {
+			return m.fail(ctx, one.Name, fmt.Sprintf("resource %q does not support discovery operations: [update patch list]", gr.Resource))
+		}
+	}
+	before, err := strconv.ParseInt(one.Status.ResourceVersion, 10, 64)
+	if err != nil {
+		return m.fail(ctx, one.Name, fmt.Sprintf("latest resourceVersion for %s is not valid: %v", gr.Resource, err))
+	}
+	err = m.rewrite(ctx, one, gr, before)
+	if errors.Is(err, errGone) || ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		_ = m.report(ctx, one.Name, running(0, 0, err))
+		return err
+	}
+	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
+		setCondition(one, migrationv1beta1.MigrationSucceeded, metav1.ConditionTrue, "StorageVersionMigrationSucceeded", "", m.Now())
+	})
+}
+
+// rewrite stores anew all objects of a resource that were last written up to revision before.
+func (m *migrations) rewrite(ctx context.Context, one *migrationv1beta1.StorageVersionMigration, gr catalog.GroupResource, before int64) error {
+	if err := m.View.WaitFor(ctx, before); err != nil {
+		return err
+	}
+	call, err := m.Rest.Call(gr, "", "", identity(migrator))
+	if err != nil {
+		return err
+	}
+	snapshot := m.View.Collection(call.Resource.Prefix).Snapshot()
+	done, told := 0, m.Now()
+	window := make([]*watchcache.Entry, 0, migrationWindow)
+	flush := func() error {
+		// The definition may have changed since; and who deletes the migration wants it to stop.
+		if m.View.Collection(migrationsPrefix).Snapshot().Get("", one.Name) == nil {
+			return errGone
+		}
+		call, err := m.Rest.Call(gr, "", "", identity(migrator))
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if _, err := m.Rest.Rewrite(ctx, call, window); err != nil {
+			return err
+		}
+		select { // for as long again the processors and the log belong to others
+		case <-time.After(time.Since(began)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		done += len(window)
+		window = window[:0]
+		if now := m.Now(); now.Sub(told) >= progressEvery {
+			told = now
+			return m.report(ctx, one.Name, running(done, snapshot.Len(), nil))
+		}
+		return nil
+	}
+	snapshot.Scan("", "", func(e *watchcache.Entry) bool {
+		if e.Revision > before {
+			done++
+			return true
+		}
+		if window = append(window, e); len(window) == migrationWindow {
+			err = flush()
+		}
+		return err == nil
+	})
+	if err == nil && len(window) > 0 {
+		err = flush()
+	}
+	if err != nil {
+		return err
+	}
+	return m.remaining(ctx, gr, before)
+}
+
+// remaining sees to what was written while it was being migrated, in the version in which it was: a deletion that only sets
+// a mark does that (rest.Call.Metadata).
+func (m *migrations) remaining(ctx context.Context, gr catalog.GroupResource, before int64) error {
+	if _, err := m.View.Fresh(ctx); err != nil {
+		return err
+	}
+	call, err := m.Rest.Call(gr, "", "", identity(migrator))
+	if err != nil {
+		return err
+	}
+	if !call.Resource.Custom() {
+		return nil
+	}
+	storage := call.Resource.APIVersion(call.Resource.Storage)
+	var left []*watchcache.Entry
+	m.View.Collection(call.Resource.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if e.APIVersion != storage {
+			left = append(left, e)
+		}
+		return true
+	})
+	for window := range slices.Chunk(left, migrationWindow) {
+		if _, err := m.Rest.Rewrite(ctx, call, window); err != nil {
+			return err
+		}
+	}
+	if len(left) > 0 {
+		return m.remaining(ctx, gr, before)
+	}
+	return nil
+}
+
+// conclude notes the end of a migration in the definition, then in the migration itself.
+func (m *migrations) conclude(ctx context.Context, one *migrationv1beta1.StorageVersionMigration) error {
+	if err := m.define(ctx, one.Spec.Resource, func(def *apiextensionsv1.CustomResourceDefinition) {
+		markMigrated(def, succeeded(one), m.Now())
+	}); err != nil {
+		return err
+	}
+	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
+		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionFalse, "MigrationCompleted", "Migration completed", m.Now())
+	})
+}
+
+func (m *migrations) fail(ctx context.Context, name, message string) error {
+	return m.update(ctx, name, func(one *migrationv1beta1.StorageVersionMigration) {
+		setCondition(one, migrationv1beta1.MigrationFailed, metav1.ConditionTrue, "StorageVersionMigrationFailed", message, m.Now())
+	})
+}
+
+func (m *migrations) report(ctx context.Context, name, message string) error {
+	return m.update(ctx, name, func(one *migrationv1beta1.StorageVersionMigration) {
+		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionTrue, "MigrationRunning", message, m.Now())
+	})
+}
+
+// update changes a migration's status; one that is gone needs no change.
+func (m *migrations) update(ctx context.Context, name string, change func(*migrationv1beta1.StorageVersionMigration)) error {
+	return updateStatus(ctx, m.Config, migrationsResource, name, migrator, change)
+}
+
+// define changes the status of the definition of a resource, if it has one.
+func (m *migrations) define(ctx context.Context, of metav1.GroupResource, change func(*apiextensionsv1.CustomResourceDefinition)) error {
+	return updateStatus(ctx, m.Config, definitionsResource, of.Resource+"."+of.Group, "migration-runner-controller", change)
+}
+
+// updateStatus changes the status of an object as its Go type, acting as the named controller. An object that does not exist
+// needs no change.
+func updateStatus[T any](ctx context.Context, c Config, gr catalog.GroupResource, name, controller string, change func(*T)) error {
+	call, err := c.Rest.Call(gr, "", name, identity(controller))
+	if err != nil {
+		return err
+	}
+	call.Subresource = "status"
+	_, err = c.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: controller}, func(obj rest.Object) (rest.Object, error) {
+		var typed T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &typed); err != nil {
+			return nil, err
+		}
+		change(&typed)
+		changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+		if err != nil {
+			return nil, err
+		}
+		obj["status"] = changed["status"]
+		return obj, nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// startFor begins the migration that a definition asks for, if it does and none has been begun.
+func (m *migrations) startFor(ctx context.Context, definition string) error {
+	entry := m.View.Collection(DefinitionsPrefix).Snapshot().Get("", definition)
+	if entry == nil {
+		return nil
+	}
+	def, err := crd.DecodeHead(entry.JSON())
+	if err != nil {
+		return err
+	}
+	wanted := automatic(def)
+	if wanted == nil || m.View.Collection(migrationsPrefix).Snapshot().Get("", wanted.Name) != nil {
+		return nil
+	}
+	call, err := m.Rest.Call(migrationsResource, "", "", identity(migrator))
+	if err != nil {
+		return err
+	}
+	obj, err := m.Rest.New(call, rest.Object{
+		"metadata": rest.Object{"name": wanted.Name},
+		"spec":     rest.Object{"resource": rest.Object{"group": wanted.Spec.Resource.Group, "resource": wanted.Spec.Resource.Resource}},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err = m.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: migrator}); apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

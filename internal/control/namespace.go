@@ -1,0 +1,189 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// namespaces empties namespaces that are being deleted, and lets them go when they are empty.
+type namespaces struct {
+	Config
+	// dying is known to the view's goroutine only: the namespaces whose remaining objects are worth a look when they go.
+	dying map[string]bool
+}
+
+func newNamespaces(c Config) *namespaces { return &namespaces{Config: c, dying: map[string]bool{}} }
+
+var namespacesResource = catalog.GroupResource{Resource: "namespaces"}
+
+func (n *namespaces) observe(ev *watchcache.Event, need func(string)) {
+	switch {
+	case ev.Collection.Prefix() == "namespaces":
+		if ev.Type == watchcache.Deleted {
+			delete(n.dying, ev.Entry.Name)
+		} else if ev.Entry.Deleting {
+			n.dying[ev.Entry.Name] = true
+			need(ev.Entry.Name)
+		}
+	case ev.Type == watchcache.Deleted && n.dying[ev.Entry.Namespace]:
+		need(ev.Entry.Namespace)
+	}
+}
+
+func (n *namespaces) reconcile(ctx context.Context, name string) error {
+	entry := n.View.Collection("namespaces").Snapshot().Get("", name)
+	if entry == nil || !entry.Deleting {
+		return nil
+	}
+	if finalizers, found := entry.Field("spec.finalizers"); !found || finalizers == "[]" {
+		return nil // emptied; the finalizers of its metadata are somebody else's work
+	}
+	// Pods go before what they use (OrderedNamespaceDeletion): while there are any, everything else stays.
+	failures := n.deleteContent(ctx, name, func(r *catalog.Resource) bool { return isPods(r) })
+	if _, err := n.View.Fresh(ctx); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(n.remaining(name), func(r remains) bool { return r.resource == podsRemain }) {
+		failures = append(failures, n.deleteContent(ctx, name, func(r *catalog.Resource) bool { return !isPods(r) })...)
+		if _, err := n.View.Fresh(ctx); err != nil {
+			return err
+		}
+	}
+	left := n.remaining(name)
+	later, err := n.podsLate(entry, left)
+	if err != nil && len(failures) == 0 {
+		failures = append(failures, err)
+	}
+	if err := n.report(ctx, name, left, failures); err != nil {
+		return err
+	}
+	if len(failures) > 0 || len(left) > 0 {
+		return errors.Join(append(failures, later)...) // the deletion of what is left brings us back
+	}
+	return n.finalize(ctx, name)
+}
+
+func isPods(r *catalog.Resource) bool { return r.Group == "" && r.Plural == "pods" }
+
+// deleteContent asks for the deletion of every object in the namespace of the kinds that are chosen, those that are no
+// longer served included.
+func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func(*catalog.Resource) bool) []error {
+	// Whatever a kind does usually: nothing is orphaned, since all of it goes.
+	background := metav1.DeletePropagationBackground
+	var errs []error
+	n.each(name, func(r *catalog.Resource, _ *watchcache.Snapshot) {
+		if !chosen(r) {
+			return
+		}
+		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "", identity("namespace-controller"))
+		if err == nil {
+			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{PropagationPolicy: &background})
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	})
+	return errs
+}
+
+// each calls f for the namespaced resources that have objects in the namespace.
+func (n *namespaces) each(name string, f func(*catalog.Resource, *watchcache.Snapshot)) {
+	n.Catalog.Snapshot().Resources(func(r *catalog.Resource) {
+		if !r.Namespaced || r.Alias {
+			return
+		}
+		if snapshot := n.View.Collection(r.Prefix).Snapshot(); snapshot.Count(name, "") > 0 {
+			f(r, snapshot)
+		}
+	})
+}
+
+// remaining counts what the namespace still holds.
+func (n *namespaces) remaining(name string) []remains {
+	var all []remains
+	n.each(name, func(r *catalog.Resource, snapshot *watchcache.Snapshot) {
+		left := remains{resource: r.Plural + "." + r.Group, finalizers: map[string]int{}}
+		snapshot.Scan(name, "", func(e *watchcache.Entry) bool {
+			left.objects++
+			for _, f := range finalizersOf(e) {
+				left.finalizers[f]++
+			}
+			return true
+		})
+		all = append(all, left)
+	})
+	return all
+}
+
+// podsLate returns an error if pods are left whose time to end is over, though nothing holds them that one could wait for. As
+// long as their time runs, it returns when to look again.
+func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late error) {
+	i := slices.IndexFunc(left, func(r remains) bool { return r.resource == podsRemain })
+	if i < 0 || len(left[i].finalizers) > 0 {
+		return nil, nil
+	}
+	deleted, _ := ns.Field("metadata.deletionTimestamp")
+	since, err := time.Parse(time.RFC3339, deleted)
+	if err != nil {
+		return nil, err
+	}
+	var longest time.Duration
+	n.View.Collection("pods").Snapshot().Scan(ns.Name, "", func(e *watchcache.Entry) bool {
+		if phase, _ := e.Field("status.phase"); phase != string(corev1.PodSucceeded) && phase != string(corev1.PodFailed) {
+			text, _ := e.Field("spec.terminationGracePeriodSeconds")
+			seconds, _ := strconv.ParseInt(text, 10, 64)
+			longest = max(longest, time.Duration(seconds)*time.Second)
+		}
+		return true
+	})
+	if n.Now().Sub(since) < longest {
+		return again(longest/2 + time.Second), nil
+	}
+	return nil, fmt.Errorf("unexpected items still remain in namespace: %s for gvr: /v1, Resource=pods", ns.Name)
+}
+
+// report keeps the namespace's conditions true.
+func (n *namespaces) report(ctx context.Context, name string, left []remains, failures []error) error {
+	return n.update(ctx, name, "status", func(ns rest.Object) error {
+		return setConditions(ns, namespaceConditions(left, failures), n.Now())
+	})
+}
+
+// finalize takes kube's finalizer from the namespace; with the last one it is gone.
+func (n *namespaces) finalize(ctx context.Context, name string) error {
+	return n.update(ctx, name, "finalize", func(ns rest.Object) error {
+		spec, _, err := unstructured.NestedStringSlice(ns, "spec", "finalizers")
+		if err != nil {
+			return err
+		}
+		return unstructured.SetNestedStringSlice(ns, without(spec, "kubernetes"), "spec", "finalizers")
+	})
+}
+
+func (n *namespaces) update(ctx context.Context, name, subresource string, change func(rest.Object) error) error {
+	call, err := n.Rest.Call(namespacesResource, "", name, identity("namespace-controller"))
+	if err != nil {
+		return err
+	}
+	call.Subresource = subresource
+	_, err = n.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(ns rest.Object) (rest.Object, error) {
+		return ns, change(ns)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// remains is what a namespace still holds of one resource.
+type remains struct {
+	resource   string         // "crontabs.stable.example.com"; with its dot in the core group: "configmaps."
+	objects    int            // how many
+	finalizers map[string]int // finalizer -> how many objects have it
+}
+
+// podsRemain is the resource of remaining pods.
+const podsRemain = "pods."
+
+// condition is a namespace condition without its time.
+type condition struct {
+	kind            corev1.NamespaceConditionType
+	status          corev1.ConditionStatus
+	reason, message string
+}
+
+// namespaceConditions says, in the words of kube's namespace controller, how far the deletion of a namespace has come.
+func namespaceConditions(left []remains, failures []error) []condition {
+	cs := []condition{
+		{corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "ResourcesDiscovered", "All resources successfully discovered"},
+		{corev1.NamespaceDeletionGVParsingFailure, corev1.ConditionFalse, "ParsedGroupVersions", "All legacy kube types successfully parsed"},
+		{corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"},
+		{corev1.NamespaceContentRemaining, corev1.ConditionFalse, "ContentRemoved", "All content successfully removed"},
+		{corev1.NamespaceFinalizersRemaining, corev1.ConditionFalse, "ContentHasNoFinalizers", "All content-preserving finalizers finished"},
+	}
+	if len(failures) > 0 {
+		var texts []string
+		for _, err := range failures {
+			texts = append(texts, err.Error())
+		}
+		slices.Sort(texts)
+		cs[2] = condition{corev1.NamespaceDeletionContentFailure, corev1.ConditionTrue, "ContentDeletionFailed",
+			fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures), strings.Join(texts, ", "))}
+	}
+	var resources []string
+	finalizers := map[string]int{}
+	for _, r := range left {
+		resources = append(resources, fmt.Sprintf("%s has %d resource instances", r.resource, r.objects))
+		for name, n := range r.finalizers {
+			finalizers[name] += n
+		}
+	}
+	if len(resources) > 0 {
+		slices.Sort(resources)
+		cs[3] = condition{corev1.NamespaceContentRemaining, corev1.ConditionTrue, "SomeResourcesRemain",
+			"Some resources are remaining: " + strings.Join(resources, ", ")}
+	}
+	if len(finalizers) > 0 {
+		var texts []string
+		for _, name := range slices.Sorted(maps.Keys(finalizers)) {
+			texts = append(texts, fmt.Sprintf("%s in %d resource instances", name, finalizers[name]))
+		}
+		cs[4] = condition{corev1.NamespaceFinalizersRemaining, corev1.ConditionTrue, "SomeFinalizersRemain",
+			"Some content in the namespace has finalizers remaining: " + strings.Join(texts, ", ")}
+	}
+	return cs
+}
+
+// setConditions puts conditions into status.conditions. A condition that says what it said keeps its time.
+func setConditions(obj map[string]any, to []condition, now time.Time) error {
+	list, _, err := unstructured.NestedSlice(obj, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	for _, c := range to {
+		entry := map[string]any{"type": string(c.kind), "status": string(c.status), "reason": c.reason, "message": c.message,
+			"lastTransitionTime": now.UTC().Format(time.RFC3339)}
+		at := slices.IndexFunc(list, func(have any) bool {
+			m, ok := have.(map[string]any)
+			return ok && m["type"] == entry["type"]
+		})
+		if at < 0 {
+			list = append(list, entry)
+			continue
+		}
+		have := list[at].(map[string]any)
+		if have["status"] == entry["status"] && have["reason"] == entry["reason"] && have["message"] == entry["message"] {
+			continue
+		}
+		if have["status"] == entry["status"] {
+			entry["lastTransitionTime"] = have["lastTransitionTime"]
+		}
+		list[at] = entry
+	}
+	return unstructured.SetNestedSlice(obj, list, "status", "conditions")
+}
+
+func without(list []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == name })
+}

@@ -1,0 +1,168 @@
+package review
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+const (
+	minTokenSeconds = 10 * 60
+	maxTokenSeconds = 1 << 32
+	// projectedSeconds is the life that the kubelet asks for; extendedSeconds is what such a token then lives for, so that
+	// programs which do not read it again go on.
+	projectedSeconds = 60*60 + 7
+	extendedSeconds  = 365 * 24 * 60 * 60
+)
+
+var tokenRequest = schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
+
+// issue answers a TokenRequest: a new token for the service account that the request stands below.
+func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+	req, err := read[authenticationv1.TokenRequest](obj)
+	if err != nil {
+		return nil, err
+	}
+	if req.Name != "" && req.Name != c.Name {
+		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), c.Name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata").Child("name"), req.Name, "must match the service account name if specified")})
+	}
+	if _, err := r.View.Fresh(ctx); err != nil {
+		return nil, err
+	}
+	account, err := r.find("serviceaccounts", "serviceaccounts", c.Namespace, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	if req.UID != "" && string(req.UID) != account.UID {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: tokenRequest.Group, Resource: tokenRequest.Kind}, c.Name,
+			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", req.UID, account.UID))
+	}
+	if len(req.Spec.Audiences) == 0 {
+		req.Spec.Audiences = slices.Clone(r.Tokens.Audiences())
+	}
+	now := r.Now()
+	req.Name, req.Namespace, req.UID = c.Name, c.Namespace, types.UID(account.UID)
+	req.CreationTimestamp = metav1.NewTime(now.UTC())
+	if errs := checkTokenRequest(req); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), "", errs)
+	}
+	if obj, err = write(req); err != nil {
+		return nil, err
+	}
+	if err := judge(obj); err != nil {
+		return nil, err
+	}
+	want := serviceaccount.Request{
+		Bound:     serviceaccount.Bound{Namespace: c.Namespace, Account: serviceaccount.Named{Name: c.Name, UID: account.UID}},
+		Audiences: req.Spec.Audiences, ID: r.NewUID(), Now: now,
+	}
+	if err := r.bind(c, req.Spec.BoundObjectRef, &want.Bound); err != nil {
+		return nil, err
+	}
+	if limit := int64(r.MaxTokenLife.Seconds()); limit > 0 && *req.Spec.ExpirationSeconds > limit {
+		request.Warn(ctx, fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *req.Spec.ExpirationSeconds, limit))
+		req.Spec.ExpirationSeconds = &limit
+	}
+	seconds := *req.Spec.ExpirationSeconds
+	if want.Pod != nil && seconds == projectedSeconds && r.forThisServer(req.Spec.Audiences) {
+		want.WarnAfter = now.Unix() + seconds
+		seconds = extendedSeconds
+	}
+	want.Life = time.Duration(seconds) * time.Second
+	token, err := r.Tokens.Issue(want)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
+	}
+	req.Status = authenticationv1.TokenRequestStatus{
+		Token:               token,
+		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(*req.Spec.ExpirationSeconds) * time.Second).UTC()),
+	}
+	return write(req)
+}
+
+func checkTokenRequest(req *authenticationv1.TokenRequest) (errs field.ErrorList) {
+	path, seconds := field.NewPath("spec").Child("expirationSeconds"), *req.Spec.ExpirationSeconds
+	if seconds < minTokenSeconds {
+		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration less than 10 minutes"))
+	}
+	if seconds > maxTokenSeconds {
+		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
+	}
+	return errs
+}
+
+// forThisServer tells whether a token is for nobody else.
+func (r Reviews) forThisServer(audiences []string) bool {
+	return !slices.ContainsFunc(audiences, func(a string) bool { return !slices.Contains(r.Tokens.Audiences(), a) })
+}
+
+// bind notes in a token what it ends with.
+func (r Reviews) bind(c *rest.Call, ref *authenticationv1.BoundObjectReference, to *serviceaccount.Bound) error {
+	if ref == nil {
+		return nil
+	}
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	var uid string
+	switch {
+	case kind.Group == "" && kind.Kind == "Pod":
+		pod, err := r.find("pods", "pods", c.Namespace, ref.Name)
+		if err != nil {
+			return err
+		}
+		if account, _ := pod.Field("spec.serviceAccountName"); account != c.Name {
+			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", c.Name))
+		}
+		uid = pod.UID
+		to.Pod = &serviceaccount.Named{Name: ref.Name, UID: uid}
+		if name, _ := pod.Field("spec.nodeName"); name != "" {
+			to.Node = &serviceaccount.Named{Name: name}
+			if node, err := r.find("minions", "nodes", "", name); err == nil {
+				to.Node.UID = node.UID
+			}
+		}
+	case kind.Group == "" && kind.Kind == "Node":
+		node, err := r.find("minions", "nodes", "", ref.Name)
+		if err != nil {
+			return err
+		}
+		uid = node.UID
+		to.Node = &serviceaccount.Named{Name: ref.Name, UID: uid}
+	case kind.Group == "" && kind.Kind == "Secret":
+		secret, err := r.find("secrets", "secrets", c.Namespace, ref.Name)
+		if err != nil {
+			return err
+		}
+		uid = secret.UID
+		to.Secret = &serviceaccount.Named{Name: ref.Name, UID: uid}
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", kind.String()))
+	}
+	if ref.UID != "" && string(ref.UID) != uid {
+		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, ref.Name,
+			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+	}
+	return nil
+}
+
+// find returns an object of the core group.
+func (r Reviews) find(prefix, resource, namespace, name string) (*watchcache.Entry, error) {
+	e := r.View.Collection(prefix).Snapshot().Get(namespace, name)
+	if e == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+	}
+	return e, nil
+}

@@ -1,0 +1,74 @@
+// Package csrmetrics counts the certificates that signers issue for CertificateSigningRequests, and whether they last as long as was
+// asked for, by kube-apiserver's names (k8s.io/kubernetes/pkg/registry/certificates).
+//
+// It stands behind the verbs, which tell it of every status that they have written (rest.Config.Updated). A Counter is safe for
+// concurrent use.
+package csrmetrics
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// Counter counts certificates for requests that said how long they should last.
+type Counter struct{ requested, honored *prometheus.CounterVec }
+
+// New returns a counter that registry shows.
+func New(registry prometheus.Registerer) *Counter {
+	counter := func(name, what string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "apiserver", Subsystem: "certificates_registry", Name: name,
+			Help: "Total number of issued CSRs with a requested duration" + what + ", sliced by signer (only kubernetes.io signer names are specifically identified)",
+		}, []string{"signerName"})
+	}
+	c := &Counter{counter("csr_requested_duration_total", ""), counter("csr_honored_duration_total", " that was honored")}
+	registry.MustRegister(c.requested, c.honored)
+	return c
+}
+
+// Updated counts the certificate of a CertificateSigningRequest that has it since this write of its status.
+func (c *Counter) Updated(old, now catalog.Object) {
+	seconds, asked := catalog.At(old, "spec")["expirationSeconds"].(int64)
+	issued := catalog.Text(now, "status", "certificate")
+	if !asked || issued == "" || catalog.Text(old, "status", "certificate") != "" {
+		return
+	}
+	signer := catalog.Text(old, "spec", "signerName")
+	if !strings.HasPrefix(signer, "kubernetes.io/") {
+		signer = "other" // anybody may make up names
+	}
+	c.requested.WithLabelValues(signer).Inc()
+	want := time.Duration(seconds) * time.Second
+	if got, ok := life(issued); ok && (want-got).Abs() < 5*time.Minute+want/20 { // signers begin a little before now
+		c.honored.WithLabelValues(signer).Inc()
+	}
+}
+
+// life returns how long the first certificate of a chain lasts. chain is PEM in base64.
+func life(chain string) (time.Duration, bool) {
+	rest, err := base64.StdEncoding.DecodeString(chain)
+	if err != nil {
+		return 0, false
+	}
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return 0, false
+		}
+		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return 0, false
+		}
+		return cert.NotAfter.Sub(cert.NotBefore), true
+	}
+}

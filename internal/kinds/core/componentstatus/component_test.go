@@ -1,0 +1,102 @@
+package componentstatus
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+)
+
+// TestFind shows what a component's answer makes of its status. The texts are those of a running kube-apiserver 1.36.3.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ok":
+			_, _ = w.Write([]byte("ok"))
+		case "/agent":
+			_, _ = w.Write([]byte(r.UserAgent()))
+		case "/long":
+			_, _ = w.Write([]byte(strings.Repeat("x", 20<<10)))
+		case "/moved":
+			http.Redirect(w, r, "/ok", http.StatusFound)
+		case "/nowhere":
+			w.WriteHeader(http.StatusNotModified)
+		case "/cut":
+			w.Header().Set("Content-Length", "5")
+			_, _ = w.Write([]byte("ok"))
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte("a secret"))
+		}
+	}))
+	t.Cleanup(server.Close)
+	closed := "https://" + closedAddress(t) + "/healthz"
+	for _, c := range []struct{ at, want string }{
+		{server.URL + "/ok", `"message":"ok","status":"True"`},
+		{server.URL + "/agent", `"message":"kube-probe/1.36","status":"True"`},
+		{server.URL + "/long", `"message":"` + strings.Repeat("x", 10<<10) + `","status":"True"`},
+		{server.URL + "/moved", `"message":"ok","status":"True"`},
+		{server.URL + "/nowhere", `"message":"Probe terminated redirects, Response body: ","status":"Unknown"`},
+		{server.URL + "/cut", `"error":"unexpected EOF","status":"Unknown"`},
+		{server.URL + "/broken", `"message":"HTTP probe failed with statuscode: 500","status":"False"`},
+		{closed, `"message":"Get \"` + closed + `\": dial tcp ` + strings.TrimSuffix(strings.TrimPrefix(closed, "https://"), "/healthz") + `: connect: connection refused","status":"False"`},
+		{":", `"error":"failed to construct probe request: parse \":\": missing protocol scheme","status":"Unknown"`},
+	} {
+		find := Find(Config{Scheduler: c.at})
+		found, err := find(t.Context(), "scheduler")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(codec.AppendJSON(nil, found[0])), `{"conditions":[{`+c.want+`,"type":"Healthy"}],"metadata":{"name":"scheduler"}}`; got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.at, got, want)
+		}
+	}
+}
+
+// closedAddress returns an address where nobody listens.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestFindAll(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("context deadline exceeded")
+	find := Find(Config{ControllerManager: ":", Scheduler: ":", Store: func(context.Context) error { return broken }})
+	found, err := find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bad = `{"conditions":[{"error":"failed to construct probe request: parse \":\": missing protocol scheme","status":"Unknown","type":"Healthy"}],"metadata":{"name":"`
+	want := []string{
+		bad + `controller-manager"}}`,
+		`{"conditions":[{"error":"error getting data from etcd: context deadline exceeded","status":"False","type":"Healthy"}],"metadata":{"name":"etcd-0"}}`,
+		bad + `scheduler"}}`,
+	}
+	for i, obj := range found {
+		if got := string(codec.AppendJSON(nil, obj)); got != want[i] {
+			t.Errorf("got  %s\nwant %s", got, want[i])
+		}
+	}
+	broken = nil
+	found, err = find(t.Context(), "etcd-0")
+	if got, want := string(codec.AppendJSON(nil, found[0])), `{"conditions":[{"message":"ok","status":"True","type":"Healthy"}],"metadata":{"name":"etcd-0"}}`; err != nil || got != want {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+	if _, err := find(t.Context(), "etcd-1"); !apierrors.IsNotFound(err) || err.Error() != `componentstatus "etcd-1" not found` {
+		t.Error(err)
+	}
+}

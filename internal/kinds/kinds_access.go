@@ -1,0 +1,38 @@
+package kinds
+
+import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// accessKinds are those of rbac.authorization.k8s.io and certificates.k8s.io.
+func accessKinds() []kind {
+	rules := func() *catalog.Rules {
+		return &catalog.Rules{ValidName: nameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true}
+	}
+	binding := func(cells func(catalog.Object, catalog.Env) []any) *catalog.Rules {
+		r := rules()
+		r.Default, r.Cells = defaultSubjects, cells
+		return r
+	}
+	inRoles, inClusterRoles := binding(printed(roleBindingCells)), binding(printed(clusterRoleBindingCells))
+	return []kind{
+		of[rbacv1.Role](kind{group: rbacV1, kind: "Role", plural: "roles", rules: rules()}),
+		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: inRoles}),
+		of[rbacv1.ClusterRole](kind{group: rbacV1, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules()}),
+		of[rbacv1.ClusterRoleBinding](kind{group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: inClusterRoles}),
+		of[certificatesv1.CertificateSigningRequest](kind{
+			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
+			clusterScoped: true, status: true,
+			subresources: []catalog.Subresource{object("CertificateSigningRequest", "approval", views...)},
+			reaches: map[string]catalog.Reach{
+				"":         except("spec", "status"),
+				"status":   except("spec", "status.conditions"),
+				"approval": except("spec", "status.certificate"),
+			},
+			rules: &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsSegment, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+		}),
+	}
+}

@@ -1,0 +1,231 @@
+// Package address gives services what each has for itself: cluster IPs out of the ranges of ServiceCIDRs, and ports on
+// nodes.
+//
+// It is asked by the verbs (package rest) when a service is made, changed and deleted. Services is a rest.Holder: Assign
+// chooses what is free in the view, and Holdings says which records are written with the service, so that what was chosen
+// is the service's or the write fails. An address's record is an IPAddress, which clients see and make too; a port's is a
+// key of its own.
+//
+// Services is safe for concurrent use. What is chosen among what is free is chance, as in Kubernetes.
+package address
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/check"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Config is what services are given.
+type Config struct {
+	View *watchcache.View
+	// Ranges are those of the flag, one or two: their families are the cluster's, the first is the default one. Addresses come
+	// from the ServiceCIDRs of these families.
+	Ranges []netip.Prefix
+	// NodePorts is where ports on nodes come from.
+	NodePorts net.PortRange
+	// Random returns a number below n, which is not 0.
+	Random func(n uint64) uint64
+}
+
+// Services gives addresses and ports.
+type Services struct{ Config }
+
+var _ rest.Holder = (*Services)(nil)
+
+// New returns what gives services their addresses and ports.
+func New(c Config) *Services { return &Services{c} }
+
+// assignment is one service on its way.
+type assignment struct {
+	*Services
+	obj, old rest.Object
+	name     string
+	spec     *corev1.ServiceSpec
+	was      *corev1.ServiceSpec // nil for a new service
+	dryRun   bool
+}
+
+// Assign is rest.Holder's: it completes families of addresses, addresses and ports. A dry run gets numbers that look like
+// those of Kubernetes, and which nobody has looked at.
+func (s *Services) Assign(obj, old rest.Object, dryRun bool) error {
+	a, err := s.begin(obj, old)
+	if err != nil {
+		return err
+	}
+	a.dryRun = dryRun
+	if err := a.families(); err != nil {
+		return err
+	}
+	if err := a.addresses(); err != nil {
+		return err
+	}
+	if err := a.ports(); err != nil {
+		return err
+	}
+	a.write()
+	return nil
+}
+
+// Families does the first step of Assign alone.
+func (s *Services) Families(obj, old rest.Object) error {
+	a, err := s.begin(obj, old)
+	if err != nil {
+		return err
+	}
+	if err := a.families(); err != nil {
+		return err
+	}
+	a.write()
+	return nil
+}
+
+func (s *Services) begin(obj, old rest.Object) (a *assignment, err error) {
+	a = &assignment{Services: s, obj: obj, old: old}
+	meta, _ := obj["metadata"].(rest.Object)
+	a.name, _ = meta["name"].(string)
+	if a.spec, err = specOf(obj); err != nil || old == nil {
+		return a, err
+	}
+	if a.was, err = specOf(old); err != nil {
+		return nil, err
+	}
+	s.completeOld(a.was)
+	return a, nil
+}
+
+// Holdings is rest.Holder's.
+func (s *Services) Holdings(obj rest.Object) []rest.Holding {
+	if obj == nil {
+		return nil
+	}
+	spec, err := specOf(obj)
+	if err != nil {
+		return nil // it is no service, and has nothing
+	}
+	s.completeOld(spec)
+	meta, _ := obj["metadata"].(rest.Object)
+	owner := rest.Object{"resource": "services", "namespace": meta["namespace"], "name": meta["name"]}
+	var out []rest.Holding
+	if hasAddresses(spec) {
+		for _, text := range spec.ClusterIPs {
+			if ip := netutils.ParseIPSloppy(text); ip != nil {
+				out = append(out, addressRecord(ip.String(), owner))
+			}
+		}
+	}
+	seen := map[int32]bool{0: true}
+	for _, port := range nodePorts(spec) {
+		if !seen[port] {
+			seen[port] = true
+			out = append(out, rest.Holding{Prefix: PortsPrefix, Name: fmt.Sprint(port), Record: rest.Object{"spec": rest.Object{"parentRef": owner}}})
+		}
+	}
+	return out
+}
+
+// addressRecord is the IPAddress of an address in canonical form.
+func addressRecord(ip string, owner rest.Object) rest.Holding {
+	return rest.Holding{
+		Resource: catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"},
+		Name:     ip,
+		Record: rest.Object{
+			"metadata": rest.Object{"labels": rest.Object{networkingv1.LabelIPAddressFamily: string(familyOf(ip)), networkingv1.LabelManagedBy: ManagedBy}},
+			"spec":     rest.Object{"parentRef": owner},
+		},
+	}
+}
+
+// ManagedBy is the label of the IPAddresses that are made and deleted with services.
+const ManagedBy = "ipallocator.k8s.io"
+
+// specOf reads a service's spec into its Go type.
+func specOf(obj rest.Object) (*corev1.ServiceSpec, error) {
+	raw, _ := obj["spec"].(rest.Object)
+	spec := &corev1.ServiceSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, spec); err != nil {
+		return nil, fmt.Errorf("spec of a service: %w", err)
+	}
+	return spec, nil
+}
+
+// write puts into the object what may have been assigned.
+func (a *assignment) write() {
+	spec, _ := a.obj["spec"].(rest.Object)
+	if spec == nil {
+		spec = rest.Object{}
+		a.obj["spec"] = spec
+	}
+	set := func(name string, v any, present bool) {
+		if present {
+			spec[name] = v
+		} else {
+			delete(spec, name)
+		}
+	}
+	set("clusterIP", a.spec.ClusterIP, a.spec.ClusterIP != "")
+	set("clusterIPs", values(a.spec.ClusterIPs), len(a.spec.ClusterIPs) > 0)
+	set("ipFamilies", values(a.spec.IPFamilies), len(a.spec.IPFamilies) > 0)
+	set("ipFamilyPolicy", string(policyOf(a.spec)), a.spec.IPFamilyPolicy != nil)
+	set("healthCheckNodePort", int64(a.spec.HealthCheckNodePort), a.spec.HealthCheckNodePort != 0)
+	ports, _ := spec["ports"].([]any)
+	for i := range a.spec.Ports {
+		if port, ok := ports[i].(rest.Object); ok && a.spec.Ports[i].NodePort != 0 {
+			port["nodePort"] = int64(a.spec.Ports[i].NodePort)
+		}
+	}
+}
+
+func values[T ~string](list []T) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// invalid is the refusal of the service for what is wrong with it.
+func (a *assignment) invalid(errs ...*field.Error) error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.name, errs)
+}
+
+// wrongAddresses are what is wrong with the addresses that the service names, by themselves.
+func (a *assignment) wrongAddresses() field.ErrorList {
+	a.write()
+	return check.ClusterAddresses(a.obj, a.old)
+}
+
+func policyOf(spec *corev1.ServiceSpec) corev1.IPFamilyPolicy {
+	if spec.IPFamilyPolicy == nil {
+		return ""
+	}
+	return *spec.IPFamilyPolicy
+}
+
+func familyOf(ip string) corev1.IPFamily {
+	if netutils.IsIPv6String(ip) {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+func headless(spec *corev1.ServiceSpec) bool {
+	return len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] == corev1.ClusterIPNone
+}
+
+// hasAddresses tells whether services of this form have addresses of their own.
+func hasAddresses(spec *corev1.ServiceSpec) bool {
+	return spec.Type != corev1.ServiceTypeExternalName && !headless(spec)
+}

@@ -1,0 +1,163 @@
+package kinds_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+)
+
+// parse reads what a command line says.
+func parse(text string) kinds.RuntimeConfig {
+	c := kinds.RuntimeConfig{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if key, value, _ := strings.Cut(pair, "="); pair != "" {
+			c[key] = value
+		}
+	}
+	return c
+}
+
+// The errors are those of kube-apiserver 1.36.3, which has "runtime-config" in some of them instead of the flag's name before.
+func TestRuntimeConfigErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ config, err string }{
+		{"", ""},
+		{"foo", "invalid key foo"},
+		{"foo=bar", "invalid key foo"},
+		{"a/b/c/d=true", "invalid key a/b/c/d"},
+		{"api/all=false", "invalid with only api/all=false"},
+		{"api/all=false,apps/v1=false", "invalid with only api/all=false"},
+		{"api/all=false,v1=true", ""},
+		{"api/all=maybe", "invalid value api/all=maybe"},
+		{"api/all", "invalid value api/all="},
+		{"api/beta=TRUE", "invalid value api/beta=TRUE"},
+		{"foo/v1=true", "unknown api groups foo/v1"},
+		{"foo/v1=true,bar/v2=true,apps/v9=true", "unknown api groups bar/v2,foo/v1"},
+		{"apps/v9=true", "group version apps/v9 that has not been registered"},
+		{"apps/v1=maybe", `invalid value of apps/v1: maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`},
+		{"apps/v1=TRUE,batch/v1=0,policy/v1", ""},
+		{"apps/v1/Deployments=true", `invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not "Deployments"`},
+		{"apps/v1/nonsense=false", ""},
+		{"api/legacy=whatever", ""},
+		{"v1=false", ""},
+		{"extensions/v1beta1=true", ""},
+	}
+	for _, test := range tests {
+		got := ""
+		if err := parse(test.config).Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != test.err {
+			t.Errorf("%s: %q, want %q", test.config, got, test.err)
+		}
+	}
+}
+
+// served returns "group/version/plural" of what a catalog of the kinds serves.
+func served(kinds []*catalog.Resource) []string {
+	var out []string
+	for _, r := range kinds {
+		for _, v := range r.Versions {
+			if r.Served && v.Served {
+				out = append(out, strings.TrimPrefix(r.Group+"/"+v.Name+"/"+r.Plural, "/"))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestRuntimeConfig(t *testing.T) {
+	t.Parallel()
+	usual := served(kinds.Resources())
+	var onDemand []string
+	for _, r := range kinds.Resources() {
+		for _, v := range r.Versions {
+			if !v.Served {
+				onDemand = append(onDemand, r.Group+"/"+v.Name+"/"+r.Plural)
+			}
+		}
+	}
+	slices.Sort(onDemand)
+	if want := strings.Fields(`
+		admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings
+		coordination.k8s.io/v1alpha2/leasecandidates coordination.k8s.io/v1beta1/leasecandidates
+		networking.k8s.io/v1beta1/ipaddresses networking.k8s.io/v1beta1/servicecidrs
+		resource.k8s.io/v1beta2/deviceclasses resource.k8s.io/v1beta2/resourceclaims resource.k8s.io/v1beta2/resourceclaimtemplates
+		resource.k8s.io/v1beta2/resourceslices storage.k8s.io/v1beta1/volumeattributesclasses`); !slices.Equal(onDemand, want) {
+		t.Errorf("served on demand:\n%s\nwant\n%s", strings.Join(onDemand, "\n"), strings.Join(want, "\n"))
+	}
+	with := func(part string) func([]string) []string {
+		return func(all []string) []string {
+			for _, name := range onDemand {
+				if strings.Contains(name, part) {
+					all = append(all, name)
+				}
+			}
+			return all
+		}
+	}
+	without := func(what func(name string) bool) func([]string) []string {
+		return func(all []string) []string { return slices.DeleteFunc(all, what) }
+	}
+	begins := func(prefix string) func(string) bool {
+		return func(name string) bool { return strings.HasPrefix(name, prefix) }
+	}
+	contains := func(part string) func(string) bool {
+		return func(name string) bool { return strings.Contains(name, part) }
+	}
+	tests := []struct {
+		config string
+		change func([]string) []string
+		absent string
+	}{
+		{"", func(all []string) []string { return all }, ""},
+		{"storage.k8s.io/v1beta1=true", with("storage.k8s.io/v1beta1/"), ""},
+		{"networking.k8s.io/v1beta1/servicecidrs=true", with("networking.k8s.io/v1beta1/servicecidrs"), ""},
+		{"coordination.k8s.io/v1beta1=true", with("coordination.k8s.io/v1beta1/"), ""},
+		{"api/beta=true", with("beta"), ""},
+		{"api/all=true", with(""), ""},
+		{"api/all=true,resource.k8s.io/v1beta2=false", func(all []string) []string { return without(begins("resource.k8s.io/v1beta2"))(with("")(all)) }, ""},
+		{"api/beta=true,api/all=false", func(all []string) []string {
+			return without(func(name string) bool { return !strings.Contains(name, "beta") || begins("apiext")(name) })(with("")(all))
+		}, ""},
+		{"api/beta=false", without(contains("beta")), ""},
+		{"api/ga=false", without(func(name string) bool { return !strings.Contains(name, "beta") }), ""},
+		{"api/alpha=true,api/legacy=true", with("alpha"), ""},
+		{"batch/v1=false,batch/v1/jobs=true", without(begins("batch/v1/cronjobs")), ""},
+		{"policy/v1/poddisruptionbudgets=false", without(begins("policy/")), ""},
+		{"apiextensions.k8s.io/v1beta1=false,storagemigration.k8s.io/v1beta1=false", without(contains("beta")), ""},
+		{"v1/pods=false", without(begins("v1/")), ""}, // as in Kubernetes
+		{"/v1/pods=false", without(func(name string) bool { return name == "v1/pods" }), ""},
+		{"resource.k8s.io/v1alpha3=true,apps/v1beta1=true,node.k8s.io/v1beta1=false", func(all []string) []string { return all }, "apps/v1beta1,resource.k8s.io/v1alpha3"},
+	}
+	for _, test := range tests {
+		kinds := kinds.Resources()
+		absent := parse(test.config).Apply(kinds)
+		if got := strings.Join(absent, ","); got != test.absent {
+			t.Errorf("%s: %q is absent, want %q", test.config, got, test.absent)
+		}
+		want := test.change(slices.Clone(usual))
+		slices.Sort(want)
+		if got := served(kinds); !slices.Equal(got, want) {
+			t.Errorf("%s: serves\n%s\nwant\n%s", test.config, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// Events of one group are not shown as those of the other when that is off.
+func TestRuntimeConfigTwins(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]bool{"": true, "events.k8s.io/v1=false": false, "/v1/events=false": false} {
+		kinds := kinds.Resources()
+		parse(config).Apply(kinds)
+		for _, r := range kinds {
+			if r.Plural == "events" && r.Served && (r.Twin.Resource != "") != want {
+				t.Errorf("%s: events of %q are those of %v too", config, r.Group, r.Twin)
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package kinds
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+//go:generate sh -c "cd ../.. && go run ./internal/kinds/gen"
+
+// types holds a line for each type: its OpenAPI name, a tab, its schema. Lines are sorted. See package gen.
+//
+//go:embed schemas/types.txt
+var types string
+
+// source returns the schema of a kind as a definition would have it: without references, and with nothing in metadata,
+// which is the same for all kinds. It reads the files at each call; the compiled schema is what is kept.
+func source(root string) (*apiextensionsv1.JSONSchemaProps, error) {
+	e := expander{}
+	s, err := e.lookup(root)
+	if err != nil {
+		return nil, err
+	}
+	s.Properties = maps.Clone(s.Properties)
+	s.Properties["metadata"] = apiextensionsv1.JSONSchemaProps{Type: "object", Description: s.Properties["metadata"].Description}
+	return &s, e.expand(&s)
+}
+
+// expander replaces references by what they refer to. The types of the files are not recursive.
+type expander struct{}
+
+func (e expander) lookup(id string) (apiextensionsv1.JSONSchemaProps, error) {
+	var s apiextensionsv1.JSONSchemaProps
+	data, err := definition(id)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("decode schema of %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// definition returns what the line of a type says. Nothing else of the text is touched but the names that a binary search
+// meets.
+func definition(id string) ([]byte, error) {
+	low, high := 0, len(types) // beginnings of lines, or the end
+	for low < high {
+		start := strings.LastIndexByte(types[:(low+high)/2], '\n') + 1
+		name, schema, _ := strings.Cut(types[start:], "\t")
+		end := strings.IndexByte(schema, '\n')
+		switch strings.Compare(name, id) {
+		case 0:
+			return []byte(schema[:end]), nil
+		case -1:
+			low = start + len(name) + 1 + end + 1
+		default:
+			high = start
+		}
+	}
+	return nil, fmt.Errorf("no schema of %s", id)
+}
+
+func (e expander) expand(s *apiextensionsv1.JSONSchemaProps) error {
+	if s.Ref != nil {
+		to, err := e.lookup(*s.Ref)
+		if err != nil {
+			return err
+		}
+		if s.Description != "" {
+			to.Description = s.Description
+		}
+		if s.Default != nil {
+			to.Default = s.Default
+		}
+		if s.XMapType != nil {
+			to.XMapType = s.XMapType
+		}
+		*s = to
+	}
+	if s.Properties != nil {
+		expanded := make(map[string]apiextensionsv1.JSONSchemaProps, len(s.Properties))
+		for name, p := range s.Properties {
+			if err := e.expand(&p); err != nil {
+				return err
+			}
+			expanded[name] = p
+		}
+		s.Properties = expanded
+	}
+	if s.Items != nil {
+		items := *s.Items.Schema
+		s.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}
+		if err := e.expand(&items); err != nil {
+			return err
+		}
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		values := *s.AdditionalProperties.Schema
+		s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &values}
+		return e.expand(&values)
+	}
+	return nil
+}
+
+// typeID returns the OpenAPI name of the Go type that v points to: "io.k8s.api.core.v1.Event".
+func typeID(v any) string {
+	t := reflect.TypeOf(v).Elem()
+	host, rest, _ := strings.Cut(t.PkgPath(), "/")
+	parts := strings.Split(host, ".")
+	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+		parts[i], parts[j] = parts[j], parts[i]
+	}
+	return strings.Join(parts, ".") + "." + strings.ReplaceAll(rest, "/", ".") + "." + t.Name()
+}

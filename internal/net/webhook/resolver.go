@@ -1,0 +1,161 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Resolver finds where services listen, from the objects in the view: Services, EndpointSlices and Endpoints.
+type Resolver struct {
+	Catalog *catalog.Catalog
+	View    *watchcache.View
+}
+
+// Resolve returns an address, "host:port", of a port of a service:
+//
+//   - of a Service of type ExternalName its external name with the port that was asked for;
+//   - else a ready address of its EndpointSlices or, if it has none, of its Endpoints, at random, those of the service's first
+//     IP family first;
+//   - else its cluster IP, which works on a machine whose network knows it.
+//
+// Errors are *apierrors.StatusError with the texts of kube-aggregator's resolver.
+func (r Resolver) Resolve(ctx context.Context, namespace, name string, port int32) (string, error) {
+	svc := &corev1.Service{}
+	if found, err := r.get(ctx, "", "services", namespace, name, svc); err != nil {
+		return "", err
+	} else if !found {
+		return "", apierrors.NewNotFound(schema.GroupResource{Resource: "service"}, name)
+	}
+	switch svc.Spec.Type {
+	case corev1.ServiceTypeExternalName:
+		return join(svc.Spec.ExternalName, port), nil
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, "":
+	default:
+		return "", fmt.Errorf("unsupported service type %q", svc.Spec.Type)
+	}
+	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
+	if i < 0 {
+		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, name))
+	}
+	addresses, err := r.addresses(ctx, svc, svc.Spec.Ports[i].Name)
+	if err != nil {
+		return "", err
+	}
+	if len(addresses) > 0 {
+		return addresses[rand.IntN(len(addresses))], nil
+	}
+	if ip := svc.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
+		return join(ip, port), nil
+	}
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+}
+
+// addresses returns where a service's named port is ready.
+func (r Resolver) addresses(ctx context.Context, svc *corev1.Service, portName string) ([]string, error) {
+	byFamily := map[discoveryv1.AddressType][]string{}
+	var broken error
+	r.scan("discovery.k8s.io", "endpointslices", svc.Namespace, func(e *watchcache.Entry) bool {
+		if e.Labels[discoveryv1.LabelServiceName] != svc.Name {
+			return true
+		}
+		var slice discoveryv1.EndpointSlice
+		if broken = json.Unmarshal(e.JSON(), &slice); broken != nil {
+			return false
+		}
+		byFamily[slice.AddressType] = append(byFamily[slice.AddressType], readyInSlice(&slice, portName)...)
+		return true
+	})
+	if broken != nil {
+		return nil, fmt.Errorf("endpoint slices of service %q: %w", svc.Name, broken)
+	}
+	if len(svc.Spec.IPFamilies) > 0 {
+		if first := byFamily[discoveryv1.AddressType(svc.Spec.IPFamilies[0])]; len(first) > 0 {
+			return first, nil
+		}
+	}
+	var all []string
+	for _, found := range byFamily {
+		all = append(all, found...)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	//lint:ignore SA1019 who writes them by hand writes these
+	old := &corev1.Endpoints{}
+	if _, err := r.get(ctx, "", "endpoints", svc.Namespace, svc.Name, old); err != nil {
+		return nil, err
+	}
+	return readyInEndpoints(old, portName), nil
+}
+
+func readyInSlice(slice *discoveryv1.EndpointSlice, portName string) (found []string) {
+	for _, p := range slice.Ports {
+		if p.Port == nil || p.Name != nil && *p.Name != portName || p.Name == nil && portName != "" {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				found = append(found, join(e.Addresses[0], *p.Port))
+			}
+		}
+	}
+	return found
+}
+
+//lint:ignore SA1019 who writes them by hand writes these
+func readyInEndpoints(endpoints *corev1.Endpoints, portName string) (found []string) {
+	for _, subset := range endpoints.Subsets {
+		for _, p := range subset.Ports {
+			if p.Name != portName {
+				continue
+			}
+			for _, a := range subset.Addresses {
+				found = append(found, join(a.IP, p.Port))
+			}
+		}
+	}
+	return found
+}
+
+// get reads an object of a built-in kind. What the view does not have may have been made on another replica a moment ago.
+func (r Resolver) get(ctx context.Context, group, resource, namespace, name string, into any) (found bool, err error) {
+	kind := r.Catalog.Snapshot().Resource(group, resource)
+	if kind == nil {
+		return false, nil
+	}
+	collection := r.View.Collection(kind.Prefix)
+	e := collection.Snapshot().Get(namespace, name)
+	if e == nil {
+		if _, err := r.View.Fresh(ctx); err != nil {
+			return false, err
+		}
+		if e = collection.Snapshot().Get(namespace, name); e == nil {
+			return false, nil
+		}
+	}
+	if err := json.Unmarshal(e.JSON(), into); err != nil {
+		return false, fmt.Errorf("%s %s/%s: %w", resource, namespace, name, err)
+	}
+	return true, nil
+}
+
+func (r Resolver) scan(group, resource, namespace string, f func(*watchcache.Entry) bool) {
+	if kind := r.Catalog.Snapshot().Resource(group, resource); kind != nil {
+		r.View.Collection(kind.Prefix).Snapshot().Scan(namespace, "", f)
+	}
+}
+
+func join(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }

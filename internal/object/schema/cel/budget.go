@@ -1,0 +1,185 @@
+package cel
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema"
+)
+
+// Counting what an expression costs takes longer than evaluating it. So an object is first evaluated in the hope that no
+// budget matters: expressions that cannot cost much (maxCost) run uncounted and are charged the most that they can cost.
+// Only if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
+const (
+	uncountedCallLimit = celconfig.PerCallLimit / 10
+	chargedBudgetFloor = celconfig.RuntimeCELCostBudget * 3 / 4
+)
+
+// extent bounds the parts of an object: the elements of each list and map, and the bytes of each string and key.
+type extent struct{ elements, text uint64 }
+
+// extents are those that estimates are made for, smallest first. An object beyond them is always counted.
+var extents = [...]extent{{16, 256}, {64, 512}, {1024, 8192}}
+
+// within returns the index of the smallest of extents that holds for all values, -1 if none does.
+func within(values ...any) int {
+	var x extent
+	for _, v := range values {
+		x.grow(v)
+	}
+	for i, e := range extents {
+		if x.elements <= e.elements && x.text <= e.text {
+			return i
+		}
+	}
+	return -1
+}
+
+func (x *extent) grow(v any) {
+	switch v := v.(type) {
+	case string:
+		x.text = max(x.text, uint64(len(v)))
+	case []any:
+		x.elements = max(x.elements, uint64(len(v)))
+		for _, e := range v {
+			x.grow(e)
+		}
+	case map[string]any:
+		x.elements = max(x.elements, uint64(len(v)))
+		for k, e := range v {
+			x.text = max(x.text, uint64(len(k)))
+			x.grow(e)
+		}
+	}
+}
+
+// evaluation is the evaluation of one object.
+type evaluation struct {
+	budget    int64 // what is left; without exact, at least so much
+	exact     bool  // costs are counted, not estimated
+	extent    int   // of the object, an index of extents; -1: beyond
+	uncertain bool  // the budget may matter: exact is needed
+	warn      func(string)
+
+	errs     field.ErrorList
+	warnings []string
+}
+
+// stopError ends the evaluation of an object.
+type stopError struct {
+	reason stopReason
+	text   string
+}
+
+type stopReason uint8
+
+const (
+	stopUncertain stopReason = iota // evaluate again, exactly
+	stopBudget                      // the object's budget is spent
+	stopCall                        // one expression cost too much
+)
+
+func (e *stopError) Error() string { return e.text }
+
+const outOfBudget = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+// affordable says whether there is any budget left, and reports if there is none.
+func (e *evaluation) affordable(at *location, n *schema.Node) bool {
+	if e.budget > 0 {
+		return true
+	}
+	if !e.exact {
+		e.uncertain = true
+		return false
+	}
+	e.invalid(at, n, outOfBudget)
+	e.budget = -1
+	return false
+}
+
+// stop reports why the evaluation of a rule ends all evaluation.
+func (e *evaluation) stop(at *location, n *schema.Node, r *apiextensionsv1.ValidationRule, stop *stopError) bool {
+	switch stop.reason {
+	case stopUncertain:
+		e.uncertain = true
+		return false
+	case stopBudget:
+		e.invalid(at, n, outOfBudget)
+	case stopCall:
+		e.invalid(at, n, fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v",
+			stop.text, ruleText(r)))
+	}
+	e.budget = -1
+	return false
+}
+
+// evaluate runs x and charges for it. A *stopError means that nothing more may run.
+func (e *evaluation) evaluate(x *evaluable, vars *activation) (ref.Val, error) {
+	if !e.exact && e.extent >= 0 && x.maxCosts[e.extent] <= uncountedCallLimit {
+		out, err := run(x.program, vars)
+		if e.budget -= int64(x.maxCosts[e.extent]); e.budget < chargedBudgetFloor {
+			return nil, &stopError{reason: stopUncertain}
+		}
+		return out, err
+	}
+	program, err := x.tracked()
+	if err != nil {
+		return nil, err
+	}
+	var tracker *interpreter.CostTracker
+	out, err := observe(program, vars, &tracker)
+	cost := tracker.ActualCost()
+	if cost > math.MaxInt64 || int64(cost) > e.budget {
+		if !e.exact {
+			return nil, &stopError{reason: stopUncertain}
+		}
+		return nil, &stopError{reason: stopBudget}
+	}
+	e.budget -= int64(cost)
+	if err != nil && strings.HasPrefix(err.Error(), "operation cancelled: actual cost limit exceeded") {
+		return nil, &stopError{stopCall, err.Error()}
+	}
+	return out, err
+}
+
+// run evaluates a program that does not count.
+func run(p interpreter.Interpretable, vars *activation) (out ref.Val, err error) {
+	defer recoverTo(&err)
+	return result(p.Eval(vars))
+}
+
+// observe evaluates a program that counts its costs into tracker. tracker is set even if evaluation ends early.
+func observe(p *interpreter.ObservableInterpretable, vars *activation, tracker **interpreter.CostTracker) (out ref.Val, err error) {
+	defer recoverTo(&err)
+	return result(p.ObserveEval(vars, func(state any) {
+		if t, ok := state.(*interpreter.CostTracker); ok {
+			*tracker = t
+		}
+	}))
+}
+
+func result(out ref.Val) (ref.Val, error) {
+	if err, ok := out.(*types.Err); ok {
+		return out, err
+	}
+	return out, nil
+}
+
+// recoverTo turns a panic of a function library into an error, with cel-go's words.
+func recoverTo(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case interpreter.EvalCancelledError:
+		*err = r
+	default:
+		*err = fmt.Errorf("internal error: %v", r)
+	}
+}

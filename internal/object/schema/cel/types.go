@@ -1,0 +1,281 @@
+package cel
+
+import (
+	"github.com/google/cel-go/common/types"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema"
+)
+
+// place is a node as rules see it: at the root of a resource, apiVersion, kind and some of metadata exist whether the
+// schema declares them or not.
+type place struct {
+	node     *schema.Node
+	resource bool
+}
+
+// The fields of a resource that every rule may use.
+var (
+	stringNode   = &schema.Node{Type: "string"}
+	metadataNode = &schema.Node{Type: "object", Properties: map[string]*schema.Node{"name": stringNode, "generateName": stringNode}}
+)
+
+// property returns the node of a property, by its name in the object, or nil.
+func (p place) property(name string) *schema.Node {
+	if p.resource && (name == "metadata" || name == "kind" || name == "apiVersion") && !declaresMetadata(p.node) {
+		if name == "metadata" {
+			return metadataNode
+		}
+		return stringNode
+	}
+	return p.node.Properties[name]
+}
+
+// declaresMetadata says whether n itself has all that rules may use of a resource.
+func declaresMetadata(n *schema.Node) bool {
+	is := func(n *schema.Node, kind string) bool { return n != nil && n.Type == kind }
+	meta := n.Properties["metadata"]
+	return is(n.Properties["kind"], "string") && is(n.Properties["apiVersion"], "string") && is(meta, "object") &&
+		is(meta.Properties["name"], "string") && is(meta.Properties["generateName"], "string")
+}
+
+// isMap says whether rules see an object as a map: it has no declared properties but a schema for its values.
+func (p place) isMap() bool { return p.node.Type == "object" && p.node.AdditionalProperties != nil }
+
+// visible says whether rules can use values of the node at all. Data of unknown types is hidden, and so is every list or
+// map of them.
+func visible(n *schema.Node) bool {
+	switch {
+	case n == nil:
+		return false
+	case n.IntOrString:
+		return true
+	}
+	switch n.Type {
+	case "array":
+		return visible(n.Items)
+	case "object":
+		return n.AdditionalProperties == nil || visible(n.AdditionalProperties)
+	case "string", "boolean", "number", "integer":
+		return true
+	}
+	return false
+}
+
+// field returns the place of a field by the name that expressions use for it (escaped).
+func (p place) field(escaped string) (place, bool) {
+	if p.node.IntOrString || p.node.Type != "object" || p.isMap() {
+		return place{}, false
+	}
+	name, ok := apiservercel.Unescape(escaped)
+	if !ok {
+		return place{}, false
+	}
+	if again, ok := apiservercel.Escape(name); !ok || again != escaped {
+		return place{}, false
+	}
+	return p.child(name)
+}
+
+// child is field for a name as it stands in the object.
+func (p place) child(name string) (place, bool) {
+	n := p.property(name)
+	if !visible(n) {
+		return place{}, false
+	}
+	return place{n, n.Embedded}, true
+}
+
+// elem returns the place of the elements of a list or map.
+func (p place) elem() (place, bool) {
+	n := p.node.AdditionalProperties
+	if p.node.Type == "array" {
+		n = p.node.Items
+	} else if p.node.Type != "object" {
+		n = nil
+	}
+	if n == nil || p.node.IntOrString {
+		return place{}, false
+	}
+	return place{n, n.Embedded}, true
+}
+
+// minSize returns the smallest number of bytes that a value at p can have in JSON.
+func (p place) minSize() int64 {
+	n := p.node
+	if n.IntOrString {
+		return 1
+	}
+	switch n.Type {
+	case "object":
+		size := int64(2)
+		if p.isMap() {
+			return size
+		}
+		for i, name := range n.Required {
+			if repeated(n.Required[:i], name) {
+				continue
+			}
+			c := p.property(name)
+			if visible(c) && c.Default == nil {
+				size += int64(len(name)) + place{c, c.Embedded}.minSize() + 4
+			}
+		}
+		return size
+	case "string":
+		switch n.Format {
+		case "duration":
+			return apiservercel.MinDurationSizeJSON
+		case "date":
+			return apiservercel.JSONDateSize
+		case "date-time":
+			return apiservercel.MinDatetimeSizeJSON
+		}
+		return apiservercel.MinStringSize
+	case "boolean":
+		return apiservercel.MinBoolSize
+	case "number", "integer":
+		return apiservercel.MinNumberSize
+	}
+	return 2 // list
+}
+
+func repeated(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// maxElements returns the largest number of elements (bytes of a string) that a value at p can have in a request.
+func (p place) maxElements() uint64 {
+	const request = celconfig.MaxRequestSizeBytes
+	n := p.node
+	if n.IntOrString {
+		return maxText(n, 4, request-2)
+	}
+	switch n.Type {
+	case "array":
+		if n.MaxItems != nil {
+			return atLeastZero(*n.MaxItems)
+		}
+		e, _ := p.elem()
+		return uint64((request - 2) / (e.minSize() + 1))
+	case "object":
+		if !p.isMap() {
+			return 0
+		}
+		if n.MaxProps != nil {
+			return atLeastZero(*n.MaxProps)
+		}
+		e, _ := p.elem()
+		return uint64((request - 2) / (e.minSize() + 6))
+	case "string":
+		switch n.Format {
+		case "byte":
+			return maxText(n, 1, request-2)
+		case "duration":
+			return apiservercel.MaxDurationSizeJSON
+		case "date":
+			return apiservercel.JSONDateSize
+		case "date-time":
+			return apiservercel.MaxDatetimeSizeJSON
+		}
+		if n.MaxLength == nil && len(n.Enum) > 0 {
+			var longest int
+			for _, v := range n.Enum {
+				if s, ok := v.(string); ok {
+					longest = max(longest, len(s))
+				}
+			}
+			return uint64(longest)
+		}
+		return maxText(n, 4, request-2)
+	}
+	return 0
+}
+
+// maxText returns maxLength in bytes, for characters of the given width, or otherwise without one.
+func maxText(n *schema.Node, width uint64, otherwise int64) uint64 {
+	if n.MaxLength == nil {
+		return uint64(otherwise)
+	}
+	return atLeastZero(*n.MaxLength) * width
+}
+
+func atLeastZero(v int64) uint64 { return uint64(max(v, 0)) }
+
+// typeSet names the object types that one scope's expressions have come across. The type checker knows objects by name
+// only. It is filled while expressions are checked, by one goroutine.
+type typeSet map[string]place
+
+// declare returns the CEL type of a visible place. name names it if it is an object.
+func (s typeSet) declare(p place, name string) *types.Type {
+	n := p.node
+	if n.IntOrString {
+		return types.DynType
+	}
+	switch n.Type {
+	case "array":
+		e, _ := p.elem()
+		return types.NewListType(s.declare(e, name+".@idx"))
+	case "object":
+		if p.isMap() {
+			e, _ := p.elem()
+			return types.NewMapType(types.StringType, s.declare(e, name+".@elem"))
+		}
+		s[name] = p
+		return types.NewObjectType(name)
+	case "string":
+		switch n.Format {
+		case "byte":
+			return types.BytesType
+		case "duration":
+			return types.DurationType
+		case "date", "date-time":
+			return types.TimestampType
+		}
+		return types.StringType
+	case "boolean":
+		return types.BoolType
+	case "number":
+		return types.DoubleType
+	}
+	return types.IntType
+}
+
+// provider tells the type checker about the types of a scope.
+type provider struct {
+	types.Provider // the environment's
+	declared       typeSet
+}
+
+func (p *provider) FindStructType(name string) (*types.Type, bool) {
+	if _, ok := p.declared[name]; ok {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	object, ok := p.declared[name]
+	if !ok {
+		return p.Provider.FindStructFieldType(name, field)
+	}
+	f, ok := object.field(field)
+	if !ok {
+		// A word of the language is a field name where nothing else fits, see KEP-2876.
+		escaped := "__" + field + "__"
+		if again, isWord := apiservercel.Escape(field); !isWord || again != escaped {
+			return nil, false
+		}
+		if f, ok = object.field(escaped); !ok {
+			return nil, false
+		}
+		field = escaped
+	}
+	return &types.FieldType{Type: p.declared.declare(f, name+"."+field)}, true
+}

@@ -1,0 +1,109 @@
+// Package backup moves all data of a server into a file and back.
+//
+// It stands beside the path of requests: the command line calls it. The file is etcd's own snapshot format, the database
+// followed by its SHA-256, so etcdctl and etcdutl read what is written here and the other way round. A file is there as
+// a whole and checked, or not at all. Certificates are not part of it: they are files below <data-dir>/pki.
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+// Path is where a server streams a snapshot to administrators.
+const Path = "/bowsprit/snapshot"
+
+// Source writes a snapshot to w.
+type Source func(ctx context.Context, w io.Writer) error
+
+// FromServer asks a running server, with an administrator's credentials.
+func FromServer(config *rest.Config) Source {
+	return func(ctx context.Context, w io.Writer) error {
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+Path, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return refusal(resp)
+		}
+		if _, err := io.Copy(w, resp.Body); err != nil {
+			return fmt.Errorf("the server at %s broke off: %w", config.Host, err)
+		}
+		return nil
+	}
+}
+
+func refusal(resp *http.Response) error {
+	var status metav1.Status
+	if json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&status) == nil && status.Message != "" {
+		return errors.New(status.Message)
+	}
+	return fmt.Errorf("the server answered %s", resp.Status)
+}
+
+// FromDir reads the data directory of a server that is not running. store.ErrInUse if it is.
+func FromDir(dir string, log *slog.Logger) Source {
+	return func(ctx context.Context, w io.Writer) (err error) {
+		etcd := EtcdDir(dir)
+		if _, err := os.Stat(filepath.Join(etcd, "member")); err != nil {
+			return fmt.Errorf("there is no data in %s: %w", etcd, err)
+		}
+		s, err := store.Open(ctx, store.Config{Embedded: &store.Embedded{Dir: etcd}, CompactInterval: -1, Log: log})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		_, err = s.Snapshot(ctx, w)
+		return err
+	}
+}
+
+// EtcdDir is where the embedded etcd of a server with this data directory lives.
+func EtcdDir(dataDir string) string { return filepath.Join(dataDir, "etcd") }
+
+// Save writes a checked snapshot to file, in place of what was there.
+func Save(ctx context.Context, from Source, file string) (info store.SnapshotInfo, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".part-") // mode 0600: it holds secrets
+	if err != nil {
+		return info, err
+	}
+	part := f.Name()
+	defer os.Remove(part)
+	err = from(ctx, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return info, err
+	}
+	if info, err = store.CheckSnapshot(part); err != nil {
+		return info, err
+	}
+	return info, os.Rename(part, file)
+}
+
+// Restore makes the data of a server out of a snapshot. bump is added to its revision, see store.RestoreOptions.
+func Restore(file, dataDir string, bump uint64) (store.SnapshotInfo, error) {
+	return store.RestoreSnapshot(file, store.RestoreOptions{Dir: EtcdDir(dataDir), BumpRevision: bump})
+}

@@ -1,0 +1,167 @@
+package watchcache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+// packing is a view of n large objects that packs them.
+func packing(t *testing.T, n int) (*View, *Collection) {
+	t.Helper()
+	v := New(nil, Options{Log: slog.New(slog.DiscardHandler), Pack: []string{"stable.example.com/widgets"}})
+	for i := range n {
+		rev := int64(i + 1)
+		v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{{Key: fmt.Sprintf("stable.example.com/widgets/default/w%d", i), Value: realistic(fmt.Sprint("w", i), 20<<10), Revision: rev}}})
+	}
+	return v, v.Collection("stable.example.com/widgets")
+}
+
+// TestPacking has entries go cold and be read again.
+func TestPacking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v, c := packing(t, 10)
+		small := "stable.example.com/widgets/default/small"
+		v.apply(store.WatchBatch{Revision: 100, Events: []store.Event{
+			{Key: small, Value: realistic("small", 500), Revision: 100}, {Key: "a.b/cs/n/other", Value: realistic("other", 20<<10), Revision: 100},
+		}})
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { v.packer.run(ctx) })
+		want := map[*Entry][]byte{}
+		for i := range 10 {
+			e := c.Snapshot().Get("default", fmt.Sprint("w", i))
+			want[e] = bytes.Clone(e.JSON())
+		}
+		if e := c.Snapshot().Get("default", "small"); e.parcel != nil {
+			t.Error("a small object is packed")
+		}
+		if e := v.Collection("a.b/cs").Snapshot().Get("n", "other"); e.parcel != nil {
+			t.Error("an object of another collection is packed")
+		}
+		packed := func() (n, size int) {
+			for e := range want {
+				if e.parcel.raw.Load() == nil {
+					n++
+					size += len(*e.parcel.packed.Load())
+				}
+			}
+			return n, size
+		}
+		rounds := func(n int) {
+			time.Sleep(time.Duration(n)*packEvery + time.Second)
+			synctest.Wait()
+		}
+		if rounds(1); true {
+			if n, _ := packed(); n != 0 {
+				t.Errorf("%d are packed that were just read", n)
+			}
+		}
+		if rounds(1); true {
+			if n, size := packed(); n != 10 || size > 10*20<<10/4 {
+				t.Errorf("%d are packed, into %d bytes", n, size)
+			}
+		}
+		for e := range want { // who only glances at an object keeps it from nothing
+			if !bytes.Equal(e.Glance(), want[e]) {
+				t.Error("other bytes at a glance")
+			}
+		}
+		if n, _ := packed(); n != 10 {
+			t.Errorf("%d are packed after a glance", n)
+		}
+		warm := c.Snapshot().Get("default", "w3")
+		for range 5 {
+			if field, _ := warm.Field("spec.bucket"); field != "b2" {
+				t.Errorf("field %q", field)
+			}
+			if served, err := warm.Encoded("x", func() ([]byte, error) { return warm.JSON(), nil }); err != nil || !bytes.Equal(served, want[warm]) {
+				t.Error("other bytes")
+			}
+			rounds(0)
+			if !bytes.Equal(warm.JSON(), want[warm]) {
+				t.Error("other bytes")
+			}
+			rounds(1)
+		}
+		if n, _ := packed(); n != 9 {
+			t.Errorf("%d of 9 cold ones are packed", n)
+		}
+		if rounds(2); true {
+			if n, _ := packed(); n != 10 || warm.Known("x") != nil {
+				t.Errorf("%d are packed after all have gone cold", n)
+			}
+		}
+		for e, was := range want {
+			if !bytes.Equal(e.JSON(), was) || e.UID == "" || e.size() != len(was)+256 {
+				t.Errorf("%s is not what it was", e.Key())
+			}
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// TestPackedIsReadWhilePacking lets readers and the packer meet.
+func TestPackedIsReadWhilePacking(t *testing.T) {
+	t.Parallel()
+	v, c := packing(t, 5)
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for i := range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				e := c.Snapshot().Get("default", fmt.Sprint("w", i))
+				if raw := e.JSON(); len(raw) != e.parcel.size || raw[0] != '{' || raw[len(raw)-1] != '}' {
+					t.Error("not an object")
+					return
+				}
+			}
+		})
+	}
+	var open []*Entry
+	for range 300 {
+		open = v.packer.round(open)
+	}
+	close(done)
+	readers.Wait()
+	seen := map[*Entry]bool{}
+	for _, e := range append(open, v.packer.fresh...) {
+		if seen[e] {
+			t.Errorf("%s is in the packer's care twice", e.Key())
+		}
+		seen[e] = true
+	}
+}
+
+// BenchmarkOpen is the first read of a cold definition.
+func BenchmarkOpen(b *testing.B) {
+	e, err := newEntry("w", store.Record{Value: realistic("w", 32<<10)}, newInterner())
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &packer{prefixes: []string{"p"}}
+	p.take("p", e)
+	open := p.round(p.round(nil))
+	b.SetBytes(int64(e.parcel.size))
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = e.JSON()
+		e.parcel.raw.Store(nil)
+	}
+	b.ReportMetric(float64(len(open)), "open")
+	b.ReportMetric(float64(len(*e.parcel.packed.Load())), "packed-B")
+}

@@ -1,0 +1,274 @@
+// Package watchcache is the view: everything in the store, in memory, in the order of its revisions.
+//
+// It stands between the store and all reads. One goroutine follows the store's single watch; lists, gets, watches,
+// discovery, controllers read what it has built and never wait for it or make it wait.
+//
+// Main types: View, of the whole store; Collection, of one resource; Snapshot, a collection at one revision; Entry, an
+// object as the bytes that are served; Event and Watcher, the changes.
+//
+// Invariants:
+//   - Everything that a reader can hold (Entry, Event, Snapshot) is immutable.
+//   - View.Revision never goes back, and what it shows is complete: every event up to it is in its collection, in its
+//     history, and has been seen by every subscriber.
+//   - A watcher delivers each event once, in order, without a gap, or ends with ErrExpired.
+//   - Memory is bounded by the objects: histories are bounded, retained snapshots share all but what changed.
+//
+// Concurrency: all methods are safe for concurrent use but those of Watcher, which is for one goroutine. Readers take no
+// lock on snapshots and histories; they synchronise with the view's goroutine by atomic pointers only.
+package watchcache
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+// Options of a view; the zero value will do.
+type Options struct {
+	// Log receives what is found in the store and is no object; nil means slog.Default().
+	Log *slog.Logger
+	// Now is the clock by which history ages; nil means time.Now.
+	Now func() time.Time
+	// Pack lists the prefixes of collections whose large objects are kept compressed while nobody reads them.
+	Pack []string
+	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means that all
+	// is JSON. It is called by several goroutines at a time.
+	Read func(prefix string, value []byte) ([]byte, error)
+}
+
+// View is the store's content in memory.
+type View struct {
+	store *store.Store
+	log   *slog.Logger
+	now   func() time.Time
+	read  func(prefix string, value []byte) ([]byte, error)
+
+	revision    atomic.Int64
+	start       atomic.Int64 // revision of the last list: no collection's history reaches behind it
+	collections sync.Map     // prefix -> *Collection
+	waiters     waiters
+	notifier    notifier
+	packer      packer
+	subscribers []func([]*Event)
+	plays       chan func() // what the view's goroutine does between two batches, see Replay
+
+	// The view's goroutine only:
+	in     *interner
+	dirty  []*Collection
+	events []*Event
+}
+
+// New returns an empty view of s. Then come Subscribe, Load and Run, in this order.
+func New(s *store.Store, o Options) *View {
+	v := &View{store: s, log: o.Log, now: o.Now, read: o.Read, plays: make(chan func()), in: newInterner()}
+	if v.log == nil {
+		v.log = slog.Default()
+	}
+	if v.now == nil {
+		v.now = time.Now
+	}
+	v.packer.prefixes = o.Pack
+	v.notifier.kick = make(chan struct{}, 1) // one is enough: who is kicked looks at the whole list
+	return v
+}
+
+// Subscribe has f called with every event, in the view's goroutine: in revision order, after the collections hold the
+// events and before Revision shows them. So who has waited for a revision knows that f has seen it. During Load, f gets
+// all objects as Added events, sorted by key. f must not keep the slice, and holds up the view while it runs.
+//
+// To be called before Load.
+func (v *View) Subscribe(f func([]*Event)) { v.subscribers = append(v.subscribers, f) }
+
+// Revision returns the revision up to which the view is complete; 0 before Load has returned.
+func (v *View) Revision() int64 { return v.revision.Load() }
+
+// Collection returns the collection of the objects under prefix ("stable.example.com/crontabs"), an empty one if there
+// are none.
+func (v *View) Collection(prefix string) *Collection {
+	if c, ok := v.collections.Load(prefix); ok {
+		return c.(*Collection)
+	}
+	fresh := newCollection(v, strings.Clone(prefix))
+	found, _ := v.collections.LoadOrStore(fresh.prefix, fresh)
+	c := found.(*Collection)
+	// Where history begins is read after the collection can be found: a list that goes on meanwhile either finds it, or
+	// has shown its revision already.
+	c.history.raise(v.start.Load())
+	return c
+}
+
+// Collections returns all collections that have been asked for or have had objects, sorted by prefix.
+func (v *View) Collections() []*Collection {
+	var all []*Collection
+	v.collections.Range(func(_, c any) bool {
+		all = append(all, c.(*Collection))
+		return true
+	})
+	slices.SortFunc(all, func(a, b *Collection) int { return cmp.Compare(a.prefix, b.prefix) })
+	return all
+}
+
+// sweepInterval is how often histories are relieved of what is old.
+const sweepInterval = 10 * time.Second
+
+// Run follows the store until ctx ends, then returns nil. When the store's history is gone before it could be read
+// (after a long time without connection) it lists everything anew; watchers then end with ErrExpired, subscribers get
+// the differences. It returns an error if the store is closed or broken.
+func (v *View) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { v.notifier.run(ctx) })
+	wg.Go(func() { v.packer.run(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	sweep := time.NewTicker(sweepInterval)
+	defer sweep.Stop()
+	for {
+		lost, err := v.follow(ctx, sweep.C)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if !lost {
+			continue
+		}
+		v.log.Warn("the store's history is gone; listing everything again", "revision", v.Revision())
+		if err := v.list(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			v.log.Warn("list of the store failed; it is tried again", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// follow applies what the store's watch delivers. lost is true if its history is gone.
+func (v *View) follow(ctx context.Context, sweep <-chan time.Time) (lost bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := v.store.Watch(ctx, v.Revision()+1)
+	for {
+		select {
+		case b, ok := <-batches:
+			switch {
+			case !ok && ctx.Err() == nil:
+				return false, store.ErrClosed
+			case !ok:
+				return false, nil
+			case b.Err == store.ErrCompacted:
+				return true, nil
+			case b.Err != nil:
+				return false, b.Err
+			}
+			v.apply(b)
+		case <-sweep:
+			v.sweep()
+		case play := <-v.plays:
+			play()
+		}
+	}
+}
+
+// apply makes a batch visible: to the collections, to the subscribers, to those who wait for a revision, to watchers.
+func (v *View) apply(b store.WatchBatch) {
+	now := v.now().UnixNano()
+	for i := range b.Events {
+		if e := v.change(&b.Events[i]); e != nil {
+			e.at = now
+			v.events = append(v.events, e)
+			e.Collection.history.append(e)
+		}
+	}
+	for _, c := range v.dirty {
+		c.publish()
+	}
+	v.tell(v.events)
+	v.advance(b.Revision)
+	v.notifier.notify(v.dirty)
+	for _, c := range v.dirty {
+		c.dirty = false
+	}
+	clear(v.events)
+	clear(v.dirty)
+	v.events, v.dirty = v.events[:0], v.dirty[:0]
+}
+
+// change applies one event to its collection's tree. nil if there was nothing to change.
+func (v *View) change(s *store.Event) *Event {
+	prefix, rest, ok := split(s.Key)
+	if !ok {
+		v.log.Debug("key in the store is not that of an object", "key", s.Key)
+		return nil
+	}
+	c := v.Collection(prefix)
+	var e *Entry
+	if !s.Deleted {
+		var err error
+		if e, err = v.entry(prefix, rest, store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
+			v.skipped(s.Key, err)
+		} else {
+			v.packer.take(prefix, e)
+		}
+	}
+	out := &Event{Type: Added, Revision: s.Revision, Entry: e, Collection: c}
+	if e == nil { // deleted, or replaced with what is no object
+		if out.Prev = c.tree.remove(rest); out.Prev == nil {
+			return nil
+		}
+		out.Type, out.Entry = Deleted, out.Prev.at(s.Revision)
+	} else if out.Prev = c.tree.put(e.key, e); out.Prev != nil {
+		out.Type = Modified
+	}
+	c.last = s.Revision
+	if !c.dirty {
+		c.dirty = true
+		v.dirty = append(v.dirty, c)
+	}
+	return out
+}
+
+// publish makes the tree visible to readers.
+func (c *Collection) publish() {
+	c.state.Store(&state{root: c.tree.freeze(), last: c.last, next: c.history.ring.Load().next.Load()})
+}
+
+func (v *View) skipped(key string, err error) {
+	v.log.Warn("value in the store is not an object; it is not served", "key", key, "error", err)
+}
+
+func (v *View) tell(events []*Event) {
+	if len(events) == 0 {
+		return
+	}
+	for _, f := range v.subscribers {
+		f(events)
+	}
+}
+
+// advance shows rev to the world.
+func (v *View) advance(rev int64) {
+	if rev > v.revision.Load() {
+		v.revision.Store(rev)
+		v.waiters.release(rev)
+	}
+}
+
+func (v *View) sweep() {
+	now := v.now()
+	v.collections.Range(func(_, c any) bool {
+		c.(*Collection).history.sweep(now.UnixNano())
+		c.(*Collection).pins.sweep(now)
+		c.(*Collection).indexes.sweep(now)
+		return true
+	})
+}
