@@ -89,7 +89,7 @@ func (e embedded) Validate(ctx context.Context, a *admit.Attributes) error {
 
 func admissionRequest(a *admit.Attributes, obj map[string]any) *AdmissionRequest {
 	return &AdmissionRequest{
-		Operation: string(a.Operation), Resource: match.Own(a).Resource, Subresource: a.Subresource, Kind: a.Kind,
+		Operation: string(a.Operation), Resource: match.AsRequested(a).Resource, Subresource: a.Subresource, Kind: a.Kind,
 		Namespace: a.Namespace, Name: a.Name, User: a.User, DryRun: a.DryRun,
 		Object: orNone(obj), OldObject: orNone(a.Old), attributes: a,
 	}

@@ -232,7 +232,7 @@ func (p *process) announce(ctx context.Context, port int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	presence := &control.Presence{Rest: p.rest, Address: ip, Port: port}
+	presence := &control.EndpointReconciler{Rest: p.rest, Address: ip, Port: port}
 	if err := presence.Announce(ctx); err != nil {
 		p.log.Warn("the endpoints of the service kubernetes are not up to date", "error", err)
 	}

@@ -101,7 +101,7 @@ func (p *process) buildAPI(context.Context) error {
 			Now: time.Now, NewUID: uuid.NewString, MaxTokenLife: p.config.ServiceAccountMaxTokenExpiration,
 		}),
 		Finders: map[string]rest.Finder{"componentstatuses": componentstatus.Find(componentstatus.Config{Store: p.store.Check})},
-		Holders: map[string]rest.Holder{"services": address.New(address.Config{
+		Allocators: map[string]rest.Allocator{"services": address.New(address.Config{
 			View: p.view, Ranges: p.config.serviceRanges(), NodePorts: p.config.nodePorts(), Random: mathrand.Uint64N,
 		})},
 		Updated: map[string]func(old, now rest.Object){"certificatesigningrequests.certificates.k8s.io/status": csrmetrics.New(p.metrics).Updated},

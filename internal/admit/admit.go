@@ -41,11 +41,11 @@ type Attributes struct {
 	Operation Operation
 	Resource  *catalog.Resource
 	Version   *catalog.Version // that the request names, and that Object and Old are in
-	// Twin is another resource under which the objects are served too, in the version TwinVersion, in which Convert gives
+	// Cohabits is another resource under which the objects are served too, in the version CohabitsVersion, in which Convert gives
 	// them; nil for nearly all kinds.
-	Twin        *catalog.Resource
-	TwinVersion *catalog.Version
-	Subresource string
+	Cohabits        *catalog.Resource
+	CohabitsVersion *catalog.Version
+	Subresource     string
 	// Kind of Object and Old. It is the resource's, but autoscaling/v1 Scale for /scale.
 	Kind schema.GroupVersionKind
 	// Namespace is the object's own name for the kind Namespace, as in Kubernetes, and "" for other cluster-wide kinds.

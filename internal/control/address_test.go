@@ -51,7 +51,7 @@ func startStill(t *testing.T, st *store.Store) *still {
 	now := func() time.Time { return s.now }
 	s.Config = Config{View: view, Catalog: cat, Now: now, Log: log, Rest: rest.New(rest.Config{
 		Catalog: cat, View: view, Store: st, Now: now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
-		Holders: map[string]rest.Holder{"services": address.New(address.Config{View: view, Ranges: ranges, NodePorts: utilnet.PortRange{Base: 30000, Size: 100}, Random: rand.Uint64N})},
+		Allocators: map[string]rest.Allocator{"services": address.New(address.Config{View: view, Ranges: ranges, NodePorts: utilnet.PortRange{Base: 30000, Size: 100}, Random: rand.Uint64N})},
 	})}
 	s.all = New(s.Config) // which has the view tell it of changes, so not while the view runs
 	if err := view.Load(t.Context()); err != nil {
@@ -188,7 +188,7 @@ func TestServiceCIDRDeletion(t *testing.T) {
 func TestRecordsAreRepaired(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, openStore(t, store.Config{Embedded: embedded(t)}))
-	repair := &records{s.Config}
+	repair := &allocationRepair{s.Config}
 	s.create(servicesResource, "default", `{"metadata":{"name":"a"},"spec":{"type":"NodePort","clusterIP":"10.0.0.9","ports":[{"port":80,"nodePort":30009}]}}`)
 	address9 := func() string { return s.stored(address.AddressesPrefix, "", "10.0.0.9") }
 	var needed []string
@@ -230,11 +230,11 @@ func TestRecordsAreRepaired(t *testing.T) {
 		s.create(addressesResource, "", object)
 		name := fmt.Sprint("10.0.0.", 20+i)
 		wait := s.does(repair, "record ipaddresses/"+name)
-		if foreign := i == 3; foreign && wait != 0 || !foreign && wait != strayFor {
+		if foreign := i == 3; foreign && wait != 0 || !foreign && wait != leakedFor {
 			t.Errorf("%s: waits %s", name, wait)
 		}
 	}
-	s.now = s.now.Add(strayFor)
+	s.now = s.now.Add(leakedFor)
 	for i := range 4 {
 		name := fmt.Sprint("10.0.0.", 20+i)
 		s.does(repair, "record ipaddresses/"+name)
@@ -365,12 +365,12 @@ func TestBootstrapIsRefused(t *testing.T) {
 func TestPresence(t *testing.T) {
 	t.Parallel()
 	etcd := openStore(t, store.Config{Embedded: embedded(t)})
-	var all []*Presence
+	var all []*EndpointReconciler
 	var servers []*still
 	for i := range 2 {
 		s := startStill(t, openStore(t, store.Config{External: &store.External{Endpoints: []string{etcd.ClientURL()}}}))
 		servers = append(servers, s)
-		all = append(all, &Presence{Rest: s.Rest, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 2-i)), Port: 6443 + i})
+		all = append(all, &EndpointReconciler{Rest: s.Rest, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 2-i)), Port: 6443 + i})
 	}
 	want := func(what string, want ...string) {
 		t.Helper()

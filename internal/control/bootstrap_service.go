@@ -59,7 +59,7 @@ func restoreRecords(ctx context.Context, r *rest.Server) (err error) {
 func restoreRecordsOf(ctx context.Context, r *rest.Server, namespace, name string) error {
 	call, err := r.Call(servicesResource, namespace, name, itself())
 	if err == nil {
-		err = r.Restore(ctx, call)
+		err = r.Repair(ctx, call)
 	}
 	if err != nil {
 		return fmt.Errorf("addresses of service %s/%s: %w", namespace, name, err)

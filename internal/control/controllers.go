@@ -57,9 +57,9 @@ type Config struct {
 
 // Controllers are all controllers of a server.
 type Controllers struct {
-	config Config
-	seat   seat
-	all    []*controller
+	config      Config
+	leaseConfig leaseConfig
+	all         []*controller
 	// coordination are the controllers of LeaseCandidates, nil without. They have a seat of their own, kube-apiserver's, so that of
 	// servers of both kinds that share an etcd one coordinates.
 	coordination *Controllers
@@ -67,14 +67,14 @@ type Controllers struct {
 
 // New returns the controllers, listening to the view.
 func New(c Config) *Controllers {
-	cs := &Controllers{config: c, seat: ownSeat}
+	cs := &Controllers{config: c, leaseConfig: ownSeat}
 	if c.Coordination != nil {
-		cs.coordination = &Controllers{config: c, seat: c.Coordination.seat()}
+		cs.coordination = &Controllers{config: c, leaseConfig: c.Coordination.seat()}
 		cs.coordination.add("leader-election-controller", &coordination{c}, 1)
 		cs.coordination.add("lease-candidate-collector", &candidates{c}, 1)
 	}
 	cs.add("definition-controller", newDefinitions(c), 1)
-	cs.add(addressRepair, &records{c}, 1)
+	cs.add(allocationRepairName, &allocationRepair{c}, 1)
 	if c.Runs(Namespace) {
 		cs.add(Namespace, newNamespaces(c), 10)
 	}
@@ -241,7 +241,7 @@ func (cs *Controllers) Run(ctx context.Context) {
 		cs.work(ctx)
 		return
 	}
-	newElection(cs.config, cs.seat).run(ctx, cs.lead)
+	newElection(cs.config, cs.leaseConfig).run(ctx, cs.lead)
 }
 
 // lead works for one term: first through everything that is there, as after a start, then on what changes.

@@ -48,9 +48,9 @@ func (c Coordination) WithDefaults() Coordination {
 	return c
 }
 
-func (c Coordination) seat() seat {
+func (c Coordination) seat() leaseConfig {
 	c = c.WithDefaults()
-	return seat{lease: "leader-election-controller", duration: c.LeaseDuration, renewWithin: c.RenewDeadline, renewEvery: c.RetryPeriod, retry: c.RetryPeriod}
+	return leaseConfig{lease: "leader-election-controller", duration: c.LeaseDuration, renewWithin: c.RenewDeadline, renewEvery: c.RetryPeriod, retry: c.RetryPeriod}
 }
 
 var candidatesResource = catalog.GroupResource{Group: coordinationv1beta1.GroupName, Resource: candidatesPrefix}

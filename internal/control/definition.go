@@ -36,7 +36,7 @@ func (d *definitions) observe(ev *watchcache.Event, need func(string)) {
 		}
 		return
 	}
-	def, err := crd.DecodeHead(ev.Entry.JSON())
+	def, err := crd.DecodeWithoutSchemas(ev.Entry.JSON())
 	if err != nil {
 		return // Publish has said so
 	}
@@ -72,7 +72,7 @@ func (d *definitions) reconcile(ctx context.Context, name string) error {
 	if entry == nil {
 		return nil
 	}
-	def, err := crd.DecodeHead(entry.JSON())
+	def, err := crd.DecodeWithoutSchemas(entry.JSON())
 	if err != nil {
 		return err
 	}

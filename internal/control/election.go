@@ -25,12 +25,12 @@ import (
 // write of a controller is compared with what it has read.
 type election struct {
 	Config
-	seat
+	leaseConfig
 	leases *watchcache.Collection
 }
 
-// seat is what replicas compete for.
-type seat struct {
+// leaseConfig is what replicas compete for.
+type leaseConfig struct {
 	// lease is the name of the Lease.
 	lease string
 	// duration is how long followers wait after they have last seen the leader's renewal. A leader that could not renew for
@@ -42,7 +42,7 @@ type seat struct {
 }
 
 // ownSeat is that of the controllers which are not part of kube-apiserver.
-var ownSeat = seat{
+var ownSeat = leaseConfig{
 	lease: "bowsprit-controllers", duration: 6 * time.Second, renewWithin: 4 * time.Second, renewEvery: 1500 * time.Millisecond, retry: 500 * time.Millisecond,
 }
 
@@ -52,8 +52,8 @@ var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Reso
 
 const leasesPrefix = "leases"
 
-func newElection(c Config, s seat) *election {
-	return &election{Config: c, seat: s, leases: c.View.Collection(leasesPrefix)}
+func newElection(c Config, s leaseConfig) *election {
+	return &election{Config: c, leaseConfig: s, leases: c.View.Collection(leasesPrefix)}
 }
 
 // run calls lead each time that this replica has been elected, with a context that ends with its term, until ctx ends.

@@ -82,7 +82,7 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 	Publish(cat, view, log)
 	r := &replica{}
 	r.rest = rest.New(rest.Config{Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log})
-	all := &Controllers{seat: ownSeat, config: Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name}}
+	all := &Controllers{leaseConfig: ownSeat, config: Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name}}
 	all.add("watched", &watched{name, looks}, 2)
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)

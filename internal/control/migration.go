@@ -312,7 +312,7 @@ func (m *migrations) startFor(ctx context.Context, definition string) error {
 	if entry == nil {
 		return nil
 	}
-	def, err := crd.DecodeHead(entry.JSON())
+	def, err := crd.DecodeWithoutSchemas(entry.JSON())
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func
 // each calls f for the namespaced resources that have objects in the namespace.
 func (n *namespaces) each(name string, f func(*catalog.Resource, *watchcache.Snapshot)) {
 	n.Catalog.Snapshot().Resources(func(r *catalog.Resource) {
-		if !r.Namespaced || r.Alias {
+		if !r.Namespaced || r.Secondary {
 			return
 		}
 		if snapshot := n.View.Collection(r.Prefix).Snapshot(); snapshot.Count(name, "") > 0 {

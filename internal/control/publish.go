@@ -24,7 +24,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 			}
 			revision = ev.Revision
 			entry := ev.Entry
-			def, err := crd.DecodeHead(entry.JSON())
+			def, err := crd.DecodeWithoutSchemas(entry.JSON())
 			if err != nil {
 				log.Error("a stored definition cannot be read and is not served", "definition", entry.Name, "error", err)
 				continue
@@ -39,7 +39,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				put, remove = nil, nil
 				continue
 			}
-			res, err := crd.Resource(def, entry.Revision, func() ([]byte, error) { return entry.Glance(), nil })
+			res, err := crd.Resource(def, entry.Revision, func() ([]byte, error) { return entry.Peek(), nil })
 			if err != nil {
 				log.Error("a stored definition cannot be served", "definition", entry.Name, "error", err)
 				continue

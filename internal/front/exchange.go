@@ -31,8 +31,8 @@ type exchange struct {
 
 	written int64
 	// conn is the connection that the handler has taken over, nil if it has not; taken is where such connections are known.
-	conn  net.Conn
-	taken *taken
+	conn     net.Conn
+	hijacked *hijacked
 	// late says that the handler began its answer after the deadline; what it writes is dropped.
 	late bool
 	ctx  context.Context // with the deadline; nil if there is none
@@ -100,14 +100,14 @@ func (x *exchange) Flush() {
 
 // Hijack implements http.Hijacker.
 func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	x.taken.begin() // before net/http forgets it
+	x.hijacked.begin() // before net/http forgets it
 	conn, rw, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		x.taken.end(nil)
+		x.hijacked.end(nil)
 		return nil, nil, err
 	}
 	x.conn, x.code = conn, http.StatusSwitchingProtocols
-	x.taken.hold(conn)
+	x.hijacked.hold(conn)
 	return conn, rw, nil
 }
 

@@ -88,16 +88,16 @@ type Config struct {
 
 // Server serves the API. It is an http.Handler; Serve puts it behind a listener.
 type Server struct {
-	config  Config
-	handle  func(*exchange) // the chain
-	routes  routes
-	metrics *metrics
-	slis    *slis
-	hsts    []string // the values of Strict-Transport-Security, nil or one; never changed
-	reads   limit
-	writes  limit
-	http    *http.Server
-	taken   taken // connections that handlers have taken over
+	config   Config
+	handle   func(*exchange) // the chain
+	routes   routes
+	metrics  *metrics
+	slis     *slis
+	hsts     []string // the values of Strict-Transport-Security, nil or one; never changed
+	reads    limit
+	writes   limit
+	http     *http.Server
+	hijacked hijacked // connections that handlers have taken over
 
 	// closing ends when shutdown begins: watches end, readyz fails, new requests are sent elsewhere.
 	closing context.Context
@@ -175,11 +175,11 @@ func (s *Server) chain() func(*exchange) {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_ = deepen(0)
-	x := &exchange{w: w, r: r, started: s.config.Now(), taken: &s.taken}
+	_ = growStack(0)
+	x := &exchange{w: w, r: r, started: s.config.Now(), hijacked: &s.hijacked}
 	defer func() {
 		if x.conn != nil {
-			s.taken.end(x.conn)
+			s.hijacked.end(x.conn)
 		}
 	}()
 	s.handle(x)

@@ -62,14 +62,14 @@ func (g *gatherer) Write(p []byte) (int, error) {
 		b := *g.buffer
 		fits := min(len(p)-n, gatherSize-len(b))
 		*g.buffer = append(b, p[n:n+fits]...)
-		g.rouse()
+		g.wakeSender()
 		if n += fits; n == len(p) {
 			return n, nil
 		}
 	}
 }
 
-func (g *gatherer) rouse() {
+func (g *gatherer) wakeSender() {
 	if g.idle {
 		g.idle = false
 		g.wake <- struct{}{}
@@ -129,7 +129,7 @@ func (g *gatherer) Close() error {
 		return net.ErrClosed
 	}
 	g.closed = true
-	g.rouse()
+	g.wakeSender()
 	g.mu.Unlock()
 	_ = g.Conn.SetWriteDeadline(time.Now().Add(closeWait))
 	<-g.done

@@ -93,11 +93,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
 	err := s.http.Shutdown(ctx)
 	if err == nil {
-		err = s.taken.wait(ctx)
+		err = s.hijacked.wait(ctx)
 	}
 	if err != nil {
 		_ = s.http.Close() // the error is about listeners that Shutdown has closed
-		s.taken.close()
+		s.hijacked.close()
 		return fmt.Errorf("requests were still running: %w", err)
 	}
 	return nil

@@ -41,8 +41,8 @@ func Resources() []*catalog.Resource {
 	alias := eventAlias(columns)
 	for _, r := range out {
 		if r.Prefix == alias.Prefix {
-			r.Twin = catalog.GroupResource{Group: alias.Group, Resource: alias.Plural}
-			alias.Twin = catalog.GroupResource{Group: r.Group, Resource: r.Plural}
+			r.Cohabits = catalog.GroupResource{Group: alias.Group, Resource: alias.Plural}
+			alias.Cohabits = catalog.GroupResource{Group: r.Group, Resource: r.Plural}
 		}
 	}
 	return append(out, alias)
@@ -51,8 +51,8 @@ func Resources() []*catalog.Resource {
 // KeepEvents has events among kinds live for ttl after their last write; 0 is for ever.
 func KeepEvents(kinds []*catalog.Resource, ttl time.Duration) {
 	for _, r := range kinds {
-		if r.Rules != nil && r.Rules.TTL > 0 {
-			r.Rules.TTL = ttl
+		if r.Strategy != nil && r.Strategy.TTL > 0 {
+			r.Strategy.TTL = ttl
 		}
 	}
 }
@@ -143,8 +143,8 @@ func (k kind) checkFinalizers(obj catalog.Object) errorList {
 }
 
 // allRules returns the rules of all versions that have some of their own: those of the storage version, then k.also's.
-func (k kind) allRules() []*catalog.Rules {
-	all := []*catalog.Rules{k.rules}
+func (k kind) allRules() []*catalog.Strategy {
+	all := []*catalog.Strategy{k.rules}
 	for _, v := range k.also {
 		if v.rules != nil {
 			all = append(all, v.rules)
@@ -175,7 +175,7 @@ type kind struct {
 	// statusOnly is true if an update of status cannot change metadata.
 	statusOnly bool
 	// reaches are the endpoints whose reach is not what follows from the above, by subresource. See reach.
-	reaches map[string]catalog.Reach
+	reaches map[string]catalog.ResetFields
 	// podSpec is where the spec of a pod, or of the pods to be made, is; nil if there is none.
 	podSpec []string
 	// deprecated is the warning that goes with every answer about the kind, usually "".
@@ -192,7 +192,7 @@ type kind struct {
 	// new returns a pointer to a fresh value of the Go type.
 	new     func() any
 	columns []catalog.Column
-	rules   *catalog.Rules
+	rules   *catalog.Strategy
 
 	// also are other versions, none for nearly all kinds; those with rules of their own come first.
 	also []*version
@@ -216,7 +216,7 @@ type version struct {
 	name  string
 	rank  int
 	new   func() any
-	rules *catalog.Rules
+	rules *catalog.Strategy
 	// decode is the Decode rule of a version that has the fields of the storage version, and else its rules; see onDemand.
 	decode func(catalog.Object) ([]string, error)
 	// deprecated is the warning of a version that is no longer recommended.
@@ -242,7 +242,7 @@ func (k kind) resource() *catalog.Resource {
 		Storage:       stored,
 		Prefix:        k.prefix,
 		Served:        !k.onDemand,
-		Rules:         k.rules,
+		Strategy:      k.rules,
 		Subresources:  k.subresources,
 		Convert:       k.convert,
 		Form:          k.form,
@@ -253,9 +253,9 @@ func (k kind) resource() *catalog.Resource {
 	}
 	for _, also := range k.also {
 		v := k.served(also.name, also.rank, also.new)
-		v.Served, v.Own = !also.onDemand, also.rules
+		v.Served, v.Strategy = !also.onDemand, also.rules
 		if also.rules == nil {
-			v.Own = k.rulesOf(also)
+			v.Strategy = k.rulesOf(also)
 		}
 		v.Deprecated, v.Warning = also.deprecated != "", also.deprecated
 		r.Versions = append(r.Versions, v)
@@ -283,17 +283,17 @@ func (k kind) resource() *catalog.Resource {
 func (k kind) served(name string, rank int, newObject func() any) *catalog.Version {
 	root := typeID(newObject())
 	return &catalog.Version{
-		Name:     name,
-		Served:   true,
-		Columns:  k.columns,
-		Status:   k.status,
-		Reach:    k.reach(),
-		Scale:    k.scale,
-		Priority: rank,
-		New:      newObject,
-		Source:   func() (*apiextensionsv1.JSONSchemaProps, error) { return source(root) },
-		Model:    root,
-		Models:   definition,
+		Name:        name,
+		Served:      true,
+		Columns:     k.columns,
+		Status:      k.status,
+		ResetFields: k.reach(),
+		Scale:       k.scale,
+		Priority:    rank,
+		New:         newObject,
+		Source:      func() (*apiextensionsv1.JSONSchemaProps, error) { return source(root) },
+		Model:       root,
+		Models:      definition,
 	}
 }
 
@@ -302,7 +302,7 @@ func (k kind) served(name string, rank int, newObject func() any) *catalog.Versi
 func of[T any](k kind) kind {
 	k.new = newOf[T]()
 	if k.rules == nil {
-		k.rules = &catalog.Rules{}
+		k.rules = &catalog.Strategy{}
 	}
 	r := k.rules
 	if r.Decode == nil {

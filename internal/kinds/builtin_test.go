@@ -47,7 +47,7 @@ func TestKinds(t *testing.T) {
 		if name := reflect.TypeOf(v.New()).Elem().Name(); name != c.kind {
 			t.Errorf("%s: Go type %s", c.plural, name)
 		}
-		if cells := r.Rules.Cells(map[string]any{}, catalog.Env{Now: now}); len(cells) != len(v.Columns) {
+		if cells := r.Strategy.Cells(map[string]any{}, catalog.Env{Now: now}); len(cells) != len(v.Columns) {
 			t.Errorf("%s: %d cells in %d columns", c.plural, len(cells), len(v.Columns))
 		}
 	}
@@ -138,7 +138,7 @@ func TestKeepEvents(t *testing.T) {
 	kinds.KeepEvents(resources, 2*time.Hour)
 	kept := 0
 	for _, r := range resources {
-		switch ttl := r.Rules.TTL; {
+		switch ttl := r.Strategy.TTL; {
 		case r.Plural == "events" && ttl == 2*time.Hour:
 			kept++
 		case ttl != 0:

@@ -29,7 +29,7 @@ var newer = [][2]string{
 func eventAlias(columns columnTexts) *catalog.Resource {
 	k := of[eventsv1.Event](kind{
 		group: eventsV1, kind: "Event", plural: "events", short: []string{"ev"},
-		rules: &catalog.Rules{
+		rules: &catalog.Strategy{
 			ValidName:           nameIsSegment,
 			MetadataLast:        true,
 			Validate:            judgeEvent(validateNewEvent),
@@ -46,8 +46,8 @@ func eventAlias(columns columnTexts) *catalog.Resource {
 	})
 	k.columns = columns["Event"]
 	r := k.resource()
-	r.Alias = true
-	r.Storage = &catalog.Version{Name: "v1", APIVersion: "v1", New: newOf[corev1.Event](), Own: &catalog.Rules{}}
+	r.Secondary = true
+	r.Storage = &catalog.Version{Name: "v1", APIVersion: "v1", New: newOf[corev1.Event](), Strategy: &catalog.Strategy{}}
 	r.Convert = func(from, to *catalog.Version, obj catalog.Object) error {
 		if to == r.Storage {
 			_, err := decode[corev1.Event](olderEvent(obj))

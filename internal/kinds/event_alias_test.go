@@ -14,7 +14,7 @@ func TestUpdateOfNewerEvent(t *testing.T) {
 	t.Parallel()
 	var events *catalog.Resource
 	for _, r := range kinds.Resources() {
-		if r.Kind == "Event" && r.Alias {
+		if r.Kind == "Event" && r.Secondary {
 			events = r
 		}
 	}
@@ -36,11 +36,11 @@ func TestUpdateOfNewerEvent(t *testing.T) {
 	} {
 		obj := runtime.DeepCopyJSON(old)
 		obj[c.field] = c.value
-		if _, err := events.Rules.Decode(obj); err != nil {
+		if _, err := events.Strategy.Decode(obj); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if errs := events.Rules.ValidateUpdate(obj, runtime.DeepCopyJSON(old), ""); len(errs) > 0 {
+		if errs := events.Strategy.ValidateUpdate(obj, runtime.DeepCopyJSON(old), ""); len(errs) > 0 {
 			got = errs.ToAggregate().Error()
 		}
 		if got != c.want {

@@ -7,7 +7,7 @@ import "github.com/bowsprit/bowsprit/internal/api/catalog"
 func CoordinateLeases(kinds []*catalog.Resource) {
 	for _, r := range kinds {
 		if r.Group == coordinationV1.name && r.Kind == "Lease" {
-			r.Rules.PrepareCreate, r.Rules.PrepareUpdate = nil, nil
+			r.Strategy.PrepareCreate, r.Strategy.PrepareUpdate = nil, nil
 		}
 	}
 }

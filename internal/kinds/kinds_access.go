@@ -9,10 +9,10 @@ import (
 
 // accessKinds are those of rbac.authorization.k8s.io and certificates.k8s.io.
 func accessKinds() []kind {
-	rules := func() *catalog.Rules {
-		return &catalog.Rules{ValidName: nameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true}
+	rules := func() *catalog.Strategy {
+		return &catalog.Strategy{ValidName: nameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true}
 	}
-	binding := func(cells func(catalog.Object, catalog.Env) []any) *catalog.Rules {
+	binding := func(cells func(catalog.Object, catalog.Env) []any) *catalog.Strategy {
 		r := rules()
 		r.Default, r.Cells = defaultSubjects, cells
 		return r
@@ -27,12 +27,12 @@ func accessKinds() []kind {
 			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
 			clusterScoped: true, status: true,
 			subresources: []catalog.Subresource{object("CertificateSigningRequest", "approval", views...)},
-			reaches: map[string]catalog.Reach{
+			reaches: map[string]catalog.ResetFields{
 				"":         except("spec", "status"),
 				"status":   except("spec", "status.conditions"),
 				"approval": except("spec", "status.certificate"),
 			},
-			rules: &catalog.Rules{Cells: printed(signingRequestCells), ValidName: nameIsSegment, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+			rules: &catalog.Strategy{Cells: printed(signingRequestCells), ValidName: nameIsSegment, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
 		}),
 	}
 }

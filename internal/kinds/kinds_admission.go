@@ -13,7 +13,7 @@ import (
 // admissionKinds are those that extend the API: apiextensions.k8s.io and admissionregistration.k8s.io.
 func admissionKinds() []kind {
 	base := kind{group: admissionregistrationV1, categories: extends, clusterScoped: true, generation: true}
-	named := func(kind, plural string, rules *catalog.Rules, cells func(catalog.Object, catalog.Env) []any) kind {
+	named := func(kind, plural string, rules *catalog.Strategy, cells func(catalog.Object, catalog.Env) []any) kind {
 		k := base
 		k.kind, k.plural, k.rules = kind, plural, rules
 		k.rules.Cells = cells

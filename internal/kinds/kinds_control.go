@@ -15,7 +15,7 @@ func controlKinds() []kind {
 	return []kind{
 		of[coordinationv1.Lease](kind{
 			group: coordinationV1, kind: "Lease", plural: "leases",
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				Validate:       judge(validateLease),
 				ValidateUpdate: judgeUpdate(func(l, _ *coordinationv1.Lease, _ string) errorList { return validateLease(l) }),
 				PrepareCreate:  func(obj catalog.Object, _ catalog.Env) { dropCoordination(obj, nil) },
@@ -28,7 +28,7 @@ func controlKinds() []kind {
 			group: coordinationV1beta1, kind: "LeaseCandidate", plural: "leasecandidates", onDemand: true,
 			deprecated: outdated(coordinationV1beta1, new(coordinationv1beta1.LeaseCandidate)),
 			also:       onDemand[coordinationv1alpha2.LeaseCandidate](coordinationV1alpha2),
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				ValidName:      nameIsConfigKey,
 				Validate:       judge(validateCandidate),
 				ValidateUpdate: judgeUpdate(validateCandidateUpdate),
@@ -38,15 +38,15 @@ func controlKinds() []kind {
 		}),
 		of[flowcontrolv1.FlowSchema](kind{
 			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, statusOnly: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(flowSchemaCells), Rank: matchingPrecedence, UnconditionalUpdate: true},
+			rules: &catalog.Strategy{Cells: printed(flowSchemaCells), Rank: matchingPrecedence, UnconditionalUpdate: true},
 		}),
 		of[flowcontrolv1.PriorityLevelConfiguration](kind{
 			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, statusOnly: true, generation: true,
-			rules: &catalog.Rules{Cells: printed(priorityLevelCells), UnconditionalUpdate: true},
+			rules: &catalog.Strategy{Cells: printed(priorityLevelCells), UnconditionalUpdate: true},
 		}),
 		of[storagemigrationv1beta1.StorageVersionMigration](kind{
 			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true, statusOnly: true,
-			rules: &catalog.Rules{Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate), Cells: printed(migrationCells)},
+			rules: &catalog.Strategy{Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate), Cells: printed(migrationCells)},
 		}),
 	}
 }

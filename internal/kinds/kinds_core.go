@@ -17,8 +17,8 @@ func coreKinds() []kind {
 			group: coreV1, kind: "Namespace", plural: "namespaces", short: []string{"ns"}, returnsDeleted: true,
 			clusterScoped: true, status: true, noDeleteCollection: true,
 			subresources: []catalog.Subresource{object("Namespace", "finalize", "update")},
-			reaches:      map[string]catalog.Reach{"finalize": except("status")},
-			rules: &catalog.Rules{
+			reaches:      map[string]catalog.ResetFields{"finalize": except("status")},
+			rules: &catalog.Strategy{
 				ValidName:           validation.ValidateNamespaceName,
 				Default:             defaultNamespace,
 				PrepareCreate:       prepareNamespaceCreate,
@@ -26,7 +26,7 @@ func coreKinds() []kind {
 				Validate:            judge(validateNamespace),
 				ValidateUpdate:      judgeUpdate(validateNamespaceUpdate),
 				PrepareDelete:       prepareNamespaceDelete,
-				Encloses:            true,
+				FencesContents:      true,
 				UnconditionalUpdate: true,
 				FieldLabels:         fields("status.phase"),
 				Cells:               namespaceCells,
@@ -34,7 +34,7 @@ func coreKinds() []kind {
 		}),
 		of[corev1.ConfigMap](kind{
 			group: coreV1, kind: "ConfigMap", plural: "configmaps", short: []string{"cm"},
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				Validate:            judge(validateConfigMap),
 				ValidateUpdate:      judgeUpdate(validateConfigMapUpdate),
 				UnconditionalUpdate: true,
@@ -43,7 +43,7 @@ func coreKinds() []kind {
 		}),
 		of[corev1.Secret](kind{
 			group: coreV1, kind: "Secret", plural: "secrets",
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				Default:             defaultSecret,
 				Validate:            judge(validateSecret),
 				ValidateUpdate:      judgeUpdate(validateSecretUpdate),
@@ -55,7 +55,7 @@ func coreKinds() []kind {
 		}),
 		of[corev1.Event](kind{
 			group: coreV1, kind: "Event", plural: "events", short: []string{"ev"},
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
 				ValidName:           path.ValidatePathSegmentName,
 				MetadataLast:        true,
@@ -72,26 +72,26 @@ func coreKinds() []kind {
 		of[corev1.ServiceAccount](kind{
 			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"}, returnsDeleted: true,
 			subresources: []catalog.Subresource{tokenSubresource()},
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				ValidName:           validation.ValidateServiceAccountName,
 				Cells:               nameAndAge,
 				PrepareCreate:       prepareServiceAccountCreate,
 				PrepareUpdate:       prepareServiceAccountUpdate,
 				Warnings:            warnServiceAccount,
-				Awaited:             true,
+				VisibleOnReturn:     true,
 				UnconditionalUpdate: true,
 			},
 		}),
 		of[corev1.Pod](kind{
 			group: coreV1, kind: "Pod", podSpec: []string{"spec"}, plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true, returnsDeleted: true,
 			subresources: podSubresources(),
-			reaches: map[string]catalog.Reach{
+			reaches: map[string]catalog.ResetFields{
 				"status":              except("spec", "metadata.deletionTimestamp", "metadata.ownerReferences"),
 				"ephemeralcontainers": only("spec.ephemeralContainers"),
 				"resize": only("spec.containers.*.resources", "spec.containers.*.resizePolicy",
 					"spec.initContainers.*.resources", "spec.initContainers.*.resizePolicy"),
 			},
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				Cells:               printed(podCells),
 				Default:             defaultPod,
 				PrepareCreate:       preparePodCreate,
@@ -105,23 +105,23 @@ func coreKinds() []kind {
 		of[corev1.ComponentStatus](kind{
 			group: coreV1, kind: "ComponentStatus", deprecated: "v1 ComponentStatus is deprecated in v1.19+", plural: "componentstatuses", short: []string{"cs"},
 			clusterScoped: true, virtual: true, verbs: []string{"get", "list"},
-			rules: &catalog.Rules{Cells: printed(componentCells)},
+			rules: &catalog.Strategy{Cells: printed(componentCells)},
 		}),
 		of[corev1.PodTemplate](kind{
 			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates", generation: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},
+			rules: &catalog.Strategy{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},
 		}),
 		of[corev1.ReplicationController](kind{
 			group: coreV1, kind: "ReplicationController", podSpec: templateSpec, plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
 			prefix: "controllers", status: true, generation: true,
 			scale: controllerReplicas(),
-			rules: &catalog.Rules{Cells: printed(replicationControllerCells), ValidName: nameIsLong, Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+			rules: &catalog.Strategy{Cells: printed(replicationControllerCells), ValidName: nameIsLong, Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
 				FieldLabels: map[string]func(catalog.Object) string{"status.replicas": countAt("status", "replicas")}},
 		}),
 		of[corev1.Service](kind{
 			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true, returnsDeleted: true,
 			subresources: []catalog.Subresource{other("proxy", "", "", "ServiceProxyOptions", proxied...)},
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				Cells:         printed(serviceCells),
 				Default:       defaultService,
 				PrepareCreate: prepareServiceCreate,
@@ -133,12 +133,12 @@ func coreKinds() []kind {
 		//lint:ignore SA1019 clients still read and write them
 		of[corev1.Endpoints](kind{
 			group: coreV1, kind: "Endpoints", deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
-			rules: &catalog.Rules{Cells: printed(endpointsCells), UnconditionalUpdate: true, CreateOnUpdate: true},
+			rules: &catalog.Strategy{Cells: printed(endpointsCells), UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.Node](kind{
 			group: coreV1, kind: "Node", plural: "nodes", short: []string{"no"}, clusterScoped: true, prefix: "minions", status: true,
 			subresources: []catalog.Subresource{other("proxy", "", "", "NodeProxyOptions", proxied...)},
-			rules: &catalog.Rules{
+			rules: &catalog.Strategy{
 				Cells:               printed(nodeCells),
 				Default:             defaultNode,
 				PrepareUpdate:       prepareNodeUpdate,
@@ -149,19 +149,19 @@ func coreKinds() []kind {
 		}),
 		of[corev1.PersistentVolume](kind{
 			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(volumeCells), PrepareCreate: prepareVolumeCreate, PrepareUpdate: prepareVolumeUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Strategy{Cells: printed(volumeCells), PrepareCreate: prepareVolumeCreate, PrepareUpdate: prepareVolumeUpdate, UnconditionalUpdate: true},
 		}),
 		of[corev1.PersistentVolumeClaim](kind{
 			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(claimCells), PrepareCreate: prepareClaimCreate, PrepareUpdate: prepareClaimUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Strategy{Cells: printed(claimCells), PrepareCreate: prepareClaimCreate, PrepareUpdate: prepareClaimUpdate, UnconditionalUpdate: true},
 		}),
 		of[corev1.LimitRange](kind{
 			group: coreV1, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
-			rules: &catalog.Rules{Default: defaultLimitRange, PrepareCreate: nameLimitRange, Awaited: true, UnconditionalUpdate: true, CreateOnUpdate: true},
+			rules: &catalog.Strategy{Default: defaultLimitRange, PrepareCreate: nameLimitRange, VisibleOnReturn: true, UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.ResourceQuota](kind{
 			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true, returnsDeleted: true,
-			rules: &catalog.Rules{Cells: printed(quotaCells), UnconditionalUpdate: true},
+			rules: &catalog.Strategy{Cells: printed(quotaCells), UnconditionalUpdate: true},
 		}),
 	}
 }

@@ -23,7 +23,7 @@ func reviewKinds() []kind {
 // tokenSubresource is serviceaccounts/token.
 func tokenSubresource() catalog.Subresource {
 	k := of[authenticationv1.TokenRequest](kind{group: authenticationV1, kind: "TokenRequest", plural: "tokenrequests", virtual: true,
-		rules: &catalog.Rules{Default: defaultTokenRequest}})
+		rules: &catalog.Strategy{Default: defaultTokenRequest}})
 	return virtualSubresource("token", k)
 }
 

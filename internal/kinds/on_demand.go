@@ -21,7 +21,7 @@ func sameFields(_, _ *catalog.Version, _ catalog.Object) error { return nil }
 
 // rulesOf returns the rules of a version of onDemand, once those of the storage version are complete. What names the Go type or
 // the version in errors is its own.
-func (k kind) rulesOf(v *version) *catalog.Rules {
+func (k kind) rulesOf(v *version) *catalog.Strategy {
 	own := *k.rules
 	own.Decode = v.decode
 	own.UnknownField = strings.ReplaceAll(own.UnknownField, k.group.name+"/"+k.group.version, k.group.name+"/"+v.name)

@@ -8,8 +8,8 @@ import (
 
 // reach returns what the kind's endpoints let their callers change: the object's own all but the status, /status all but the
 // spec. What differs stands in the kind's entry.
-func (k kind) reach() map[string]catalog.Reach {
-	out := map[string]catalog.Reach{}
+func (k kind) reach() map[string]catalog.ResetFields {
+	out := map[string]catalog.ResetFields{}
 	switch {
 	case k.statusOnly:
 		out[""], out["status"] = except("status"), except("metadata", "spec")
@@ -23,8 +23,8 @@ func (k kind) reach() map[string]catalog.Reach {
 }
 
 // except and only make a Reach of paths with dots.
-func except(paths ...string) catalog.Reach { return catalog.Reach{Except: split(paths)} }
-func only(paths ...string) catalog.Reach   { return catalog.Reach{Only: split(paths)} }
+func except(paths ...string) catalog.ResetFields { return catalog.ResetFields{Except: split(paths)} }
+func only(paths ...string) catalog.ResetFields   { return catalog.ResetFields{Only: split(paths)} }
 
 func split(paths []string) [][]string {
 	out := make([][]string, len(paths))

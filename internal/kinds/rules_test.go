@@ -56,7 +56,7 @@ func TestRules(t *testing.T) {
 		if s.Coordinated {
 			kinds.CoordinateLeases([]*catalog.Resource{kind})
 		}
-		rules := kind.Rules
+		rules := kind.Strategy
 		obj, old := ints(t, s.Object), ints(t, s.Old)
 		if s.Fill > 0 {
 			obj["data"] = map[string]any{"big": strings.Repeat("x", s.Fill)}
@@ -83,7 +83,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func run(rules *catalog.Rules, obj, old map[string]any, got *step) {
+func run(rules *catalog.Strategy, obj, old map[string]any, got *step) {
 	env := catalog.Env{Now: now}
 	unknown, err := rules.Decode(obj)
 	if err != nil {
@@ -166,7 +166,7 @@ func canonical(t *testing.T, v any) any {
 
 func TestNamespaceDelete(t *testing.T) {
 	t.Parallel()
-	rules := resource(t, "Namespace").Rules
+	rules := resource(t, "Namespace").Strategy
 	env := catalog.Env{Now: now}
 	ns := map[string]any{
 		"metadata": map[string]any{"name": "x"},
@@ -209,7 +209,7 @@ func TestNames(t *testing.T) {
 		{"Event", "a/b", false, "may not contain '/'"},
 		{"Event", "..", false, "may not be '..'"},
 	} {
-		if got := strings.Join(resource(t, c.kind).Rules.ValidName(c.name, c.prefix), "; "); got != c.want {
+		if got := strings.Join(resource(t, c.kind).Strategy.ValidName(c.name, c.prefix), "; "); got != c.want {
 			t.Errorf("%s %q: %s", c.kind, c.name, got)
 		}
 	}
@@ -229,20 +229,20 @@ func TestFieldLabels(t *testing.T) {
 		"reason": "Why", "type": "Normal", "reportingComponent": "me", "source": "me",
 	}
 	got := map[string]string{}
-	for label, f := range resource(t, "Event").Rules.FieldLabels {
+	for label, f := range resource(t, "Event").Strategy.FieldLabels {
 		got[label] = f(event)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v", got)
 	}
 	event["source"] = map[string]any{"component": "kubelet"}
-	if got := resource(t, "Event").Rules.FieldLabels["source"](event); got != "kubelet" {
+	if got := resource(t, "Event").Strategy.FieldLabels["source"](event); got != "kubelet" {
 		t.Errorf("source %q", got)
 	}
-	if got := resource(t, "Secret").Rules.FieldLabels["type"](map[string]any{"type": "Opaque"}); got != "Opaque" {
+	if got := resource(t, "Secret").Strategy.FieldLabels["type"](map[string]any{"type": "Opaque"}); got != "Opaque" {
 		t.Errorf("type %q", got)
 	}
-	if got := resource(t, "Namespace").Rules.FieldLabels["status.phase"](map[string]any{"status": map[string]any{"phase": "Active"}}); got != "Active" {
+	if got := resource(t, "Namespace").Strategy.FieldLabels["status.phase"](map[string]any{"status": map[string]any{"phase": "Active"}}); got != "Active" {
 		t.Errorf("phase %q", got)
 	}
 }

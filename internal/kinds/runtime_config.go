@@ -100,9 +100,9 @@ func (c RuntimeConfig) Apply(kinds []*catalog.Resource) (absent []string) {
 	}
 	for _, r := range kinds {
 		if !slices.ContainsFunc(kinds, func(twin *catalog.Resource) bool {
-			return twin.Served && r.Twin == catalog.GroupResource{Group: twin.Group, Resource: twin.Plural}
+			return twin.Served && r.Cohabits == catalog.GroupResource{Group: twin.Group, Resource: twin.Plural}
 		}) {
-			r.Twin = catalog.GroupResource{}
+			r.Cohabits = catalog.GroupResource{}
 		}
 	}
 	for gv, on := range e.versions {

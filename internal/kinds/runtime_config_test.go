@@ -155,8 +155,8 @@ func TestRuntimeConfigTwins(t *testing.T) {
 		kinds := kinds.Resources()
 		parse(config).Apply(kinds)
 		for _, r := range kinds {
-			if r.Plural == "events" && r.Served && (r.Twin.Resource != "") != want {
-				t.Errorf("%s: events of %q are those of %v too", config, r.Group, r.Twin)
+			if r.Plural == "events" && r.Served && (r.Cohabits.Resource != "") != want {
+				t.Errorf("%s: events of %q are those of %v too", config, r.Group, r.Cohabits)
 			}
 		}
 	}

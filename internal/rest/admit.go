@@ -16,9 +16,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// asked returns what admission is told about a write of the call. options is a pointer to the operation's options, one of
+// admissionAttributes returns what admission is told about a write of the call. options is a pointer to the operation's options, one of
 // metav1.CreateOptions, UpdateOptions and DeleteOptions. name is "" if it will be generated.
-func (s *Server) asked(ctx context.Context, c *Call, op admit.Operation, name string, options any, dryRun bool) *admit.Attributes {
+func (s *Server) admissionAttributes(ctx context.Context, c *Call, op admit.Operation, name string, options any, dryRun bool) *admit.Attributes {
 	a := &admit.Attributes{
 		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Kind: c.gvk(),
 		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
@@ -34,8 +34,8 @@ func (s *Server) asked(ctx context.Context, c *Call, op admit.Operation, name st
 			return err
 		},
 	}
-	if c.Resource.Twin != (catalog.GroupResource{}) {
-		s.showTwin(c, a)
+	if c.Resource.Cohabits != (catalog.GroupResource{}) {
+		s.showCohabiting(c, a)
 	}
 	if c.Resource.IsNamespace() {
 		a.Namespace = name // as in Kubernetes: a namespace is in itself
@@ -101,8 +101,8 @@ func managedFields(obj Object) any {
 	return meta["managedFields"]
 }
 
-// judge asks admission about an object that is complete and valid.
-func (s *Server) judge(ctx context.Context, a *admit.Attributes, obj Object) error {
+// validateAdmission asks admission about an object that is complete and valid.
+func (s *Server) validateAdmission(ctx context.Context, a *admit.Attributes, obj Object) error {
 	a.Object = obj
 	if a.Name == "" {
 		a.Name = str(metaOf(obj), "name")
@@ -122,7 +122,7 @@ func (s *Server) judgeUpdate(ctx context.Context, c *Call, a *admit.Attributes, 
 		}
 	}
 	a.Old = old
-	return s.judge(ctx, a, obj)
+	return s.validateAdmission(ctx, a, obj)
 }
 
 // Read returns a stored object of a resource in one of its versions: what policies take as parameters.

@@ -69,7 +69,7 @@ func (s *Server) applyNew(ctx context.Context, c *Call, kind types.PatchType, bo
 		return nil, apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	delete(meta, "resourceVersion") // one that nothing can have is not asked for
-	a := s.asked(ctx, c, admit.Create, c.Name, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}, isDryRun(o.DryRun))
+	a := s.admissionAttributes(ctx, c, admit.Create, c.Name, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}, isDryRun(o.DryRun))
 	a.Object = obj
 	res, err := s.storeNew(ctx, c, a)
 	if err == nil {

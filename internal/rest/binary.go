@@ -40,9 +40,9 @@ func writeDocument(w http.ResponseWriter, r *http.Request, code int, doc []byte,
 // binaryKey names the binary form of an entry in one version. Its bytes are a message without envelope, or a CBOR item
 // without tag: what a list has inside.
 type binaryKey struct {
-	version *catalog.Version
-	media   string
-	untyped bool
+	version      *catalog.Version
+	media        string
+	omitTypeMeta bool
 }
 
 // binary returns an entry in a binary form, without what begins a document.
@@ -173,7 +173,7 @@ func (l *binaryList) cbor(out *chunkWriter, p *page) error {
 	if p.revision > 0 {
 		meta["resourceVersion"] = p.version()
 	}
-	if p.next != "" || l.endless {
+	if p.next != "" || l.emptyContinue {
 		meta["continue"] = p.next
 	}
 	if p.next != "" && p.remaining != nil && *p.remaining > 0 {
@@ -187,7 +187,7 @@ func (l *binaryList) cbor(out *chunkWriter, p *page) error {
 		head = codec.AppendCBOR(codec.AppendCBOR(head, field.name), field.value)
 	}
 	head = codec.AppendCBOR(head, "items")
-	if l.null {
+	if l.nullItems {
 		out.write(codec.AppendCBOR(head, nil))
 		return nil
 	}

@@ -163,7 +163,7 @@ func (c *Call) normalize(obj Object) (problems []string, err error) {
 	if err != nil {
 		return nil, c.metaError(err)
 	}
-	rules := c.rules()
+	rules := c.strategy()
 	if rules == nil || rules.Decode == nil {
 		sch, err := c.Version.Schema()
 		if err != nil {

@@ -28,12 +28,12 @@ type Call struct {
 	// Warn receives sentences for the client; nil drops them.
 	Warn func(string)
 
-	inProcess bool       // made by Server.Call
-	admitted  bool       // admission has been asked about what leads to this write, and is not about the write
-	applies   bool       // the write is a server-side apply
-	asStored  bool       // Version is the one in which the object is stored, and stays it
-	turn      store.Turn // among the writes to a kind whose rules look at others; set by refresh
-	agent     string     // User-Agent, the field manager of those who name none
+	inProcess bool           // made by Server.Call
+	admitted  bool           // admission has been asked about what leads to this write, and is not about the write
+	applies   bool           // the write is a server-side apply
+	asStored  bool           // Version is the one in which the object is stored, and stays it
+	sequence  store.Sequence // among the writes to a kind whose rules look at others; set by refresh
+	agent     string         // User-Agent, the field manager of those who name none
 	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually "".
 	through string
 }
@@ -68,20 +68,20 @@ func (c *Call) gvk() schema.GroupVersionKind {
 // kindOf is the kind that an error about obj names: the one that the object says it is.
 func (c *Call) kindOf(obj Object) schema.GroupKind {
 	apiVersion := str(obj, "apiVersion")
-	if c.Resource.Alias {
+	if c.Resource.Secondary {
 		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // whose rules the error comes from
 	}
 	gv, _ := schema.ParseGroupVersion(apiVersion)
 	return schema.GroupKind{Group: gv.Group, Kind: str(obj, "kind")}
 }
 
-// rules returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
-func (c *Call) rules() *catalog.Rules { return c.Resource.RulesFor(c.Version) }
+// strategy returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
+func (c *Call) strategy() *catalog.Strategy { return c.Resource.StrategyFor(c.Version) }
 
-// settle brings an object that has been judged into the form in which it is stored.
-func (c *Call) settle(obj Object) {
+// canonicalize brings an object that has been judged into the form in which it is stored.
+func (c *Call) canonicalize(obj Object) {
 	delete(metaOf(obj), "selfLink")
-	if rules := c.rules(); rules != nil && rules.Store != nil {
+	if rules := c.strategy(); rules != nil && rules.Store != nil {
 		rules.Store(obj)
 	}
 }
@@ -98,10 +98,10 @@ func (c *Call) key(name string) string {
 
 // ttl is how long the object lives after each write; 0 means forever.
 func (c *Call) ttl() time.Duration {
-	if c.Resource.Rules == nil {
+	if c.Resource.Strategy == nil {
 		return 0
 	}
-	return c.Resource.Rules.TTL
+	return c.Resource.Strategy.TTL
 }
 
 func (s *Server) env(c *Call) catalog.Env {

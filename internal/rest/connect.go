@@ -86,7 +86,7 @@ func connectOptions(kind string, query url.Values) (any, error) {
 
 // admitConnect asks admission about a connection. What it changes changes nothing, as nothing comes of the connection.
 func (s *Server) admitConnect(ctx context.Context, c *Call, sub *catalog.Subresource, options any) error {
-	a := s.asked(ctx, c, admit.Connect, c.Name, nil, false)
+	a := s.admissionAttributes(ctx, c, admit.Connect, c.Name, nil, false)
 	a.Kind.Kind, a.Options = sub.Kind.Kind, nil
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(options)
 	if err != nil {

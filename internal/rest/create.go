@@ -42,7 +42,7 @@ func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *Call) er
 //
 // This is the story of a write: say who and where, admit, note who owns which field, prepare, validate, store, show.
 func (s *Server) Create(ctx context.Context, c *Call, obj Object, o metav1.CreateOptions) (*Result, error) {
-	if !s.takesTurns(c) && s.holder(c) == nil {
+	if !s.needsSequence(c) && s.allocator(c) == nil {
 		return s.createOnce(ctx, c, obj, o)
 	}
 	for {
@@ -75,7 +75,7 @@ func (s *Server) createOnce(ctx context.Context, c *Call, obj Object, o metav1.C
 		return nil, err
 	}
 	s.track(own, nil, obj, c.manager(o.FieldManager))
-	a := s.asked(ctx, c, admit.Create, str(meta, "name"), &o, isDryRun(o.DryRun))
+	a := s.admissionAttributes(ctx, c, admit.Create, str(meta, "name"), &o, isDryRun(o.DryRun))
 	a.Object = obj
 	return s.storeNew(ctx, c, a)
 }
@@ -89,14 +89,14 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 	if err := matchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
-	s.begin(c, obj)
+	s.fillSystemFields(c, obj)
 	meta := metaOf(obj)
 	if c.Version.Status && c.Resource.Custom() {
 		delete(obj, "status")
 	}
 	prefix := str(meta, "generateName")
 	generated := prefix != "" && str(meta, "name") == ""
-	rules := c.rules()
+	rules := c.strategy()
 	prepares := rules != nil && rules.PrepareCreate != nil
 	unnamed := obj
 
@@ -121,10 +121,10 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 		if err := s.validateNew(ctx, c, obj); err != nil {
 			return nil, err
 		}
-		if err := s.judge(ctx, a, obj); err != nil {
+		if err := s.validateAdmission(ctx, a, obj); err != nil {
 			return nil, err
 		}
-		c.settle(obj)
+		c.canonicalize(obj)
 		name := str(meta, "name")
 		if a.DryRun {
 			delete(meta, "resourceVersion")
@@ -160,14 +160,14 @@ func (s *Server) insertWhole(ctx context.Context, c *Call, obj Object, name stri
 		return nil, err
 	}
 	var revision int64
-	err = s.together(ctx, c, nil, obj, func(also []store.Change) (err error) {
+	err = s.commitWithAllocations(ctx, c, nil, obj, func(also []store.Change) (err error) {
 		revision, err = s.create(ctx, c, name, s.persisted(c, stored), also)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.shown(ctx, c, revision); err != nil {
+	if err := s.waitVisible(ctx, c, revision); err != nil {
 		return nil, err
 	}
 	return s.result(ctx, c, obj, name, stored, revision), nil
@@ -183,10 +183,10 @@ func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name strin
 	return &Result{Object: obj}, nil
 }
 
-// shown waits until the view has caught up with a write that changes what the server serves, so that the client's next
+// waitVisible waits until the view has caught up with a write that changes what the server serves, so that the client's next
 // request finds it. Other writes need not wait: reads catch up by themselves.
-func (s *Server) shown(ctx context.Context, c *Call, revision int64) error {
-	if rules := c.rules(); rules == nil || !rules.Serial && !rules.Awaited {
+func (s *Server) waitVisible(ctx context.Context, c *Call, revision int64) error {
+	if rules := c.strategy(); rules == nil || !rules.Serial && !rules.VisibleOnReturn {
 		return nil
 	}
 	return s.View.WaitFor(ctx, revision)
@@ -204,8 +204,8 @@ func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
 	return nil
 }
 
-// begin gives a new object what only the server knows.
-func (s *Server) begin(c *Call, obj Object) {
+// fillSystemFields gives a new object what only the server knows.
+func (s *Server) fillSystemFields(c *Call, obj Object) {
 	meta := metaOf(obj)
 	meta["uid"] = s.NewUID()
 	meta["creationTimestamp"] = stamp(s.Now())

@@ -60,7 +60,7 @@ func deletedStatus(c *Call, res *Result) ([]byte, error) {
 // rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage collector's work; a policy that
 // makes the deletion wait for it becomes a finalizer (propagate).
 func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
-	if rules := c.rules(); rules != nil && rules.Keep != nil && c.Verb != "deletecollection" {
+	if rules := c.strategy(); rules != nil && rules.Keep != nil && c.Verb != "deletecollection" {
 		if why := rules.Keep(c.Name); why != "" {
 			return nil, apierrors.NewForbidden(c.groupResource(), c.Name, errors.New(why))
 		}
@@ -110,7 +110,7 @@ func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptio
 	if c.Verb == "deletecollection" {
 		name = "" // as in Kubernetes
 	}
-	a := s.asked(ctx, c, admit.Delete, name, o, isDryRun(o.DryRun))
+	a := s.admissionAttributes(ctx, c, admit.Delete, name, o, isDryRun(o.DryRun))
 	a.Old = obj
 	if err := s.mutate(ctx, c, a); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptio
 
 // remove deletes an entry, or marks its object.
 func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions, end ending) (*Result, error) {
-	rules, dryRun := c.rules(), isDryRun(o.DryRun)
+	rules, dryRun := c.strategy(), isDryRun(o.DryRun)
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
 	had, has := metaOf(obj)["finalizers"]
 	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
@@ -163,12 +163,12 @@ func (s *Server) drop(ctx context.Context, c *Call, obj Object, revision int64) 
 		return nil, err
 	}
 	metaOf(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
-	return &Result{Object: obj, Deleted: true}, s.shown(ctx, c, gone)
+	return &Result{Object: obj, Deleted: true}, s.waitVisible(ctx, c, gone)
 }
 
 // erase removes from the store the object that was stored at the revision, with the records of what it had.
 func (s *Server) erase(ctx context.Context, c *Call, obj Object, revision int64) (gone int64, err error) {
-	err = s.together(ctx, c, obj, nil, func(also []store.Change) (err error) {
+	err = s.commitWithAllocations(ctx, c, obj, nil, func(also []store.Change) (err error) {
 		gone, err = s.Store.With(store.Options{Also: also}).Delete(ctx, c.key(c.Name), revision)
 		return err
 	})

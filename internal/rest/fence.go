@@ -16,7 +16,7 @@ import (
 func (s *Server) create(ctx context.Context, c *Call, name string, stored []byte, also []store.Change) (revision int64, err error) {
 	for {
 		if fences, ok := s.fences(c); ok {
-			w := s.Store.With(store.Options{TTL: c.ttl(), Unless: fences, Turn: c.turn, Also: also})
+			w := s.Store.With(store.Options{TTL: c.ttl(), UnlessFenced: fences, Sequence: c.sequence, Also: also})
 			if revision, err = w.Create(ctx, c.key(name), stored); !errors.Is(err, store.ErrFenced) {
 				return revision, err
 			}
@@ -61,14 +61,14 @@ func (s *Server) stillThere(ctx context.Context, c *Call, name string) error {
 	if s.lifecycle == nil {
 		return nil
 	}
-	return s.lifecycle.Mutate(ctx, s.asked(ctx, c, admit.Create, name, &metav1.CreateOptions{}, false))
+	return s.lifecycle.Mutate(ctx, s.admissionAttributes(ctx, c, admit.Create, name, &metav1.CreateOptions{}, false))
 }
 
 // raise returns the options of the write that begins the deletion of obj.
 func (c *Call) raise(obj Object) store.Options {
-	o := store.Options{TTL: c.ttl(), Turn: c.turn}
-	if c.Resource.Rules != nil && c.Resource.Rules.Encloses {
-		o.Raise = str(metaOf(obj), "uid")
+	o := store.Options{TTL: c.ttl(), Sequence: c.sequence}
+	if c.Resource.Strategy != nil && c.Resource.Strategy.FencesContents {
+		o.RaiseFence = str(metaOf(obj), "uid")
 	}
 	return o
 }

@@ -129,7 +129,7 @@ func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *Call, p *
 
 // ranked returns entries in the order of a table's rows (catalog.Rules.Rank), which is nearly always their own.
 func (s *Server) ranked(c *Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
-	if c.rules() == nil || c.rules().Rank == nil {
+	if c.strategy() == nil || c.strategy().Rank == nil {
 		return entries, nil
 	}
 	ranks := make(map[*watchcache.Entry]int64, len(entries))
@@ -138,7 +138,7 @@ func (s *Server) ranked(c *Call, entries []*watchcache.Entry) ([]*watchcache.Ent
 		if err != nil {
 			return nil, err
 		}
-		ranks[e] = c.rules().Rank(obj)
+		ranks[e] = c.strategy().Rank(obj)
 	}
 	return slices.SortedStableFunc(slices.Values(entries), func(a, b *watchcache.Entry) int { return cmp.Compare(ranks[a], ranks[b]) }), nil
 }

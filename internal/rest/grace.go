@@ -26,7 +26,7 @@ func (c *Call) ending(obj Object, o *metav1.DeleteOptions, now time.Time) ending
 		second := int64(1)
 		o.GracePeriodSeconds = &second
 	}
-	rules := c.rules()
+	rules := c.strategy()
 	if rules == nil || rules.GracePeriod == nil {
 		return ending{}
 	}

@@ -64,8 +64,8 @@ func (s *Server) list(ctx context.Context, c *Call, o *metainternal.ListOptions)
 		return nil, err
 	}
 	p := &page{revision: start.snapshot.Revision}
-	if s.Convert.Foreign(c.Resource) {
-		return p, s.listForeign(ctx, c, o, sel, start, p)
+	if s.Convert.NeedsWebhook(c.Resource) {
+		return p, s.listConverted(ctx, c, o, sel, start, p)
 	}
 	if sel.name != "" && o.Continue == "" && (sel.namespace != "" || !c.Resource.Namespaced) {
 		if e := start.snapshot.Get(sel.namespace, sel.name); sel.matches(e) {
@@ -186,7 +186,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *p
 	if media.Binary() {
 		return s.writeBinaryList(w, r, c, p, media)
 	}
-	out := listWriter{listForm: c.listForm(media, p), untyped: c.Version.New != nil && media.As == ""}
+	out := listWriter{listForm: c.listForm(media, p), omitTypeMeta: c.Version.New != nil && media.As == ""}
 	out.item = func(e *watchcache.Entry) ([]byte, error) { return s.served(c, e) }
 	if media.As != "" {
 		out.item = func(e *watchcache.Entry) ([]byte, error) {
@@ -211,44 +211,44 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *Call, p *p
 // listForm is what a list says beside its items, in JSON and CBOR.
 type listForm struct {
 	apiVersion, kind string
-	// endless is true if the metadata has a continue at the end too, an empty one: in lists of custom kinds.
-	endless bool
-	// null is true if the items are null: in empty lists of metadata.
-	null bool
+	// emptyContinue is true if the metadata has a continue at the end too, an empty one: in lists of custom kinds.
+	emptyContinue bool
+	// nullItems is true if the items are null: in empty lists of metadata.
+	nullItems bool
 }
 
 func (c *Call) listForm(media form, p *page) listForm {
 	if media.As != "" {
-		return listForm{apiVersion: media.Group + "/" + media.Version, kind: "PartialObjectMetadataList", null: len(p.entries) == 0}
+		return listForm{apiVersion: media.Group + "/" + media.Version, kind: "PartialObjectMetadataList", nullItems: len(p.entries) == 0}
 	}
-	return listForm{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, endless: c.Version.New == nil}
+	return listForm{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, emptyContinue: c.Version.New == nil}
 }
 
 // listWriter writes a list of objects as JSON, fields in the order of kube's encoder.
 type listWriter struct {
 	listForm
-	// untyped is true if items do not say their apiVersion and kind: in lists of built-in kinds.
-	untyped bool
-	item    func(*watchcache.Entry) ([]byte, error)
+	// omitTypeMeta is true if items do not say their apiVersion and kind: in lists of built-in kinds.
+	omitTypeMeta bool
+	item         func(*watchcache.Entry) ([]byte, error)
 }
 
 func (l *listWriter) header(dst []byte) []byte {
 	dst = append(dst, `{"apiVersion":`...)
 	dst = strconv.AppendQuote(dst, l.apiVersion)
-	if l.null {
+	if l.nullItems {
 		return append(dst, `,"items":null`...)
 	}
 	return append(dst, `,"items":[`...)
 }
 
 func (l *listWriter) trailer(dst []byte, p *page) []byte {
-	if !l.null {
+	if !l.nullItems {
 		dst = append(dst, ']')
 	}
 	dst = append(dst, `,"kind":`...)
 	dst = strconv.AppendQuote(dst, l.kind)
 	dst = append(dst, `,"metadata":{`...)
-	if p.next != "" || l.endless {
+	if p.next != "" || l.emptyContinue {
 		dst = append(dst, `"continue":`...)
 		dst = strconv.AppendQuote(dst, p.next)
 		dst = append(dst, ',')
@@ -276,7 +276,7 @@ func (l *listWriter) appendTo(dst []byte, p *page) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if l.untyped {
+		if l.omitTypeMeta {
 			dst = codec.AppendUntyped(dst, raw)
 			continue
 		}
@@ -324,14 +324,14 @@ func (l *listWriter) stream(w http.ResponseWriter, r *http.Request, p *page) err
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		if !l.untyped {
+		if !l.omitTypeMeta {
 			if !put(raw) {
 				return nil
 			}
 			continue
 		}
 		buf = append(buf, '{')
-		for _, part := range codec.Untyped(raw) {
+		for _, part := range codec.WithoutTypeMeta(raw) {
 			if !put(part) {
 				return nil
 			}

@@ -248,8 +248,8 @@ func access(obj Object) metav1.Object {
 }
 
 func (c *Call) validName(name string, prefix bool) []string {
-	if c.rules() != nil && c.rules().ValidName != nil {
-		return c.rules().ValidName(name, prefix)
+	if c.strategy() != nil && c.strategy().ValidName != nil {
+		return c.strategy().ValidName(name, prefix)
 	}
 	return validation.NameIsDNSSubdomain(name, prefix)
 }

@@ -21,7 +21,7 @@ func (s *Server) ownership(ctx context.Context, c *Call) (*apply.Ownership, erro
 		own, err := apply.NewOwnership(c.Resource, c.Version, c.Subresource)
 		return ownershipOrError{own, err}
 	}).(ownershipOrError)
-	if v.err != nil || !s.Convert.Foreign(c.Resource) {
+	if v.err != nil || !s.Convert.NeedsWebhook(c.Resource) {
 		return v.own, v.err
 	}
 	return v.own.With(apply.Foreign{

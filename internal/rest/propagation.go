@@ -12,7 +12,7 @@ import (
 // warnDependents tells a client that names no policy what becomes of what the object owns, where that surprises.
 func (c *Call) warnDependents(ctx context.Context, o *metav1.DeleteOptions) {
 	//lint:ignore SA1019 older clients send it
-	if rules := c.rules(); rules != nil && rules.WarnDependents != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
+	if rules := c.strategy(); rules != nil && rules.WarnDependents != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
 		c.warn(ctx, rules.WarnDependents)
 	}
 }
@@ -39,8 +39,8 @@ func propagate(c *Call, obj Object, o metav1.DeleteOptions) {
 // wantedFinalizer returns the finalizer of the policy that applies, "" for deletion in the background, which has none.
 func wantedFinalizer(c *Call, finalizers []any, o metav1.DeleteOptions) string {
 	usual := catalog.DeleteDependents
-	if c.Resource.Rules != nil {
-		usual = c.Resource.Rules.Dependents
+	if c.Resource.Strategy != nil {
+		usual = c.Resource.Strategy.Dependents
 	}
 	if usual == catalog.NoDependents {
 		return ""

@@ -35,7 +35,7 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Config is what a Server works with. All fields are required but Answers, Finders, Holders, Updated, StoreCBOR, WatchAtLeast and Log.
+// Config is what a Server works with. All fields are required but Answers, Finders, Allocators, Updated, StoreCBOR, WatchAtLeast and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -47,8 +47,8 @@ type Config struct {
 	Answers map[string]Answer
 	// Finders are those of the virtual resources that can be read: "componentstatuses". Optional.
 	Finders map[string]Finder
-	// Holders are those of the kinds whose objects have what no other may have: "services". Optional.
-	Holders map[string]Holder
+	// Allocators are those of the kinds whose objects have what no other may have: "services". Optional.
+	Allocators map[string]Allocator
 	// Updated are told of each update that has been written, by the name of what was written to:
 	// "certificatesigningrequests.certificates.k8s.io/status". They get the object as it was and as it is, and change neither. Optional.
 	Updated map[string]func(old, now Object)

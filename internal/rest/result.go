@@ -77,7 +77,7 @@ func (c *Call) storage() *catalog.Version {
 // inStoredVersion returns the call in the version in which an entry is stored, where that matters: where it takes a webhook
 // to get another.
 func (s *Server) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
-	if !s.Convert.Foreign(c.Resource) {
+	if !s.Convert.NeedsWebhook(c.Resource) {
 		return c
 	}
 	if v := c.version(e.APIVersion); v != nil {
@@ -113,7 +113,7 @@ func (s *Server) fromEntry(c *Call, e *watchcache.Entry) (Object, error) {
 	if e.IsConverted() {
 		return decodeStored(e.JSON())
 	}
-	if raw := e.Known(c.Version); raw != nil {
+	if raw := e.Cached(c.Version); raw != nil {
 		return decodeStored(raw)
 	}
 	// Most entries that are written again have not been read since, so there are no bytes to decode, and nobody needs any.
@@ -138,7 +138,7 @@ func (s *Server) served(c *Call, e *watchcache.Entry) ([]byte, error) {
 	if e.IsConverted() {
 		return e.JSON(), nil
 	}
-	if raw := e.Known(c.Version); raw != nil { // nearly always, and without making a closure
+	if raw := e.Cached(c.Version); raw != nil { // nearly always, and without making a closure
 		return raw, nil
 	}
 	return e.Encoded(c.Version, func() ([]byte, error) { return present(c, e.JSON()) })

@@ -195,7 +195,7 @@ func (s *Server) rescale(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 			return nil, err
 		}
 		setOrDrop(metaOf(current), "managedFields", entries, len(entries) > 0)
-		a := s.asked(ctx, &main, admit.Update, c.Name, &o, isDryRun(o.DryRun))
+		a := s.admissionAttributes(ctx, &main, admit.Update, c.Name, &o, isDryRun(o.DryRun))
 		a.Old = current
 		if a.Object, err = change(own, current); err != nil {
 			return nil, err

@@ -54,19 +54,19 @@ func (c *Call) knowsField(name string) bool {
 		return true
 	case "metadata.namespace":
 		// Kube's own kinds know it unless they say which fields they know.
-		return c.Resource.Namespaced || !c.Resource.Custom() && (c.rules() == nil || c.rules().FieldLabels == nil)
+		return c.Resource.Namespaced || !c.Resource.Custom() && (c.strategy() == nil || c.strategy().FieldLabels == nil)
 	}
 	if slices.Contains(c.Version.SelectableFields, "."+name) {
 		return true
 	}
-	return c.rules() != nil && c.rules().FieldLabels[name] != nil
+	return c.strategy() != nil && c.strategy().FieldLabels[name] != nil
 }
 
 func (c *Call) unknownField(name string) string {
-	if c.rules() != nil && c.rules().UnknownField != "" {
-		return fmt.Sprintf(c.rules().UnknownField, name)
+	if c.strategy() != nil && c.strategy().UnknownField != "" {
+		return fmt.Sprintf(c.strategy().UnknownField, name)
 	}
-	if c.Resource.Custom() || c.rules() != nil && c.rules().FieldLabels != nil {
+	if c.Resource.Custom() || c.strategy() != nil && c.strategy().FieldLabels != nil {
 		return "field label not supported: " + name
 	}
 	return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
@@ -106,7 +106,7 @@ func (sel *selector) field(e *watchcache.Entry, name string) string {
 // fieldOf returns the value of a field that is selectable by definition, "" if the object does not have it. find looks
 // into the stored bytes.
 func (s *Server) fieldOf(c *Call, e *watchcache.Entry, name string, find func(path string) (string, bool)) string {
-	if rules := c.rules(); rules != nil && rules.FieldLabels[name] != nil {
+	if rules := c.strategy(); rules != nil && rules.FieldLabels[name] != nil {
 		obj, err := s.fromEntry(c, e)
 		if err != nil {
 			return ""
@@ -147,7 +147,7 @@ type (
 // index returns the index that leads to what the selector keeps, and the value to look for: a field that must be equal to
 // a text, else a label. false if there is none. What it finds must still be matched.
 func (sel *selector) index() (ix watchcache.Index, value string, ok bool) {
-	if sel.s.Convert.Foreign(sel.c.Resource) { // selectors look at what the webhook answers, which an index cannot wait for
+	if sel.s.Convert.NeedsWebhook(sel.c.Resource) { // selectors look at what the webhook answers, which an index cannot wait for
 		return ix, "", false
 	}
 	for _, req := range sel.fields {

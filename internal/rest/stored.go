@@ -35,7 +35,7 @@ func (s *Server) persisted(c *Call, stored codec.Stored) []byte {
 func Reader(resources []*catalog.Resource) func(prefix string, value []byte) ([]byte, error) {
 	kinds := map[string]*catalog.Resource{}
 	for _, r := range resources {
-		if !r.Virtual && !r.Alias {
+		if !r.Virtual && !r.Secondary {
 			kinds[r.Prefix] = r
 		}
 	}

@@ -40,7 +40,7 @@ type sink interface {
 // bookmark that marks their end. It returns false if the client has gone.
 func (st *stream) initial(ctx context.Context, snapshot *watchcache.Snapshot, revision int64, o *metainternal.ListOptions) bool {
 	ok := true
-	if st.s.Convert.Foreign(st.c.Resource) {
+	if st.s.Convert.NeedsWebhook(st.c.Resource) {
 		ok = st.initialForeign(ctx, snapshot, func(e *watchcache.Entry) bool { return st.send(watch.Added, e) })
 	} else {
 		listStart{snapshot: snapshot}.scan(st.sel, func(e *watchcache.Entry) bool {
@@ -187,7 +187,7 @@ func (st *stream) frame(ev *change, kind watch.EventType) bool {
 
 func (st *stream) shared(ev *change, kind string) bool {
 	key := st.frameKey(kind)
-	raw := ev.Known(key)
+	raw := ev.Cached(key)
 	if raw == nil {
 		var err error
 		if raw, err = ev.Encoded(key, func() ([]byte, error) { return st.encodeEvent(ev, kind) }); err != nil {

@@ -86,7 +86,7 @@ func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKin
 
 // askedOther is what admission is asked about the creation of obj, which is of another kind than the call's resource.
 func (s *Server) askedOther(ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj Object) *admit.Attributes {
-	a := s.asked(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
+	a := s.admissionAttributes(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
 	a.Kind, a.Object = kind, obj
 	a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }
 	a.Normalize = func(*catalog.Version, Object) error { return nil }

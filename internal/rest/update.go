@@ -51,7 +51,7 @@ func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *Call) er
 		}
 		return next, nil
 	})
-	if apierrors.IsNotFound(err) && c.Subresource == "" && c.rules() != nil && c.rules().CreateOnUpdate {
+	if apierrors.IsNotFound(err) && c.Subresource == "" && c.strategy() != nil && c.strategy().CreateOnUpdate {
 		if obj, err = s.decode(r.Context(), c, body, contentType, validation); err == nil {
 			res, err = s.createByUpdate(r.Context(), c, obj, *options)
 		}
@@ -132,7 +132,7 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if err != nil {
 			return nil, err
 		}
-		a := s.asked(ctx, c, admit.Update, c.Name, &o, isDryRun(o.DryRun))
+		a := s.admissionAttributes(ctx, c, admit.Update, c.Name, &o, isDryRun(o.DryRun))
 		if c.through == "" && !c.admitted { // or change has asked
 			a.Object, a.Old = obj, old
 			if err := s.mutate(ctx, c, a); err != nil {
@@ -151,11 +151,11 @@ func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 				return nil, err
 			}
 		}
-		c.settle(obj)
+		c.canonicalize(obj)
 		if a.DryRun {
 			return &Result{Object: obj}, nil
 		}
-		res, err := s.swap(ctx, c, e, old, obj, store.Options{TTL: c.ttl(), Turn: c.turn})
+		res, err := s.swap(ctx, c, e, old, obj, store.Options{TTL: c.ttl(), Sequence: c.sequence})
 		if retry(err) {
 			continue // whoever insists on a revision gets the conflict from checkRevision now
 		}
@@ -185,7 +185,7 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, old, ob
 		if err != nil {
 			return nil, err
 		}
-		if err := s.shown(ctx, c, revision); err != nil {
+		if err := s.waitVisible(ctx, c, revision); err != nil {
 			return nil, err
 		}
 		return &Result{Object: obj, Deleted: true}, nil
@@ -212,7 +212,7 @@ func (s *Server) writeWhole(ctx context.Context, c *Call, e *watchcache.Entry, o
 		return &Result{Object: obj}, nil
 	}
 	var revision int64
-	err = s.together(ctx, c, old, obj, func(also []store.Change) (err error) {
+	err = s.commitWithAllocations(ctx, c, old, obj, func(also []store.Change) (err error) {
 		o.Also = also
 		revision, err = s.Store.With(o).Update(ctx, c.key(c.Name), s.persisted(c, stored), e.Revision)
 		return err
@@ -221,7 +221,7 @@ func (s *Server) writeWhole(ctx context.Context, c *Call, e *watchcache.Entry, o
 		return nil, err
 	}
 	s.updated(c, old, obj) // at once: clients that watch know of it already
-	if err := s.shown(ctx, c, revision); err != nil {
+	if err := s.waitVisible(ctx, c, revision); err != nil {
 		return nil, err
 	}
 	return s.result(ctx, c, obj, c.Name, stored, revision), nil
@@ -236,7 +236,7 @@ func (s *Server) finished(c *Call, obj Object) bool {
 	if grace, ok := meta["deletionGracePeriodSeconds"].(int64); ok && grace > 0 {
 		return false
 	}
-	rules := c.rules()
+	rules := c.strategy()
 	return rules == nil || rules.PrepareDelete == nil || !rules.PrepareDelete(obj, s.env(c))
 }
 
@@ -256,7 +256,7 @@ func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 	meta := metaOf(obj)
 	text := str(meta, "resourceVersion")
 	if text == "" || text == "0" {
-		if c.rules() != nil && c.rules().UnconditionalUpdate {
+		if c.strategy() != nil && c.strategy().UnconditionalUpdate {
 			meta["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 			return nil
 		}
@@ -278,8 +278,8 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object, dr
 	meta, oldMeta := metaOf(obj), metaOf(old)
 	setOrDrop(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
 	switch {
-	case c.rules() != nil && c.rules().PrepareUpdate != nil:
-		c.rules().PrepareUpdate(obj, old, c.Subresource, s.env(c))
+	case c.strategy() != nil && c.strategy().PrepareUpdate != nil:
+		c.strategy().PrepareUpdate(obj, old, c.Subresource, s.env(c))
 		meta = metaOf(obj)
 	case c.Subresource == "status":
 		keepOnlyStatus(obj, old)

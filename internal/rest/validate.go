@@ -22,7 +22,7 @@ func (c *Call) validate(obj Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
 	}
-	rules := c.rules()
+	rules := c.strategy()
 	if rules != nil && rules.MetadataLast {
 		if errs := rules.Validate(obj); len(errs) > 0 {
 			return errs, nil
@@ -50,7 +50,7 @@ func (c *Call) validateUpdate(obj, old Object) (field.ErrorList, error) {
 	}
 	errs := c.validateMeta(obj)
 	errs = append(errs, c.validateMetaUpdate(obj, old)...)
-	if rules := c.rules(); rules != nil && rules.ValidateUpdate != nil {
+	if rules := c.strategy(); rules != nil && rules.ValidateUpdate != nil {
 		return unique(append(errs, rules.ValidateUpdate(obj, old, c.Subresource)...)), nil
 	}
 	sch, err := c.Version.Schema()
@@ -69,7 +69,7 @@ func (c *Call) validateUpdate(obj, old Object) (field.ErrorList, error) {
 
 // validateIn returns what the namespace of an object forbids it to say, as the namespace is now.
 func (s *Server) validateIn(ctx context.Context, c *Call, obj, old Object) field.ErrorList {
-	rules := c.rules()
+	rules := c.strategy()
 	if rules == nil || rules.ValidateIn == nil {
 		return nil
 	}
@@ -110,7 +110,7 @@ func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(p
 
 // warnings tells the client what is allowed but unwise in what it wrote.
 func (c *Call) warnings(ctx context.Context, obj, old Object) {
-	if rules := c.rules(); rules != nil && rules.Warnings != nil {
+	if rules := c.strategy(); rules != nil && rules.Warnings != nil {
 		for _, text := range rules.Warnings(obj, old, c.Subresource) {
 			c.warn(ctx, text)
 		}

@@ -76,7 +76,7 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *Call) e
 
 // askedVirtual is what admission is asked about obj, which is of the kind of call of, as a write to c.
 func (s *Server) askedVirtual(ctx context.Context, c, of *Call, o *metav1.CreateOptions, obj Object) *admit.Attributes {
-	a := s.asked(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
+	a := s.admissionAttributes(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
 	a.Kind, a.Object = of.gvk(), obj
 	if c.Subresource != "" {
 		a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }

@@ -155,11 +155,11 @@ func (c *cluster) create(what string, obj map[string]any) map[string]any {
 		return nil
 	}
 	svc := theirs.(*core.Service)
-	c.r.Rules.PrepareCreate(ours, catalog.Env{})
+	c.r.Strategy.PrepareCreate(ours, catalog.Env{})
 	err := c.ours.Assign(ours, nil, true)
 	normalizeClusterIPs(storage.After{Service: svc}, storage.Before{})
 	_, theirErr := allocateCreate(&c.theirs, svc, true)
-	if !c.agree(ours, svc, err, theirErr) || err != nil || len(c.r.Rules.Validate(ours)) > 0 {
+	if !c.agree(ours, svc, err, theirErr) || err != nil || len(c.r.Strategy.Validate(ours)) > 0 {
 		return nil
 	}
 	return ours
@@ -173,7 +173,7 @@ func (c *cluster) update(what string, obj, old map[string]any) {
 		return
 	}
 	svc, before := theirs.(*core.Service), storage.Before{Service: theirOld.(*core.Service)}
-	c.r.Rules.PrepareUpdate(ours, was, "", catalog.Env{})
+	c.r.Strategy.PrepareUpdate(ours, was, "", catalog.Env{})
 	err := c.ours.Assign(ours, was, true)
 	after := storage.After{Service: svc}
 	patchAllocatedValues(after, before)

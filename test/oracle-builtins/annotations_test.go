@@ -50,7 +50,7 @@ func TestAnnotations(t *testing.T) {
 				}
 				s := strategies[kind]
 				s.PrepareForCreate(c.ctx(""), theirs)
-				got, want := ofAnnotations(r.Rules.Validate(ours)), ofAnnotations(s.Validate(c.ctx(""), theirs))
+				got, want := ofAnnotations(r.Strategy.Validate(ours)), ofAnnotations(s.Validate(c.ctx(""), theirs))
 				if !slices.Equal(got, want) {
 					t.Errorf("%s %s:\n got %q\nwant %q", key, value, got, want)
 				}

@@ -30,7 +30,7 @@ func TestColumns(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("# Columns of the built-in kinds: name, type, format, priority, description, each behind a tab.\n# Written by TestColumns -update of test/oracle-builtins from kube's printers.\n")
 	for _, r := range kinds.Resources() {
-		if r.Group == "apiextensions.k8s.io" || r.Alias || r.Kind == "CSIStorageCapacity" {
+		if r.Group == "apiextensions.k8s.io" || r.Secondary || r.Kind == "CSIStorageCapacity" {
 			continue // kube-apiserver does not use the printer that it has for CSIStorageCapacity
 		}
 		for _, v := range r.Versions {
@@ -91,7 +91,7 @@ func theirTable(t *testing.T, g printers.TableGenerator, r *catalog.Resource, v 
 func compareTable(t *testing.T, r *catalog.Resource, v *catalog.Version, seed int64, table *metav1.Table) {
 	t.Helper()
 	obj := tree(t, randomObject(t, r, v, seed))
-	rules := r.RulesFor(v)
+	rules := r.StrategyFor(v)
 	if _, err := rules.Decode(obj); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestConvert(t *testing.T) {
 			continue
 		}
 		versions := r.Versions
-		if r.Alias {
+		if r.Secondary {
 			versions = append(versions, r.Storage)
 		}
 		for _, from := range versions {

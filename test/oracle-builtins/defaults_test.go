@@ -58,7 +58,7 @@ func compareDefaults(t *testing.T, r *catalog.Resource, v *catalog.Version, seed
 	want := tree(t, marshal(t, theirs))
 
 	got := tree(t, doc)
-	rules := r.RulesFor(v)
+	rules := r.StrategyFor(v)
 	if unknown, err := rules.Decode(got); err != nil || len(unknown) > 0 {
 		t.Fatalf("seed %d: %v %q", seed, err, unknown)
 	}

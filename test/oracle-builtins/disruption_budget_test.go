@@ -48,7 +48,7 @@ func TestStoredBudgets(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj := tree(t, doc)
-			kind.Rules.Default(obj)
+			kind.Strategy.Default(obj)
 			var got policyv1.PodDisruptionBudget
 			if err := json.Unmarshal(marshal(t, obj), &got); err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ func TestFieldLabels(t *testing.T) {
 				continue
 			}
 			var got, want []string
-			for label := range r.RulesFor(v).FieldLabels {
+			for label := range r.StrategyFor(v).FieldLabels {
 				got = append(got, label)
 				if !slices.Contains(candidates, label) {
 					t.Errorf("%v: %s is not asked of Kubernetes here", gvk, label)
@@ -45,7 +45,7 @@ func TestFieldLabels(t *testing.T) {
 				t.Errorf("%v: %q, want %q", gvk, got, want)
 			}
 			_, _, err := legacyscheme.Scheme.ConvertFieldLabel(gvk, "metadata.namespace", "x")
-			if knows := r.Namespaced || r.RulesFor(v).FieldLabels == nil; knows != (err == nil) {
+			if knows := r.Namespaced || r.StrategyFor(v).FieldLabels == nil; knows != (err == nil) {
 				t.Errorf("%v: metadata.namespace: %v", gvk, err)
 			}
 		}

@@ -37,7 +37,7 @@ func TestReach(t *testing.T) {
 			continue
 		}
 		for _, v := range r.Versions {
-			reach := v.ReachOf(subresource, v)
+			reach := v.ResetFieldsOf(subresource, v)
 			if s, ok := all[name].(rest.ResetFieldsFilterStrategy); ok {
 				seen++
 				if reach.Only == nil || s.GetResetFieldsFilter()[fieldpath.APIVersion(r.APIVersion(v))] == nil {

@@ -96,7 +96,7 @@ func TestReadMatchesUpstream(t *testing.T) {
 			if !ok {
 				t.Fatal(spec)
 			}
-			services.Rules.Read(ours)
+			services.Strategy.Read(ours)
 			defaultOnRead(upstream, theirs.(*core.Service))
 			c.same("read", nil, nil, ours, theirs)
 		}

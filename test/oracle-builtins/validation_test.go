@@ -41,7 +41,7 @@ func TestValidation(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]*catalog.Resource{}
 	for _, r := range kinds.Resources() {
-		if !r.Alias {
+		if !r.Secondary {
 			kinds[r.Kind] = r
 		}
 	}
@@ -147,17 +147,17 @@ func (c *comparison) ctx(subresource string) context.Context {
 
 // inNamespace returns what the namespace forbids, which has no labels.
 func (c *comparison) inNamespace(obj, old map[string]any, subresource string) field.ErrorList {
-	if c.r.Rules.ValidateIn == nil {
+	if c.r.Strategy.ValidateIn == nil {
 		return nil
 	}
-	return c.r.Rules.ValidateIn(obj, old, subresource, func() (map[string]string, error) { return nil, nil })
+	return c.r.Strategy.ValidateIn(obj, old, subresource, func() (map[string]string, error) { return nil, nil })
 }
 
 // internal reads an object as kube-apiserver does: into its Go type, with defaults, and into the internal type. ours is what we make of it.
 func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runtime.Object, ok bool) {
 	c.t.Helper()
 	ours = runtime.DeepCopyJSON(obj)
-	_, err := c.r.Rules.Decode(ours)
+	_, err := c.r.Strategy.Decode(ours)
 	data := marshal(c.t, obj)
 	typed, _ := legacyscheme.Scheme.New(c.gvk())
 	if theirErr := kjson.UnmarshalCaseSensitivePreserveInts(data, typed); theirErr != nil || err != nil {
@@ -174,8 +174,8 @@ func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runti
 	if err != nil {
 		return nil, nil, false // a conversion refuses what validation would
 	}
-	if c.r.Rules.Default != nil {
-		c.r.Rules.Default(ours)
+	if c.r.Strategy.Default != nil {
+		c.r.Strategy.Default(ours)
 	}
 	return ours, theirs, true
 }
@@ -190,8 +190,8 @@ func (c *comparison) create(obj map[string]any) {
 		return
 	}
 	env := catalog.Env{Now: time.Now()}
-	if c.r.Rules.PrepareCreate != nil {
-		c.r.Rules.PrepareCreate(ours, env)
+	if c.r.Strategy.PrepareCreate != nil {
+		c.r.Strategy.PrepareCreate(ours, env)
 	}
 	s := strategies[c.kind]
 	if c.kind == "Service" {
@@ -200,9 +200,9 @@ func (c *comparison) create(obj map[string]any) {
 	s.PrepareForCreate(c.ctx(""), theirs)
 	errs := c.ask(func() field.ErrorList { return s.Validate(c.ctx(""), theirs) })
 	if len(c.texts(errs)) == 0 {
-		c.warned("create", c.r.Rules.Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
+		c.warned("create", c.r.Strategy.Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
 	}
-	c.same("create", append(c.inNamespace(ours, nil, ""), c.r.Rules.Validate(ours)...), errs, ours, theirs)
+	c.same("create", append(c.inNamespace(ours, nil, ""), c.r.Strategy.Validate(ours)...), errs, ours, theirs)
 }
 
 // warned compares what both warn about. Kubernetes' order is partly that of Go's maps.
@@ -225,9 +225,9 @@ func older(obj map[string]any) bool {
 // stored returns a valid object as it is stored.
 func (c *comparison) stored(obj map[string]any) map[string]any {
 	ours, _, _ := c.read(obj)
-	if c.r.Rules.PrepareCreate != nil && !older(obj) {
+	if c.r.Strategy.PrepareCreate != nil && !older(obj) {
 		kept := runtime.DeepCopyJSON(ours)
-		c.r.Rules.PrepareCreate(ours, catalog.Env{Now: time.Now()})
+		c.r.Strategy.PrepareCreate(ours, catalog.Env{Now: time.Now()})
 		if kept["status"] != nil {
 			ours["status"] = kept["status"]
 		}
@@ -266,9 +266,9 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
 	errs := c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) })
 	if len(c.texts(errs)) == 0 {
-		c.warned("update "+subresource, c.r.Rules.Warnings(ours, was, subresource), s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
+		c.warned("update "+subresource, c.r.Strategy.Warnings(ours, was, subresource), s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
 	}
-	c.same("update "+subresource, append(c.inNamespace(ours, was, subresource), c.r.Rules.ValidateUpdate(ours, was, subresource)...), errs, ours, theirs)
+	c.same("update "+subresource, append(c.inNamespace(ours, was, subresource), c.r.Strategy.ValidateUpdate(ours, was, subresource)...), errs, ours, theirs)
 }
 
 // ask returns Kubernetes' errors, nil if it panics: it answers 500 then.
@@ -285,8 +285,8 @@ func (c *comparison) ask(judge func() field.ErrorList) (errs field.ErrorList) {
 func (c *comparison) prepareUpdate(obj, old map[string]any, subresource string) {
 	meta, was := obj["metadata"].(map[string]any), old["metadata"].(map[string]any)
 	meta["generation"] = was["generation"]
-	if c.r.Rules.PrepareUpdate != nil {
-		c.r.Rules.PrepareUpdate(obj, old, subresource, catalog.Env{Now: time.Now()})
+	if c.r.Strategy.PrepareUpdate != nil {
+		c.r.Strategy.PrepareUpdate(obj, old, subresource, catalog.Env{Now: time.Now()})
 		return
 	}
 	if subresource == "status" {
@@ -332,8 +332,8 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 		c.t.Fatal(err)
 	}
 	legacyscheme.Scheme.Default(read)
-	if c.r.Rules.Default != nil {
-		c.r.Rules.Default(obj)
+	if c.r.Strategy.Default != nil {
+		c.r.Strategy.Default(obj)
 	}
 	typed := c.r.Storage.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed); err != nil {

@@ -21,7 +21,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]*catalog.Resource{}
 	for _, r := range kinds.Resources() {
-		if !r.Alias {
+		if !r.Secondary {
 			kinds[r.Kind] = r
 		}
 	}

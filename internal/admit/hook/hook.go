@@ -160,7 +160,7 @@ func (h *hook) wants(ctx context.Context, c *Config, a *admit.Attributes) (t mat
 	if err != nil {
 		return t, false, apierrors.NewInternalError(err)
 	}
-	own, began := match.Own(a).Resource, time.Now()
+	own, began := match.AsRequested(a).Resource, time.Now()
 	held, err := expr.Hold(ctx, h.conditions(), &expr.Input{
 		Object: obj, OldObject: old,
 		Request: func() map[string]any { return expr.Request(a, own, t.Kind) },

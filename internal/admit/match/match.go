@@ -100,7 +100,7 @@ func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces
 		return Target{}, false, nil
 	}
 	if c.everything {
-		t = Own(a)
+		t = AsRequested(a)
 	} else if t, ok = c.matchRules(c.rules, a); !ok {
 		return Target{}, false, nil
 	}
@@ -123,10 +123,10 @@ func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces
 func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) (Target, bool) {
 	for i := range rules {
 		if r := &rules[i]; matches(&r.RuleWithOperations, a, a.Resource, a.Version) && named(r, a) {
-			return Own(a), true
+			return AsRequested(a), true
 		}
 	}
-	if !c.equivalent || len(a.Resource.Versions) == 1 && a.Twin == nil {
+	if !c.equivalent || len(a.Resource.Versions) == 1 && a.Cohabits == nil {
 		return Target{}, false
 	}
 	for i := range rules {
@@ -136,8 +136,8 @@ func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOpera
 				return target(a, v), true
 			}
 		}
-		if a.Twin != nil && matches(&r.RuleWithOperations, a, a.Twin, a.TwinVersion) && named(r, a) {
-			return target(a, a.TwinVersion), true
+		if a.Cohabits != nil && matches(&r.RuleWithOperations, a, a.Cohabits, a.CohabitsVersion) && named(r, a) {
+			return target(a, a.CohabitsVersion), true
 		}
 	}
 	return Target{}, false
@@ -162,13 +162,13 @@ func equivalents(a *admit.Attributes) []*catalog.Version {
 	return versions
 }
 
-// Own is the form in which a request names its objects.
-func Own(a *admit.Attributes) Target { return target(a, a.Version) }
+// AsRequested is the form in which a request names its objects.
+func AsRequested(a *admit.Attributes) Target { return target(a, a.Version) }
 
 func target(a *admit.Attributes, v *catalog.Version) Target {
 	r := a.Resource
-	if a.Twin != nil && v == a.TwinVersion {
-		r = a.Twin
+	if a.Cohabits != nil && v == a.CohabitsVersion {
+		r = a.Cohabits
 	}
 	t := Target{
 		Resource: schema.GroupVersionResource{Group: r.Group, Version: v.Name, Resource: r.Plural},

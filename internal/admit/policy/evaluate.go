@@ -40,7 +40,7 @@ func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Tar
 	if len(program.conditions) > 0 {
 		// Conditions see the request as it was made, and no namespace.
 		asked := *in
-		asked.Request = func() map[string]any { return expr.Request(s.a, match.Own(s.a).Resource, t.Kind) }
+		asked.Request = func() map[string]any { return expr.Request(s.a, match.AsRequested(s.a).Resource, t.Kind) }
 		holds, err := s.config.hold(ctx, p.name, s.a, program.conditions, &asked)
 		if err != nil && p.ignoresFailures() {
 			return answer{}

@@ -160,7 +160,7 @@ func (w *work) invoke(ctx context.Context, i *invocation, r *admit.Reinvocation)
 		return false, apierrors.NewInternalError(f.err)
 	}
 	asked := s.input(f, i.target, i.param)
-	asked.Request = func() map[string]any { return expr.Request(w.a, match.Own(w.a).Resource, i.target.Kind) }
+	asked.Request = func() map[string]any { return expr.Request(w.a, match.AsRequested(w.a).Resource, i.target.Kind) }
 	holds := true
 	if len(program.conditions) > 0 {
 		holds, err = w.config.hold(ctx, i.policy.name, w.a, program.conditions, asked)

@@ -81,7 +81,7 @@ type form struct {
 func (c *Config) see(a *admit.Attributes) *seen {
 	return &seen{config: c, a: a, own: form{object: a.Object, old: a.Old}, authz: expr.Authorizer{
 		Authz: c.Authz, User: a.User, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
-		Resource: match.Own(a).Resource,
+		Resource: match.AsRequested(a).Resource,
 	}}
 }
 

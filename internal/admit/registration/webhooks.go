@@ -70,8 +70,8 @@ func CheckValidatingWebhooks(c, old *admissionregistrationv1.ValidatingWebhookCo
 	return checkHooks(ValidatingHooks(c), ValidatingHooks(old), true)
 }
 
-// leave is what an update may leave as it was.
-type leave struct {
+// allowances is what an update may leave as it was.
+type allowances struct {
 	conditions    bool // nothing about match conditions has changed
 	sideEffects   bool
 	reviews       bool
@@ -81,9 +81,9 @@ type leave struct {
 }
 
 func checkHooks(hooks, old []Hook, update bool) (errs field.ErrorList) {
-	l := leave{preexistingCE: map[string]bool{}}
+	l := allowances{preexistingCE: map[string]bool{}}
 	if update {
-		l = leaveOf(hooks, old)
+		l = allowancesOf(hooks, old)
 	}
 	for i := range hooks {
 		path := field.NewPath("webhooks").Index(i)
@@ -98,8 +98,8 @@ func checkHooks(hooks, old []Hook, update bool) (errs field.ErrorList) {
 	return errs
 }
 
-func leaveOf(hooks, old []Hook) leave {
-	l := leave{preexistingCE: map[string]bool{}, conditions: len(hooks) == len(old)}
+func allowancesOf(hooks, old []Hook) allowances {
+	l := allowances{preexistingCE: map[string]bool{}, conditions: len(hooks) == len(old)}
 	for i := range old {
 		h := &old[i]
 		l.conditions = l.conditions && reflect.DeepEqual(hooks[i].MatchConditions, h.MatchConditions)
@@ -119,7 +119,7 @@ func leaveOf(hooks, old []Hook) leave {
 // harmless are the side effects that a webhook may have.
 var harmless = []string{"None", "NoneOnDryRun"}
 
-func checkHook(h *Hook, l leave, path *field.Path) field.ErrorList {
+func checkHook(h *Hook, l allowances, path *field.Path) field.ErrorList {
 	errs := utilvalidation.IsFullyQualifiedName(path.Child("name"), h.Name)
 	for i := range h.Rules {
 		errs = append(errs, checkRule(&h.Rules[i], path.Child("rules").Index(i))...)

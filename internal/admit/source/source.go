@@ -45,7 +45,7 @@ func New[T any](collection *watchcache.Collection, compile func(*watchcache.Entr
 
 // List returns the objects that the view knows.
 func (s *Source[T]) List() *List[T] {
-	if l := s.current.Load(); l != nil && s.collection.Holds(l.snapshot) {
+	if l := s.current.Load(); l != nil && s.collection.IsCurrent(l.snapshot) {
 		return l
 	}
 	s.mu.Lock()

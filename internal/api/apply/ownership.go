@@ -31,7 +31,7 @@ type Ownership struct {
 	blank map[string]any
 	// reach is what the endpoint lets its callers change in version apiVersion. filters says the same, of all versions, to
 	// structured-merge-diff.
-	reach   catalog.Reach
+	reach   catalog.ResetFields
 	filters map[fieldpath.APIVersion]fieldpath.Filter
 }
 
@@ -82,7 +82,7 @@ func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (
 		return &Ownership{
 			group: r.Group, kind: r.Kind, apiVersion: r.APIVersion(v), subresource: subresource,
 			blank:   blank(r, v),
-			reach:   v.ReachOf(subresource, v),
+			reach:   v.ResetFieldsOf(subresource, v),
 			filters: filters(r, v, subresource),
 			types: func(apiVersion string) (*objectType, error) {
 				for _, other := range r.Versions {
@@ -116,7 +116,7 @@ func blank(r *catalog.Resource, v *catalog.Version) map[string]any {
 func filters(r *catalog.Resource, v *catalog.Version, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
 	out := map[fieldpath.APIVersion]fieldpath.Filter{}
 	for _, of := range r.Versions {
-		switch reach := v.ReachOf(subresource, of); {
+		switch reach := v.ResetFieldsOf(subresource, of); {
 		case reach.Only != nil:
 			out[fieldpath.APIVersion(r.APIVersion(of))] = onlyFilter(reach.Only)
 		case reach.Except != nil:

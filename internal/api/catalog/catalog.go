@@ -61,7 +61,7 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 	for _, gr := range remove {
 		g := open(gr.Group)
 		if r := g.resources[gr.Resource]; r != nil {
-			if !r.Alias && !r.Virtual {
+			if !r.Secondary && !r.Virtual {
 				delete(next.byPrefix, r.Prefix)
 			}
 			delete(g.resources, gr.Resource)
@@ -75,7 +75,7 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 		}
 		r.life, r.retire = context.WithCancel(context.Background())
 		g.resources[r.Plural] = r
-		if !r.Alias && !r.Virtual {
+		if !r.Secondary && !r.Virtual {
 			next.byPrefix[r.Prefix] = r
 		}
 	}

@@ -42,19 +42,19 @@ type Resource struct {
 
 	// Definition identifies the CustomResourceDefinition; zero for built-in kinds.
 	Definition Definition
-	// Rules are what the kind checks and sets beyond its schema, for all versions that have none of their own; nil for
+	// Strategy are what the kind checks and sets beyond its schema, for all versions that have none of their own; nil for
 	// custom kinds.
-	Rules *Rules
+	Strategy *Strategy
 	// Convert turns obj, which is of version from, into one of version to, in place. Built-in kinds of several versions have
 	// it; nil for all others.
 	Convert func(from, to *Version, obj Object) error
 	// Form is how the store keeps the bytes; nil for nearly all kinds: the JSON of Storage.
 	Form *Form
-	// Alias is true if the objects belong to another resource, which has the same Prefix: the events of events.k8s.io are
+	// Secondary is true if the objects belong to another resource, which has the same Prefix: the events of events.k8s.io are
 	// those of the core group. Storage is then that resource's version. What goes over all objects leaves aliases out.
-	Alias bool
-	// Twin names the other resource whose objects these are too: the alias, or the one that it is an alias of. Zero for all others.
-	Twin GroupResource
+	Secondary bool
+	// Cohabits names the other resource whose objects these are too: the alias, or the one that it is an alias of. Zero for all others.
+	Cohabits GroupResource
 	// Virtual is true if objects are not stored. Verbs says what can be done with them: a POST gets an answer, and that is all
 	// (reviews), or a read finds them out (component statuses). Prefix is "" then.
 	Virtual bool
@@ -97,12 +97,12 @@ func (r *Resource) Version(name string) *Version {
 	return nil
 }
 
-// RulesFor returns the rules of objects of version v, or nil.
-func (r *Resource) RulesFor(v *Version) *Rules {
-	if v.Own != nil {
-		return v.Own
+// StrategyFor returns the rules of objects of version v, or nil.
+func (r *Resource) StrategyFor(v *Version) *Strategy {
+	if v.Strategy != nil {
+		return v.Strategy
 	}
-	return r.Rules
+	return r.Strategy
 }
 
 // APIVersion returns "group/version", or "version" in the core group.
@@ -195,8 +195,8 @@ type Version struct {
 	SelectableFields []string
 	// Status is true if /status exists.
 	Status bool
-	// Reach is what each endpoint of a built-in kind lets its callers change, by subresource; nil for custom kinds. See ReachOf.
-	Reach map[string]Reach
+	// ResetFields is what each endpoint of a built-in kind lets its callers change, by subresource; nil for custom kinds. See ResetFieldsOf.
+	ResetFields map[string]ResetFields
 	// Scale is nil if /scale does not exist.
 	Scale *Scale
 	// Declared is the version's place in its definition, from 0. Resource.Versions has another order.
@@ -217,8 +217,8 @@ type Version struct {
 	// decoded through and what strategic merge patches need. nil for custom kinds.
 	New func() any
 
-	// Own are the rules of this version if they are not the resource's.
-	Own *Rules
+	// Strategy are the rules of this version if they are not the resource's.
+	Strategy *Strategy
 
 	// Model is the name of the Go type in published documents, Models returns what package kinds/gen writes about a type of
 	// that name, or an error: its schema with references to others. Both are for built-in kinds.

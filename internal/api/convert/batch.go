@@ -28,7 +28,7 @@ const (
 //
 // One object that cannot be converted makes the whole an error.
 func (c *Converter) Entries(ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
-	if !c.Foreign(r) {
+	if !c.NeedsWebhook(r) {
 		return entries, nil
 	}
 	apiVersion := r.APIVersion(to)

@@ -77,8 +77,8 @@ func New(o Options) *Converter {
 	return c
 }
 
-// Foreign tells whether converting objects of r takes more than renaming: a call of a webhook or of a function.
-func (c *Converter) Foreign(r *catalog.Resource) bool {
+// NeedsWebhook tells whether converting objects of r takes more than renaming: a call of a webhook or of a function.
+func (c *Converter) NeedsWebhook(r *catalog.Resource) bool {
 	return r.Conversion != nil || c.function(r) != nil
 }
 
@@ -104,7 +104,7 @@ func (c *Converter) ConvertAll(ctx context.Context, r *catalog.Resource, from, t
 	if from == to {
 		return objs, nil
 	}
-	if !c.Foreign(r) {
+	if !c.NeedsWebhook(r) {
 		out := make([]Object, len(objs))
 		for i, obj := range objs {
 			out[i] = runtime.DeepCopyJSON(obj)
@@ -175,7 +175,7 @@ func restore(r *catalog.Resource, v *catalog.Version, obj Object) error {
 	if r.Custom() {
 		repairGeneration(obj)
 	}
-	rules := r.RulesFor(v)
+	rules := r.StrategyFor(v)
 	if rules == nil || rules.Decode == nil {
 		sch, err := v.Schema()
 		if err != nil {

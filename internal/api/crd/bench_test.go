@@ -32,7 +32,7 @@ func BenchmarkDecodeHead(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(raw)))
 	for b.Loop() {
-		if _, err := DecodeHead(raw); err != nil {
+		if _, err := DecodeWithoutSchemas(raw); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,7 +3,7 @@
 // A definition reaches this package three times. When a client writes it, Normalize brings the decoded body into the
 // form of the Go type (unknown fields found and dropped), SetDefaults fills it in, Validate and ValidateUpdate report
 // everything that is wrong with it, and Status decides which of its names are accepted; Rules bundles these for the
-// verbs. When the store's watch brings it, DecodeHead reads all but the schemas and Resource makes the catalog's entry,
+// verbs. When the store's watch brings it, DecodeWithoutSchemas reads all but the schemas and Resource makes the catalog's entry,
 // whose schemas are decoded when a request needs them. When it is deleted, the functions of deletion.go write the
 // conditions that go with it.
 //

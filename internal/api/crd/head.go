@@ -10,11 +10,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// DecodeHead decodes a stored definition without the schemas of its versions and without its managedFields, which
+// DecodeWithoutSchemas decodes a stored definition without the schemas of its versions and without its managedFields, which
 // together are nearly all of it: what the catalog, Status and the conditions need. The result shares no memory with raw.
 //
 // A server that starts reads every definition once; this costs one scan of the bytes and little memory.
-func DecodeHead(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+func DecodeWithoutSchemas(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	obj, err := newScanner(raw).definition()
 	if err != nil {
 		return nil, fmt.Errorf("decode definition: %w", err)

@@ -26,7 +26,7 @@ type Claim struct {
 // . others may contain the definition itself.
 // kube-apiserver reaches the same status through four controllers and several writes, in any order.
 //
-// def may be a DecodeHead, except that NonStructuralSchema needs the schemas of definitions with
+// def may be a DecodeWithoutSchemas, except that NonStructuralSchema needs the schemas of definitions with
 // spec.preserveUnknownFields; without them the condition that def has is kept.
 func Status(def *apiextensionsv1.CustomResourceDefinition, others []Claim, now time.Time) (status *apiextensionsv1.CustomResourceDefinitionStatus, changed bool) {
 	s := def.Status.DeepCopy()

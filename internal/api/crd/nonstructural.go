@@ -44,7 +44,7 @@ func nonStructuralCondition(def *apiextensionsv1.CustomResourceDefinition) *apie
 	return to
 }
 
-// withoutSchemas tells whether def may be a DecodeHead.
+// withoutSchemas tells whether def may be a DecodeWithoutSchemas.
 func withoutSchemas(def *apiextensionsv1.CustomResourceDefinition) bool {
 	for i := range def.Spec.Versions {
 		if schemaOf(&def.Spec.Versions[i]) != nil {

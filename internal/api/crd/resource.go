@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
-// Resource makes the catalog's entry for a definition; a DecodeHead is enough. revision is the etcd revision at which the
+// Resource makes the catalog's entry for a definition; a DecodeWithoutSchemas is enough. revision is the etcd revision at which the
 // definition was written. source returns the encoded definition of that revision; it is called when a request needs a
 // schema, from any goroutine, and the resource keeps nothing else of the definition alive.
 //
@@ -99,7 +99,7 @@ func decodeConversion(source func() ([]byte, error)) (*apiextensionsv1.WebhookCo
 	if err != nil {
 		return nil, err
 	}
-	def, err := DecodeHead(raw)
+	def, err := DecodeWithoutSchemas(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -16,15 +16,15 @@ import (
 // metadata is not validated here, but for the name, which repeats what is in the spec.
 //
 // A definition is established by the write that creates it, so the rules look at the other definitions of its group.
-func Rules() *catalog.Rules {
+func Rules() *catalog.Strategy {
 	v := NewValidator()
-	return &catalog.Rules{
-		Decode:        Normalize,
-		Default:       defaultObject,
-		PrepareCreate: prepareCreate,
-		PrepareUpdate: prepareUpdate,
-		PrepareDelete: prepareDelete,
-		Encloses:      true,
+	return &catalog.Strategy{
+		Decode:         Normalize,
+		Default:        defaultObject,
+		PrepareCreate:  prepareCreate,
+		PrepareUpdate:  prepareUpdate,
+		PrepareDelete:  prepareDelete,
+		FencesContents: true,
 		Validate: func(obj catalog.Object) field.ErrorList {
 			def, errs := decodeFor(obj)
 			if def == nil {
@@ -134,7 +134,7 @@ func Refresh(obj map[string]any, others []Claim, now time.Time) (changed bool, e
 	return changed, nil
 }
 
-// decodeHead is DecodeHead for decoded JSON.
+// decodeHead is DecodeWithoutSchemas for decoded JSON.
 func decodeHead(obj map[string]any) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if dig(obj, "spec", "preserveUnknownFields") == true {
 		return Decode(obj) // its status depends on its schemas

@@ -225,7 +225,7 @@ func TestDelete(t *testing.T) {
 
 func TestResource(t *testing.T) {
 	stored := encode(t, create(t, fromYAML(t, cronTab), nil))
-	def, err := DecodeHead(stored)
+	def, err := DecodeWithoutSchemas(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestResource(t *testing.T) {
 // TestSourceIsDropped: nothing of a resource keeps a decoded schema, only its source does.
 func TestSourceIsDropped(t *testing.T) {
 	stored := encode(t, create(t, fromYAML(t, cronTab), nil))
-	def, _ := DecodeHead(stored)
+	def, _ := DecodeWithoutSchemas(stored)
 	calls := 0
 	r, err := Resource(def, 1, func() ([]byte, error) { calls++; return stored, nil })
 	if err != nil || calls != 0 {

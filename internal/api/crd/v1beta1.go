@@ -222,7 +222,7 @@ func decodeBeta(obj catalog.Object) (unknown []string, err error) {
 
 // BetaRules returns the rules of CustomResourceDefinitions of v1beta1: those of v1, to which each object is brought and
 // from which it comes back. A new definition need not have a schema, nor a structural one, if it keeps unknown fields.
-func BetaRules(rules *catalog.Rules) *catalog.Rules {
+func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 	v := NewValidator()
 	beta := *rules
 	beta.Decode, beta.Default = decodeBeta, defaultBeta
@@ -275,6 +275,6 @@ func through(obj catalog.Object, f func(v1 catalog.Object)) {
 }
 
 // betaLeave is what definitions may have that come as v1beta1, new or changed.
-func betaLeave() leave {
-	return leave{badCABundle: true, noSchema: true, unknownTypes: true, nonStructural: true}
+func betaLeave() allowances {
+	return allowances{badCABundle: true, noSchema: true, unknownTypes: true, nonStructural: true}
 }

@@ -61,29 +61,29 @@ func checkName(def *apiextensionsv1.CustomResourceDefinition, name string) []str
 
 // validateNew is Validate without the metadata.
 func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	return v.validateFresh(def, freshLeave(), false)
+	return v.validateFresh(def, newAllowances(), false)
 }
 
 // validateFresh judges a new definition with leave l. preserve lets it keep unknown fields, which v1 does not.
-func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l leave, preserve bool) field.ErrorList {
-	a := arrange(&def.Spec)
+func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool) field.ErrorList {
+	a := hoist(&def.Spec)
 	errs := v.validateSpec(&a, l)
 	return append(errs, v.validateRest(def, nil, preserve)...)
 }
 
 // validateChange is ValidateUpdate without the metadata.
 func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	return v.validateUpdated(def, old, leave{}, false)
+	return v.validateUpdated(def, old, allowances{}, false)
 }
 
 // validateUpdated judges an update with leave l, and with what the old definition gives it.
-func (v *Validator) validateUpdated(def, old *apiextensionsv1.CustomResourceDefinition, l leave, preserve bool) field.ErrorList {
-	a := arrange(&def.Spec)
+func (v *Validator) validateUpdated(def, old *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool) field.ErrorList {
+	a := hoist(&def.Spec)
 	// What passes the checks for new definitions passes any others, and nearly every definition does.
 	errs := v.validateSpec(&a, l)
 	if len(errs) > 0 {
-		was := arrange(&old.Spec)
-		more := leaveOf(&a, old, &was)
+		was := hoist(&old.Spec)
+		more := allowancesOf(&a, old, &was)
 		more.noSchema, more.unknownTypes, more.nonStructural = more.noSchema || l.noSchema, more.unknownTypes || l.unknownTypes, more.nonStructural || l.nonStructural
 		errs = v.validateSpec(&a, more)
 	}

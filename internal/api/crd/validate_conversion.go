@@ -15,7 +15,7 @@ import (
 
 // checkConversion uses the paths of the internal type: "webhookClientConfig" and "conversionReviewVersions" stand in the
 // conversion itself there.
-func checkConversion(c *apiextensionsv1.CustomResourceConversion, l leave, path *field.Path) field.ErrorList {
+func checkConversion(c *apiextensionsv1.CustomResourceConversion, l allowances, path *field.Path) field.ErrorList {
 	errs := checkEnum(string(c.Strategy), path.Child("strategy"), string(apiextensionsv1.NoneConverter), string(apiextensionsv1.WebhookConverter))
 	var client *apiextensionsv1.WebhookClientConfig
 	var reviews []string
@@ -41,7 +41,7 @@ func checkConversion(c *apiextensionsv1.CustomResourceConversion, l leave, path 
 	return append(errs, webhook.CheckReviewVersions(reviews, "", l.unknownReviews, reviewsPath)...)
 }
 
-func checkClient(client *apiextensionsv1.WebhookClientConfig, l leave, path *field.Path) (errs field.ErrorList) {
+func checkClient(client *apiextensionsv1.WebhookClientConfig, l allowances, path *field.Path) (errs field.ErrorList) {
 	switch {
 	case (client.URL == nil) == (client.Service == nil):
 		errs = append(errs, field.Required(path, "exactly one of url or service is required"))

@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-func (v *Validator) validateSpec(a *arranged, l leave) (errs field.ErrorList) {
+func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	add := func(e ...*field.Error) { errs = append(errs, e...) }
 	add(checkGroup(a.Group, path.Child("group"))...)
@@ -113,7 +113,7 @@ func checkEnum(value string, path *field.Path, accepted ...string) field.ErrorLi
 }
 
 // checkSchemasPresent checks that each version has a schema, or each served one if the definition did without before.
-func (a *arranged) checkSchemasPresent(l leave, path *field.Path) (errs field.ErrorList) {
+func (a *hoisted) checkSchemasPresent(l allowances, path *field.Path) (errs field.ErrorList) {
 	if a.topSchema() != nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (a *arranged) checkSchemasPresent(l leave, path *field.Path) (errs field.Er
 }
 
 // validateVersion checks what is particular to a version.
-func (v *Validator) validateVersion(a *arranged, version *apiextensionsv1.CustomResourceDefinitionVersion, l leave, path *field.Path) (errs field.ErrorList) {
+func (v *Validator) validateVersion(a *hoisted, version *apiextensionsv1.CustomResourceDefinitionVersion, l allowances, path *field.Path) (errs field.ErrorList) {
 	for _, problem := range checkDeprecationWarning(version.Deprecated, version.DeprecationWarning) {
 		errs = append(errs, field.Invalid(path.Child("deprecationWarning"), version.DeprecationWarning, problem))
 	}
@@ -176,7 +176,7 @@ func checkDeprecationWarning(deprecated bool, warning *string) (problems []strin
 }
 
 // validateSchema checks the schema at path, which is that of the named version.
-func (v *Validator) validateSchema(props *apiextensionsv1.JSONSchemaProps, status bool, version string, l leave, path *field.Path) field.ErrorList {
+func (v *Validator) validateSchema(props *apiextensionsv1.JSONSchemaProps, status bool, version string, l allowances, path *field.Path) field.ErrorList {
 	if props == nil {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (v *Validator) validateSchema(props *apiextensionsv1.JSONSchemaProps, statu
 }
 
 // subresourcesOf returns the subresources that the first version of that name has.
-func (a *arranged) subresourcesOf(name string) *apiextensionsv1.CustomResourceSubresources {
+func (a *hoisted) subresourcesOf(name string) *apiextensionsv1.CustomResourceSubresources {
 	perVersion := false
 	for i := range a.versions {
 		perVersion = perVersion || a.versions[i].Subresources != nil
@@ -218,7 +218,7 @@ func hasStatus(s *apiextensionsv1.CustomResourceSubresources) bool {
 	return s != nil && s.Status != nil
 }
 
-func (a *arranged) anyStatus() bool {
+func (a *hoisted) anyStatus() bool {
 	for i := range a.versions {
 		if hasStatus(a.versions[i].Subresources) {
 			return true
@@ -228,7 +228,7 @@ func (a *arranged) anyStatus() bool {
 }
 
 // hasSchema tells whether the predicate holds anywhere in the schemas.
-func (a *arranged) hasSchema(holds func(*apiextensionsv1.JSONSchemaProps) bool) bool {
+func (a *hoisted) hasSchema(holds func(*apiextensionsv1.JSONSchemaProps) bool) bool {
 	for i := range a.versions {
 		if schema.HasSchema(schemaOf(&a.versions[i]), holds) {
 			return true

@@ -30,7 +30,7 @@ func printerOf(r *catalog.Resource, v *catalog.Version) *printer {
 
 func compile(r *catalog.Resource, v *catalog.Version) *printer {
 	p := &printer{}
-	if rules := r.RulesFor(v); rules != nil && rules.Cells != nil {
+	if rules := r.StrategyFor(v); rules != nil && rules.Cells != nil {
 		p.cells = rules.Cells
 		for _, c := range v.Columns {
 			p.define(c, c.Description)

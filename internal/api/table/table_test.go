@@ -200,7 +200,7 @@ func TestBuiltins(t *testing.T) {
 			[]any{"<unknown>", "", "", "node", "", "", "", "<unknown>", 1.0, "x"}},
 	} {
 		for _, r := range kinds.Resources() {
-			if r.Kind != c.kind || r.Alias {
+			if r.Kind != c.kind || r.Secondary {
 				continue
 			}
 			data, err := table.Single(r, r.Storage, table.Row{JSON: []byte(c.object)}, table.Options{Env: env})

@@ -54,9 +54,9 @@ func Field(doc []byte, name string) ([]byte, error) {
 	}
 }
 
-// Untyped returns an object without its apiVersion and kind, as items of lists of built-in kinds are: "{" and the parts are
+// WithoutTypeMeta returns an object without its apiVersion and kind, as items of lists of built-in kinds are: "{" and the parts are
 // its JSON. doc is valid JSON with sorted keys and without whitespace: what the server itself wrote. The parts share doc.
-func Untyped(doc []byte) (parts [3][]byte) {
+func WithoutTypeMeta(doc []byte) (parts [3][]byte) {
 	s := scanner{data: doc, pos: 1}
 	n, from := 0, 1 // the parts that are complete, and where the next begins
 	for n < 2 && s.pos < len(doc) && doc[s.pos] != '}' {
@@ -87,7 +87,7 @@ func Untyped(doc []byte) (parts [3][]byte) {
 // AppendUntyped appends what Untyped returns, as one object.
 func AppendUntyped(dst, doc []byte) []byte {
 	dst = append(dst, '{')
-	for _, part := range Untyped(doc) {
+	for _, part := range WithoutTypeMeta(doc) {
 		dst = append(dst, part...)
 	}
 	return dst

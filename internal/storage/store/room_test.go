@@ -32,7 +32,7 @@ func TestQuota(t *testing.T) {
 	if err := s.CheckRoom(ctx); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("check: %v", err)
 	}
-	if _, err := s.With(Options{Raise: "uid"}).Update(ctx, "k/0000", []byte("x"), revisions["k/0000"]); !errors.Is(err, ErrNoSpace) {
+	if _, err := s.With(Options{RaiseFence: "uid"}).Update(ctx, "k/0000", []byte("x"), revisions["k/0000"]); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("update: %v", err)
 	}
 	if err := s.Check(ctx); err != nil {

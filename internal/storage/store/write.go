@@ -15,22 +15,22 @@ type Options struct {
 	// TTL is how long the key lives unless it is written again; 0 means forever, as does a later write without a TTL. The
 	// key goes a little later than that, by at most a twentieth of TTL or a minute: see leases.
 	TTL time.Duration
-	// Unless names fences: the write fails with ErrFenced if one of them stands.
-	Unless []string
-	// Raise puts up the fence of this name together with the write, or not at all. It stands for an hour, which is longer
+	// UnlessFenced names fences: the write fails with ErrFenced if one of them stands.
+	UnlessFenced []string
+	// RaiseFence puts up the fence of this name together with the write, or not at all. It stands for an hour, which is longer
 	// than any request that was under way can last.
-	Raise string
-	// Turn orders the write among others.
-	Turn Turn
+	RaiseFence string
+	// Sequence orders the write among others.
+	Sequence Sequence
 	// Also are changes of other keys that are made together with the write, or not at all. If one of them finds its key
 	// otherwise than it must be, the write fails with ErrTaken.
 	Also []Change
 }
 
-// Turn is for writes that are right only if their writer knows all others of the same name: a definition claims names
+// Sequence is for writes that are right only if their writer knows all others of the same name: a definition claims names
 // that no other definition may have. The write fails with ErrOvertaken if one of them came after revision Seen. Within
 // one process a lock does the same with less.
-type Turn struct {
+type Sequence struct {
 	Name string // "" means none
 	Seen int64  // the writer knows everything up to this revision
 }
@@ -135,11 +135,11 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 	key := s.prefix + c.Key
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", c.Revision)}
 	var looks []clientv3.Op // at what may have failed: the fences, then the key
-	for _, name := range w.options.Unless {
+	for _, name := range w.options.UnlessFenced {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(fencePrefix+name), "=", 0))
 		looks = append(looks, clientv3.OpGet(fencePrefix+name, clientv3.WithKeysOnly()))
 	}
-	if turn := w.options.Turn; turn.Name != "" {
+	if turn := w.options.Sequence; turn.Name != "" {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(turnPrefix+turn.Name), "<", turn.Seen+1))
 		looks = append(looks, clientv3.OpGet(turnPrefix+turn.Name, clientv3.WithKeysOnly()))
 	}
@@ -171,9 +171,9 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		case own && len(w.options.Also) > 0 && (!found && c.Revision == 0 || found && kvs[0].ModRevision == c.Revision):
 			return 0, found, ErrTaken // the key is as it must be
 		case !found:
-		case i < len(w.options.Unless):
+		case i < len(w.options.UnlessFenced):
 			return 0, true, ErrFenced
-		case i == len(w.options.Unless) && w.options.Turn.Name != "" && kvs[0].ModRevision > w.options.Turn.Seen:
+		case i == len(w.options.UnlessFenced) && w.options.Sequence.Name != "" && kvs[0].ModRevision > w.options.Sequence.Seen:
 			return 0, true, ErrOvertaken
 		}
 	}
@@ -224,14 +224,14 @@ func (w Writer) effects(ctx context.Context, c Change) ([]clientv3.Op, error) {
 	default:
 		ops[0] = clientv3.OpPut(key, string(c.Value))
 	}
-	if w.options.Raise != "" {
+	if w.options.RaiseFence != "" {
 		id, err := w.store.lease(ctx, fenceTTL)
 		if err != nil {
 			return nil, err
 		}
-		ops = append(ops, clientv3.OpPut(fencePrefix+w.options.Raise, "", clientv3.WithLease(id)))
+		ops = append(ops, clientv3.OpPut(fencePrefix+w.options.RaiseFence, "", clientv3.WithLease(id)))
 	}
-	if turn := w.options.Turn; turn.Name != "" {
+	if turn := w.options.Sequence; turn.Name != "" {
 		ops = append(ops, clientv3.OpPut(turnPrefix+turn.Name, ""))
 	}
 	for _, also := range w.options.Also {

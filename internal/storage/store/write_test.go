@@ -12,7 +12,7 @@ func TestFence(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
 		ctx := testContext(t)
-		inside := s.With(Options{Unless: []string{"other", "uid"}})
+		inside := s.With(Options{UnlessFenced: []string{"other", "uid"}})
 		rev, err := s.Create(ctx, "definition", []byte("1"))
 		if err != nil {
 			t.Fatal(err)
@@ -24,7 +24,7 @@ func TestFence(t *testing.T) {
 		if _, err := inside.Create(ctx, "a", []byte("another")); !errors.Is(err, ErrExists) {
 			t.Errorf("create of what exists: %v", err)
 		}
-		raise := s.With(Options{Raise: "uid"})
+		raise := s.With(Options{RaiseFence: "uid"})
 		if _, err := raise.Update(ctx, "definition", []byte("2"), rev+1); !errors.Is(err, ErrConflict) {
 			t.Errorf("update of another revision: %v", err)
 		}
@@ -43,7 +43,7 @@ func TestFence(t *testing.T) {
 		if _, err := inside.Update(ctx, "a", []byte("2"), a); !errors.Is(err, ErrFenced) {
 			t.Errorf("update behind the fence: %v", err)
 		}
-		if _, err := s.With(Options{Unless: []string{"another"}}).Create(ctx, "c", nil); err != nil {
+		if _, err := s.With(Options{UnlessFenced: []string{"another"}}).Create(ctx, "c", nil); err != nil {
 			t.Errorf("create under another fence: %v", err)
 		}
 		if now, err := s.Revision(ctx); err != nil || now != next+1 {
@@ -65,7 +65,7 @@ func TestTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := func(seen int64) Writer { return s.With(Options{Turn: Turn{Name: "names", Seen: seen}}) }
+		at := func(seen int64) Writer { return s.With(Options{Sequence: Sequence{Name: "names", Seen: seen}}) }
 		a, err := at(seen).Create(ctx, "a", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestTurn(t *testing.T) {
 		if _, err := at(seen).Update(ctx, "a", nil, a); !errors.Is(err, ErrOvertaken) {
 			t.Errorf("update that has not seen the other: %v", err)
 		}
-		if _, err := s.With(Options{Turn: Turn{Name: "others", Seen: seen}}).Create(ctx, "c", nil); err != nil {
+		if _, err := s.With(Options{Sequence: Sequence{Name: "others", Seen: seen}}).Create(ctx, "c", nil); err != nil {
 			t.Errorf("another turn: %v", err)
 		}
 		if _, err := at(a).Create(ctx, "a", []byte("another")); !errors.Is(err, ErrExists) {
@@ -189,7 +189,7 @@ func TestLeaseLost(t *testing.T) {
 }
 
 func BenchmarkCreateFenced(b *testing.B) {
-	for name, o := range map[string]Options{"plain": {}, "fences": {Unless: []string{"11111111-1111-1111-1111-111111111111", "21111111-1111-1111-1111-111111111111"}}} {
+	for name, o := range map[string]Options{"plain": {}, "fences": {UnlessFenced: []string{"11111111-1111-1111-1111-111111111111", "21111111-1111-1111-1111-111111111111"}}} {
 		b.Run(name, func(b *testing.B) {
 			s := open(b, Embedded{})
 			value := make([]byte, 5<<10)
@@ -234,7 +234,7 @@ func TestAlso(t *testing.T) {
 			"delete of what is gone":             {create("lock/3"), ErrNotFound, func(w Writer) error { _, err := w.Delete(ctx, "b", rev); return err }},
 			"create behind a fence":              {create("lock/3"), nil, func(w Writer) error { _, err := w.Create(ctx, "c", nil); return err }},
 		} {
-			err := w.do(s.With(Options{Unless: []string{"uid"}, Also: []Change{w.also}}))
+			err := w.do(s.With(Options{UnlessFenced: []string{"uid"}, Also: []Change{w.also}}))
 			if !errors.Is(err, w.want) {
 				t.Errorf("%s: %v, want %v", name, err, w.want)
 			}

@@ -16,7 +16,7 @@ type Collection struct {
 	pins    pins
 	indexes indexes
 
-	sleepers sleepers
+	parked parked
 
 	// The view's goroutine only:
 	tree  tree
@@ -50,8 +50,8 @@ func (c *Collection) Snapshot() *Snapshot {
 	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next}
 }
 
-// Holds tells whether the collection has the same objects as a snapshot of it. It costs two loads, and no allocation.
-func (c *Collection) Holds(s *Snapshot) bool { return c.state.Load().root == s.root }
+// IsCurrent tells whether the collection has the same objects as a snapshot of it. It costs two loads, and no allocation.
+func (c *Collection) IsCurrent(s *Snapshot) bool { return c.state.Load().root == s.root }
 
 // Watch returns a watcher of the events after revision from. ErrExpired if some of them are gone.
 //

@@ -25,10 +25,10 @@ type Entry struct {
 	// Labels are shared with other entries; nil if there are none. Read only.
 	Labels map[string]string
 
-	key     string // "namespace/name" or "name"
-	json    []byte // nil if there is a parcel
-	parcel  *parcel
-	version span // of the digits in the JSON
+	key        string // "namespace/name" or "name"
+	json       []byte // nil if there is a compressed
+	compressed *compressed
+	version    span // of the digits in the JSON
 	// converted is true of what Converted and NewUnstored made.
 	converted bool
 
@@ -41,16 +41,16 @@ func (e *Entry) Key() string { return e.key }
 
 // JSON returns the object as JSON with sorted keys and its resourceVersion. It is shared: read only.
 func (e *Entry) JSON() []byte {
-	if e.parcel != nil {
-		return e.parcel.open(e)
+	if e.compressed != nil {
+		return e.compressed.open(e)
 	}
 	return e.json
 }
 
-// Glance is JSON for who looks at many objects once: what lies compressed is not kept in memory because of it.
-func (e *Entry) Glance() []byte {
-	if e.parcel != nil {
-		return e.parcel.glance()
+// Peek is JSON for who looks at many objects once: what lies compressed is not kept in memory because of it.
+func (e *Entry) Peek() []byte {
+	if e.compressed != nil {
+		return e.compressed.peek()
 	}
 	return e.json
 }
@@ -62,8 +62,8 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 	return e.encoded.get(key, make)
 }
 
-// Known returns what Encoded has kept for this key, nil if nothing.
-func (e *Entry) Known(key any) []byte { return e.encoded.known(key) }
+// Cached returns what Encoded has kept for this key, nil if nothing.
+func (e *Entry) Cached(key any) []byte { return e.encoded.known(key) }
 
 // entry makes an entry of what the store holds below a collection's prefix; rest is the key there.
 func (v *View) entry(prefix, rest string, r store.Record, in *interner) (e *Entry, err error) {
@@ -149,8 +149,8 @@ func (e *Entry) at(rev int64) *Entry {
 
 // size is about the memory that the entry holds.
 func (e *Entry) size() int {
-	if e.parcel != nil {
-		return e.parcel.size + 256 // also while it is packed: what is counted once must be counted alike
+	if e.compressed != nil {
+		return e.compressed.size + 256 // also while it is packed: what is counted once must be counted alike
 	}
 	return len(e.json) + 256
 }

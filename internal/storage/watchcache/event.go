@@ -35,8 +35,8 @@ func (e *Event) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 	return e.encoded.get(key, make)
 }
 
-// Known is like Entry.Known.
-func (e *Event) Known(key any) []byte { return e.encoded.known(key) }
+// Cached is like Entry.Known.
+func (e *Event) Cached(key any) []byte { return e.encoded.known(key) }
 
 // size is about the memory that history holds for the event: the state before is the event before's, or is counted here
 // if there was none.

@@ -162,7 +162,7 @@ func (v *View) parse(p *page, in *interner) {
 			v.skipped(r.Key, err)
 			continue
 		}
-		v.packer.take(prefix, e)
+		v.compressor.take(prefix, e)
 		p.prefixes[i], p.entries[i] = prefix, e
 		p.records[i].Value = nil // spliced into the entry; free it now
 	}

@@ -55,7 +55,7 @@ type View struct {
 	collections sync.Map     // prefix -> *Collection
 	waiters     waiters
 	notifier    notifier
-	packer      packer
+	compressor  compressor
 	subscribers []func([]*Event)
 	plays       chan func() // what the view's goroutine does between two batches, see Replay
 
@@ -74,7 +74,7 @@ func New(s *store.Store, o Options) *View {
 	if v.now == nil {
 		v.now = time.Now
 	}
-	v.packer.prefixes = o.Pack
+	v.compressor.prefixes = o.Pack
 	v.notifier.kick = make(chan struct{}, 1) // one is enough: who is kicked looks at the whole list
 	return v
 }
@@ -125,7 +125,7 @@ func (v *View) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { v.notifier.run(ctx) })
-	wg.Go(func() { v.packer.run(ctx) })
+	wg.Go(func() { v.compressor.run(ctx) })
 	defer wg.Wait()
 	defer cancel()
 	sweep := time.NewTicker(sweepInterval)
@@ -217,7 +217,7 @@ func (v *View) change(s *store.Event) *Event {
 		if e, err = v.entry(prefix, rest, store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
 			v.skipped(s.Key, err)
 		} else {
-			v.packer.take(prefix, e)
+			v.compressor.take(prefix, e)
 		}
 	}
 	out := &Event{Type: Added, Revision: s.Revision, Entry: e, Collection: c}

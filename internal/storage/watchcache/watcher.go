@@ -40,7 +40,7 @@ func (w *Watcher) Poll() (events []*Event, revision int64, err error) {
 		return nil, 0, w.err
 	}
 	if w.asleep != nil {
-		w.cursor = w.c.rise(w.asleep)
+		w.cursor = w.c.unpark(w.asleep)
 		w.asleep = nil
 	}
 	// In this order: what is signalled after the first line is seen by the last.
@@ -86,7 +86,7 @@ func (w *Watcher) Changed() <-chan struct{} {
 	}
 	if w.asleep == nil {
 		s := &sleeper{name: w.where.Name, value: w.value, from: w.cursor, woken: make(chan struct{})}
-		if !w.c.lie(s, w.where.Value) {
+		if !w.c.park(s, w.where.Value) {
 			return closed
 		}
 		w.asleep = s
@@ -120,7 +120,7 @@ func (w *Watcher) Next(ctx context.Context) (events []*Event, revision int64, er
 // Close ends the watcher: Poll and Next return an error from now on.
 func (w *Watcher) Close() {
 	if w.asleep != nil {
-		w.c.rise(w.asleep)
+		w.c.unpark(w.asleep)
 		w.asleep = nil
 	}
 	if w.err == nil {

@@ -63,7 +63,7 @@ func newBuiltinWorld(t *testing.T, r *catalog.Resource, v *catalog.Version, conv
 	}
 	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 	set := fieldpath.NewSet()
-	for _, path := range v.ReachOf("", v).Except {
+	for _, path := range v.ResetFieldsOf("", v).Except {
 		set.Insert(fieldpath.MakePathOrDie(path[0])) // they have one name each
 	}
 	reset[fieldpath.APIVersion(r.APIVersion(v))] = set

@@ -25,7 +25,7 @@ import (
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, r := range kinds.Resources() {
-		if r.Alias {
+		if r.Secondary {
 			continue
 		}
 		t.Run(r.Kind, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestRoundTrip(t *testing.T) {
 					t.Fatalf("seed %d: the schema does not know %q in\n%s", seed, unknown, want)
 				}
 				obj := decodeJSON(t, want)
-				if unknown, err := r.Rules.Decode(obj); err != nil || len(unknown) > 0 {
+				if unknown, err := r.Strategy.Decode(obj); err != nil || len(unknown) > 0 {
 					t.Fatalf("seed %d: %v, unknown %q in\n%s", seed, err, unknown, want)
 				}
 				got := codec.AppendJSON(nil, obj)
@@ -61,7 +61,7 @@ func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	wrong := []any{"text", int64(-7), 1.5, int64(1) << 40, true, []any{"x"}, map[string]any{"x": "y"}}
 	for _, r := range kinds.Resources() {
-		if r.Alias || r.Kind == "CustomResourceDefinition" {
+		if r.Secondary || r.Kind == "CustomResourceDefinition" {
 			continue // a definition decodes in a way of its own, which package crd's comparison covers
 		}
 		t.Run(r.Kind, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestDecodeErrors(t *testing.T) {
 				replace(rnd, obj, wrong[rnd.Intn(len(wrong))])
 				doc := codec.AppendJSON(nil, obj)
 				want := kjson.UnmarshalCaseSensitivePreserveInts(doc, r.Storage.New())
-				_, got := r.Rules.Decode(obj)
+				_, got := r.Strategy.Decode(obj)
 				if text(got) != text(want) {
 					t.Fatalf("seed %d:\ngot  %s\nwant %s\n%s", seed, text(got), text(want), doc)
 				}

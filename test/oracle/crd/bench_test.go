@@ -88,7 +88,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(stored)))
 			for b.Loop() {
-				if _, err := crd.DecodeHead(stored); err != nil {
+				if _, err := crd.DecodeWithoutSchemas(stored); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -125,7 +125,7 @@ func BenchmarkStart(b *testing.B) {
 	b.SetBytes(int64(size))
 	for b.Loop() {
 		for _, raw := range raws {
-			def, err := crd.DecodeHead(raw)
+			def, err := crd.DecodeWithoutSchemas(raw)
 			if err != nil {
 				b.Fatal(err)
 			}

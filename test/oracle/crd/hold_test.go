@@ -22,7 +22,7 @@ func TestHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		def, err := crd.DecodeHead(raw)
+		def, err := crd.DecodeWithoutSchemas(raw)
 		if err != nil {
 			t.Fatal(name, err)
 		}

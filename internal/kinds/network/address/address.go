@@ -1,8 +1,8 @@
 // Package address gives services what each has for itself: cluster IPs out of the ranges of ServiceCIDRs, and ports on
 // nodes.
 //
-// It is asked by the verbs (package rest) when a service is made, changed and deleted. Services is a rest.Holder: Assign
-// chooses what is free in the view, and Holdings says which records are written with the service, so that what was chosen
+// It is asked by the verbs (package rest) when a service is made, changed and deleted. Services is a rest.Allocator: Assign
+// chooses what is free in the view, and Allocations says which records are written with the service, so that what was chosen
 // is the service's or the write fails. An address's record is an IPAddress, which clients see and make too; a port's is a
 // key of its own.
 //
@@ -43,7 +43,7 @@ type Config struct {
 // Services gives addresses and ports.
 type Services struct{ Config }
 
-var _ rest.Holder = (*Services)(nil)
+var _ rest.Allocator = (*Services)(nil)
 
 // New returns what gives services their addresses and ports.
 func New(c Config) *Services { return &Services{c} }
@@ -58,7 +58,7 @@ type assignment struct {
 	dryRun   bool
 }
 
-// Assign is rest.Holder's: it completes families of addresses, addresses and ports. A dry run gets numbers that look like
+// Assign is rest.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that look like
 // those of Kubernetes, and which nobody has looked at.
 func (s *Services) Assign(obj, old rest.Object, dryRun bool) error {
 	a, err := s.begin(obj, old)
@@ -106,8 +106,8 @@ func (s *Services) begin(obj, old rest.Object) (a *assignment, err error) {
 	return a, nil
 }
 
-// Holdings is rest.Holder's.
-func (s *Services) Holdings(obj rest.Object) []rest.Holding {
+// Allocations is rest.Allocator's.
+func (s *Services) Allocations(obj rest.Object) []rest.Allocation {
 	if obj == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (s *Services) Holdings(obj rest.Object) []rest.Holding {
 	s.completeOld(spec)
 	meta, _ := obj["metadata"].(rest.Object)
 	owner := rest.Object{"resource": "services", "namespace": meta["namespace"], "name": meta["name"]}
-	var out []rest.Holding
+	var out []rest.Allocation
 	if hasAddresses(spec) {
 		for _, text := range spec.ClusterIPs {
 			if ip := netutils.ParseIPSloppy(text); ip != nil {
@@ -130,15 +130,15 @@ func (s *Services) Holdings(obj rest.Object) []rest.Holding {
 	for _, port := range nodePorts(spec) {
 		if !seen[port] {
 			seen[port] = true
-			out = append(out, rest.Holding{Prefix: PortsPrefix, Name: fmt.Sprint(port), Record: rest.Object{"spec": rest.Object{"parentRef": owner}}})
+			out = append(out, rest.Allocation{Prefix: PortsPrefix, Name: fmt.Sprint(port), Record: rest.Object{"spec": rest.Object{"parentRef": owner}}})
 		}
 	}
 	return out
 }
 
 // addressRecord is the IPAddress of an address in canonical form.
-func addressRecord(ip string, owner rest.Object) rest.Holding {
-	return rest.Holding{
+func addressRecord(ip string, owner rest.Object) rest.Allocation {
+	return rest.Allocation{
 		Resource: catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"},
 		Name:     ip,
 		Record: rest.Object{

@@ -79,7 +79,7 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 		control.Publish(cat, view, log)
 		s := rest.New(rest.Config{
 			Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: plugins}, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
-			Holders: map[string]rest.Holder{"services": address.New(address.Config{View: view, Ranges: networks, NodePorts: *nodePorts, Random: rand.Uint64N})},
+			Allocators: map[string]rest.Allocator{"services": address.New(address.Config{View: view, Ranges: networks, NodePorts: *nodePorts, Random: rand.Uint64N})},
 		})
 		control := control.New(control.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
 		if err := view.Load(t.Context()); err != nil {
@@ -371,7 +371,7 @@ func TestLostRecord(t *testing.T) {
 	if _, err := r.make(service("second", rest.Object{"clusterIP": "10.0.0.9"})); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Restore(t.Context(), r.call(services, "first")); err != nil {
+	if err := r.Repair(t.Context(), r.call(services, "first")); err != nil {
 		t.Error(err)
 	}
 	r.remove("first")
@@ -399,7 +399,7 @@ func TestOlderService(t *testing.T) {
 	if !reflect.DeepEqual(spec["clusterIPs"], []any{"10.0.0.9"}) || !reflect.DeepEqual(spec["ipFamilies"], []any{"IPv4"}) || spec["ipFamilyPolicy"] != "SingleStack" {
 		t.Errorf("spec: %v", spec)
 	}
-	if err := r.Restore(t.Context(), r.call(services, "old")); err != nil {
+	if err := r.Repair(t.Context(), r.call(services, "old")); err != nil {
 		t.Error(err)
 	}
 	r.want("after Restore", "10.0.0.9")
@@ -418,15 +418,15 @@ func TestRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Restore(t.Context(), r.call(services, "old")); err != nil {
+	if err := r.Repair(t.Context(), r.call(services, "old")); err != nil {
 		t.Error(err)
 	}
 	r.want("after Restore", "10.0.0.9", "30080")
 	for prefix, name := range map[string]string{address.AddressesPrefix: "10.0.0.9", address.PortsPrefix: "30080"} {
-		if stray, err := r.Stray(r.call(services, "old"), prefix, name); err != nil || stray {
+		if stray, err := r.Leaked(r.call(services, "old"), prefix, name); err != nil || stray {
 			t.Errorf("%s is stray: %v, %v", name, stray, err)
 		}
-		if stray, err := r.Stray(r.call(services, "none"), prefix, name); err != nil || !stray {
+		if stray, err := r.Leaked(r.call(services, "none"), prefix, name); err != nil || !stray {
 			t.Errorf("%s of a service that is not there is stray: %v, %v", name, stray, err)
 		}
 	}

@@ -15,7 +15,7 @@ func Install(kinds []*catalog.Resource, ranges []netip.Prefix) {
 	s := New(Config{Ranges: ranges})
 	for _, r := range kinds {
 		if r.Group == "" && r.Plural == "services" {
-			r.Rules.Read = s.completeStored
+			r.Strategy.Read = s.completeStored
 		}
 	}
 }

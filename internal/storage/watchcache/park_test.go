@@ -105,8 +105,8 @@ func TestSleepersMissNothing(t *testing.T) {
 			at++
 		}
 	}
-	if c.sleepers.count.Load() != 0 || len(c.sleepers.by) != 0 {
-		t.Errorf("%d are still asleep", c.sleepers.count.Load())
+	if c.parked.count.Load() != 0 || len(c.parked.by) != 0 {
+		t.Errorf("%d are still asleep", c.parked.count.Load())
 	}
 }
 

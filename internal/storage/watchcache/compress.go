@@ -16,27 +16,27 @@ import (
 const (
 	// packAbove is the size from which an object of a packed collection is worth compressing, in bytes.
 	packAbove = 4 << 10
-	// packEvery is how often the packer looks; an entry that nobody has read for a whole round is compressed.
+	// packEvery is how often the compressor looks; an entry that nobody has read for a whole round is compressed.
 	packEvery = 10 * time.Second
 	// giveBack is how many bytes must have been packed for the first time in one round for the memory to be given back to the
 	// system at once, as after a start with thousands of definitions. The runtime by itself takes minutes, or never does it.
 	giveBack = 16 << 20
 )
 
-// parcel holds the bytes of an entry that are compressed while nobody reads them: definitions, which are large, many, and
+// compressed holds the bytes of an entry that are compressed while nobody reads them: definitions, which are large, many, and
 // read when a schema is compiled or somebody lists them. What is read again is there again until it is cold.
-type parcel struct {
-	packer *packer
-	size   int                    // of the bytes
-	raw    atomic.Pointer[[]byte] // nil while they are packed
-	packed atomic.Pointer[[]byte] // nil before the first time; then it stays
-	warm   atomic.Bool            // read in this round
+type compressed struct {
+	compressor *compressor
+	size       int                    // of the bytes
+	raw        atomic.Pointer[[]byte] // nil while they are packed
+	packed     atomic.Pointer[[]byte] // nil before the first time; then it stays
+	warm       atomic.Bool            // read in this round
 }
 
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 // open returns the bytes, from any goroutine.
-func (p *parcel) open(e *Entry) []byte {
+func (p *compressed) open(e *Entry) []byte {
 	if !p.warm.Load() {
 		p.warm.Store(true)
 	}
@@ -45,20 +45,20 @@ func (p *parcel) open(e *Entry) []byte {
 	}
 	raw := p.unpack()
 	if p.raw.CompareAndSwap(nil, &raw) {
-		p.packer.add(e)
+		p.compressor.add(e)
 	}
 	return raw
 }
 
-// glance returns the bytes and leaves them as they are: packed, if they were.
-func (p *parcel) glance() []byte {
+// peek returns the bytes and leaves them as they are: packed, if they were.
+func (p *compressed) peek() []byte {
 	if raw := p.raw.Load(); raw != nil {
 		return *raw
 	}
 	return p.unpack()
 }
 
-func (p *parcel) unpack() []byte {
+func (p *compressed) unpack() []byte {
 	raw := make([]byte, p.size)
 	r := inflaters.Get().(io.Reader)
 	err := r.(flate.Resetter).Reset(bytes.NewReader(*p.packed.Load()), nil)
@@ -72,35 +72,35 @@ func (p *parcel) unpack() []byte {
 	return raw
 }
 
-// packer compresses what is cold. Its goroutine is View.Run's.
-type packer struct {
+// compressor compresses what is cold. Its goroutine is View.Run's.
+type compressor struct {
 	prefixes []string // of the collections whose entries are packed
 
 	mu    sync.Mutex
 	fresh []*Entry // opened since the last round
 }
 
-// take puts an entry of the collection under prefix into the packer's care, before anybody else has it.
-func (p *packer) take(prefix string, e *Entry) {
+// take puts an entry of the collection under prefix into the compressor's care, before anybody else has it.
+func (p *compressor) take(prefix string, e *Entry) {
 	if len(e.json) < packAbove || !slices.Contains(p.prefixes, prefix) {
 		return
 	}
 	raw := e.json
-	e.parcel = &parcel{packer: p, size: len(raw)}
-	e.parcel.raw.Store(&raw)
-	e.parcel.warm.Store(true)
+	e.compressed = &compressed{compressor: p, size: len(raw)}
+	e.compressed.raw.Store(&raw)
+	e.compressed.warm.Store(true)
 	e.json = nil
 	e.UID = strings.Clone(e.UID) // it shared the bytes
 	p.add(e)
 }
 
-func (p *packer) add(e *Entry) {
+func (p *compressor) add(e *Entry) {
 	p.mu.Lock()
 	p.fresh = append(p.fresh, e)
 	p.mu.Unlock()
 }
 
-func (p *packer) run(ctx context.Context) {
+func (p *compressor) run(ctx context.Context) {
 	if len(p.prefixes) == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (p *packer) run(ctx context.Context) {
 
 // round packs those of open, and of what has been opened since, that nobody has read since the last round. It returns the
 // others.
-func (p *packer) round(open []*Entry) []*Entry {
+func (p *compressor) round(open []*Entry) []*Entry {
 	p.mu.Lock()
 	open = append(open, p.fresh...)
 	p.fresh = nil
@@ -127,23 +127,23 @@ func (p *packer) round(open []*Entry) []*Entry {
 	var w *flate.Writer // large, and most rounds need none
 	saved := 0
 	open = slices.DeleteFunc(open, func(e *Entry) bool {
-		if e.parcel.warm.Swap(false) {
+		if e.compressed.warm.Swap(false) {
 			return false
 		}
-		if e.parcel.packed.Load() == nil {
+		if e.compressed.packed.Load() == nil {
 			var b bytes.Buffer
 			if w == nil {
 				w, _ = flate.NewWriter(&b, flate.BestSpeed) // the level is a constant
 			} else {
 				w.Reset(&b)
 			}
-			_, _ = w.Write(*e.parcel.raw.Load()) // into memory
+			_, _ = w.Write(*e.compressed.raw.Load()) // into memory
 			_ = w.Close()
 			packed := bytes.Clone(b.Bytes())
-			e.parcel.packed.Store(&packed)
-			saved += e.parcel.size - len(packed)
+			e.compressed.packed.Store(&packed)
+			saved += e.compressed.size - len(packed)
 		}
-		e.parcel.raw.Store(nil)
+		e.compressed.raw.Store(nil)
 		e.encoded.forget() // mostly the same bytes
 		e.fields.Store(nil)
 		return true

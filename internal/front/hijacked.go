@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// taken are the connections that handlers have taken over (WebSockets), which net/http forgets: Shutdown waits for them too.
-type taken struct {
+// hijacked are the connections that handlers have taken over (WebSockets), which net/http forgets: Shutdown waits for them too.
+type hijacked struct {
 	mu    sync.Mutex
 	count int // of handlers; one that is about to get its connection has none among conns yet
 	conns map[net.Conn]bool
 	empty chan struct{} // closed when count is 0 again; nil if nobody waits
 }
 
-func (t *taken) begin() {
+func (t *hijacked) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count++
 }
 
-func (t *taken) hold(conn net.Conn) {
+func (t *hijacked) hold(conn net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.conns == nil {
@@ -30,7 +30,7 @@ func (t *taken) hold(conn net.Conn) {
 }
 
 // end is called when a handler has returned, or has not got its connection, which is nil then.
-func (t *taken) end(conn net.Conn) {
+func (t *hijacked) end(conn net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.conns, conn)
@@ -42,7 +42,7 @@ func (t *taken) end(conn net.Conn) {
 }
 
 // wait returns when there are none, or ctx's error.
-func (t *taken) wait(ctx context.Context) error {
+func (t *hijacked) wait(ctx context.Context) error {
 	t.mu.Lock()
 	if t.count == 0 {
 		t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *taken) wait(ctx context.Context) error {
 }
 
 // close ends all connections. Their handlers notice that.
-func (t *taken) close() {
+func (t *hijacked) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for conn := range t.conns {

@@ -16,26 +16,26 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// records keeps the records of what services have equal to what they have, against those who change them by hand: it
+// allocationRepair keeps the records of what services have equal to what they have, against those who change them by hand: it
 // writes what was deleted, and deletes what belongs to no service. That is the work of kube-apiserver's repair loops, whose
 // other half, addresses that were reserved and not used, does not arise here but for the second of two addresses.
 //
 // The Endpoints of a service go with it too, as kube-apiserver sees to, so that a later service of the name does not find them.
 //
 // Its keys are "service namespace/name", "record prefix/name" and "endpoints namespace/name".
-type records struct {
+type allocationRepair struct {
 	Config
 }
 
-// addressRepair is the controller's name, kube's.
-const addressRepair = "ipallocator-repair-controller"
+// allocationRepairName is the controller's name, kube's.
+const allocationRepairName = "ipallocator-repair-controller"
 
 var addressesResource = catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
 
-// strayFor is how long a record may stand before the service that is going to have it: as long as a request can last.
-const strayFor = time.Minute
+// leakedFor is how long a record may stand before the service that is going to have it: as long as a request can last.
+const leakedFor = time.Minute
 
-func (r *records) observe(ev *watchcache.Event, need func(string)) {
+func (r *allocationRepair) observe(ev *watchcache.Event, need func(string)) {
 	prefix := ev.Collection.Prefix()
 	if prefix == servicesPrefix && ev.Type == watchcache.Deleted {
 		need("endpoints " + ev.Entry.Key())
@@ -55,7 +55,7 @@ func (r *records) observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-func (r *records) sweep(need func(string)) {
+func (r *allocationRepair) sweep(need func(string)) {
 	for _, prefix := range []string{address.AddressesPrefix, address.PortsPrefix} {
 		r.View.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			need("record " + prefix + "/" + e.Name)
@@ -64,7 +64,7 @@ func (r *records) sweep(need func(string)) {
 	}
 }
 
-func (r *records) reconcile(ctx context.Context, key string) error {
+func (r *allocationRepair) reconcile(ctx context.Context, key string) error {
 	kind, name, _ := strings.Cut(key, " ")
 	first, last, _ := strings.Cut(name, "/")
 	switch kind {
@@ -84,7 +84,7 @@ func (r *records) reconcile(ctx context.Context, key string) error {
 	if stray, err := r.stray(owner, first, last); err != nil || !stray {
 		return err
 	}
-	if left := strayFor - r.Now().Sub(made); left > 0 && first == address.AddressesPrefix {
+	if left := leakedFor - r.Now().Sub(made); left > 0 && first == address.AddressesPrefix {
 		return again(left)
 	}
 	r.Log.Warn("a record of an address or port is no service's; it is deleted", "key", name)
@@ -100,7 +100,7 @@ func (r *records) reconcile(ctx context.Context, key string) error {
 }
 
 // deleteEndpoints deletes the Endpoints of a service that is gone.
-func (r *records) deleteEndpoints(ctx context.Context, namespace, name string) error {
+func (r *allocationRepair) deleteEndpoints(ctx context.Context, namespace, name string) error {
 	if r.View.Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (r *records) deleteEndpoints(ctx context.Context, namespace, name string) e
 }
 
 // stray tells whether a record is of something that its owner does not have.
-func (r *records) stray(owner networkingv1.ParentReference, prefix, name string) (bool, error) {
+func (r *allocationRepair) stray(owner networkingv1.ParentReference, prefix, name string) (bool, error) {
 	if owner.Group != "" || owner.Resource != servicesResource.Resource {
 		return true, nil
 	}
@@ -121,7 +121,7 @@ func (r *records) stray(owner networkingv1.ParentReference, prefix, name string)
 	if err != nil {
 		return false, err
 	}
-	return r.Rest.Stray(call, prefix, name)
+	return r.Rest.Leaked(call, prefix, name)
 }
 
 // ownerOf returns whose a record says that it is, and when it was made.

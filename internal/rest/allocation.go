@@ -11,19 +11,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Holder knows what objects of a kind have that no other object may have: the addresses and ports of services.
-type Holder interface {
+// Allocator knows what objects of a kind have that no other object may have: the addresses and ports of services.
+type Allocator interface {
 	// Assign gives obj what it should have and does not name, and refuses what it names and cannot have; the error is what
 	// the client is told. old is the object that obj takes the place of, nil for a new one. It reserves nothing.
 	Assign(obj, old Object, dryRun bool) error
-	// Holdings returns the records of what obj has, none for nil.
-	Holdings(obj Object) []Holding
+	// Allocations returns the records of what obj has, none for nil.
+	Allocations(obj Object) []Allocation
 }
 
-// Holding is the record of a thing that one object has. It stands in the store as long as the object has the thing, is
+// Allocation is the record of a thing that one object has. It stands in the store as long as the object has the thing, is
 // written and removed in the transaction that writes and removes the object, and so is the lock as well: who comes second
 // finds it there. What a failed write would have had is free, and a crash leaves nothing behind.
-type Holding struct {
+type Allocation struct {
 	// Resource is the cluster-scoped kind of which the record is an object that is served, zero if it is not served. Then
 	// Prefix is where it stands in the store.
 	Resource catalog.GroupResource
@@ -33,11 +33,11 @@ type Holding struct {
 	Record Object
 }
 
-func (s *Server) holder(c *Call) Holder { return s.Holders[c.Resource.Qualified()] }
+func (s *Server) allocator(c *Call) Allocator { return s.Allocators[c.Resource.Qualified()] }
 
-// assign completes an object of a kind that has a Holder; old is nil for a new one.
+// assign completes an object of a kind that has a Allocator; old is nil for a new one.
 func (s *Server) assign(ctx context.Context, c *Call, obj, old Object, dryRun bool) error {
-	h := s.holder(c)
+	h := s.allocator(c)
 	if h == nil || c.Subresource != "" {
 		return nil
 	}
@@ -47,14 +47,14 @@ func (s *Server) assign(ctx context.Context, c *Call, obj, old Object, dryRun bo
 	return h.Assign(obj, old, dryRun)
 }
 
-// together makes a write that turns old into obj, one of which may be nil, with the changes of what the object has. write
+// commitWithAllocations makes a write that turns old into obj, one of which may be nil, with the changes of what the object has. write
 // fails with store.ErrTaken if somebody else has it by now.
-func (s *Server) together(ctx context.Context, c *Call, old, obj Object, write func(also []store.Change) error) error {
-	h := s.holder(c)
+func (s *Server) commitWithAllocations(ctx context.Context, c *Call, old, obj Object, write func(also []store.Change) error) error {
+	h := s.allocator(c)
 	if h == nil {
 		return write(nil)
 	}
-	ahead, also, behind, err := s.difference(ctx, h.Holdings(old), h.Holdings(obj))
+	ahead, also, behind, err := s.difference(ctx, h.Allocations(old), h.Allocations(obj))
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *Server) together(ctx context.Context, c *Call, old, obj Object, write f
 // difference returns the changes that turn the records of old into those of obj. A transaction writes at most one object of
 // a kind that is served: a watch that broke off between two events of one revision could not go on with the second. What is
 // over is written ahead of the transaction, or removed behind it; Stray finds it if the server dies between.
-func (s *Server) difference(ctx context.Context, old, obj []Holding) (ahead, also, behind []store.Change, err error) {
+func (s *Server) difference(ctx context.Context, old, obj []Allocation) (ahead, also, behind []store.Change, err error) {
 	had, has := byKey(old), byKey(obj)
 	written := false
 	for _, h := range obj {
@@ -126,7 +126,7 @@ func (s *Server) difference(ctx context.Context, old, obj []Holding) (ahead, als
 }
 
 // claim returns the change that writes a record.
-func (s *Server) claim(ctx context.Context, h Holding) (store.Change, error) {
+func (s *Server) claim(ctx context.Context, h Allocation) (store.Change, error) {
 	if !h.served() {
 		record := Object{"apiVersion": "v1", "kind": "Holding", "metadata": Object{"name": h.Name}, "spec": h.Record["spec"]}
 		return store.Change{Key: h.Prefix + "/" + h.Name, Value: codec.AppendJSON(nil, record)}, nil
@@ -148,19 +148,19 @@ func (s *Server) claim(ctx context.Context, h Holding) (store.Change, error) {
 		return store.Change{}, err
 	}
 	s.track(own, nil, obj, "kube-apiserver")
-	s.begin(call, obj)
+	s.fillSystemFields(call, obj)
 	stored, err := s.toStorage(ctx, call, obj)
 	return store.Change{Key: call.key(h.Name), Value: s.persisted(call, stored)}, err
 }
 
-// Restore writes the records that the named object of the call lacks: those of objects that an earlier version has stored,
+// Repair writes the records that the named object of the call lacks: those of objects that an earlier version has stored,
 // and those that somebody has deleted. What somebody else has meanwhile stays theirs.
-func (s *Server) Restore(ctx context.Context, c *Call) error {
+func (s *Server) Repair(ctx context.Context, c *Call) error {
 	h, obj, err := s.held(c)
 	if h == nil || obj == nil {
 		return err
 	}
-	for _, holding := range h.Holdings(obj) {
+	for _, holding := range h.Allocations(obj) {
 		if s.recordOf(holding) != nil {
 			continue
 		}
@@ -175,13 +175,13 @@ func (s *Server) Restore(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// Stray tells whether the record that stands under prefix and name is of a thing that the call's object does not have.
-func (s *Server) Stray(c *Call, prefix, name string) (bool, error) {
+// Leaked tells whether the record that stands under prefix and name is of a thing that the call's object does not have.
+func (s *Server) Leaked(c *Call, prefix, name string) (bool, error) {
 	h, obj, err := s.held(c)
 	if h == nil || err != nil {
 		return false, err
 	}
-	for _, holding := range h.Holdings(obj) {
+	for _, holding := range h.Allocations(obj) {
 		if s.prefixOf(holding) == prefix && holding.Name == name {
 			return false, nil
 		}
@@ -190,8 +190,8 @@ func (s *Server) Stray(c *Call, prefix, name string) (bool, error) {
 }
 
 // held returns the holder of the call's kind and the named object as the view has it, nil if there is none.
-func (s *Server) held(c *Call) (Holder, Object, error) {
-	h := s.holder(c)
+func (s *Server) held(c *Call) (Allocator, Object, error) {
+	h := s.allocator(c)
 	e := s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
 	if h == nil || e == nil {
 		return h, nil, nil
@@ -200,21 +200,21 @@ func (s *Server) held(c *Call) (Holder, Object, error) {
 	return h, obj, err
 }
 
-func (h Holding) served() bool { return h.Resource.Resource != "" }
+func (h Allocation) served() bool { return h.Resource.Resource != "" }
 
-func (h Holding) key() string {
+func (h Allocation) key() string {
 	return h.Resource.Group + "/" + h.Resource.Resource + h.Prefix + "/" + h.Name
 }
 
-func byKey(list []Holding) map[string]Holding {
-	m := make(map[string]Holding, len(list))
+func byKey(list []Allocation) map[string]Allocation {
+	m := make(map[string]Allocation, len(list))
 	for _, h := range list {
 		m[h.key()] = h
 	}
 	return m
 }
 
-func (s *Server) prefixOf(h Holding) string {
+func (s *Server) prefixOf(h Allocation) string {
 	if !h.served() {
 		return h.Prefix
 	}
@@ -224,12 +224,12 @@ func (s *Server) prefixOf(h Holding) string {
 	return ""
 }
 
-func (s *Server) recordOf(h Holding) *watchcache.Entry {
+func (s *Server) recordOf(h Allocation) *watchcache.Entry {
 	return s.View.Collection(s.prefixOf(h)).Snapshot().Get("", h.Name)
 }
 
 // ours tells whether a record is the one of a holding and not of the same thing in other hands.
-func ours(e *watchcache.Entry, h Holding) bool {
+func ours(e *watchcache.Entry, h Allocation) bool {
 	record, err := decodeStored(e.JSON())
 	return err == nil && codec.Equal(record["spec"], h.Record["spec"])
 }

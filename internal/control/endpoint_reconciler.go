@@ -20,9 +20,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Presence keeps this server among the endpoints of the service "kubernetes", and those who are gone out of them. Servers
+// EndpointReconciler keeps this server among the endpoints of the service "kubernetes", and those who are gone out of them. Servers
 // that share an etcd know of each other by a key that expires, as kube-apiservers do (--endpoint-reconciler-type=lease).
-type Presence struct {
+type EndpointReconciler struct {
 	Rest *rest.Server
 	// Address and Port are where others reach the server.
 	Address netip.Addr
@@ -46,7 +46,7 @@ const (
 )
 
 // Run announces the server every ten seconds, until ctx ends; then it withdraws.
-func (p *Presence) Run(ctx context.Context) {
+func (p *EndpointReconciler) Run(ctx context.Context) {
 	tick := time.NewTicker(presentEvery)
 	defer tick.Stop()
 	for {
@@ -65,7 +65,7 @@ func (p *Presence) Run(ctx context.Context) {
 }
 
 // Announce makes the endpoints those of all servers that are there, this one included.
-func (p *Presence) Announce(ctx context.Context) error {
+func (p *EndpointReconciler) Announce(ctx context.Context) error {
 	if err := p.sign(ctx); err != nil {
 		return fmt.Errorf("key of this server: %w", err)
 	}
@@ -73,7 +73,7 @@ func (p *Presence) Announce(ctx context.Context) error {
 }
 
 // withdraw takes the server out of the endpoints. Who has an etcd of its own is the only server, and is not missed.
-func (p *Presence) withdraw(ctx context.Context) error {
+func (p *EndpointReconciler) withdraw(ctx context.Context) error {
 	if !p.Rest.Store.Shared() {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (p *Presence) withdraw(ctx context.Context) error {
 }
 
 // sign writes the key that says that the server is there.
-func (p *Presence) sign(ctx context.Context) error {
+func (p *EndpointReconciler) sign(ctx context.Context) error {
 	if !p.Rest.Store.Shared() {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (p *Presence) sign(ctx context.Context) error {
 }
 
 // servers returns the addresses of those who have signed, this one included, in order.
-func (p *Presence) servers() []string {
+func (p *EndpointReconciler) servers() []string {
 	ips := []string{p.Address.String()}
 	p.Rest.View.Collection(serversPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if e.Name != ips[0] {
@@ -128,7 +128,7 @@ func (p *Presence) servers() []string {
 }
 
 // publish writes the Endpoints and the EndpointSlice of the service. Ports stay as they are as long as there are addresses.
-func (p *Presence) publish(ctx context.Context, ips []string) error {
+func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
 	ports := []any{rest.Object{"name": "https", "port": int64(p.Port), "protocol": "TCP"}}
 	if old, err := p.stored(endpointsResource); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (p *Presence) publish(ctx context.Context, ips []string) error {
 }
 
 // write makes the object "kubernetes" of a resource, or gives it the fields that it should have, if it has not.
-func (p *Presence) write(ctx context.Context, gr catalog.GroupResource, label, value string, fields rest.Object) error {
+func (p *EndpointReconciler) write(ctx context.Context, gr catalog.GroupResource, label, value string, fields rest.Object) error {
 	call, err := p.Rest.Call(gr, metav1.NamespaceDefault, kubernetesService, itself())
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (p *Presence) write(ctx context.Context, gr catalog.GroupResource, label, v
 }
 
 // stored returns the object "kubernetes" of a resource as it is stored, nil if there is none.
-func (p *Presence) stored(gr catalog.GroupResource) (rest.Object, error) {
+func (p *EndpointReconciler) stored(gr catalog.GroupResource) (rest.Object, error) {
 	r := p.Rest.Catalog.Snapshot().Resource(gr.Group, gr.Resource)
 	e := p.Rest.View.Collection(r.Prefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService)
 	if e == nil {

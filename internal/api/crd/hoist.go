@@ -10,9 +10,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// arranged is a definition's spec as kube-apiserver validates it: what all versions have in common stands at the top and
+// hoisted is a definition's spec as kube-apiserver validates it: what all versions have in common stands at the top and
 // is nil in the versions.
-type arranged struct {
+type hoisted struct {
 	*apiextensionsv1.CustomResourceDefinitionSpec
 	versions     []apiextensionsv1.CustomResourceDefinitionVersion
 	validation   *apiextensionsv1.CustomResourceValidation
@@ -21,8 +21,8 @@ type arranged struct {
 	selectable   []apiextensionsv1.SelectableField
 }
 
-func arrange(spec *apiextensionsv1.CustomResourceDefinitionSpec) arranged {
-	a := arranged{CustomResourceDefinitionSpec: spec, versions: slices.Clone(spec.Versions)}
+func hoist(spec *apiextensionsv1.CustomResourceDefinitionSpec) hoisted {
+	a := hoisted{CustomResourceDefinitionSpec: spec, versions: slices.Clone(spec.Versions)}
 	if len(a.versions) == 0 {
 		return a
 	}
@@ -57,14 +57,14 @@ func arrange(spec *apiextensionsv1.CustomResourceDefinitionSpec) arranged {
 	return a
 }
 
-func (a *arranged) each(f func(*apiextensionsv1.CustomResourceDefinitionVersion)) {
+func (a *hoisted) each(f func(*apiextensionsv1.CustomResourceDefinitionVersion)) {
 	for i := range a.versions {
 		f(&a.versions[i])
 	}
 }
 
 // topSchema returns the schema that all versions share, or nil.
-func (a *arranged) topSchema() *apiextensionsv1.JSONSchemaProps {
+func (a *hoisted) topSchema() *apiextensionsv1.JSONSchemaProps {
 	if a.validation == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (a *arranged) topSchema() *apiextensionsv1.JSONSchemaProps {
 }
 
 // validationOf returns what the first version of that name has as its schema, or all have.
-func (a *arranged) validationOf(name string) (v *apiextensionsv1.CustomResourceValidation, ok bool) {
+func (a *hoisted) validationOf(name string) (v *apiextensionsv1.CustomResourceValidation, ok bool) {
 	own := slices.ContainsFunc(a.versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Schema != nil })
 	if !own {
 		return a.validation, true

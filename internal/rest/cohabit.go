@@ -7,12 +7,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// showTwin lets admission see the objects of a write as those of the other resource under which they are served: events of
+// showCohabiting lets admission see the objects of a write as those of the other resource under which they are served: events of
 // one group as events of the other.
-func (s *Server) showTwin(c *Call, a *admit.Attributes) {
-	twin := c.Snapshot.Resource(c.Resource.Twin.Group, c.Resource.Twin.Resource)
+func (s *Server) showCohabiting(c *Call, a *admit.Attributes) {
+	twin := c.Snapshot.Resource(c.Resource.Cohabits.Group, c.Resource.Cohabits.Resource)
 	alias, main := c.Resource, twin
-	if !alias.Alias {
+	if !alias.Secondary {
 		alias, main = twin, c.Resource
 	}
 	as := func(v *catalog.Version) *catalog.Version {
@@ -22,7 +22,7 @@ func (s *Server) showTwin(c *Call, a *admit.Attributes) {
 		return v
 	}
 	other := twin.Versions[0]
-	a.Twin, a.TwinVersion = twin, other
+	a.Cohabits, a.CohabitsVersion = twin, other
 	a.Convert = func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error) {
 		return s.Convert.Convert(ctx, alias, as(from), as(to), obj)
 	}

@@ -10,9 +10,9 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = map[string]any
 
-// Rules are what a built-in kind checks and sets beyond its schema. Every function is optional, pure, and works on
-// objects of the version that the rules belong to (Resource.RulesFor). Objects passed as old are read only.
-type Rules struct {
+// Strategy are what a built-in kind checks and sets beyond its schema. Every function is optional, pure, and works on
+// objects of the version that the rules belong to (Resource.StrategyFor). Objects passed as old are read only.
+type Strategy struct {
 	// ValidName returns what is wrong with a name, each a sentence of kube's; nil means a DNS subdomain.
 	// prefix is true for a generateName prefix.
 	ValidName func(name string, prefix bool) []string
@@ -48,9 +48,9 @@ type Rules struct {
 	// wants, nil if it does not say. Until the time is over, and until somebody deletes it once more with 0, the object stays.
 	// nil means that objects of the kind go at once.
 	GracePeriod func(obj Object, asked *int64) int64
-	// Encloses is true if objects of other kinds belong to one of this kind and go with it (namespaces, definitions): once
+	// FencesContents is true if objects of other kinds belong to one of this kind and go with it (namespaces, definitions): once
 	// its deletion has begun, no write that has been under way adds to them. PrepareDelete begins it.
-	Encloses bool
+	FencesContents bool
 	// TTL is how long an object lives after its last write; 0 means forever.
 	TTL time.Duration
 	// Dependents is what a deletion that names no policy does to the objects that the deleted one owns.
@@ -69,8 +69,8 @@ type Rules struct {
 	// Keep says why the object of that name may not be deleted, whether there is one or not; "" if it may. A deletecollection does
 	// not ask, as in Kubernetes. nil means that all may.
 	Keep func(name string) string
-	// Awaited is true if a write returns only when the view shows it, because the requests that follow depend on it.
-	Awaited bool
+	// VisibleOnReturn is true if a write returns only when the view shows it, because the requests that follow depend on it.
+	VisibleOnReturn bool
 	// UnconditionalUpdate allows a PUT without resourceVersion to replace whatever is there.
 	UnconditionalUpdate bool
 	// Cells returns the printed columns' values for Columns of the version, in order.

@@ -35,23 +35,23 @@ func TestPacking(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
-		running.Go(func() { v.packer.run(ctx) })
+		running.Go(func() { v.compressor.run(ctx) })
 		want := map[*Entry][]byte{}
 		for i := range 10 {
 			e := c.Snapshot().Get("default", fmt.Sprint("w", i))
 			want[e] = bytes.Clone(e.JSON())
 		}
-		if e := c.Snapshot().Get("default", "small"); e.parcel != nil {
+		if e := c.Snapshot().Get("default", "small"); e.compressed != nil {
 			t.Error("a small object is packed")
 		}
-		if e := v.Collection("a.b/cs").Snapshot().Get("n", "other"); e.parcel != nil {
+		if e := v.Collection("a.b/cs").Snapshot().Get("n", "other"); e.compressed != nil {
 			t.Error("an object of another collection is packed")
 		}
 		packed := func() (n, size int) {
 			for e := range want {
-				if e.parcel.raw.Load() == nil {
+				if e.compressed.raw.Load() == nil {
 					n++
-					size += len(*e.parcel.packed.Load())
+					size += len(*e.compressed.packed.Load())
 				}
 			}
 			return n, size
@@ -71,7 +71,7 @@ func TestPacking(t *testing.T) {
 			}
 		}
 		for e := range want { // who only glances at an object keeps it from nothing
-			if !bytes.Equal(e.Glance(), want[e]) {
+			if !bytes.Equal(e.Peek(), want[e]) {
 				t.Error("other bytes at a glance")
 			}
 		}
@@ -96,7 +96,7 @@ func TestPacking(t *testing.T) {
 			t.Errorf("%d of 9 cold ones are packed", n)
 		}
 		if rounds(2); true {
-			if n, _ := packed(); n != 10 || warm.Known("x") != nil {
+			if n, _ := packed(); n != 10 || warm.Cached("x") != nil {
 				t.Errorf("%d are packed after all have gone cold", n)
 			}
 		}
@@ -110,7 +110,7 @@ func TestPacking(t *testing.T) {
 	})
 }
 
-// TestPackedIsReadWhilePacking lets readers and the packer meet.
+// TestPackedIsReadWhilePacking lets readers and the compressor meet.
 func TestPackedIsReadWhilePacking(t *testing.T) {
 	t.Parallel()
 	v, c := packing(t, 5)
@@ -125,7 +125,7 @@ func TestPackedIsReadWhilePacking(t *testing.T) {
 				default:
 				}
 				e := c.Snapshot().Get("default", fmt.Sprint("w", i))
-				if raw := e.JSON(); len(raw) != e.parcel.size || raw[0] != '{' || raw[len(raw)-1] != '}' {
+				if raw := e.JSON(); len(raw) != e.compressed.size || raw[0] != '{' || raw[len(raw)-1] != '}' {
 					t.Error("not an object")
 					return
 				}
@@ -134,12 +134,12 @@ func TestPackedIsReadWhilePacking(t *testing.T) {
 	}
 	var open []*Entry
 	for range 300 {
-		open = v.packer.round(open)
+		open = v.compressor.round(open)
 	}
 	close(done)
 	readers.Wait()
 	seen := map[*Entry]bool{}
-	for _, e := range append(open, v.packer.fresh...) {
+	for _, e := range append(open, v.compressor.fresh...) {
 		if seen[e] {
 			t.Errorf("%s is in the packer's care twice", e.Key())
 		}
@@ -153,15 +153,15 @@ func BenchmarkOpen(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &packer{prefixes: []string{"p"}}
+	p := &compressor{prefixes: []string{"p"}}
 	p.take("p", e)
 	open := p.round(p.round(nil))
-	b.SetBytes(int64(e.parcel.size))
+	b.SetBytes(int64(e.compressed.size))
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = e.JSON()
-		e.parcel.raw.Store(nil)
+		e.compressed.raw.Store(nil)
 	}
 	b.ReportMetric(float64(len(open)), "open")
-	b.ReportMetric(float64(len(*e.parcel.packed.Load())), "packed-B")
+	b.ReportMetric(float64(len(*e.compressed.packed.Load())), "packed-B")
 }

@@ -15,8 +15,8 @@ import (
 // foreignWindow is how many objects are brought into the asked version together.
 const foreignWindow = 1000
 
-// listForeign fills p as list does.
-func (s *Server) listForeign(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector, start listStart, p *page) error {
+// listConverted fills p as list does.
+func (s *Server) listConverted(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector, start listStart, p *page) error {
 	var failure error
 	more := false
 	take := func(window []*watchcache.Entry) bool {
@@ -111,7 +111,7 @@ type change struct {
 func (st *stream) changes(ctx context.Context, events []*watchcache.Event) ([]change, error) {
 	out := st.window[:0]
 	defer func() { st.window = out }()
-	if !st.s.Convert.Foreign(st.c.Resource) {
+	if !st.s.Convert.NeedsWebhook(st.c.Resource) {
 		for _, ev := range events {
 			out = append(out, change{ev, ev.Entry, ev.Prev})
 		}

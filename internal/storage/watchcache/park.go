@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// sleepers are the watchers of a collection that wait for events of one value only, by that value. An event costs a look at
+// parked are the watchers of a collection that wait for events of one value only, by that value. An event costs a look at
 // each index that somebody waits by, and the wake-ups of those who want it; the others do not run. Whoever wakes goes on at
 // the event that woke it, so what it has slept through does not count as missed, however much it was.
-type sleepers struct {
-	count atomic.Int64 // of all sleepers, readable without the lock
+type parked struct {
+	count atomic.Int64 // of all parked, readable without the lock
 
 	mu   sync.Mutex
 	seen uint64 // events before this one have woken whom they concern
@@ -26,15 +26,15 @@ type sleepersBy struct {
 type sleeper struct {
 	name  any
 	value string
-	woken chan struct{} // closed by who takes it out of sleepers
+	woken chan struct{} // closed by who takes it out of parked
 	at    uint64        // the event that woke it; valid once woken is closed
 	from  uint64        // the first event that it has not seen
 	place int           // in its list, -1 when it has been taken out
 }
 
-// lie puts s to sleep. It returns false, and s is not asleep, if there may be an event for it already.
-func (c *Collection) lie(s *sleeper, value func(*Entry) string) bool {
-	all := &c.sleepers
+// park puts s to sleep. It returns false, and s is not asleep, if there may be an event for it already.
+func (c *Collection) park(s *sleeper, value func(*Entry) string) bool {
+	all := &c.parked
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.count.Load() == 0 {
@@ -62,9 +62,9 @@ func (c *Collection) lie(s *sleeper, value func(*Entry) string) bool {
 	return true
 }
 
-// rise takes s out, and returns the first event that may concern it.
-func (c *Collection) rise(s *sleeper) uint64 {
-	all := &c.sleepers
+// unpark takes s out, and returns the first event that may concern it.
+func (c *Collection) unpark(s *sleeper) uint64 {
+	all := &c.parked
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if s.place < 0 {
@@ -74,7 +74,7 @@ func (c *Collection) rise(s *sleeper) uint64 {
 	return max(all.seen, s.from)
 }
 
-func (all *sleepers) takeLocked(s *sleeper) {
+func (all *parked) takeLocked(s *sleeper) {
 	by := all.by[s.name]
 	list := by.of[s.value]
 	last := list[len(list)-1]
@@ -89,9 +89,9 @@ func (all *sleepers) takeLocked(s *sleeper) {
 	all.count.Add(-1)
 }
 
-// rouse wakes those whom events since the last call concern.
-func (c *Collection) rouse() {
-	all := &c.sleepers
+// wakeParked wakes those whom events since the last call concern.
+func (c *Collection) wakeParked() {
+	all := &c.parked
 	if all.count.Load() == 0 {
 		return
 	}
@@ -123,7 +123,7 @@ func (c *Collection) rouse() {
 	}
 }
 
-func (all *sleepers) wakeLocked(by *sleepersBy, value string) {
+func (all *parked) wakeLocked(by *sleepersBy, value string) {
 	list := by.of[value]
 	for len(list) > 0 {
 		s := list[len(list)-1]
@@ -134,7 +134,7 @@ func (all *sleepers) wakeLocked(by *sleepersBy, value string) {
 	}
 }
 
-func (all *sleepers) wakeAllLocked() {
+func (all *parked) wakeAllLocked() {
 	for _, by := range all.by {
 		for value := range by.of {
 			all.wakeLocked(by, value)

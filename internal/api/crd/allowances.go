@@ -11,9 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// leave is what an update may keep because the stored definition has it already: a check that was added to Kubernetes
+// allowances is what an update may keep because the stored definition has it already: a check that was added to Kubernetes
 // must not make definitions unchangeable that it had accepted before.
-type leave struct {
+type allowances struct {
 	unknownReviews   bool // conversionReviewVersions without one that the server speaks
 	noSchema         bool // versions without a schema
 	unknownTypes     bool
@@ -31,11 +31,11 @@ type leave struct {
 	manySelectable map[string]bool
 }
 
-// freshLeave is for new definitions. A bad CA bundle keeps them from being established, but may be stored.
-func freshLeave() leave { return leave{badCABundle: true} }
+// newAllowances is for new definitions. A bad CA bundle keeps them from being established, but may be stored.
+func newAllowances() allowances { return allowances{badCABundle: true} }
 
-func leaveOf(a *arranged, old *apiextensionsv1.CustomResourceDefinition, was *arranged) leave {
-	l := leave{
+func allowancesOf(a *hoisted, old *apiextensionsv1.CustomResourceDefinition, was *hoisted) allowances {
+	l := allowances{
 		badCABundle:        !isTrue(old, apiextensionsv1.Established) || badConversionCA(old),
 		noSchema:           !allSchemas(was),
 		unknownTypes:       was.hasSchema(func(p *apiextensionsv1.JSONSchemaProps) bool { return schema.HasUnknownType(p) }),
@@ -65,7 +65,7 @@ func leaveOf(a *arranged, old *apiextensionsv1.CustomResourceDefinition, was *ar
 }
 
 // schemas returns the distinct schemas of a definition.
-func (a *arranged) schemas() (all []*apiextensionsv1.JSONSchemaProps) {
+func (a *hoisted) schemas() (all []*apiextensionsv1.JSONSchemaProps) {
 	if top := a.topSchema(); top != nil {
 		all = append(all, top)
 	}
@@ -77,7 +77,7 @@ func (a *arranged) schemas() (all []*apiextensionsv1.JSONSchemaProps) {
 	return all
 }
 
-func allSchemas(a *arranged) bool {
+func allSchemas(a *hoisted) bool {
 	return a.topSchema() != nil || !slices.ContainsFunc(a.versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return schemaOf(&v) == nil })
 }
 
@@ -87,7 +87,7 @@ func nonStructural(p *apiextensionsv1.JSONSchemaProps) bool {
 
 // unchangedSchemas returns the versions whose schema is what the stored definition has for that name. If all stored versions
 // share one schema, it has that for every name: a new version with the same schema is unchanged, too.
-func unchangedSchemas(a, was *arranged) map[string]bool {
+func unchangedSchemas(a, was *hoisted) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range a.Versions {
 		now, _ := a.validationOf(v.Name)
@@ -99,7 +99,7 @@ func unchangedSchemas(a, was *arranged) map[string]bool {
 	return names
 }
 
-func manySelectable(a, was *arranged) map[string]bool {
+func manySelectable(a, was *hoisted) map[string]bool {
 	names := map[string]bool{}
 	if len(was.selectable) > maxSelectableFields && equality.Semantic.DeepEqual(a.selectable, was.selectable) {
 		names[""] = true
