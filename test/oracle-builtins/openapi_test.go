@@ -66,9 +66,9 @@ func TestPublishedSchemas(t *testing.T) {
 
 // everything is all kinds in all their versions, also those that are served on demand.
 func everything() []*catalog.Resource {
-	kinds := kinds.Resources()
-	kinds.RuntimeConfig{"api/all": "true"}.Apply(kinds)
-	return kinds
+	resources := kinds.Resources()
+	kinds.RuntimeConfig{"api/all": "true"}.Apply(resources)
+	return resources
 }
 
 // takeEnums removes from a published definition what it says of enums, compares it with the generated one and returns their

@@ -15,10 +15,10 @@ import (
 
 // TestReach holds what endpoints put back as it was, whatever is sent, to what Kubernetes' strategies say.
 func TestReach(t *testing.T) {
-	kinds := map[string]*catalog.Resource{}
+	byKind := map[string]*catalog.Resource{}
 	for _, r := range kinds.Resources() {
 		if !r.Virtual {
-			kinds[r.Kind] = r
+			byKind[r.Kind] = r
 		}
 	}
 	all := map[string]any{}
@@ -31,7 +31,7 @@ func TestReach(t *testing.T) {
 	seen := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		kind, subresource, _ := strings.Cut(name, "/")
-		r := kinds[kind]
+		r := byKind[kind]
 		if r == nil {
 			t.Errorf("%s is not there", kind)
 			continue

@@ -52,8 +52,8 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 			config[keys[random.IntN(len(keys))]] = values[random.IntN(2)]
 		}
 		theirs := storage.NewResourceConfig()
-		kinds := kinds.Resources()
-		for _, r := range kinds {
+		resources := kinds.Resources()
+		for _, r := range resources {
 			for _, v := range r.Versions {
 				if gv := (schema.GroupVersion{Group: r.Group, Version: v.Name}); v.Served {
 					theirs.EnableVersions(gv)
@@ -66,10 +66,10 @@ func TestRuntimeConfigMatchesKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", config, err)
 		}
-		if absent := kinds.RuntimeConfig(config).Apply(kinds); len(absent) > 0 {
+		if absent := kinds.RuntimeConfig(config).Apply(resources); len(absent) > 0 {
 			t.Errorf("%v: %v are absent", config, absent)
 		}
-		for _, r := range kinds {
+		for _, r := range resources {
 			any := slices.ContainsFunc(r.Versions, func(v *catalog.Version) bool { return v.Served })
 			if any != r.Served {
 				t.Errorf("%v: %s is served: %v", config, r.Qualified(), r.Served)

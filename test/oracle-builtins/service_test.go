@@ -78,9 +78,9 @@ func TestReadMatchesUpstream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kinds := kinds.Resources()
-		address.Install(kinds, networks)
-		services := kinds[slices.IndexFunc(kinds, func(r *catalog.Resource) bool { return r.Kind == "Service" })]
+		resources := kinds.Resources()
+		address.Install(resources, networks)
+		services := resources[slices.IndexFunc(resources, func(r *catalog.Resource) bool { return r.Kind == "Service" })]
 		upstream := &storage.REST{}
 		family := reflect.ValueOf(upstream).Elem().FieldByName("primaryIPFamily")
 		*(*core.IPFamily)(family.Addr().UnsafePointer()) = map[bool]core.IPFamily{false: core.IPv4Protocol, true: core.IPv6Protocol}[networks[0].Addr().Is6()]

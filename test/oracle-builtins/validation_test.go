@@ -39,10 +39,10 @@ import (
 // an object that is valid is compared too. CHECKS is how many objects are made of each valid one, 30 if unset.
 func TestValidation(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]*catalog.Resource{}
+	byKind := map[string]*catalog.Resource{}
 	for _, r := range kinds.Resources() {
 		if !r.Secondary {
-			kinds[r.Kind] = r
+			byKind[r.Kind] = r
 		}
 	}
 	seen := map[string]int{}
@@ -51,7 +51,7 @@ func TestValidation(t *testing.T) {
 		seen[kind]++
 		t.Run(fmt.Sprintf("%s/%d", kind, seen[kind]), func(t *testing.T) {
 			t.Parallel()
-			(&comparison{t: t, r: kinds[kind], kind: kind}).breakAll(obj)
+			(&comparison{t: t, r: byKind[kind], kind: kind}).breakAll(obj)
 		})
 	}
 }
@@ -60,9 +60,9 @@ func TestValidation(t *testing.T) {
 // election. It is not parallel to others, as Kubernetes has one gate for all.
 func TestValidationCoordinated(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CoordinatedLeaderElection, true)
-	kinds := kinds.Resources()
-	kinds.CoordinateLeases(kinds)
-	lease := kinds[slices.IndexFunc(kinds, func(r *catalog.Resource) bool { return r.Kind == "Lease" })]
+	resources := kinds.Resources()
+	kinds.CoordinateLeases(resources)
+	lease := resources[slices.IndexFunc(resources, func(r *catalog.Resource) bool { return r.Kind == "Lease" })]
 	for i, obj := range validObjects(t) {
 		if obj["kind"] == "Lease" {
 			t.Run(strconv.Itoa(i), func(t *testing.T) { (&comparison{t: t, r: lease, kind: "Lease"}).breakAll(obj) })

@@ -19,10 +19,10 @@ import (
 // new one, for an update that changes its generation, for one that does not, and for each subresource.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]*catalog.Resource{}
+	byKind := map[string]*catalog.Resource{}
 	for _, r := range kinds.Resources() {
 		if !r.Secondary {
-			kinds[r.Kind] = r
+			byKind[r.Kind] = r
 		}
 	}
 	data, err := os.ReadFile("testdata/warned.yaml")
@@ -38,7 +38,7 @@ func TestWarnings(t *testing.T) {
 		kind := obj["kind"].(string)
 		t.Run(fmt.Sprintf("%s/%d", kind, i), func(t *testing.T) {
 			t.Parallel()
-			c := &comparison{t: t, r: kinds[kind], kind: kind}
+			c := &comparison{t: t, r: byKind[kind], kind: kind}
 			c.create(obj)
 			if len(c.agreed) > 0 {
 				t.Fatalf("not valid: %q", c.agreed)
