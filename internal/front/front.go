@@ -98,6 +98,7 @@ type Server struct {
 	writes   limit
 	http     *http.Server
 	hijacked hijacked // connections that handlers have taken over
+	unasked  unasked  // connections without a request
 
 	// closing ends when shutdown begins: watches end, readyz fails, new requests are sent elsewhere.
 	closing context.Context

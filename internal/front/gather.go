@@ -15,15 +15,17 @@ const gatherSize = 128 << 10
 const closeWait = 5 * time.Second
 
 // gatherer is an HTTP/2 connection whose writes go out together. The HTTP/2 server writes each frame by itself, at most
-// 16 KiB and 9 bytes: that makes two TLS records and two system calls for each frame of a list, and a system call for each of
-// the small answers that are ready at the same time. A gatherer takes frames into a buffer and returns at once; its
-// goroutine encrypts and sends whatever has come together meanwhile.
+// 16 KiB and 9 bytes: that makes two TLS records and two system calls for each frame of a list, and a system call for
+// each of the small answers that are ready at the same time. A gatherer takes frames into a buffer and returns at
+// once; its goroutine encrypts and sends whatever has come together meanwhile.
 //
-// A write's error is returned by a later one. Writes wait while a full buffer waits for the socket, so a client that does
-// not read stops the frames of its own connection and nothing else.
+// A write's error is returned by a later one. Writes wait while a full buffer waits for the socket, so a client that
+// does not read stops the frames of its own connection and nothing else.
 type gatherer struct {
 	*tls.Conn
 	below *corked // what Conn writes to; nil if it cannot be held back
+
+	farewell farewell
 
 	mu     sync.Mutex
 	moved  sync.Cond // buffer has been taken, or err set
@@ -32,23 +34,37 @@ type gatherer struct {
 	idle   bool    // the goroutine waits for wake
 	err    error
 	closed bool
+	over   bool          // everything that the client needs has been written
+	ended  bool          // and the client has been told so; the goroutine's own
 	done   chan struct{} // closed when the goroutine has ended
 }
 
 var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
 
 func newGatherer(c *tls.Conn) *gatherer {
-	g := &gatherer{Conn: c, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	g := &gatherer{Conn: c, farewell: newFarewell(), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	g.moved.L = &g.mu
 	g.below, _ = c.NetConn().(*corked)
 	go g.send()
 	return g
 }
 
-// Write takes p into the buffer.
+// Read implements net.Conn.
+func (g *gatherer) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	g.farewell.read(p[:n])
+	return n, err
+}
+
+// Write takes p into the buffer. After the last bytes that the client needs it drops them.
 func (g *gatherer) Write(p []byte) (int, error) {
+	complete := g.farewell.written(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.over {
+		return len(p), g.err
+	}
+	g.over = complete
 	for n := 0; ; {
 		for g.err == nil && g.buffer != nil && len(*g.buffer) == gatherSize {
 			g.moved.Wait()
@@ -87,6 +103,13 @@ func (g *gatherer) send() {
 			if g.closed || g.err != nil {
 				g.mu.Unlock()
 				return
+			}
+			if g.over && !g.ended {
+				g.mu.Unlock()
+				g.ended = true
+				// the client closes the connection then; if not, the HTTP/2 server does a second later
+				_ = g.Conn.CloseWrite()
+				continue
 			}
 			g.idle = true
 			g.mu.Unlock()

@@ -50,10 +50,11 @@ func (s *Server) newHTTPServer() *http.Server {
 			SendPingTimeout: 45 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},
-		ErrorLog: log.New(connectionLog{s}, "", 0),
+		ErrorLog:  log.New(connectionLog{s}, "", 0),
+		ConnState: s.unasked.follow,
 	}
 	if s.config.TLS != nil {
-		if err := serveHTTP2(srv); err != nil {
+		if err := serveHTTP2(srv, &s.unasked); err != nil {
 			panic(err) // it is about cipher suites that cannot carry HTTP/2, which who configures them refuses
 		}
 	}
@@ -91,6 +92,7 @@ func (s *Server) Serve(ln net.Listener) error {
 // When ctx ends before they have, their connections are closed and the error wraps ctx's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
+	s.unasked.close()
 	err := s.http.Shutdown(ctx)
 	if err == nil {
 		err = s.hijacked.wait(ctx)
