@@ -18,10 +18,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
-type Object = map[string]any
+type Object = object.Object
 
 // Operation is what a request does to an object.
 type Operation string

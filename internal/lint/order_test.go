@@ -8,8 +8,8 @@ import (
 // layers is the import order, the lowest first. A package may import those on the lines above its own; those on one line
 // do not know each other. docs/design/imports.md says why each line is where it is.
 var layers = [][]string{
-	// Know nothing of ours: parsing URLs, certificates, etcd, schemas, expressions about devices, who leads.
-	{"internal/request", "internal/auth/pki", "internal/storage/store", "internal/object/schema", "internal/kinds/resource/selector", "internal/control/leaseelection"},
+	// Know nothing of ours: parsing URLs, certificates, etcd, decoded JSON, schemas, expressions about devices, who leads.
+	{"internal/request", "internal/auth/pki", "internal/storage/store", "internal/object", "internal/object/schema", "internal/kinds/resource/selector", "internal/control/leaseelection"},
 	// Moves a store's data into files and back, for the command line.
 	{"internal/storage/backup"},
 	// Rules are checked against a schema; the view is fed by the store; the catalog holds schemas.

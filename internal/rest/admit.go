@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -89,8 +90,8 @@ func (s *Server) mutate(ctx context.Context, c *Call, a *admit.Attributes) error
 		return nil
 	}
 	if err := apply.ValidateManagedFields((&unstructured.Unstructured{Object: a.Object}).GetManagedFields()); err != nil {
-		meta := metaOf(a.Object)
-		setOrDrop(meta, "managedFields", before, before != nil)
+		meta := object.Meta(a.Object)
+		object.SetOrDelete(meta, "managedFields", before, before != nil)
 		a.Warn(fmt.Sprintf(".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
 	}
 	return nil
@@ -105,7 +106,7 @@ func managedFields(obj Object) any {
 func (s *Server) validateAdmission(ctx context.Context, a *admit.Attributes, obj Object) error {
 	a.Object = obj
 	if a.Name == "" {
-		a.Name = str(metaOf(obj), "name")
+		a.Name = object.String(object.Meta(obj), "name")
 		defer func() { a.Name = "" }() // the next attempt generates another one
 	}
 	return s.Admit.Validate(ctx, a)

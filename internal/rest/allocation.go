@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -239,7 +240,7 @@ func entryFinalizers(e *watchcache.Entry) []string {
 	if err != nil {
 		return nil
 	}
-	return finalizers(record)
+	return object.Finalizers(record)
 }
 
 // retry tells whether a write failed because the view was behind, and may be right when it has caught up.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -64,8 +65,8 @@ func (s *Server) applyNew(ctx context.Context, c *Call, kind types.PatchType, bo
 	if err != nil {
 		return nil, err
 	}
-	meta := metaOf(obj)
-	if uid := str(meta, "uid"); uid != "" {
+	meta := object.Meta(obj)
+	if uid := object.String(meta, "uid"); uid != "" {
 		return nil, apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	delete(meta, "resourceVersion") // one that nothing can have is not asked for

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -65,7 +66,7 @@ func (s *Server) bind(ctx context.Context, c *Call, b *corev1.Binding, o metav1.
 		if err := assign(obj, b, s.Now()); err != nil {
 			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, c.Name, err)
 		}
-		meta := metaOf(obj)
+		meta := object.Meta(obj)
 		for key, v := range map[string]string{"uid": string(b.UID), "resourceVersion": b.ResourceVersion} {
 			if v != "" {
 				meta[key] = v
@@ -78,16 +79,16 @@ func (s *Server) bind(ctx context.Context, c *Call, b *corev1.Binding, o metav1.
 
 // assign puts the node, annotations and labels of a binding on a pod.
 func assign(pod Object, b *corev1.Binding, now time.Time) error {
-	name, meta := str(metaOf(pod), "name"), metaOf(pod)
+	name, meta := object.String(object.Meta(pod), "name"), object.Meta(pod)
 	spec, _ := pod["spec"].(Object)
 	if spec == nil {
 		spec = Object{}
 		pod["spec"] = spec
 	}
-	if str(meta, "deletionTimestamp") != "" {
+	if object.String(meta, "deletionTimestamp") != "" {
 		return fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", name)
 	}
-	if node := str(spec, "nodeName"); node != "" {
+	if node := object.String(spec, "nodeName"); node != "" {
 		return fmt.Errorf("pod %v is already assigned to node %q", name, node)
 	}
 	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
@@ -108,24 +109,14 @@ func assign(pod Object, b *corev1.Binding, now time.Time) error {
 		}
 		meta[key] = have
 	}
-	delete(statusOf(pod), "nominatedNodeName")
+	delete(object.Child(pod, "status"), "nominatedNodeName")
 	SetPodCondition(pod, Object{"type": string(corev1.PodScheduled), "status": string(corev1.ConditionTrue)}, now)
 	return nil
 }
 
-// statusOf returns the object's status, making it if there is none.
-func statusOf(obj Object) Object {
-	status, ok := obj["status"].(Object)
-	if !ok {
-		status = Object{}
-		obj["status"] = status
-	}
-	return status
-}
-
 // SetPodCondition puts a condition among those of a pod. Its time is that of the last change of its status.
 func SetPodCondition(pod, condition Object, now time.Time) {
-	status := statusOf(pod)
+	status := object.Child(pod, "status")
 	conditions, _ := status["conditions"].([]any)
 	condition["lastProbeTime"], condition["lastTransitionTime"] = nil, stamp(now)
 	for i := range conditions {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
@@ -67,12 +68,12 @@ func (c *Call) gvk() schema.GroupVersionKind {
 
 // kindOf is the kind that an error about obj names: the one that the object says it is.
 func (c *Call) kindOf(obj Object) schema.GroupKind {
-	apiVersion := str(obj, "apiVersion")
+	apiVersion := object.String(obj, "apiVersion")
 	if c.Resource.Secondary {
 		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // whose rules the error comes from
 	}
 	gv, _ := schema.ParseGroupVersion(apiVersion)
-	return schema.GroupKind{Group: gv.Group, Kind: str(obj, "kind")}
+	return schema.GroupKind{Group: gv.Group, Kind: object.String(obj, "kind")}
 }
 
 // strategy returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
@@ -80,7 +81,7 @@ func (c *Call) strategy() *catalog.Strategy { return c.Resource.StrategyFor(c.Ve
 
 // canonicalize brings an object that has been judged into the form in which it is stored.
 func (c *Call) canonicalize(obj Object) {
-	delete(metaOf(obj), "selfLink")
+	delete(object.Meta(obj), "selfLink")
 	if rules := c.strategy(); rules != nil && rules.Store != nil {
 		rules.Store(obj)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -67,7 +68,7 @@ func (s *Server) createOnce(ctx context.Context, c *Call, obj Object, o metav1.C
 		return nil, err
 	}
 	c.dropDuplicateOwners(obj, func(text string) { c.warn(ctx, text) })
-	meta := metaOf(obj)
+	meta := object.Meta(obj)
 	wipeSystemFields(meta)
 
 	own, err := s.ownership(ctx, c)
@@ -75,7 +76,7 @@ func (s *Server) createOnce(ctx context.Context, c *Call, obj Object, o metav1.C
 		return nil, err
 	}
 	s.track(own, nil, obj, c.manager(o.FieldManager))
-	a := s.admissionAttributes(ctx, c, admit.Create, str(meta, "name"), &o, isDryRun(o.DryRun))
+	a := s.admissionAttributes(ctx, c, admit.Create, object.String(meta, "name"), &o, isDryRun(o.DryRun))
 	a.Object = obj
 	return s.storeNew(ctx, c, a)
 }
@@ -90,12 +91,12 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 		return nil, err
 	}
 	s.fillSystemFields(c, obj)
-	meta := metaOf(obj)
+	meta := object.Meta(obj)
 	if c.Version.Status && c.Resource.Custom() {
 		delete(obj, "status")
 	}
-	prefix := str(meta, "generateName")
-	generated := prefix != "" && str(meta, "name") == ""
+	prefix := object.String(meta, "generateName")
+	generated := prefix != "" && object.String(meta, "name") == ""
 	rules := c.strategy()
 	prepares := rules != nil && rules.PrepareCreate != nil
 	unnamed := obj
@@ -105,7 +106,7 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 		if generated {
 			if prepares { // what that adds may depend on the name, so each name gets a copy, as in Kubernetes
 				obj = runtime.DeepCopyJSON(unnamed)
-				meta = metaOf(obj)
+				meta = object.Meta(obj)
 			}
 			meta["name"] = generatedName(prefix, s.NewSuffix())
 		}
@@ -125,13 +126,13 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 			return nil, err
 		}
 		c.canonicalize(obj)
-		name := str(meta, "name")
+		name := object.String(meta, "name")
 		if a.DryRun {
 			delete(meta, "resourceVersion")
 			return s.dryCreated(ctx, c, obj, name)
 		}
 		// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
-		if revision, err := strconv.ParseUint(str(meta, "resourceVersion"), 10, 64); err == nil && revision != 0 {
+		if revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64); err == nil && revision != 0 {
 			return nil, errors.New("resourceVersion should not be set on objects to be created")
 		}
 		delete(meta, "resourceVersion")
@@ -198,7 +199,7 @@ func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
 		return err
 	}
 	if errs = append(s.validateIn(ctx, c, obj, nil), errs...); len(errs) > 0 {
-		return apierrors.NewInvalid(c.kindOf(obj), str(metaOf(obj), "name"), errs)
+		return apierrors.NewInvalid(c.kindOf(obj), object.String(object.Meta(obj), "name"), errs)
 	}
 	c.warnings(ctx, obj, nil)
 	return nil
@@ -206,7 +207,7 @@ func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
 
 // fillSystemFields gives a new object what only the server knows.
 func (s *Server) fillSystemFields(c *Call, obj Object) {
-	meta := metaOf(obj)
+	meta := object.Meta(obj)
 	meta["uid"] = s.NewUID()
 	meta["creationTimestamp"] = stamp(s.Now())
 	if !c.Resource.NoGeneration {

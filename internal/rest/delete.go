@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -52,7 +53,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 // deletedStatus is the answer to a deletion that is complete.
 func deletedStatus(c *Call, res *Result) ([]byte, error) {
 	return successful(metav1.Status{Details: &metav1.StatusDetails{
-		Name: c.Name, Group: c.Resource.Group, Kind: c.Resource.Plural, UID: types.UID(str(metaOf(res.Object), "uid")),
+		Name: c.Name, Group: c.Resource.Group, Kind: c.Resource.Plural, UID: types.UID(object.String(object.Meta(res.Object), "uid")),
 	}})
 }
 
@@ -122,17 +123,17 @@ func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptio
 func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions, end ending) (*Result, error) {
 	rules, dryRun := c.strategy(), isDryRun(o.DryRun)
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
-	had, has := metaOf(obj)["finalizers"]
+	had, has := object.Meta(obj)["finalizers"]
 	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
 	if !held || c.Resource.IsNamespace() && !e.Deleting {
 		propagate(c, obj, o)
 	}
-	last := !held && len(finalizers(obj)) == 0 && end.period == 0
+	last := !held && len(object.Finalizers(obj)) == 0 && end.period == 0
 	switch {
 	case end.graceful:
 		end.mark(obj)
 	case last:
-		setOrDrop(metaOf(obj), "finalizers", had, has) // the answer shows what went
+		object.SetOrDelete(object.Meta(obj), "finalizers", had, has) // the answer shows what went
 	default:
 		s.markDeleted(obj)
 	}
@@ -162,7 +163,7 @@ func (s *Server) drop(ctx context.Context, c *Call, obj Object, revision int64) 
 	if err != nil {
 		return nil, err
 	}
-	metaOf(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
+	object.Meta(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
 	return &Result{Object: obj, Deleted: true}, s.waitVisible(ctx, c, gone)
 }
 
@@ -177,7 +178,7 @@ func (s *Server) erase(ctx context.Context, c *Call, obj Object, revision int64)
 
 // revisionOf returns the resourceVersion of an object that the store has given one.
 func revisionOf(obj Object) int64 {
-	revision, _ := strconv.ParseInt(str(metaOf(obj), "resourceVersion"), 10, 64)
+	revision, _ := strconv.ParseInt(object.String(object.Meta(obj), "resourceVersion"), 10, 64)
 	return revision
 }
 

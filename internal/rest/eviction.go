@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -190,7 +191,7 @@ func (s *Server) deleteEvicted(ctx context.Context, c *Call, o metav1.DeleteOpti
 			return err
 		}
 		if o.Preconditions != nil && o.Preconditions.ResourceVersion != nil {
-			o = atRevision(o, str(metaOf(noted.Object), "resourceVersion"))
+			o = atRevision(o, object.String(object.Meta(noted.Object), "resourceVersion"))
 		}
 	}
 	on.Subresource = ""

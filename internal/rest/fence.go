@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -68,7 +69,7 @@ func (s *Server) stillThere(ctx context.Context, c *Call, name string) error {
 func (c *Call) raise(obj Object) store.Options {
 	o := store.Options{TTL: c.ttl(), Sequence: c.sequence}
 	if c.Resource.Strategy != nil && c.Resource.Strategy.FencesContents {
-		o.RaiseFence = str(metaOf(obj), "uid")
+		o.RaiseFence = object.String(object.Meta(obj), "uid")
 	}
 	return o
 }

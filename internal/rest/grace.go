@@ -4,6 +4,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // ending says how a deletion goes about an object of a kind that gives its objects time to end (catalog.Rules.GracePeriod).
@@ -30,8 +32,8 @@ func (c *Call) ending(obj Object, o *metav1.DeleteOptions, now time.Time) ending
 	if rules == nil || rules.GracePeriod == nil {
 		return ending{}
 	}
-	meta := metaOf(obj)
-	since := str(meta, "deletionTimestamp")
+	meta := object.Meta(obj)
+	since := object.String(meta, "deletionTimestamp")
 	if since == "" {
 		period := rules.GracePeriod(obj, o.GracePeriodSeconds)
 		o.GracePeriodSeconds = &period
@@ -64,8 +66,8 @@ func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 // mark sets what tells everyone that the object has until then to end.
 func (e ending) mark(obj Object) {
-	meta := metaOf(obj)
-	if str(meta, "deletionTimestamp") == "" {
+	meta := object.Meta(obj)
+	if object.String(meta, "deletionTimestamp") == "" {
 		raiseGeneration(meta)
 	}
 	meta["deletionTimestamp"] = stamp(e.until)
@@ -74,8 +76,8 @@ func (e ending) mark(obj Object) {
 
 // markDeleted sets what tells everyone that an object is being deleted; the first deletion counts.
 func (s *Server) markDeleted(obj Object) {
-	meta := metaOf(obj)
-	if str(meta, "deletionTimestamp") != "" {
+	meta := object.Meta(obj)
+	if object.String(meta, "deletionTimestamp") != "" {
 		return
 	}
 	raiseGeneration(meta)

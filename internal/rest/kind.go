@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
@@ -69,8 +70,8 @@ func kindPackage(kind schema.GroupVersionKind) string {
 }
 
 func kindOf(obj Object) schema.GroupVersionKind {
-	gv, _ := schema.ParseGroupVersion(str(obj, "apiVersion"))
-	return gv.WithKind(str(obj, "kind"))
+	gv, _ := schema.ParseGroupVersion(object.String(obj, "apiVersion"))
+	return gv.WithKind(object.String(obj, "kind"))
 }
 
 // notRegistered is the text of kube's runtime.NotRegisteredErr, which names the line that makes its scheme.

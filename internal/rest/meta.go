@@ -13,31 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/bowsprit/bowsprit/internal/object"
 )
-
-// metaOf returns the object's metadata, making it if there is none. checkMeta has run: it is a map.
-func metaOf(obj Object) Object {
-	m, ok := obj["metadata"].(Object)
-	if !ok {
-		m = Object{}
-		obj["metadata"] = m
-	}
-	return m
-}
-
-func str(m Object, key string) string {
-	s, _ := m[key].(string)
-	return s
-}
-
-// setOrDrop keeps empty values out of metadata, as the typed form would.
-func setOrDrop(m Object, key string, v any, present bool) {
-	if present {
-		m[key] = v
-	} else {
-		delete(m, key)
-	}
-}
 
 // metaKind says what JSON a metadata field holds.
 type metaKind int
@@ -204,8 +182,8 @@ func jsonKind(v any) string {
 
 // matchNamespace gives an object the request's namespace, or refuses one that names another.
 func matchNamespace(obj Object, namespace string) error {
-	meta := metaOf(obj)
-	switch have := str(meta, "namespace"); {
+	meta := object.Meta(obj)
+	switch have := object.String(meta, "namespace"); {
 	case have == namespace:
 	case have == "":
 		meta["namespace"] = namespace
@@ -219,7 +197,7 @@ func matchNamespace(obj Object, namespace string) error {
 
 // matchName refuses a body that is about another object than the path.
 func matchName(obj Object, c *Call) error {
-	name := str(metaOf(obj), "name")
+	name := object.String(object.Meta(obj), "name")
 	if name == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: %v", c.Name, "name must be provided"))
 	}
@@ -267,7 +245,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // dropDuplicateOwners removes repeated owner references and warns about them, as the API has done since 1.20.
 func (c *Call) dropDuplicateOwners(obj Object, warn func(string)) {
-	refs, _ := metaOf(obj)["ownerReferences"].([]any)
+	refs, _ := object.Meta(obj)["ownerReferences"].([]any)
 	if len(refs) < 2 {
 		return
 	}
@@ -278,7 +256,7 @@ func (c *Call) dropDuplicateOwners(obj Object, warn func(string)) {
 		text, _ := json.Marshal(r) // sorted keys: equal references give equal text
 		if seen[string(text)] {
 			if m, ok := r.(Object); ok {
-				repeated = append(repeated, str(m, "uid"))
+				repeated = append(repeated, object.String(m, "uid"))
 			}
 			continue
 		}
@@ -286,7 +264,7 @@ func (c *Call) dropDuplicateOwners(obj Object, warn func(string)) {
 		kept = append(kept, r)
 	}
 	if len(repeated) > 0 {
-		metaOf(obj)["ownerReferences"] = kept
+		object.Meta(obj)["ownerReferences"] = kept
 		warn(fmt.Sprintf(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v", strings.Join(repeated, ", ")))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 func TestCheckMeta(t *testing.T) {
@@ -59,7 +60,7 @@ func TestDropDuplicateOwners(t *testing.T) {
 	obj := Object{"metadata": Object{"ownerReferences": []any{owner("1"), owner("2"), owner("1")}}}
 	var warned []string
 	(&Call{}).dropDuplicateOwners(obj, func(text string) { warned = append(warned, text) })
-	if got := metaOf(obj)["ownerReferences"].([]any); len(got) != 2 {
+	if got := object.Meta(obj)["ownerReferences"].([]any); len(got) != 2 {
 		t.Errorf("kept %d references", len(got))
 	}
 	if len(warned) != 1 || !strings.HasSuffix(warned[0], "duplicate UID(s) observed: 1") {

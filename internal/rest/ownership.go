@@ -6,6 +6,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 type ownershipKey struct{ subresource string }
@@ -30,7 +31,7 @@ func (s *Server) ownership(ctx context.Context, c *Call) (*apply.Ownership, erro
 			return of != nil && of.Served
 		},
 		Convert: func(objs []Object, apiVersion string) ([]Object, error) {
-			from, to := c.version(str(objs[0], "apiVersion")), c.version(apiVersion)
+			from, to := c.version(object.String(objs[0], "apiVersion")), c.version(apiVersion)
 			if from == nil || to == nil {
 				return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", apiVersion)
 			}
@@ -54,14 +55,14 @@ func (c *Call) version(apiVersion string) *catalog.Version {
 func (s *Server) track(own *apply.Ownership, old, obj Object, manager string) {
 	if err := own.Update(old, obj, manager, s.Now()); err != nil {
 		s.Log.Debug("managed fields", "err", err)
-		delete(metaOf(obj), "managedFields")
+		delete(object.Meta(obj), "managedFields")
 	}
 }
 
 // untrack drops managedFields from an object that is too large for the store, of which they can be more than half: a write may go
 // on without them, but not one that is made to own fields. It returns false if that is of no use.
 func (c *Call) untrack(obj Object) bool {
-	meta := metaOf(obj)
+	meta := object.Meta(obj)
 	if c.applies || meta["managedFields"] == nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // warnDependents tells a client that names no policy what becomes of what the object owns, where that surprises.
@@ -21,7 +22,7 @@ func (c *Call) warnDependents(ctx context.Context, o *metav1.DeleteOptions) {
 // obj owns, and takes away the one that it does not need. What the request says counts first, then a finalizer that the
 // object has, then what is usual for the kind.
 func propagate(c *Call, obj Object, o metav1.DeleteOptions) {
-	meta := metaOf(obj)
+	meta := object.Meta(obj)
 	list, _ := meta["finalizers"].([]any)
 	want := wantedFinalizer(c, list, o)
 	kept := slices.DeleteFunc(slices.Clone(list), func(f any) bool {
@@ -33,7 +34,7 @@ func propagate(c *Call, obj Object, o metav1.DeleteOptions) {
 	if want != "" {
 		kept = append(kept, want)
 	}
-	setOrDrop(meta, "finalizers", kept, len(kept) > 0)
+	object.SetOrDelete(meta, "finalizers", kept, len(kept) > 0)
 }
 
 // wantedFinalizer returns the finalizer of the policy that applies, "" for deletion in the background, which has none.

@@ -26,6 +26,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -33,7 +34,7 @@ import (
 )
 
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
-type Object = map[string]any
+type Object = object.Object
 
 // Config is what a Server works with. All fields are required but Answers, Finders, Allocators, Updated, StoreCBOR, WatchAtLeast and Log.
 type Config struct {

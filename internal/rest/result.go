@@ -8,6 +8,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -27,7 +28,7 @@ type Result struct {
 // result puts a new revision on an object. stored is what went to the store; where the call's version is the stored one
 // its bytes are served as they are.
 func (s *Server) result(ctx context.Context, c *Call, obj Object, name string, stored codec.Stored, revision int64) *Result {
-	metaOf(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
+	object.Meta(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
 	res := &Result{Object: obj}
 	res.JSON = stored.WithRevision(revision)
 	if c.Version == c.storage() {

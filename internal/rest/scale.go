@@ -20,6 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/table"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -170,8 +171,8 @@ func (s *Server) changeScale(ctx context.Context, c *Call, o metav1.UpdateOption
 			return nil, err
 		}
 		s.track(own, current, said, c.manager(o.FieldManager))
-		entries := metaOf(said)["managedFields"]
-		setOrDrop(metaOf(next), "managedFields", entries, entries != nil)
+		entries := object.Meta(said)["managedFields"]
+		object.SetOrDelete(object.Meta(next), "managedFields", entries, entries != nil)
 		return next, nil
 	})
 }
@@ -194,7 +195,7 @@ func (s *Server) rescale(ctx context.Context, c *Call, o metav1.UpdateOptions, c
 		if err != nil {
 			return nil, err
 		}
-		setOrDrop(metaOf(current), "managedFields", entries, len(entries) > 0)
+		object.SetOrDelete(object.Meta(current), "managedFields", entries, len(entries) > 0)
 		a := s.admissionAttributes(ctx, &main, admit.Update, c.Name, &o, isDryRun(o.DryRun))
 		a.Old = current
 		if a.Object, err = change(own, current); err != nil {
@@ -240,8 +241,8 @@ func (c *Call) scaled(old, scale Object) (Object, error) {
 		return nil, err
 	}
 	for _, key := range []string{"resourceVersion", "uid"} {
-		if v := str(metaOf(scale), key); v != "" {
-			metaOf(obj)[key] = v
+		if v := object.String(object.Meta(scale), key); v != "" {
+			object.Meta(obj)[key] = v
 		}
 	}
 	return obj, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -142,7 +143,7 @@ func (s *Server) serveNoNode(w http.ResponseWriter, r *http.Request, c *Call) er
 	}
 	spec, _ := obj["spec"].(Object)
 	status, _ := obj["status"].(Object)
-	node, podIP := str(spec, "nodeName"), str(status, "podIP")
+	node, podIP := object.String(spec, "nodeName"), object.String(status, "podIP")
 	switch {
 	case node == "" && c.Subresource == "log":
 		w.WriteHeader(http.StatusNoContent)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -27,7 +28,7 @@ func (s *Server) unstored(ctx context.Context, c *Call, name string) ([]*watchca
 	entries := make([]*watchcache.Entry, len(objects))
 	for i, obj := range objects {
 		obj["apiVersion"], obj["kind"] = c.apiVersion(), c.Resource.Kind
-		entries[i] = watchcache.NewUnstored(str(metaOf(obj), "name"), codec.AppendJSON(nil, obj))
+		entries[i] = watchcache.NewUnstored(object.String(object.Meta(obj), "name"), codec.AppendJSON(nil, obj))
 	}
 	return entries, nil
 }

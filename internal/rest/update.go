@@ -15,6 +15,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -74,7 +75,7 @@ func (s *Server) createByUpdate(ctx context.Context, c *Call, obj Object, o meta
 	if err := s.checkUID(c, obj, ""); err != nil {
 		return nil, err
 	}
-	delete(metaOf(obj), "resourceVersion")
+	delete(object.Meta(obj), "resourceVersion")
 	res, err := s.Create(ctx, c, obj, metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	if err == nil {
 		res.Created = true
@@ -208,7 +209,7 @@ func (s *Server) writeWhole(ctx context.Context, c *Call, e *watchcache.Entry, o
 		return nil, err
 	}
 	if stored.Is(e.JSON(), e.Revision) {
-		metaOf(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
+		object.Meta(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
 		return &Result{Object: obj}, nil
 	}
 	var revision int64
@@ -229,8 +230,8 @@ func (s *Server) writeWhole(ctx context.Context, c *Call, e *watchcache.Entry, o
 
 // finished tells whether an object that is being deleted has nothing left to wait for.
 func (s *Server) finished(c *Call, obj Object) bool {
-	meta := metaOf(obj)
-	if str(meta, "deletionTimestamp") == "" || len(finalizers(obj)) > 0 {
+	meta := object.Meta(obj)
+	if object.String(meta, "deletionTimestamp") == "" || len(object.Finalizers(obj)) > 0 {
 		return false
 	}
 	if grace, ok := meta["deletionGracePeriodSeconds"].(int64); ok && grace > 0 {
@@ -243,7 +244,7 @@ func (s *Server) finished(c *Call, obj Object) bool {
 // checkUID compares the uid that a client sends in a whole object with that of the stored one, "" if there is none. In a
 // patch it is a change like any other, which validation refuses.
 func (s *Server) checkUID(c *Call, sent Object, stored string) error {
-	uid := str(metaOf(sent), "uid")
+	uid := object.String(object.Meta(sent), "uid")
 	if uid == "" || uid == stored {
 		return nil
 	}
@@ -253,8 +254,8 @@ func (s *Server) checkUID(c *Call, sent Object, stored string) error {
 
 // checkRevision compares the resourceVersion that a new object carries with the current one's.
 func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
-	meta := metaOf(obj)
-	text := str(meta, "resourceVersion")
+	meta := object.Meta(obj)
+	text := object.String(meta, "resourceVersion")
 	if text == "" || text == "0" {
 		if c.strategy() != nil && c.strategy().UnconditionalUpdate {
 			meta["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
@@ -275,15 +276,15 @@ func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 
 // prepareUpdate carries over what a client cannot change, and validates the rest.
 func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object, dryRun bool) error {
-	meta, oldMeta := metaOf(obj), metaOf(old)
-	setOrDrop(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
+	meta, oldMeta := object.Meta(obj), object.Meta(old)
+	object.SetOrDelete(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
 	switch {
 	case c.strategy() != nil && c.strategy().PrepareUpdate != nil:
 		c.strategy().PrepareUpdate(obj, old, c.Subresource, s.env(c))
-		meta = metaOf(obj)
+		meta = object.Meta(obj)
 	case c.Subresource == "status":
 		keepOnlyStatus(obj, old)
-		meta = metaOf(obj)
+		meta = object.Meta(obj)
 	default:
 		c.keepStatus(obj, old)
 		if !c.Resource.NoGeneration && !sameBeyondMeta(obj, old) {
@@ -292,7 +293,7 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object, dr
 		}
 	}
 	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp"} {
-		if v := oldMeta[key]; v != nil && (key != "uid" || str(meta, key) == "") {
+		if v := oldMeta[key]; v != nil && (key != "uid" || object.String(meta, key) == "") {
 			meta[key] = v
 		}
 	}
@@ -307,7 +308,7 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object, dr
 		return err
 	}
 	if errs = append(s.validateIn(ctx, c, obj, old), errs...); len(errs) > 0 {
-		return apierrors.NewInvalid(c.kindOf(obj), str(meta, "name"), errs)
+		return apierrors.NewInvalid(c.kindOf(obj), object.String(meta, "name"), errs)
 	}
 	c.warnings(ctx, obj, old)
 	apply.KeepTimes(old, obj) // a write that changes nothing else does not change the times of managedFields either
@@ -320,13 +321,13 @@ func (c *Call) keepStatus(obj, old Object) {
 		return
 	}
 	status, had := old["status"]
-	setOrDrop(obj, "status", status, had)
+	object.SetOrDelete(obj, "status", status, had)
 }
 
 // keepOnlyStatus makes an update of /status ignore all but status and the managed fields that record it.
 func keepOnlyStatus(obj, old Object) {
 	status, has := obj["status"]
-	managed, hasManaged := metaOf(obj)["managedFields"]
+	managed, hasManaged := object.Meta(obj)["managedFields"]
 	for key := range obj {
 		delete(obj, key)
 	}
@@ -334,12 +335,12 @@ func keepOnlyStatus(obj, old Object) {
 		obj[key] = v
 	}
 	meta := Object{}
-	for key, v := range metaOf(old) {
+	for key, v := range object.Meta(old) {
 		meta[key] = v
 	}
 	obj["metadata"] = meta
-	setOrDrop(meta, "managedFields", managed, hasManaged)
-	setOrDrop(obj, "status", status, has)
+	object.SetOrDelete(meta, "managedFields", managed, hasManaged)
+	object.SetOrDelete(obj, "status", status, has)
 }
 
 func sameBeyondMeta(a, b Object) bool {

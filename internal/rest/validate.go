@@ -9,10 +9,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 var errNotAnObject = errors.New("the stored value is not a JSON object")
@@ -97,10 +98,10 @@ func unique(errs field.ErrorList) field.ErrorList {
 }
 
 func (c *Call) validateType(obj Object) (errs field.ErrorList) {
-	if kind := str(obj, "kind"); kind != c.Resource.Kind {
+	if kind := object.String(obj, "kind"); kind != c.Resource.Kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+c.Resource.Kind))
 	}
-	if v := str(obj, "apiVersion"); v != c.apiVersion() {
+	if v := object.String(obj, "apiVersion"); v != c.apiVersion() {
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), v, "must be "+c.apiVersion()))
 	}
 	return errs
@@ -118,8 +119,8 @@ func (c *Call) warnings(ctx context.Context, obj, old Object) {
 	if !c.Resource.Custom() {
 		return
 	}
-	had := finalizers(old)
-	for _, f := range finalizers(obj) {
+	had := object.Finalizers(old)
+	for _, f := range object.Finalizers(obj) {
 		if !slices.Contains(had, f) {
 			c.warnFinalizer(ctx, f)
 		}
@@ -138,12 +139,4 @@ func (c *Call) warnFinalizer(ctx context.Context, name string) {
 	default:
 		c.warn(ctx, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
 	}
-}
-
-func finalizers(obj Object) []string {
-	if obj == nil {
-		return nil
-	}
-	list, _, _ := unstructured.NestedStringSlice(obj, "metadata", "finalizers")
-	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // Answer says what a POST to a virtual resource gets: an object of the same kind that is not stored, a review with its
@@ -49,7 +50,7 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *Call) e
 		return err
 	}
 	if c.Subresource == "" { // below an object its metadata may say which one is meant
-		wipeSystemFields(metaOf(obj))
+		wipeSystemFields(object.Meta(obj))
 	}
 	by := of
 	by.Subresource = c.Subresource
@@ -90,5 +91,5 @@ func named(c *Call, obj Object) string {
 	if c.Name != "" {
 		return c.Name
 	}
-	return str(metaOf(obj), "name")
+	return object.String(object.Meta(obj), "name")
 }

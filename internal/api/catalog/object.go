@@ -1,28 +1,12 @@
 package catalog
 
-// At returns the object that a path leads to, nil if there is none.
-func At(obj Object, path ...string) Object {
-	for _, name := range path {
-		obj, _ = obj[name].(Object)
-	}
-	return obj
-}
+import "github.com/bowsprit/bowsprit/internal/object"
 
-// Text returns the string at a path of at least one name, "" if there is none.
-func Text(obj Object, path ...string) string {
-	last := len(path) - 1
-	s, _ := At(obj, path[:last]...)[path[last]].(string)
-	return s
-}
+// At is object.Map.
+func At(obj Object, path ...string) Object { return object.Map(obj, path...) }
 
-// Objects returns the elements of a list that are objects.
-func Objects(list any) []Object {
-	items, _ := list.([]any)
-	out := make([]Object, 0, len(items))
-	for _, item := range items {
-		if obj, ok := item.(Object); ok {
-			out = append(out, obj)
-		}
-	}
-	return out
-}
+// Text is object.String.
+func Text(obj Object, path ...string) string { return object.String(obj, path...) }
+
+// Objects is object.Objects.
+func Objects(list any) []Object { return object.Objects(list) }

@@ -5,10 +5,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
-type Object = map[string]any
+type Object = object.Object
 
 // Strategy are what a built-in kind checks and sets beyond its schema. Every function is optional, pure, and works on
 // objects of the version that the rules belong to (Resource.StrategyFor). Objects passed as old are read only.

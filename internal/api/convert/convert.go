@@ -26,11 +26,12 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
-type Object = map[string]any
+type Object = object.Object
 
 // Function converts objects of one kind into the version apiVersion ("group/version"), in order. It must not change objs.
 // What it returns is checked as a webhook's reply is.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // Counter counts certificates for requests that said how long they should last.
@@ -35,12 +36,12 @@ func New(registry prometheus.Registerer) *Counter {
 
 // Updated counts the certificate of a CertificateSigningRequest that has it since this write of its status.
 func (c *Counter) Updated(old, now catalog.Object) {
-	seconds, asked := catalog.At(old, "spec")["expirationSeconds"].(int64)
-	issued := catalog.Text(now, "status", "certificate")
-	if !asked || issued == "" || catalog.Text(old, "status", "certificate") != "" {
+	seconds, asked := object.Map(old, "spec")["expirationSeconds"].(int64)
+	issued := object.String(now, "status", "certificate")
+	if !asked || issued == "" || object.String(old, "status", "certificate") != "" {
 		return
 	}
-	signer := catalog.Text(old, "spec", "signerName")
+	signer := object.String(old, "spec", "signerName")
 	if !strings.HasPrefix(signer, "kubernetes.io/") {
 		signer = "other" // anybody may make up names
 	}
