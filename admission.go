@@ -14,16 +14,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 )
 
-// AdmissionPlugin admits writes with code of the program that embeds the server: a webhook without HTTP. It is asked about
-// every write and every connection, of every kind, before the policies and webhooks that are objects. Its functions are called from many
-// goroutines at once. Either may be nil.
+// AdmissionPlugin admits writes with code of the program that embeds the server: a webhook without HTTP. It is asked
+// about every write and every connection, of every kind, before the policies and webhooks that are objects. Its
+// functions are called from many goroutines at once. Either may be nil.
 //
-// An error refuses the write. One that is an apierrors.APIStatus is what the client gets; any other is the reason of a 403.
+// An error refuses the write. One that is an apierrors.APIStatus is what the client gets; any other is the reason of a
+// 403.
 type AdmissionPlugin struct {
 	// Name tells plugins apart; Config.DisableAdmissionPlugins may hold it.
 	Name string
-	// Mutate may change r.Object, before the object is validated. It is called a second time if a webhook or a policy has
-	// changed the object after it.
+	// Mutate may change r.Object, before the object is validated. It is called a second time if a webhook or a policy
+	// has changed the object after it.
 	Mutate func(ctx context.Context, r *AdmissionRequest) error
 	// Validate sees the object as it will be stored, and changes nothing.
 	Validate func(ctx context.Context, r *AdmissionRequest) error
@@ -35,14 +36,16 @@ type AdmissionRequest struct {
 	Operation   string
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Kind of the objects: the resource's, but autoscaling/v1 Scale for the subresource scale, PodExecOptions for exec, and so on.
+	// Kind of the objects: the resource's, but autoscaling/v1 Scale for the subresource scale, PodExecOptions for
+	// exec, and so on.
 	Kind      schema.GroupVersionKind
 	Namespace string
 	// Name is empty while it is still to be generated, and in a deletecollection.
 	Name   string
 	User   user.Info
 	DryRun bool
-	// Object is the new object, for CONNECT the options of the connection (PodExecOptions), nil for deletions. Only Mutate may change it.
+	// Object is the new object, for CONNECT the options of the connection (PodExecOptions), nil for deletions. Only
+	// Mutate may change it.
 	Object *unstructured.Unstructured
 	// OldObject is the object before, nil for creations. It must not be changed.
 	OldObject *unstructured.Unstructured
@@ -89,7 +92,8 @@ func (e embedded) Validate(ctx context.Context, a *admit.Attributes) error {
 
 func admissionRequest(a *admit.Attributes, obj map[string]any) *AdmissionRequest {
 	return &AdmissionRequest{
-		Operation: string(a.Operation), Resource: match.AsRequested(a).Resource, Subresource: a.Subresource, Kind: a.Kind,
+		Operation: string(a.Operation), Resource: match.AsRequested(a).Resource, Subresource: a.Subresource,
+		Kind:      a.Kind,
 		Namespace: a.Namespace, Name: a.Name, User: a.User, DryRun: a.DryRun,
 		Object: orNone(obj), OldObject: orNone(a.Old), attributes: a,
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestAdmissionConfig starts a server with a file for admission plugins: nobody has config maps without a quota, and webhooks see who
-// calls them.
+// TestAdmissionConfig starts a server with a file for admission plugins: nobody has config maps without a quota, and
+// webhooks see who calls them.
 func TestAdmissionConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -35,7 +35,8 @@ func TestAdmissionConfig(t *testing.T) {
 		return path
 	}
 	webhooks := func(kubeconfig string) string {
-		return "{apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: " + kubeconfig + "}"
+		return "{apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: " +
+			kubeconfig + "}"
 	}
 	config := file("admission.yaml", `
 apiVersion: apiserver.config.k8s.io/v1
@@ -62,7 +63,8 @@ plugins:
 	covering := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{"configmaps": resource.MustParse("9"), "count/configmaps": resource.MustParse("9")},
 	}}
-	if _, err := client.CoreV1().ResourceQuotas("default").Create(t.Context(), covering, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ResourceQuotas("default").Create(t.Context(), covering,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -93,31 +95,41 @@ plugins:
 	defer hook.Close()
 	at := func(path string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{
-			URL: ptr.To(hook.URL + path), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
+			URL:      ptr.To(hook.URL + path),
+			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
 		}
 	}
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{"CREATE"},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"},
+		},
 	}}
 	registrations := client.AdmissionregistrationV1()
-	if _, err := registrations.MutatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "m"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "m.example.com", ClientConfig: at("/mutating"), Rules: rules, FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, metav1.CreateOptions{}); err != nil {
+	if _, err := registrations.MutatingWebhookConfigurations().Create(t.Context(),
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "m"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: "m.example.com", ClientConfig: at("/mutating"), Rules: rules,
+				FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
+				SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+				AdmissionReviewVersions: []string{"v1"},
+			}},
+		}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := registrations.ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "v"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "v.example.com", ClientConfig: at("/validating"), Rules: rules, FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, metav1.CreateOptions{}); err != nil {
+	if _, err := registrations.ValidatingWebhookConfigurations().Create(t.Context(),
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "v"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: "v.example.com", ClientConfig: at("/validating"), Rules: rules,
+				FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
+				SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+				AdmissionReviewVersions: []string{"v1"},
+			}},
+		}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Secrets("default").Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if m, v := mutating.Load(), validating.Load(); m != "Bearer mutating" || v != "Bearer validating" {
@@ -133,12 +145,16 @@ func TestAdmissionConfigErrors(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{file: "/nowhere/kubeconfig: no such file", file + ".nope": "unable to read admission control configuration"} {
+	for path, want := range map[string]string{
+		file: "/nowhere/kubeconfig: no such file", file + ".nope": "unable to read admission control configuration",
+	} {
 		server, err := bowsprit.New(bowsprit.Config{Ephemeral: true, AdmissionConfigFile: path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = server.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "--admission-control-config-file: ") || !strings.Contains(err.Error(), want) {
+		if err = server.Run(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "--admission-control-config-file: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -43,7 +43,8 @@ func TestAdmissionPlugins(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps := client.CoreV1().ConfigMaps("default")
-	made, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+	made, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +57,17 @@ func TestAdmissionPlugins(t *testing.T) {
 }
 
 func TestAdmissionPluginsAreNamed(t *testing.T) {
-	for _, plugins := range [][]bowsprit.AdmissionPlugin{{{}}, {{Name: "A"}, {Name: "A"}}, {{Name: "NamespaceLifecycle"}}} {
+	for _, plugins := range [][]bowsprit.AdmissionPlugin{{{}}, {{Name: "A"}, {Name: "A"}},
+		{{Name: "NamespaceLifecycle"}}} {
 		c := bowsprit.Config{Ephemeral: true, AdmissionPlugins: plugins}
 		if c.Validate() == nil {
 			t.Errorf("%v is accepted", plugins)
 		}
 	}
-	c := bowsprit.Config{Ephemeral: true, AdmissionPlugins: []bowsprit.AdmissionPlugin{{Name: "A"}}, DisableAdmissionPlugins: []string{"A"}}
+	c := bowsprit.Config{
+		Ephemeral: true, AdmissionPlugins: []bowsprit.AdmissionPlugin{{Name: "A"}},
+		DisableAdmissionPlugins: []string{"A"},
+	}
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}

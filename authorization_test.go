@@ -32,13 +32,16 @@ func TestAlwaysAllow(t *testing.T) {
 	if _, err := as("secret").CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
-	review, err := as("secret").AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "bob", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "nodes"},
-	}}, metav1.CreateOptions{})
+	review, err := as("secret").AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "bob", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "nodes"},
+		}}, metav1.CreateOptions{})
 	if err != nil || !review.Status.Allowed {
 		t.Errorf("review of bob: %+v, %v", review.Status, err)
 	}
-	rules, err := as("secret").AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}, metav1.CreateOptions{})
+	rules, err := as("secret").AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
+		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}},
+		metav1.CreateOptions{})
 	if err != nil || len(rules.Status.ResourceRules) != 1 || rules.Status.ResourceRules[0].Verbs[0] != "*" {
 		t.Errorf("own rules: %+v, %v", rules.Status, err)
 	}

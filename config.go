@@ -59,14 +59,15 @@ type Config struct {
 	// TLSCertFile and TLSPrivateKeyFile are the serving certificate; without them the server makes its own.
 	TLSCertFile, TLSPrivateKeyFile string
 	// TLSMinVersion is the oldest version of TLS that clients may use, named as in package crypto/tls ("VersionTLS13");
-	// VersionTLS12 if empty. TLSCipherSuites are the suites for versions before 1.3, named likewise; Go's choice if empty.
+	// VersionTLS12 if empty. TLSCipherSuites are the suites for versions before 1.3, named likewise; Go's choice if
+	// empty.
 	TLSMinVersion   string
 	TLSCipherSuites []string
-	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which go with every
-	// answer; without any there is no such header.
+	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which go with
+	// every answer; without any there is no such header.
 	StrictTransportSecurity []string
-	// CORSAllowedOrigins are regular expressions of the origins ("//ui\\.example\\.com(:|$)") from which programs in browsers may use
-	// the API. Each must say where the host begins and where it ends.
+	// CORSAllowedOrigins are regular expressions of the origins ("//ui\\.example\\.com(:|$)") from which programs in
+	// browsers may use the API. Each must say where the host begins and where it ends.
 	CORSAllowedOrigins []string
 	// ClientCAFile holds further authorities whose client certificates are believed.
 	ClientCAFile string
@@ -75,27 +76,27 @@ type Config struct {
 
 	// RequestTimeout is how long a request may take that is not long-running, a minute if zero.
 	RequestTimeout time.Duration
-	// MinRequestTimeout is the shortest life of a watch whose client sets none; up to as much again is added at random. 30
-	// minutes if zero.
+	// MinRequestTimeout is the shortest life of a watch whose client sets none; up to as much again is added at
+	// random. 30 minutes if zero.
 	MinRequestTimeout time.Duration
-	// MaxRequestsInFlight and MaxMutatingRequestsInFlight are how many reads and writes may run at a time, 400 and 200 if zero;
-	// less than zero is no limit. Others get 429.
+	// MaxRequestsInFlight and MaxMutatingRequestsInFlight are how many reads and writes may run at a time, 400 and 200
+	// if zero; less than zero is no limit. Others get 429.
 	MaxRequestsInFlight, MaxMutatingRequestsInFlight int
 	// EventTTL is how long events live after their last write, an hour if zero; less than zero is forever.
 	EventTTL time.Duration
 
-	// AlwaysAllow lets everybody who is authenticated do everything, as kube's authorization mode of that name: for tests. It
-	// implies NoAnonymous.
+	// AlwaysAllow lets everybody who is authenticated do everything, as kube's authorization mode of that name: for
+	// tests. It implies NoAnonymous.
 	AlwaysAllow bool
 	// NoAnonymous refuses requests without a client certificate or token (401), even those about health.
 	NoAnonymous bool
 
-	// ServiceAccountIssuers are whose tokens of service accounts are believed; the first is the name that this server signs
-	// as, "https://kubernetes.default.svc.cluster.local" if there is none.
+	// ServiceAccountIssuers are whose tokens of service accounts are believed; the first is the name that this server
+	// signs as, "https://kubernetes.default.svc.cluster.local" if there is none.
 	ServiceAccountIssuers []string
-	// ServiceAccountSigningKeyFile is the private key that signs them, PEM; without it the server makes its own in the data
-	// directory. Replicas that share an etcd need the same. ServiceAccountKeyFiles are the keys, public or private, whose
-	// tokens are believed; if there are none, that of ServiceAccountSigningKeyFile.
+	// ServiceAccountSigningKeyFile is the private key that signs them, PEM; without it the server makes its own in the
+	// data directory. Replicas that share an etcd need the same. ServiceAccountKeyFiles are the keys, public or
+	// private, whose tokens are believed; if there are none, that of ServiceAccountSigningKeyFile.
 	ServiceAccountSigningKeyFile string
 	ServiceAccountKeyFiles       []string
 	// ServiceAccountJWKSURI is where others find the keys; that of this server if empty.
@@ -105,58 +106,61 @@ type Config struct {
 	// APIAudiences are the names of this server in tokens; the issuers if empty.
 	APIAudiences []string
 
-	// AdmissionPlugins admit writes inside the process, in the given order, after kube's plugins about single kinds and before
-	// webhooks and policies.
+	// AdmissionPlugins admit writes inside the process, in the given order, after kube's plugins about single kinds
+	// and before webhooks and policies.
 	AdmissionPlugins []AdmissionPlugin
 	// DisableAdmissionPlugins are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	DisableAdmissionPlugins []string
-	// AdmissionConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, resources that
-	// nobody may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
+	// AdmissionConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks,
+	// resources that nobody may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
 	AdmissionConfigFile string
 
-	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets pods stay on
-	// a node that is not ready or cannot be reached, 300 each if nil.
+	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets
+	// pods stay on a node that is not ready or cannot be reached, 300 each if nil.
 	NotReadyTolerationSeconds, UnreachableTolerationSeconds *int64
 
-	// CBOR lets clients send and get CBOR, and stores custom objects in it: kube's feature gate CBORServingAndStorage, which
-	// is off by default there too. Whatever it is, what is stored in CBOR is read.
+	// CBOR lets clients send and get CBOR, and stores custom objects in it: kube's feature gate CBORServingAndStorage,
+	// which is off by default there too. Whatever it is, what is stored in CBOR is read.
 	CBOR bool
 
-	// CoordinatedLeaderElection gives Leases for which there are LeaseCandidates to the best of them: kube's feature gate of that
-	// name, which is off by default there too. RuntimeConfig must have coordination.k8s.io/v1beta1 served.
+	// CoordinatedLeaderElection gives Leases for which there are LeaseCandidates to the best of them: kube's feature
+	// gate of that name, which is off by default there too. RuntimeConfig must have coordination.k8s.io/v1beta1 served.
 	CoordinatedLeaderElection bool
-	// CoordinatedLeadershipLeaseDuration is how long replicas wait for the one that does that before another does it, 15 seconds if
-	// zero; CoordinatedLeadershipRenewDeadline is after how long one gives up that cannot tell the others that it is there, 10
-	// seconds, and CoordinatedLeadershipRetryPeriod how often it tells them, 2 seconds.
-	CoordinatedLeadershipLeaseDuration, CoordinatedLeadershipRenewDeadline, CoordinatedLeadershipRetryPeriod time.Duration
+	// CoordinatedLeadershipLeaseDuration is how long replicas wait for the one that does that before another does it,
+	// 15 seconds if zero; CoordinatedLeadershipRenewDeadline is after how long one gives up that cannot tell the
+	// others that it is there, 10 seconds, and CoordinatedLeadershipRetryPeriod how often it tells them, 2 seconds.
+	CoordinatedLeadershipLeaseDuration, CoordinatedLeadershipRenewDeadline,
+	CoordinatedLeadershipRetryPeriod time.Duration
 
-	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version" ("v1" for the
-	// core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and "api/alpha" for all
-	// versions of such names. The server's own controllers see also what is off.
+	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
+	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and
+	// "api/alpha" for all versions of such names. The server's own controllers see also what is off.
 	RuntimeConfig map[string]string
 
 	// MigrateStorage has the objects of a custom kind stored anew by itself when its storage version changes, by a
 	// StorageVersionMigration named after the definition and its generation.
 	MigrateStorage bool
-	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of whatever
-	// the kinds' definitions say about conversion.
+	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of
+	// whatever the kinds' definitions say about conversion.
 	Conversions map[schema.GroupKind]Conversion
 
-	// Controllers chooses which of kube-controller-manager's controllers run, as its flag --controllers: names, names after a
-	// minus, "*" for all others, "-*" for no others. Empty means all. The API serves what other controllers need to do their work.
+	// Controllers chooses which of kube-controller-manager's controllers run, as its flag --controllers: names, names
+	// after a minus, "*" for all others, "-*" for no others. Empty means all. The API serves what other controllers
+	// need to do their work.
 	Controllers []string
-	// ServiceClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: a CIDR, or two of both families
-	// divided by a comma, of which the first is that of services that name no family. The service "kubernetes" has the first
-	// address. ServiceCIDR objects add to it.
+	// ServiceClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: a CIDR, or two of both
+	// families divided by a comma, of which the first is that of services that name no family. The service
+	// "kubernetes" has the first address. ServiceCIDR objects add to it.
 	ServiceClusterIPRange string
 	// ServiceNodePortRange is where ports on nodes come from, "30000-32767" if empty, both inclusive.
 	ServiceNodePortRange string
-	// AdvertiseAddress is where others reach this server, shown in the endpoints of the service "kubernetes". If empty it is
-	// BindAddress, or the host's address if that is a loopback address or all addresses. A loopback address cannot be shown.
+	// AdvertiseAddress is where others reach this server, shown in the endpoints of the service "kubernetes". If empty
+	// it is BindAddress, or the host's address if that is a loopback address or all addresses. A loopback address
+	// cannot be shown.
 	AdvertiseAddress string
 
-	// Flags are the settings of this process by the names of its flags, for the page /flagz; without any there is no such page. They
-	// are shown to whoever may read it, so nothing in them may be secret.
+	// Flags are the settings of this process by the names of its flags, for the page /flagz; without any there is no
+	// such page. They are shown to whoever may read it, so nothing in them may be secret.
 	Flags map[string]string
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
@@ -164,15 +168,16 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Conversion returns objects, which it must not change, in version apiVersion ("group/version"), in the same order. Objects are
-// decoded JSON: map[string]any, []any, string, bool, int64, float64, nil. What it returns is checked as the reply of a
-// conversion webhook is: of metadata, only labels and annotations may be others.
+// Conversion returns objects, which it must not change, in version apiVersion ("group/version"), in the same order.
+// Objects are decoded JSON: map[string]any, []any, string, bool, int64, float64, nil. What it returns is checked as
+// the reply of a conversion webhook is: of metadata, only labels and annotations may be others.
 type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 
 // admissionPlugins are the names that DisableAdmissionPlugins may hold, in the order in which the plugins are asked.
 var admissionPlugins = slices.Concat([]string{admit.Lifecycle{}.Name()}, plugin.Names(), []string{
 	admit.Topology{}.Name(),
-	(*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(), (*hook.Validating)(nil).Name(), (*quota.Plugin)(nil).Name(),
+	(*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(),
+	(*hook.Validating)(nil).Name(), (*quota.Plugin)(nil).Name(),
 })
 
 // AdmissionPlugins returns the names that DisableAdmissionPlugins may hold, which are kube-apiserver's.
@@ -266,8 +271,10 @@ func (c Config) Validate() error {
 		bad("--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period")
 	}
 	for _, name := range c.Controllers {
-		if !slices.Contains([]string{"*", "-*"}, name) && !slices.Contains(control.Names(), strings.TrimPrefix(name, "-")) {
-			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name, strings.Join(control.Names(), ", "))
+		if !slices.Contains([]string{"*", "-*"}, name) &&
+			!slices.Contains(control.Names(), strings.TrimPrefix(name, "-")) {
+			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name,
+				strings.Join(control.Names(), ", "))
 		}
 	}
 	if len(c.ServiceAccountKeyFiles) > 0 && c.ServiceAccountSigningKeyFile == "" {
@@ -288,7 +295,8 @@ func (c Config) Validate() error {
 	}
 	ranges, err := parseServiceRanges(c.ServiceClusterIPRange)
 	if err != nil {
-		bad("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24", c.ServiceClusterIPRange, err)
+		bad("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24",
+			c.ServiceClusterIPRange, err)
 	}
 	if _, err := parseNodePorts(c.ServiceNodePortRange); err != nil {
 		bad("--service-node-port-range %q is no range of ports: use one such as 30000-32767", c.ServiceNodePortRange)
@@ -298,7 +306,8 @@ func (c Config) Validate() error {
 		case err != nil:
 			bad("--advertise-address %q is not an IP address: use one such as 192.0.2.1", c.AdvertiseAddress)
 		case len(ranges) > 0 && ranges[0].Addr().Is4() != ip.Unmap().Is4():
-			bad("--advertise-address %s must be of the family of --service-cluster-ip-range, %s", c.AdvertiseAddress, ranges[0])
+			bad("--advertise-address %s must be of the family of --service-cluster-ip-range, %s", c.AdvertiseAddress,
+				ranges[0])
 		}
 	}
 	if c.ShutdownTimeout < 0 {
@@ -331,7 +340,8 @@ func parseNodePorts(text string) (utilnet.PortRange, error) {
 // coordination is how this replica comes to coordinate the election of leaders, if it does.
 func (c Config) coordination() control.Coordination {
 	return control.Coordination{
-		LeaseDuration: c.CoordinatedLeadershipLeaseDuration, RenewDeadline: c.CoordinatedLeadershipRenewDeadline, RetryPeriod: c.CoordinatedLeadershipRetryPeriod,
+		LeaseDuration: c.CoordinatedLeadershipLeaseDuration, RenewDeadline: c.CoordinatedLeadershipRenewDeadline,
+		RetryPeriod: c.CoordinatedLeadershipRetryPeriod,
 	}.WithDefaults()
 }
 
@@ -368,7 +378,8 @@ func (c Config) advertised() (netip.Addr, error) {
 	}
 	ip = ip.Unmap()
 	if first := c.serviceRanges()[0]; !reachableByOthers(ip) || first.Addr().Is4() != ip.Is4() {
-		return netip.Addr{}, fmt.Errorf("%s is no address where others reach the service kubernetes, which is in %s", ip, first)
+		return netip.Addr{},
+			fmt.Errorf("%s is no address where others reach the service kubernetes, which is in %s", ip, first)
 	}
 	return ip, nil
 }
@@ -387,7 +398,9 @@ func (c Config) prepareDataDir() (dir string, cleanup func(), err error) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("data directory %s cannot be used: %w: name one that this user may write with --data-dir", c.DataDir, err)
+		return "", nil,
+			fmt.Errorf("data directory %s cannot be used: %w: name one that this user may write with --data-dir",
+				c.DataDir, err)
 	}
 	return dir, func() {}, nil
 }

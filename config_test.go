@@ -18,47 +18,77 @@ func TestValidate(t *testing.T) {
 		{"ephemeral in a directory", Config{Ephemeral: true, DataDir: "x"}, ""},
 		{"nothing", Config{}, "--data-dir is empty: name a directory, or use --ephemeral for a temporary one"},
 		{"highest port", Config{Ephemeral: true, SecurePort: 65535}, ""},
-		{"port too high", Config{Ephemeral: true, SecurePort: 65536}, "--secure-port 65536 is not a port: use 1 to 65535, or 0 for a free one"},
-		{"port too low", Config{Ephemeral: true, SecurePort: -1}, "--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one"},
+		{"port too high", Config{Ephemeral: true, SecurePort: 65536},
+			"--secure-port 65536 is not a port: use 1 to 65535, or 0 for a free one"},
+		{"port too low", Config{Ephemeral: true, SecurePort: -1},
+			"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one"},
 		{"IPv6", Config{Ephemeral: true, BindAddress: "::1"}, ""},
-		{"name instead of address", Config{Ephemeral: true, BindAddress: "localhost"}, `--bind-address "localhost" is not an IP address: use one such as 127.0.0.1, or 0.0.0.0 for all`},
+		{"name instead of address", Config{Ephemeral: true, BindAddress: "localhost"},
+			`--bind-address "localhost" is not an IP address: use one such as 127.0.0.1, or 0.0.0.0 for all`},
 		{"etcd servers", Config{Ephemeral: true, EtcdServers: []string{"https://a:2379", "http://b:2379"}}, ""},
-		{"etcd server without scheme", Config{Ephemeral: true, EtcdServers: []string{"http://a:2379", "b:2379"}}, `--etcd-servers: "b:2379" is not a URL such as https://127.0.0.1:2379`},
-		{"etcd server with a wrong scheme", Config{Ephemeral: true, EtcdServers: []string{"unix:///a"}}, `--etcd-servers: "unix:///a" is not a URL such as https://127.0.0.1:2379`},
-		{"etcd server without host", Config{Ephemeral: true, EtcdServers: []string{"http://"}}, `--etcd-servers: "http://" is not a URL such as https://127.0.0.1:2379`},
-		{"both etcds", Config{Ephemeral: true, EtcdServers: []string{"http://a:2379"}, EtcdListenClientURL: "http://127.0.0.1:2379"},
+		{"etcd server without scheme", Config{Ephemeral: true, EtcdServers: []string{"http://a:2379", "b:2379"}},
+			`--etcd-servers: "b:2379" is not a URL such as https://127.0.0.1:2379`},
+		{"etcd server with a wrong scheme", Config{Ephemeral: true, EtcdServers: []string{"unix:///a"}},
+			`--etcd-servers: "unix:///a" is not a URL such as https://127.0.0.1:2379`},
+		{"etcd server without host", Config{Ephemeral: true, EtcdServers: []string{"http://"}},
+			`--etcd-servers: "http://" is not a URL such as https://127.0.0.1:2379`},
+		{"both etcds",
+			Config{
+				Ephemeral: true, EtcdServers: []string{"http://a:2379"}, EtcdListenClientURL: "http://127.0.0.1:2379",
+			},
 			"--etcd-listen-client-url exposes the embedded etcd, which --etcd-servers replaces: drop one of them"},
 		{"etcd's TLS files without servers", Config{Ephemeral: true, EtcdCAFile: "ca"},
 			"--etcd-cafile, --etcd-certfile and --etcd-keyfile belong to an external cluster: add --etcd-servers"},
-		{"etcd certificate without key", Config{Ephemeral: true, EtcdServers: []string{"https://a:2379"}, EtcdCertFile: "c"},
+		{"etcd certificate without key",
+			Config{Ephemeral: true, EtcdServers: []string{"https://a:2379"}, EtcdCertFile: "c"},
 			"--etcd-certfile and --etcd-keyfile go together: give both or none"},
-		{"etcd key without certificate", Config{Ephemeral: true, EtcdServers: []string{"https://a:2379"}, EtcdKeyFile: "k"},
+		{"etcd key without certificate",
+			Config{Ephemeral: true, EtcdServers: []string{"https://a:2379"}, EtcdKeyFile: "k"},
 			"--etcd-certfile and --etcd-keyfile go together: give both or none"},
 		{"etcd prefix", Config{Ephemeral: true, EtcdPrefix: "/mine/"}, ""},
-		{"etcd prefix of slashes", Config{Ephemeral: true, EtcdPrefix: "//"}, `--etcd-prefix "//" leaves no name for the keys: use something like /registry`},
+		{"etcd prefix of slashes", Config{Ephemeral: true, EtcdPrefix: "//"},
+			`--etcd-prefix "//" leaves no name for the keys: use something like /registry`},
 		{"etcd's socket", Config{Ephemeral: true, EtcdListenClientURL: "http://127.0.0.1:0"}, ""},
 		{"etcd's socket with TLS", Config{Ephemeral: true, EtcdListenClientURL: "https://127.0.0.1:0"},
 			`--etcd-listen-client-url "https://127.0.0.1:0" is not a URL such as http://127.0.0.1:2379`},
-		{"serving certificate without key", Config{Ephemeral: true, TLSCertFile: "c"}, "--tls-cert-file and --tls-private-key-file go together: give both or none"},
-		{"serving key without certificate", Config{Ephemeral: true, TLSPrivateKeyFile: "k"}, "--tls-cert-file and --tls-private-key-file go together: give both or none"},
+		{"serving certificate without key", Config{Ephemeral: true, TLSCertFile: "c"},
+			"--tls-cert-file and --tls-private-key-file go together: give both or none"},
+		{"serving key without certificate", Config{Ephemeral: true, TLSPrivateKeyFile: "k"},
+			"--tls-cert-file and --tls-private-key-file go together: give both or none"},
 		{"range of services", Config{Ephemeral: true, ServiceClusterIPRange: "10.1.0.0/16,fd00::/108"}, ""},
-		{"range of services that is none", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.1"}, `--service-cluster-ip-range "10.0.0.1" is no range of addresses (netip.ParsePrefix("10.0.0.1"): no '/'): use one such as 10.0.0.0/24`},
-		{"ranges of one family", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.0/24,10.1.0.0/24"}, `--service-cluster-ip-range "10.0.0.0/24,10.1.0.0/24" is no range of addresses (both are of one family): use one such as 10.0.0.0/24`},
-		{"range of one address", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.1/32"}, `--service-cluster-ip-range "10.0.0.1/32" is no range of addresses (10.0.0.1/32 has less than 8 addresses): use one such as 10.0.0.0/24`},
+		{"range of services that is none", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.1"},
+			`--service-cluster-ip-range "10.0.0.1" is no range of addresses (netip.ParsePrefix("10.0.0.1"): no '/'): use one such as 10.0.0.0/24`},
+		{"ranges of one family", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.0/24,10.1.0.0/24"},
+			`--service-cluster-ip-range "10.0.0.0/24,10.1.0.0/24" is no range of addresses (both are of one family): use one such as 10.0.0.0/24`},
+		{"range of one address", Config{Ephemeral: true, ServiceClusterIPRange: "10.0.0.1/32"},
+			`--service-cluster-ip-range "10.0.0.1/32" is no range of addresses (10.0.0.1/32 has less than 8 addresses): use one such as 10.0.0.0/24`},
 		{"ports", Config{Ephemeral: true, ServiceNodePortRange: "100-200"}, ""},
-		{"ports that are none", Config{Ephemeral: true, ServiceNodePortRange: "200-100"}, `--service-node-port-range "200-100" is no range of ports: use one such as 30000-32767`},
+		{"ports that are none", Config{Ephemeral: true, ServiceNodePortRange: "200-100"},
+			`--service-node-port-range "200-100" is no range of ports: use one such as 30000-32767`},
 		{"advertised address", Config{Ephemeral: true, AdvertiseAddress: "192.0.2.1"}, ""},
-		{"advertised loopback address", Config{Ephemeral: true, AdvertiseAddress: "127.0.0.1"}, ""}, // envtest's arguments; kube-apiserver starts too
-		{"advertised name", Config{Ephemeral: true, AdvertiseAddress: "localhost"}, `--advertise-address "localhost" is not an IP address: use one such as 192.0.2.1`},
-		{"advertised address of the other family", Config{Ephemeral: true, AdvertiseAddress: "2001:db8::1"}, `--advertise-address 2001:db8::1 must be of the family of --service-cluster-ip-range, 10.0.0.0/24`},
-		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second}, "--shutdown-timeout -1s is negative: use a duration such as 10s"},
+		// envtest's arguments; kube-apiserver starts too
+		{"advertised loopback address", Config{Ephemeral: true, AdvertiseAddress: "127.0.0.1"}, ""},
+		{"advertised name", Config{Ephemeral: true, AdvertiseAddress: "localhost"},
+			`--advertise-address "localhost" is not an IP address: use one such as 192.0.2.1`},
+		{"advertised address of the other family", Config{Ephemeral: true, AdvertiseAddress: "2001:db8::1"},
+			`--advertise-address 2001:db8::1 must be of the family of --service-cluster-ip-range, 10.0.0.0/24`},
+		{"negative shutdown timeout", Config{Ephemeral: true, ShutdownTimeout: -time.Second},
+			"--shutdown-timeout -1s is negative: use a duration such as 10s"},
 		{"admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"NamespaceLifecycle"}}, ""},
-		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}}, `--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, ` +
-			strings.Join(AdmissionPlugins()[1:], ", ")},
-		{"coordinated leadership", Config{Ephemeral: true, CoordinatedLeadershipLeaseDuration: 5 * time.Second, CoordinatedLeadershipRenewDeadline: 3 * time.Second, CoordinatedLeadershipRetryPeriod: time.Second}, ""},
-		{"leader that gives up too late", Config{Ephemeral: true, CoordinatedLeadershipLeaseDuration: 10 * time.Second}, "--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline"},
-		{"leader that gives up too early", Config{Ephemeral: true, CoordinatedLeadershipRenewDeadline: time.Second}, "--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period"},
-		{"negative retry period of leaders", Config{Ephemeral: true, CoordinatedLeadershipRetryPeriod: -time.Second}, "--coordinated-leadership-retry-period -1s is negative: use a duration such as 2s"},
+		{"unknown admission plugin", Config{Ephemeral: true, DisableAdmissionPlugins: []string{"Nope"}},
+			`--disable-admission-plugins: "Nope" is unknown: use NamespaceLifecycle, ` +
+				strings.Join(AdmissionPlugins()[1:], ", ")},
+		{"coordinated leadership",
+			Config{
+				Ephemeral: true, CoordinatedLeadershipLeaseDuration: 5 * time.Second,
+				CoordinatedLeadershipRenewDeadline: 3 * time.Second, CoordinatedLeadershipRetryPeriod: time.Second,
+			}, ""},
+		{"leader that gives up too late", Config{Ephemeral: true, CoordinatedLeadershipLeaseDuration: 10 * time.Second},
+			"--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline"},
+		{"leader that gives up too early", Config{Ephemeral: true, CoordinatedLeadershipRenewDeadline: time.Second},
+			"--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period"},
+		{"negative retry period of leaders", Config{Ephemeral: true, CoordinatedLeadershipRetryPeriod: -time.Second},
+			"--coordinated-leadership-retry-period -1s is negative: use a duration such as 2s"},
 		{"all that is wrong", Config{SecurePort: -1, ShutdownTimeout: -1},
 			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one; " +
 				"--secure-port -1 is not a port: use 1 to 65535, or 0 for a free one; " +
@@ -85,11 +115,13 @@ func TestValidate(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	c := Config{}.withDefaults()
-	if c.BindAddress != "127.0.0.1" || c.EtcdPrefix != "/registry" || c.ShutdownTimeout != 10*time.Second || c.Log == nil {
+	if c.BindAddress != "127.0.0.1" || c.EtcdPrefix != "/registry" || c.ShutdownTimeout != 10*time.Second ||
+		c.Log == nil {
 		t.Errorf("defaults: %+v", c)
 	}
 	set := Config{BindAddress: "::1", EtcdPrefix: "/mine", ShutdownTimeout: time.Minute, Log: c.Log}
-	if got := set.withDefaults(); got.BindAddress != "::1" || got.EtcdPrefix != "/mine" || got.ShutdownTimeout != time.Minute || got.Log != c.Log {
+	if got := set.withDefaults(); got.BindAddress != "::1" || got.EtcdPrefix != "/mine" ||
+		got.ShutdownTimeout != time.Minute || got.Log != c.Log {
 		t.Errorf("changed: %+v", got)
 	}
 }

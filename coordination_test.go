@@ -18,17 +18,23 @@ import (
 )
 
 // candidate competes for the Lease default/shared as client-go does, until ctx ends, and says when it leads.
-func candidate(ctx context.Context, t *testing.T, client *kubernetes.Clientset, name, version string, running *sync.WaitGroup, leads chan<- string) {
+func candidate(
+	ctx context.Context, t *testing.T, client *kubernetes.Clientset, name, version string, running *sync.WaitGroup,
+	leads chan<- string,
+) {
 	t.Helper()
-	nominee, _, err := leaderelection.NewCandidate(client, "default", name, "shared", version, version, coordinationv1.OldestEmulationVersion)
+	nominee, _, err := leaderelection.NewCandidate(client, "default", name, "shared", version, version,
+		coordinationv1.OldestEmulationVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}, Client: client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: name},
+			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 		},
-		LeaseDuration: 5 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond, Coordinated: true, ReleaseOnCancel: true,
+		LeaseDuration: 5 * time.Second, RenewDeadline: time.Second, RetryPeriod: 100 * time.Millisecond,
+		Coordinated: true, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {
 				select {
@@ -69,13 +75,17 @@ func TestCoordinatedLeaderElection(t *testing.T) {
 // Without the gate, a Lease is whose it says, and with it nobody can be a candidate for it unless the kind is served.
 func TestUncoordinatedLeases(t *testing.T) {
 	for _, gate := range []bool{false, true} {
-		client, err := kubernetes.NewForConfig(testserver.Start(t, func(c *bowsprit.Config) { c.CoordinatedLeaderElection = gate }).RESTConfig())
+		client, err := kubernetes.NewForConfig(testserver.Start(t,
+			func(c *bowsprit.Config) { c.CoordinatedLeaderElection = gate }).RESTConfig())
 		if err != nil {
 			t.Fatal(err)
 		}
 		holder, strategy := "me", coordinationv1.OldestEmulationVersion
 		lease, err := client.CoordinationV1().Leases("default").Create(t.Context(), &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: "l"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, Strategy: &strategy, PreferredHolder: &holder},
+			ObjectMeta: metav1.ObjectMeta{Name: "l"},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: &holder, Strategy: &strategy, PreferredHolder: &holder,
+			},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +93,8 @@ func TestUncoordinatedLeases(t *testing.T) {
 		if kept := lease.Spec.Strategy != nil && lease.Spec.PreferredHolder != nil; kept != gate {
 			t.Errorf("with the gate %v: %+v", gate, lease.Spec)
 		}
-		if _, err := client.CoordinationV1beta1().LeaseCandidates("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := client.CoordinationV1beta1().LeaseCandidates("default").List(t.Context(),
+			metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("candidates: %v", err)
 		}
 	}

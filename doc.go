@@ -1,7 +1,7 @@
 // Package bowsprit runs a Kubernetes-compatible API server for CustomResourceDefinitions inside a program.
 //
-// A Server is one process-local control plane: an embedded etcd (or a connection to an external one), the API on TLS, and
-// the controllers that the API needs. Unmodified clients talk to it: kubectl, client-go, controller-runtime, Helm.
+// A Server is one process-local control plane: an embedded etcd (or a connection to an external one), the API on TLS,
+// and the controllers that the API needs. Unmodified clients talk to it: kubectl, client-go, controller-runtime, Helm.
 //
 //	server, err := bowsprit.New(bowsprit.Config{Ephemeral: true})
 //	if err != nil { ... }

@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// A job that the server names has the labels of its template as they were sent; one with a name gets those that the server
-// adds to the template too. As in Kubernetes, where the first is a copy.
+// A job that the server names has the labels of its template as they were sent; one with a name gets those that the
+// server adds to the template too. As in Kubernetes, where the first is a copy.
 func TestLabelsOfJobs(t *testing.T) {
 	client, err := kubernetes.NewForConfig(testserver.Start(t).RESTConfig())
 	if err != nil {
@@ -21,10 +21,13 @@ func TestLabelsOfJobs(t *testing.T) {
 	}
 	sent := map[string]string{"app": "x"}
 	for _, meta := range []metav1.ObjectMeta{{GenerateName: "x-"}, {Name: "x"}} {
-		job, err := client.BatchV1().Jobs("default").Create(t.Context(), &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: sent},
-			Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-		}}}, metav1.CreateOptions{})
+		job, err := client.BatchV1().Jobs("default").Create(t.Context(),
+			&batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: sent},
+				Spec: corev1.PodSpec{
+					RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+				},
+			}}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

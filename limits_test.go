@@ -46,7 +46,8 @@ func TestTLSVersion(t *testing.T) {
 }
 
 func TestRequestTimeouts(t *testing.T) {
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.RequestTimeout, c.MinRequestTimeout = time.Nanosecond, time.Nanosecond })
+	server := testserver.Start(t,
+		func(c *bowsprit.Config) { c.RequestTimeout, c.MinRequestTimeout = time.Nanosecond, time.Nanosecond })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,8 @@ func TestRequestTimeouts(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); !apierrors.IsTimeout(err) {
 		t.Errorf("list: %v", err)
 	}
-	w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"}) // whatever the view has: nothing to wait for
+	// whatever the view has: nothing to wait for
+	w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,8 @@ func TestRequestTimeouts(t *testing.T) {
 func TestMutatingRequestsInFlight(t *testing.T) {
 	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) {
-		c.MaxMutatingRequestsInFlight, c.AlwaysAllow, c.TokenAuthFile = 1, true, tokens // system:masters would not be limited
+		// system:masters would not be limited
+		c.MaxMutatingRequestsInFlight, c.AlwaysAllow, c.TokenAuthFile = 1, true, tokens
 	})
 	config := rest.AnonymousClientConfig(server.RESTConfig())
 	config.BearerToken = "secret"
@@ -75,7 +78,8 @@ func TestMutatingRequestsInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	post := func(trace *httptrace.ClientTrace, body io.Reader) (int, error) {
-		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, server.URL()+"/api/v1/namespaces/default/configmaps", body)
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost,
+			server.URL()+"/api/v1/namespaces/default/configmaps", body)
 		if err != nil {
 			return 0, err
 		}
@@ -91,7 +95,8 @@ func TestMutatingRequestsInFlight(t *testing.T) {
 	begun, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		if code, err := post(&httptrace.ClientTrace{Got100Continue: func() { close(begun) }}, body); err != nil || code != http.StatusCreated {
+		if code, err := post(&httptrace.ClientTrace{Got100Continue: func() { close(begun) }}, body); err != nil ||
+			code != http.StatusCreated {
 			t.Errorf("first: %d, %v", code, err)
 		}
 	}()
@@ -117,12 +122,14 @@ func TestTolerationSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod, err := client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list := pod.Spec.Tolerations; len(list) != 2 || *list[0].TolerationSeconds != 7 || *list[1].TolerationSeconds != 300 {
+	if list := pod.Spec.Tolerations; len(list) != 2 || *list[0].TolerationSeconds != 7 ||
+		*list[1].TolerationSeconds != 300 {
 		t.Errorf("tolerations %+v", list)
 	}
 }

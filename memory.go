@@ -15,8 +15,8 @@ const (
 	tightWithoutLimit = 1 << 30
 )
 
-// trim drops compiled schemas and documents that nobody uses, sooner when memory is tight: with GOMEMLIMIT when the live
-// heap has reached three quarters of it, else at a gigabyte. All of them are made again when they are needed.
+// trim drops compiled schemas and documents that nobody uses, sooner when memory is tight: with GOMEMLIMIT when the
+// live heap has reached three quarters of it, else at a gigabyte. All of them are made again when they are needed.
 func (p *process) trim(ctx context.Context) error {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()

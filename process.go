@@ -129,9 +129,15 @@ func (p *process) openDataDir(context.Context) error {
 func (p *process) openStore(ctx context.Context) error {
 	c := store.Config{Prefix: p.config.EtcdPrefix, Log: p.log}
 	if len(p.config.EtcdServers) > 0 {
-		c.External = &store.External{Endpoints: p.config.EtcdServers, CAFile: p.config.EtcdCAFile, CertFile: p.config.EtcdCertFile, KeyFile: p.config.EtcdKeyFile}
+		c.External = &store.External{
+			Endpoints: p.config.EtcdServers, CAFile: p.config.EtcdCAFile, CertFile: p.config.EtcdCertFile,
+			KeyFile: p.config.EtcdKeyFile,
+		}
 	} else {
-		c.Embedded = &store.Embedded{Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral, ListenClientURL: p.config.EtcdListenClientURL, Quota: p.config.QuotaBackendBytes}
+		c.Embedded = &store.Embedded{
+			Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral,
+			ListenClientURL: p.config.EtcdListenClientURL, Quota: p.config.QuotaBackendBytes,
+		}
 	}
 	s, err := store.Open(ctx, c)
 	if err != nil {
@@ -145,7 +151,8 @@ func (p *process) openStore(ctx context.Context) error {
 func (p *process) openCertificates(context.Context) error {
 	c := pki.Config{
 		Dir: filepath.Join(p.dir, "pki"), Hosts: []string{p.config.BindAddress}, Log: p.log,
-		ServingCertFile: p.config.TLSCertFile, ServingKeyFile: p.config.TLSPrivateKeyFile, ClientCAFile: p.config.ClientCAFile,
+		ServingCertFile: p.config.TLSCertFile, ServingKeyFile: p.config.TLSPrivateKeyFile,
+		ClientCAFile: p.config.ClientCAFile,
 	}
 	wanted, err := parseTLS(p.config)
 	if err != nil {
@@ -161,13 +168,15 @@ func (p *process) openCertificates(context.Context) error {
 	}
 	p.pki = keys
 	p.keys, err = serviceaccount.OpenKeys(serviceaccount.KeyConfig{
-		Dir: c.Dir, SigningFile: p.config.ServiceAccountSigningKeyFile, KeyFiles: p.config.ServiceAccountKeyFiles, Log: p.log,
+		Dir: c.Dir, SigningFile: p.config.ServiceAccountSigningKeyFile, KeyFiles: p.config.ServiceAccountKeyFiles,
+		Log: p.log,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
 	}
 	if len(p.config.EtcdServers) > 0 && p.config.ServiceAccountSigningKeyFile == "" {
-		p.log.Info("tokens of service accounts are signed with a key of this process's own: replicas that share an etcd need --service-account-signing-key-file")
+		p.log.Info(
+			"tokens of service accounts are signed with a key of this process's own: replicas that share an etcd need --service-account-signing-key-file")
 	}
 	p.background(func(ctx context.Context) error { p.keys.Run(ctx); return nil })
 	p.background(func(ctx context.Context) error { keys.Run(ctx); return nil })
@@ -213,8 +222,8 @@ func (p *process) bootstrap(ctx context.Context) error {
 	return p.identify(ctx, port)
 }
 
-// announceTimeout bounds the first announcement, and the making of priority classes. A webhook that does not answer must not
-// keep the server from starting.
+// announceTimeout bounds the first announcement, and the making of priority classes. A webhook that does not answer
+// must not keep the server from starting.
 const announceTimeout = 5 * time.Second
 
 func (p *process) bootstrapPriorities(ctx context.Context) error {

@@ -60,9 +60,12 @@ func (p *process) buildAPI(context.Context) error {
 		p.log.Warn("--runtime-config asks for what is not here", "versions", absent)
 	}
 	p.catalog = catalog.New(resources...)
-	p.view = watchcache.New(p.store, watchcache.Options{Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: rest.Reader(resources)})
+	p.view = watchcache.New(p.store,
+		watchcache.Options{Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: rest.Reader(resources)})
 	control.Publish(p.catalog, p.view, p.log)
-	p.webhooks = webhook.New(webhook.Options{Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log})
+	p.webhooks = webhook.New(webhook.Options{
+		Resolve: webhook.Resolver{Catalog: p.catalog, View: p.view}.Resolve, Log: p.log,
+	})
 	p.onStop(func() error { p.webhooks.Close(); return nil })
 	p.metrics = prometheus.NewRegistry()
 	p.metrics.MustRegister(storagemetrics.Census{Catalog: p.catalog, View: p.view, Size: p.store.Size})
@@ -73,7 +76,8 @@ func (p *process) buildAPI(context.Context) error {
 		},
 	})
 	who := authn.Config{
-		ClientRoots: p.pki.ClientRoots, Bearer: tokens, Audiences: tokens.Audiences(), NoAnonymous: p.config.NoAnonymous || p.config.AlwaysAllow,
+		ClientRoots: p.pki.ClientRoots, Bearer: tokens, Audiences: tokens.Audiences(),
+		NoAnonymous: p.config.NoAnonymous || p.config.AlwaysAllow,
 	}
 	if p.config.TokenAuthFile != "" {
 		tokens, err := authn.LoadTokens(p.config.TokenAuthFile, p.log)
@@ -100,12 +104,16 @@ func (p *process) buildAPI(context.Context) error {
 			Token: authenticator.Token, Authorizer: authorizer, Ruler: authorizer, Tokens: tokens, View: p.view,
 			Now: time.Now, NewUID: uuid.NewString, MaxTokenLife: p.config.ServiceAccountMaxTokenExpiration,
 		}),
-		Finders: map[string]rest.Finder{"componentstatuses": componentstatus.Find(componentstatus.Config{Store: p.store.Check})},
+		Finders: map[string]rest.Finder{
+			"componentstatuses": componentstatus.Find(componentstatus.Config{Store: p.store.Check}),
+		},
 		Allocators: map[string]rest.Allocator{"services": address.New(address.Config{
 			View: p.view, Ranges: p.config.serviceRanges(), NodePorts: p.config.nodePorts(), Random: mathrand.Uint64N,
 		})},
-		Updated: map[string]func(old, now rest.Object){"certificatesigningrequests.certificates.k8s.io/status": csrmetrics.New(p.metrics).Updated},
-		Now:     time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
+		Updated: map[string]func(old, now rest.Object){
+			"certificatesigningrequests.certificates.k8s.io/status": csrmetrics.New(p.metrics).Updated,
+		},
+		Now: time.Now, NewUID: uuid.NewString, NewSuffix: nameSuffix, Log: p.log,
 		StoreCBOR: p.config.CBOR, WatchAtLeast: p.config.MinRequestTimeout,
 	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
@@ -113,8 +121,10 @@ func (p *process) buildAPI(context.Context) error {
 	p.dropDocuments = documents.Drop
 	p.control = control.New(control.Config{
 		Rest: p.rest, View: p.view, Catalog: p.catalog,
-		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log, Enabled: p.config.Controllers,
-		Identity: p.identity(), Coordination: p.coordination(), MigrateStorage: p.config.MigrateStorage, Schema: documents.Schema,
+		Tokens: tokens, Pending: quotas.Pending, ServerCA: p.pki.ServerCA, Now: time.Now, Log: p.log,
+		Enabled:  p.config.Controllers,
+		Identity: p.identity(), Coordination: p.coordination(), MigrateStorage: p.config.MigrateStorage,
+		Schema: documents.Schema,
 	})
 	keysURI := p.config.ServiceAccountJWKSURI
 	if keysURI == "" {
@@ -135,7 +145,10 @@ func (p *process) buildAPI(context.Context) error {
 		Checks: []front.Check{
 			{Name: "etcd", Run: p.store.Check},
 			{Name: "etcd-room", Run: p.store.CheckRoom, ReadyOnly: true},
-			{Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err }, ReadyOnly: true},
+			{
+				Name: "view", Run: func(ctx context.Context) error { _, err := p.view.Fresh(ctx); return err },
+				ReadyOnly: true,
+			},
 		},
 		APIPaths: func() []string { return discovery.Paths(p.catalog.Snapshot()) },
 		Paths:    p.pages(started, tokens, keysURI),
@@ -143,12 +156,15 @@ func (p *process) buildAPI(context.Context) error {
 		TLS:      p.pki.TLSConfig(),
 		CBOR:     p.config.CBOR,
 
-		AllowedOrigins: origins, RequestTimeout: p.config.RequestTimeout, MaxRequestsInFlight: p.config.MaxRequestsInFlight, MaxMutationsInFlight: p.config.MaxMutatingRequestsInFlight,
+		AllowedOrigins: origins, RequestTimeout: p.config.RequestTimeout,
+		MaxRequestsInFlight: p.config.MaxRequestsInFlight, MaxMutationsInFlight: p.config.MaxMutatingRequestsInFlight,
 
 		StrictTransportSecurity: p.config.StrictTransportSecurity,
 		Served: func(info *request.Info) bool {
 			r, v := p.catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
-			return r != nil && (info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil || r.HasSubresource(v, info.Subresource))
+			return r != nil &&
+				(info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil ||
+					r.HasSubresource(v, info.Subresource))
 		},
 		Log: p.log,
 	})
@@ -161,8 +177,8 @@ type authorizer interface {
 	authz.Ruler
 }
 
-// identity names this replica in the election of the one whose controllers work, as kube's components name themselves. An
-// embedded etcd has no other replica.
+// identity names this replica in the election of the one whose controllers work, as kube's components name themselves.
+// An embedded etcd has no other replica.
 func (p *process) identity() string {
 	if len(p.config.EtcdServers) == 0 {
 		return ""
@@ -180,7 +196,8 @@ func (p *process) coordination() *control.Coordination {
 		return nil
 	}
 	if r := p.catalog.Snapshot().Resource("coordination.k8s.io", "leasecandidates"); !r.Served {
-		p.log.Warn("nobody can be a candidate: CoordinatedLeaderElection needs --runtime-config=coordination.k8s.io/v1beta1=true")
+		p.log.Warn(
+			"nobody can be a candidate: CoordinatedLeaderElection needs --runtime-config=coordination.k8s.io/v1beta1=true")
 		return nil
 	}
 	c := p.config.coordination()
@@ -196,11 +213,12 @@ func (p *process) conversion() *convert.Converter {
 	return convert.New(convert.Options{Call: p.webhooks.Call, Functions: functions, Metrics: p.metrics})
 }
 
-// accountPatience is how long a pod waits for the service account that a controller of this process, or of another replica, is
-// about to make.
+// accountPatience is how long a pod waits for the service account that a controller of this process, or of another
+// replica, is about to make.
 const accountPatience = 10 * time.Second
 
-// admission is the chain of plugins in kube's order, without those that are switched off. Errors are about their configuration.
+// admission is the chain of plugins in kube's order, without those that are switched off. Errors are about their
+// configuration.
 func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) (admit.Chain, error) {
 	config, mutating, validating, err := p.admissionConfig()
 	if err != nil {
@@ -210,16 +228,21 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) (
 	metrics := admit.NewMetrics(p.metrics)
 	policies := policy.Config{
 		View: p.view, Catalog: p.catalog, Authz: authorizer, Log: p.log, Metrics: metrics,
-		Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error) {
+		Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any,
+			error) {
 			return p.rest.Read(ctx, r, v, e)
 		},
 	}
 	hooks := func(who *webhook.Credentials) hook.Config {
-		return hook.Config{View: p.view, Authz: authorizer, Client: p.webhooks, Credentials: who, NewUID: uuid.NewString, Log: p.log, Metrics: metrics}
+		return hook.Config{
+			View: p.view, Authz: authorizer, Client: p.webhooks, Credentials: who, NewUID: uuid.NewString, Log: p.log,
+			Metrics: metrics,
+		}
 	}
 	plugins := plugin.Config{
 		View: p.view, Authz: authorizer, NewSuffix: nameSuffix,
-		PodSecurity: config.PodSecurity, NotReadySeconds: p.config.NotReadyTolerationSeconds, UnreachableSeconds: p.config.UnreachableTolerationSeconds,
+		PodSecurity: config.PodSecurity, NotReadySeconds: p.config.NotReadyTolerationSeconds,
+		UnreachableSeconds: p.config.UnreachableTolerationSeconds,
 	}
 	if (control.Config{Enabled: p.config.Controllers}).Runs(control.ServiceAccount) {
 		plugins.AccountPatience = accountPatience
@@ -239,7 +262,8 @@ func (p *process) admission(authorizer authz.Authorizer, quotas *quota.Plugin) (
 }
 
 // admissionConfig is what the user's file says about plugins, with the credentials for webhooks of either kind.
-func (p *process) admissionConfig() (c configuration.Configuration, mutating, validating *webhook.Credentials, err error) {
+func (p *process) admissionConfig() (c configuration.Configuration, mutating, validating *webhook.Credentials,
+	err error) {
 	if p.config.AdmissionConfigFile == "" {
 		return c, nil, nil, nil
 	}
@@ -251,7 +275,8 @@ func (p *process) admissionConfig() (c configuration.Configuration, mutating, va
 	}
 	for _, l := range c.Limited {
 		if !quota.Limits(l) {
-			p.log.Warn("--admission-control-config-file limits what quotas do not count here: nobody is refused", "resource", l.Resource, "matchContains", l.MatchContains, "matchScopes", l.MatchScopes)
+			p.log.Warn("--admission-control-config-file limits what quotas do not count here: nobody is refused",
+				"resource", l.Resource, "matchContains", l.MatchContains, "matchScopes", l.MatchScopes)
 		}
 	}
 	read := func(file string) (*webhook.Credentials, error) {
@@ -274,9 +299,10 @@ func (p *process) updateQuota(ctx context.Context, namespace, name string, chang
 		return err
 	}
 	call.Subresource = "status"
-	_, err = p.rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
-		return obj, change(obj)
-	})
+	_, err = p.rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+		func(obj rest.Object) (rest.Object, error) {
+			return obj, change(obj)
+		})
 	if apierrors.IsNotFound(err) {
 		return nil // it limits nothing any more
 	}

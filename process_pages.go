@@ -21,13 +21,15 @@ import (
 // pages are the paths that are about no resource, beside those that package front has itself.
 func (p *process) pages(started time.Time, tokens *serviceaccount.Tokens, keysURI string) map[string]front.Handler {
 	handlers := map[string]front.Handler{
-		"/debug/pprof/":                  serveProfile,
-		backup.Path:                      p.serveSnapshot,
-		serviceaccount.ConfigurationPath: serveDocument("application/json", func() []byte { return tokens.Configuration(keysURI) }),
-		serviceaccount.KeysPath:          serveDocument("application/jwk-set+json", tokens.KeySet),
+		"/debug/pprof/": serveProfile,
+		backup.Path:     p.serveSnapshot,
+		serviceaccount.ConfigurationPath: serveDocument("application/json",
+			func() []byte { return tokens.Configuration(keysURI) }),
+		serviceaccount.KeysPath: serveDocument("application/jwk-set+json", tokens.KeySet),
 	}
 	status := pages.Status{
-		Started: started, Now: time.Now, Go: runtime.Version(), Binary: strings.TrimPrefix(front.VersionInfo(build()).GitVersion, "v"), Emulation: front.API,
+		Started: started, Now: time.Now, Go: runtime.Version(),
+		Binary: strings.TrimPrefix(front.VersionInfo(build()).GitVersion, "v"), Emulation: front.API,
 		Paths: []string{"/healthz", "/livez", "/metrics", "/readyz", pages.StatusPath, "/version"},
 	}
 	if p.config.Flags != nil {
@@ -50,7 +52,9 @@ func serveAlike(serve http.HandlerFunc) front.Handler {
 func serveDocument(contentType string, document func() []byte) front.Handler {
 	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			writeError(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0, false))
+			writeError(w, r,
+				apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "",
+					"", 0, false))
 			return
 		}
 		w.Header().Set("Content-Type", contentType)

@@ -14,7 +14,9 @@ import (
 // get here. A stream that fails is broken off, so that half a snapshot is not taken for a whole one.
 func (p *process) serveSnapshot(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 	if r.Method != http.MethodGet {
-		writeError(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0, false))
+		writeError(w, r,
+			apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0,
+				false))
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")

@@ -28,5 +28,8 @@ func Version() VersionInfo {
 			v = info.Main.Version
 		}
 	}
-	return VersionInfo{Bowsprit: v, Kubernetes: strings.TrimPrefix(front.Kubernetes, "v"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	return VersionInfo{
+		Bowsprit: v, Kubernetes: strings.TrimPrefix(front.Kubernetes, "v"), Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 }

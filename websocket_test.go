@@ -51,7 +51,8 @@ func TestWatchByWebSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	made, err := client.CoreV1().ConfigMaps("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +97,16 @@ func TestWatchByWebSocket(t *testing.T) {
 // dialWatch begins a watch of the ConfigMaps of the default namespace.
 func dialWatch(t *testing.T, server *testserver.Server, query, token, accept string) (*websocket.Conn, error) {
 	t.Helper()
-	config, err := websocket.NewConfig("wss"+strings.TrimPrefix(server.URL(), "https")+"/api/v1/namespaces/default/configmaps?watch=1&"+query, server.URL())
+	config, err := websocket.NewConfig("wss"+strings.TrimPrefix(server.URL(), "https")+
+		"/api/v1/namespaces/default/configmaps?watch=1&"+query, server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if config.TlsConfig, err = rest.TLSConfigFor(rest.AnonymousClientConfig(server.RESTConfig())); err != nil {
 		t.Fatal(err)
 	}
-	config.Protocol = []string{"base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token)), "v1.test"}
+	config.Protocol = []string{"base64url.bearer.authorization.k8s.io." +
+		base64.RawURLEncoding.EncodeToString([]byte(token)), "v1.test"}
 	config.Header = http.Header{"Accept": {accept}}
 	conn, err := config.DialContext(t.Context())
 	if err != nil {
@@ -116,14 +119,19 @@ func dialWatch(t *testing.T, server *testserver.Server, query, token, accept str
 // A client that does not read does not hold a watch beyond its end, nor the server.
 func TestWebSocketIsNotRead(t *testing.T) {
 	tokens := tokenFile(t, `secret,eve,1,"system:masters"`)
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.TokenAuthFile, c.ShutdownTimeout = tokens, 45*time.Second })
+	server := testserver.Start(t,
+		func(c *bowsprit.Config) { c.TokenAuthFile, c.ShutdownTimeout = tokens, 45*time.Second })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 40 { // more than the buffers of a connection hold
-		large := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("a-", i)}, Data: map[string]string{"k": strings.Repeat("x", 500_000)}}
-		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), large, metav1.CreateOptions{}); err != nil {
+		large := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("a-", i)},
+			Data:       map[string]string{"k": strings.Repeat("x", 500_000)},
+		}
+		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), large,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

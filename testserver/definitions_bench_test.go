@@ -13,9 +13,10 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkDefinition posts a definition of 30 KB to a server that has 100 or 2,000 like it in 20 groups, and lists its kind with
-// the very next request. What one costs must not depend on how many there are: cpu-us/op is client and server, heap-B/op
-// what stays in memory. Run it with -benchtime 200x: it is about the definitions that follow the first so many.
+// BenchmarkDefinition posts a definition of 30 KB to a server that has 100 or 2,000 like it in 20 groups, and lists
+// its kind with the very next request. What one costs must not depend on how many there are: cpu-us/op is client and
+// server, heap-B/op what stays in memory. Run it with -benchtime 200x: it is about the definitions that follow the
+// first so many.
 func BenchmarkDefinition(b *testing.B) {
 	for _, before := range []int{100, 2000} {
 		b.Run(fmt.Sprint(before), func(b *testing.B) {
@@ -55,13 +56,16 @@ func define(client *http.Client, url string, i int) error {
 	group := fmt.Sprintf("g%d.example.com", i%20)
 	var properties strings.Builder
 	for p := range 150 {
-		fmt.Fprintf(&properties, `%s"field%d":{"type":"object","description":"Field %d of definition %d, which says at some length what it is for, as fields do.","properties":{"a":{"type":"string"},"b":{"type":"integer","minimum":%d}}}`,
+		fmt.Fprintf(&properties,
+			`%s"field%d":{"type":"object","description":"Field %d of definition %d, which says at some length what it is for, as fields do.","properties":{"a":{"type":"string"},"b":{"type":"integer","minimum":%d}}}`,
 			strings.Repeat(",", min(p, 1)), p, p, i, p)
 	}
-	body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"kinds%d.%s"},
+	body := fmt.Sprintf(
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"kinds%d.%s"},
 		"spec":{"group":%q,"scope":"Namespaced","names":{"plural":"kinds%d","kind":"Kind%d"},"versions":[{"name":"v1","served":true,"storage":true,
 		"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{%s}}}}}}]}}`, i, group, group, i, i, properties.String())
-	resp, err := client.Post(url+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", strings.NewReader(body))
+	resp, err := client.Post(url+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",
+		strings.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,8 @@ func fill(b *testing.B, client *http.Client, url string, objects int) {
 		}
 		return nil
 	}
-	if err := post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.bench.example.com"},
+	if err := post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.bench.example.com"},
 		"spec":{"group":"bench.example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,
 		"selectableFields":[{"jsonPath":".spec.bucket"}],"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{
 		"bucket":{"type":"string"},"items":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}}}}}}}}}}]}}`); err != nil {
@@ -94,7 +95,9 @@ func fill(b *testing.B, client *http.Client, url string, objects int) {
 	for range 16 {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < objects; i = int(next.Add(1)) - 1 {
-				if err := post(widgetsPath, fmt.Sprintf(`{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":"w-%06d"},"spec":{"bucket":"b%02d","items":[%s]}}`, i, i%100, items.Bytes())); err != nil {
+				if err := post(widgetsPath,
+					fmt.Sprintf(
+						`{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":"w-%06d"},"spec":{"bucket":"b%02d","items":[%s]}}`, i, i%100, items.Bytes())); err != nil {
 					b.Error(err)
 					return
 				}
@@ -173,7 +176,10 @@ func bareHandler(b *testing.B, h http.HandlerFunc) (url string, client *http.Cli
 	if err != nil {
 		b.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bare"}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bare"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		b.Fatal(err)
@@ -183,9 +189,11 @@ func bareHandler(b *testing.B, h http.HandlerFunc) (url string, client *http.Cli
 		b.Fatal(err)
 	}
 	server := &http.Server{
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, NextProtos: []string{"h2"}},
-		Handler:   h,
-		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: 1000},
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, NextProtos: []string{"h2"},
+		},
+		Handler: h,
+		HTTP2:   &http.HTTP2Config{MaxConcurrentStreams: 1000},
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(ln, "", "") }()
@@ -193,7 +201,9 @@ func bareHandler(b *testing.B, h http.HandlerFunc) (url string, client *http.Cli
 		server.Close()
 		<-ended
 	})
-	client, err = rest.HTTPClientFor(&rest.Config{Host: "https://" + ln.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	client, err = rest.HTTPClientFor(&rest.Config{
+		Host: "https://" + ln.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,9 +3,9 @@
 //	server := testserver.Start(t)
 //	client, err := dynamic.NewForConfig(server.RESTConfig())
 //
-// Each call starts a fresh control plane: empty but for what every cluster has, on a free port, on nothing that another test
-// can see. It is gone when the test ends, with its goroutines and its files; no process and no download is involved. Tests
-// may start as many as they like, in parallel.
+// Each call starts a fresh control plane: empty but for what every cluster has, on a free port, on nothing that
+// another test can see. It is gone when the test ends, with its goroutines and its files; no process and no download
+// is involved. Tests may start as many as they like, in parallel.
 package testserver
 
 import (
@@ -25,12 +25,13 @@ type Server struct {
 	stop   func() error
 }
 
-// Start returns a server that answers requests, or ends the test. The server keeps nothing on disk that outlives it and is
-// stopped when t and its subtests end. The configure functions change its configuration before it starts, for example to
-// set a data directory or a token file.
+// Start returns a server that answers requests, or ends the test. The server keeps nothing on disk that outlives it
+// and is stopped when t and its subtests end. The configure functions change its configuration before it starts, for
+// example to set a data directory or a token file.
 func Start(t testing.TB, configure ...func(*bowsprit.Config)) *Server {
 	t.Helper()
-	config := bowsprit.Config{Ephemeral: true, ShutdownTimeout: 30 * time.Second} // tests may run on machines that are busy
+	// tests may run on machines that are busy
+	config := bowsprit.Config{Ephemeral: true, ShutdownTimeout: 30 * time.Second}
 	for _, f := range configure {
 		f(&config)
 	}
@@ -65,11 +66,12 @@ func Start(t testing.TB, configure ...func(*bowsprit.Config)) *Server {
 // URL returns where the API is served, such as "https://127.0.0.1:41234".
 func (s *Server) URL() string { return s.server.URL() }
 
-// RESTConfig returns a client configuration with the rights of an administrator and no limit on the rate of requests. The
-// caller owns it.
+// RESTConfig returns a client configuration with the rights of an administrator and no limit on the rate of requests.
+// The caller owns it.
 func (s *Server) RESTConfig() *rest.Config { return s.server.RESTConfig() }
 
-// Kubeconfig returns a file with the same credentials, for programs such as kubectl. It is removed when the server stops.
+// Kubeconfig returns a file with the same credentials, for programs such as kubectl. It is removed when the server
+// stops.
 func (s *Server) Kubeconfig() string { return s.server.Kubeconfig() }
 
 // Stop ends the server and waits until nothing of it is left. The test's end does the same; call it to see how a client

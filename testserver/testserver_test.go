@@ -22,8 +22,10 @@ import (
 )
 
 var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	crontabs    = schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}
+	definitions = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+	crontabs = schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}
 )
 
 // A test starts a server and uses any client of Kubernetes with it.
@@ -58,7 +60,8 @@ func useServer(t *testing.T, config *rest.Config, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resource(definitions).Create(t.Context(), cronTabDefinition(), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(definitions).Create(t.Context(), cronTabDefinition(),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatalf("definition: %v", err)
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{
@@ -66,7 +69,8 @@ func useServer(t *testing.T, config *rest.Config, name string) {
 		"metadata": map[string]any{"name": name},
 		"spec":     map[string]any{"cronSpec": "* * * * */5"},
 	}}
-	if _, err := client.Resource(crontabs).Namespace("default").Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(crontabs).Namespace("default").Create(t.Context(), object,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatalf("object: %v", err)
 	}
 	list, err := client.Resource(crontabs).List(t.Context(), metav1.ListOptions{})
@@ -88,8 +92,10 @@ func cronTabDefinition() *unstructured.Unstructured {
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{
-					"type":       "object",
-					"properties": map[string]any{"spec": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+					"type": "object",
+					"properties": map[string]any{
+						"spec": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+					},
 				}},
 			}},
 		},
@@ -140,7 +146,8 @@ func ours() []string {
 	var stacks []string
 	for stack := range strings.SplitSeq(string(buf), "\n\n") {
 		ofTest := strings.Contains(stack, "testserver_test.")
-		if !ofTest && (strings.Contains(stack, "github.com/bowsprit/bowsprit") || strings.Contains(stack, "go.etcd.io/")) {
+		if !ofTest &&
+			(strings.Contains(stack, "github.com/bowsprit/bowsprit") || strings.Contains(stack, "go.etcd.io/")) {
 			stacks = append(stacks, stack)
 		}
 	}

@@ -15,9 +15,10 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// BenchmarkWatch tells 200 watchers of one connection of an update, an object of 5 KB, and waits until all have read it;
-// from this server, and from a bare handler that writes the same bytes to its streams when it is told to: the limit of what
-// a server on net/http can do. cpu-us/event is client and server together; the clients look for line ends and no more.
+// BenchmarkWatch tells 200 watchers of one connection of an update, an object of 5 KB, and waits until all have read
+// it; from this server, and from a bare handler that writes the same bytes to its streams when it is told to: the
+// limit of what a server on net/http can do. cpu-us/event is client and server together; the clients look for line
+// ends and no more.
 func BenchmarkWatch(b *testing.B) {
 	s := testserver.Start(b)
 	client, err := rest.HTTPClientFor(s.RESTConfig())
@@ -28,11 +29,13 @@ func BenchmarkWatch(b *testing.B) {
 	n := 0 // each update must change something
 	update := func() error {
 		n++
-		return send(client, http.MethodPatch, s.URL()+widgetsPath+"/w-000000", "application/merge-patch+json", fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, n))
+		return send(client, http.MethodPatch, s.URL()+widgetsPath+"/w-000000", "application/merge-patch+json",
+			fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, n))
 	}
 	var frame []byte
 	b.Run("bowsprit", func(b *testing.B) {
-		frame = tell(b, client, s.URL()+widgetsPath+"?watch=1&resourceVersion=0", 1, update) // the object itself comes first
+		// the object itself comes first
+		frame = tell(b, client, s.URL()+widgetsPath+"?watch=1&resourceVersion=0", 1, update)
 	})
 	b.Run("bare", func(b *testing.B) {
 		if frame == nil {
@@ -71,8 +74,8 @@ func BenchmarkWatch(b *testing.B) {
 
 const watchers = 200
 
-// tell opens watches at url, reads so many events that come by themselves, and measures b.N updates. It returns the last
-// event.
+// tell opens watches at url, reads so many events that come by themselves, and measures b.N updates. It returns the
+// last event.
 func tell(b *testing.B, client *http.Client, url string, first int, update func() error) (frame []byte) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())

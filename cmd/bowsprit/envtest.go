@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// assets are the programs that envtest starts from KUBEBUILDER_ASSETS, and the names under which this one behaves as they do.
+// assets are the programs that envtest starts from KUBEBUILDER_ASSETS, and the names under which this one behaves as
+// they do.
 var assets = [...]string{"kube-apiserver", "etcd", "kubectl"}
 
 func envtestCommand() *cobra.Command {
@@ -36,13 +37,14 @@ controller-runtime's envtest: it starts what it finds in the directory that KUBE
 
 func oneDirectory(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%q takes one directory, but got %d arguments: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help")
+		return fmt.Errorf("%q takes one directory, but got %d arguments: see %q", cmd.CommandPath(), len(args),
+			cmd.CommandPath()+" --help")
 	}
 	return nil
 }
 
-// fillAssets links the assets in dir to program and prints what to do with them. It replaces links, its own of an earlier
-// run for example, and nothing else.
+// fillAssets links the assets in dir to program and prints what to do with them. It replaces links, its own of an
+// earlier run for example, and nothing else.
 func fillAssets(out io.Writer, dir, program string) error {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -54,7 +56,8 @@ func fillAssets(out io.Writer, dir, program string) error {
 	for _, name := range assets {
 		found, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil && found.Mode()&fs.ModeSymlink == 0 {
-			return fmt.Errorf("%s is there already and is not a link: remove it, or name another directory", filepath.Join(dir, name))
+			return fmt.Errorf("%s is there already and is not a link: remove it, or name another directory",
+				filepath.Join(dir, name))
 		}
 	}
 	target := program

@@ -27,11 +27,13 @@ func TestMain(m *testing.M) {
 // command returns the command with args. It ends at the latest with the test, and in a minute.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute) // t.Context ends before cleanup does
+	// t.Context ends before cleanup does
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	home := t.TempDir()
-	cmd.Env = []string{asCommand + "=1", "HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{asCommand + "=1", "HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home, "PATH=" +
+		os.Getenv("PATH")}
 	return cmd
 }
 
@@ -47,7 +49,8 @@ func TestErrors(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(damaged, "etcd", "member", "snap"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(damaged, "etcd", "member", "snap", "db"), []byte("not a database"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(damaged, "etcd", "member", "snap", "db"), []byte("not a database"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -67,39 +70,66 @@ func TestErrors(t *testing.T) {
 		want []string // parts of the line, in order
 	}{
 		{"unknown command", []string{"frob"}, []string{`unknown command "frob"`, "bowsprit help"}},
-		{"argument", []string{"serve", "now"}, []string{`"bowsprit serve" takes no arguments`, `"now"`, "bowsprit serve --help"}},
+		{"argument", []string{"serve", "now"},
+			[]string{`"bowsprit serve" takes no arguments`, `"now"`, "bowsprit serve --help"}},
 		{"argument of version", []string{"version", "now"}, []string{`"bowsprit version" takes no arguments`}},
 		{"unknown flag", serve("--nope"), []string{"unknown flag: --nope", "bowsprit serve --help"}},
 		{"flag without value", []string{"serve", "--data-dir"}, []string{"--data-dir", "bowsprit serve --help"}},
-		{"port that is no number", serve("--secure-port=abc"), []string{`--secure-port "abc" is not a value of type int`, "bowsprit serve --help"}},
-		{"duration that is none", serve("--shutdown-timeout=soon"), []string{`--shutdown-timeout "soon" is not a value of type duration`}},
-		{"gate that is unknown", serve("--feature-gates=Nope=true"), []string{`--feature-gates "Nope=true": unrecognized feature gate: Nope`, "CBORServingAndStorage", "bowsprit serve --help"}},
-		{"negative limit", serve("--max-requests-inflight=-1"), []string{`--max-requests-inflight "-1": must not be negative; 0 is no limit`}},
+		{"port that is no number", serve("--secure-port=abc"),
+			[]string{`--secure-port "abc" is not a value of type int`, "bowsprit serve --help"}},
+		{"duration that is none", serve("--shutdown-timeout=soon"),
+			[]string{`--shutdown-timeout "soon" is not a value of type duration`}},
+		{"gate that is unknown", serve("--feature-gates=Nope=true"),
+			[]string{`--feature-gates "Nope=true": unrecognized feature gate: Nope`, "CBORServingAndStorage",
+				"bowsprit serve --help"}},
+		{"negative limit", serve("--max-requests-inflight=-1"),
+			[]string{`--max-requests-inflight "-1": must not be negative; 0 is no limit`}},
 		{"negative life", serve("--event-ttl=-1s"), []string{`--event-ttl "-1s": must not be negative; 0 is no limit`}},
-		{"negative time", serve("--min-request-timeout=-3", "--request-timeout=-1s"), []string{"--request-timeout -1s is negative", "; ", "--min-request-timeout -3 is negative"}},
-		{"origin that is too wide", serve("--cors-allowed-origins=example.com"), []string{`--cors-allowed-origins "example.com" matches parts of other hosts' names`, "begin with ^ or //"}},
-		{"origin that is no expression", serve("--cors-allowed-origins=//(:"), []string{`--cors-allowed-origins "//(:" is no regular expression`}},
-		{"version of TLS", serve("--tls-min-version=1.3"), []string{`--tls-min-version "1.3" is no version`, "VersionTLS13"}},
+		{"negative time", serve("--min-request-timeout=-3", "--request-timeout=-1s"),
+			[]string{"--request-timeout -1s is negative", "; ", "--min-request-timeout -3 is negative"}},
+		{"origin that is too wide", serve("--cors-allowed-origins=example.com"),
+			[]string{`--cors-allowed-origins "example.com" matches parts of other hosts' names`, "begin with ^ or //"}},
+		{"origin that is no expression", serve("--cors-allowed-origins=//(:"),
+			[]string{`--cors-allowed-origins "//(:" is no regular expression`}},
+		{"version of TLS", serve("--tls-min-version=1.3"),
+			[]string{`--tls-min-version "1.3" is no version`, "VersionTLS13"}},
 		{"suite of TLS", serve("--tls-cipher-suites=RC4"), []string{`--tls-cipher-suites: "RC4" is unknown`}},
-		{"suites without one for HTTP/2", serve("--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA"), []string{"HTTP/2 needs TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "add one"}},
-		{"port out of range", serve("--secure-port=70000"), []string{"--secure-port 70000 is not a port", "use 1 to 65535"}},
-		{"two mistakes", serve("--secure-port=70000", "--bind-address=localhost"), []string{"--secure-port 70000", "; ", "--bind-address"}},
+		{"suites without one for HTTP/2", serve("--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA"),
+			[]string{"HTTP/2 needs TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "add one"}},
+		{"port out of range", serve("--secure-port=70000"),
+			[]string{"--secure-port 70000 is not a port", "use 1 to 65535"}},
+		{"two mistakes", serve("--secure-port=70000", "--bind-address=localhost"),
+			[]string{"--secure-port 70000", "; ", "--bind-address"}},
 		{"unknown group", serve("--runtime-config=foo/v1"), []string{"--runtime-config: unknown api groups foo/v1"}},
 		{"log format", serve("--log-format=xml"), []string{`--log-format "xml" is unknown`, "use text or json"}},
-		{"busy port", []string{"serve", "--ephemeral", "--secure-port=" + busyPort}, []string{"127.0.0.1:" + busyPort + " is in use by another process", "choose another port", "--secure-port"}},
-		{"address of another machine", serve("--bind-address=192.0.2.1"), []string{"cannot listen on 192.0.2.1:0", "check --bind-address"}},
-		{"data directory is a file", []string{"serve", "--secure-port=0", "--data-dir=" + file}, []string{"data directory " + file, "not a directory", "--data-dir"}},
-		{"data directory below a file", []string{"serve", "--secure-port=0", "--data-dir=" + file + "/sub"}, []string{"not a directory", "--data-dir"}},
-		{"damaged data directory", []string{"serve", "--secure-port=0", "--data-dir=" + damaged}, []string{"data directory " + damaged, "damaged", "restore it from a backup"}},
-		{"kubeconfig below a file", serve("--write-kubeconfig=" + file + "/kubeconfig"), []string{"kubeconfig", "choose another file with --write-kubeconfig"}},
+		{"busy port", []string{"serve", "--ephemeral", "--secure-port=" + busyPort},
+			[]string{"127.0.0.1:" + busyPort + " is in use by another process", "choose another port",
+				"--secure-port"}},
+		{"address of another machine", serve("--bind-address=192.0.2.1"),
+			[]string{"cannot listen on 192.0.2.1:0", "check --bind-address"}},
+		{"data directory is a file", []string{"serve", "--secure-port=0", "--data-dir=" + file},
+			[]string{"data directory " + file, "not a directory", "--data-dir"}},
+		{"data directory below a file", []string{"serve", "--secure-port=0", "--data-dir=" + file + "/sub"},
+			[]string{"not a directory", "--data-dir"}},
+		{"damaged data directory", []string{"serve", "--secure-port=0", "--data-dir=" + damaged},
+			[]string{"data directory " + damaged, "damaged", "restore it from a backup"}},
+		{"kubeconfig below a file", serve("--write-kubeconfig=" + file + "/kubeconfig"),
+			[]string{"kubeconfig", "choose another file with --write-kubeconfig"}},
 		{"etcd is no URL", serve("--etcd-servers=foo"), []string{`--etcd-servers: "foo" is not a URL`}},
-		{"etcd's authority is missing", serve("--etcd-servers=https://127.0.0.1:1", "--etcd-cafile="+missing), []string{missing, "check --etcd-cafile"}},
-		{"token file is missing", serve("--token-auth-file=" + missing), []string{"token file", missing, "--token-auth-file"}},
-		{"token file is none", serve("--token-auth-file=" + file), []string{"token file " + file + ": line 1", "--token-auth-file"}},
-		{"client authorities are missing", serve("--client-ca-file=" + missing), []string{"client authorities", missing, "the flag that names it"}},
-		{"client authorities are none", serve("--client-ca-file=" + file), []string{file + " holds no PEM certificate", "the flag that names it"}},
-		{"serving certificate without key", serve("--tls-cert-file=" + file), []string{"--tls-cert-file and --tls-private-key-file go together"}},
-		{"serving certificate is none", serve("--tls-cert-file="+file, "--tls-private-key-file="+file), []string{"serving certificate " + file, "the flag that names it"}},
+		{"etcd's authority is missing", serve("--etcd-servers=https://127.0.0.1:1", "--etcd-cafile="+missing),
+			[]string{missing, "check --etcd-cafile"}},
+		{"token file is missing", serve("--token-auth-file=" + missing),
+			[]string{"token file", missing, "--token-auth-file"}},
+		{"token file is none", serve("--token-auth-file=" + file),
+			[]string{"token file " + file + ": line 1", "--token-auth-file"}},
+		{"client authorities are missing", serve("--client-ca-file=" + missing),
+			[]string{"client authorities", missing, "the flag that names it"}},
+		{"client authorities are none", serve("--client-ca-file=" + file),
+			[]string{file + " holds no PEM certificate", "the flag that names it"}},
+		{"serving certificate without key", serve("--tls-cert-file=" + file),
+			[]string{"--tls-cert-file and --tls-private-key-file go together"}},
+		{"serving certificate is none", serve("--tls-cert-file="+file, "--tls-private-key-file="+file),
+			[]string{"serving certificate " + file, "the flag that names it"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -112,7 +142,8 @@ func TestErrors(t *testing.T) {
 			t.Skip("the server waits ten seconds for etcd")
 		}
 		t.Parallel()
-		fails(t, []string{"etcd at http://127.0.0.1:1 does not answer", "check --etcd-servers"}, serve("--etcd-servers=http://127.0.0.1:1")...)
+		fails(t, []string{"etcd at http://127.0.0.1:1 does not answer", "check --etcd-servers"},
+			serve("--etcd-servers=http://127.0.0.1:1")...)
 	})
 }
 
@@ -156,7 +187,8 @@ func TestOneProcessPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		stop := start(t, "serve", "--secure-port=0", "--data-dir="+dir)
-		fails(t, []string{"data directory " + dir, "in use by another process", "choose another --data-dir"}, "serve", "--secure-port=0", "--data-dir="+dir)
+		fails(t, []string{"data directory " + dir, "in use by another process", "choose another --data-dir"}, "serve",
+			"--secure-port=0", "--data-dir="+dir)
 		stop()
 	}
 }

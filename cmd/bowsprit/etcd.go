@@ -22,13 +22,14 @@ func etcdCommand() *cobra.Command {
 // runEtcd is etcd: the main function of its library, which ends the process.
 func runEtcd(args []string) { etcdmain.Main(append([]string{"etcd"}, hurried(args, os.LookupEnv)...)) }
 
-// hurried adds short election times for a member that is alone and whose times nobody has set: it waits for them once, before it
-// is the leader, and with etcd's defaults that is up to a second of every test suite's start.
+// hurried adds short election times for a member that is alone and whose times nobody has set: it waits for them once,
+// before it is the leader, and with etcd's defaults that is up to a second of every test suite's start.
 func hurried(args []string, env func(string) (string, bool)) []string {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return args // gateway, grpc-proxy
 	}
-	for _, flag := range []string{"config-file", "discovery", "discovery-endpoints", "discovery-srv", "election-timeout", "heartbeat-interval", "initial-cluster"} {
+	for _, flag := range []string{"config-file", "discovery", "discovery-endpoints", "discovery-srv",
+		"election-timeout", "heartbeat-interval", "initial-cluster"} {
 		given := slices.ContainsFunc(args, func(arg string) bool {
 			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			return strings.HasPrefix(arg, "-") && name == flag

@@ -18,7 +18,8 @@ func TestFeatureGates(t *testing.T) {
 	}
 	var other []string
 	gates.other = &other
-	if err := gates.Set("Three=true,One=false,kube:Four=false"); err != nil || one || !slices.Equal(other, []string{"Three=true", "Four=false"}) {
+	if err := gates.Set("Three=true,One=false,kube:Four=false"); err != nil || one ||
+		!slices.Equal(other, []string{"Three=true", "Four=false"}) {
 		t.Errorf("%v, %v, %v", err, one, other)
 	}
 	if gates.Set("Three=maybe") == nil {

@@ -32,7 +32,8 @@ type kubeFlags struct {
 }
 
 func kubeAPIServerCommand() *cobra.Command {
-	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its end.
+	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its
+	// end.
 	config := bowsprit.Config{Ephemeral: true, Controllers: []string{"-*"}}
 	flags := kubeFlags{}
 	cmd := &cobra.Command{
@@ -58,8 +59,8 @@ kube-apiserver ` + bowsprit.Version().Kubernetes + `, and as there nothing delet
 	return cmd
 }
 
-// bindKubeFlags declares all flags of kube-apiserver, with its defaults. Those that are declared here have a meaning; the
-// rest of kube_apiserver_flags.tsv is only checked.
+// bindKubeFlags declares all flags of kube-apiserver, with its defaults. Those that are declared here have a meaning;
+// the rest of kube_apiserver_flags.tsv is only checked.
 func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	// kube-apiserver takes --etcd_servers as well.
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -67,19 +68,25 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	})
 	bindEtcdFlags(f, c, "URLs of etcd's members")
 	bindListenFlags(f, c, "0.0.0.0")
-	f.StringVar(&o.certDir, "cert-dir", "", "directory of apiserver.crt and apiserver.key, made if missing, unless --tls-cert-file is given (default: in memory)")
+	f.StringVar(&o.certDir, "cert-dir", "",
+		"directory of apiserver.crt and apiserver.key, made if missing, unless --tls-cert-file is given (default: in memory)")
 	bindTrustFlags(f, c)
-	f.BoolVar(&o.anonymous, "anonymous-auth", true, "answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
-	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil, "who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
-	f.StringVar(&o.authorizationConfig, "authorization-config", "", "accepted in the place of --authorization-mode, and not read: members of system:masters may do everything")
+	f.BoolVar(&o.anonymous, "anonymous-auth", true,
+		"answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
+	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil,
+		"who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
+	f.StringVar(&o.authorizationConfig, "authorization-config", "",
+		"accepted in the place of --authorization-mode, and not read: members of system:masters may do everything")
 	bindLimitFlags(f, c)
 	bindServiceFlags(f, c)
 	bindServiceAccountFlags(f, c)
-	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil, "admission plugins to use besides the default ones")
+	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil,
+		"admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
 	bindAdmissionConfig(f, c)
 	gates := featureGates{known: knownGates(c), other: &o.otherGates}
-	f.Var(gates, "feature-gates", "kube-apiserver's feature gates, Name=true|false; those that mean something here: "+gates.names())
+	f.Var(gates, "feature-gates", "kube-apiserver's feature gates, Name=true|false; those that mean something here: "+
+		gates.names())
 	bindRuntimeConfig(f, c)
 	bindCoordinationFlags(f, c)
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
@@ -135,7 +142,9 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 		for _, name := range names {
 			switch {
 			case !slices.Contains(kubeAdmissionPlugins, name):
-				err = errors.Join(err, fmt.Errorf("--%s: plugin %q is unknown: use %s", flag, name, strings.Join(kubeAdmissionPlugins, ", ")))
+				err = errors.Join(err,
+					fmt.Errorf("--%s: plugin %q is unknown: use %s", flag, name,
+						strings.Join(kubeAdmissionPlugins, ", ")))
 			case !slices.Contains(ours, name):
 				missing(name)
 			}
@@ -143,10 +152,13 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 	}
 	// What is not there is off already; wanting it is what the user should know of.
 	plugins("disable-admission-plugins", o.disabledPlugins, func(string) {})
-	plugins("enable-admission-plugins", o.enabledPlugins, func(name string) { unused = append(unused, "--enable-admission-plugins="+name) })
+	plugins("enable-admission-plugins", o.enabledPlugins,
+		func(name string) { unused = append(unused, "--enable-admission-plugins="+name) })
 	for _, name := range o.disabledPlugins {
 		if slices.Contains(o.enabledPlugins, name) {
-			err = errors.Join(err, fmt.Errorf("admission plugin %q is in --enable-admission-plugins and in --disable-admission-plugins: drop it in one", name))
+			err = errors.Join(err,
+				fmt.Errorf(
+					"admission plugin %q is in --enable-admission-plugins and in --disable-admission-plugins: drop it in one", name))
 		}
 		if slices.Contains(ours, name) {
 			c.DisableAdmissionPlugins = append(c.DisableAdmissionPlugins, name)
@@ -173,7 +185,9 @@ func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
 	for i, mode := range modes {
 		switch {
 		case !slices.Contains(authorizationModes, mode):
-			return nil, fmt.Errorf("--authorization-mode %q is not a valid mode: use %s", mode, strings.Join(authorizationModes, ", "))
+			return nil,
+				fmt.Errorf("--authorization-mode %q is not a valid mode: use %s", mode,
+					strings.Join(authorizationModes, ", "))
 		case slices.Contains(modes[:i], mode):
 			return nil, fmt.Errorf("--authorization-mode %q has mode specified more than once", modes)
 		case mode == "AlwaysAllow":
@@ -185,7 +199,8 @@ func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
 	return unused, nil
 }
 
-// servingFiles returns the serving certificate and key of a --cert-dir, valid for hosts. If it has none of them, they are made.
+// servingFiles returns the serving certificate and key of a --cert-dir, valid for hosts. If it has none of them, they
+// are made.
 func servingFiles(dir string, hosts ...string) (cert, key string, err error) {
 	base := filepath.Join(dir, "apiserver")
 	cert, key = base+".crt", base+".key"

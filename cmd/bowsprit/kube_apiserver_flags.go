@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// kubeFlagsTSV are the flags of kube-apiserver 1.36.3: name, type as its --help shows it, default. From the command's own
-// flag set (NewAPIServerCommand in k8s.io/kubernetes/cmd/kube-apiserver/app), without --help.
+// kubeFlagsTSV are the flags of kube-apiserver 1.36.3: name, type as its --help shows it, default. From the command's
+// own flag set (NewAPIServerCommand in k8s.io/kubernetes/cmd/kube-apiserver/app), without --help.
 //
 //go:embed kube_apiserver_flags.tsv
 var kubeFlagsTSV string

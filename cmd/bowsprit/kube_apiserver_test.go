@@ -26,7 +26,9 @@ func TestKubeFlags(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	bindKubeFlags(flags, &bowsprit.Config{}, &kubeFlags{})
 	// Where ours differ: the directory that kube-apiserver writes certificates to, and what --help shows.
-	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins", "enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file", "strict-transport-security-directives", "authorization-mode", "tls-cipher-suites", "cors-allowed-origins"}
+	differ := []string{"cert-dir", "v", "version", "etcd-servers", "disable-admission-plugins",
+		"enable-admission-plugins", "api-audiences", "service-account-issuer", "service-account-key-file",
+		"strict-transport-security-directives", "authorization-mode", "tls-cipher-suites", "cors-allowed-origins"}
 	var names []string
 	for _, known := range readKubeFlags() {
 		names = append(names, known.name)
@@ -38,8 +40,10 @@ func TestKubeFlags(t *testing.T) {
 		if slices.Contains(differ, known.name) {
 			continue
 		}
-		if flag.Value.Type() != known.kind && !(known.kind == "ip" && flag.Value.Type() == "string") || flag.DefValue != known.byDefault {
-			t.Errorf("--%s is of type %s, default %q; want %s, %q", known.name, flag.Value.Type(), flag.DefValue, known.kind, known.byDefault)
+		if flag.Value.Type() != known.kind && !(known.kind == "ip" && flag.Value.Type() == "string") ||
+			flag.DefValue != known.byDefault {
+			t.Errorf("--%s is of type %s, default %q; want %s, %q", known.name, flag.Value.Type(), flag.DefValue,
+				known.kind, known.byDefault)
 		}
 	}
 	if !slices.IsSorted(names) || len(names) != 174 {
@@ -93,14 +97,25 @@ func TestKubeAPIServerErrors(t *testing.T) {
 		{"no etcd", nil, []string{"--etcd-servers must be specified", "bowsprit serve"}},
 		{"flag that was removed", []string{"--insecure-port=0"}, []string{"unknown flag: --insecure-port"}},
 		{"argument", []string{"now"}, []string{`does not take any arguments, got ["now"]`}},
-		{"value of a flag without effect", []string{"--audit-log-maxage=old"}, []string{`--audit-log-maxage "old" is not a value of type int`}},
-		{"unknown plugin", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=Nope"}, []string{`--enable-admission-plugins: plugin "Nope" is unknown`}},
-		{"plugin on and off", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=PodSecurity", "--disable-admission-plugins=PodSecurity"}, []string{`"PodSecurity" is in --enable-admission-plugins and in --disable-admission-plugins`}},
-		{"unknown mode", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,Never"}, []string{`--authorization-mode "Never" is not a valid mode`, "AlwaysAllow"}},
-		{"modes and a file of modes", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC", "--authorization-config=a.yaml"}, []string{"--authorization-config and --authorization-mode exclude each other"}},
-		{"mode twice", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,RBAC"}, []string{"has mode specified more than once"}},
-		{"unknown version", []string{"--etcd-servers=http://127.0.0.1:1", "--runtime-config=apps/v9=true"}, []string{"--runtime-config: group version apps/v9 that has not been registered"}},
-		{"half a certificate", []string{"--etcd-servers=http://127.0.0.1:1", "--cert-dir=" + half}, []string{half, "one of apiserver.crt and apiserver.key"}},
+		{"value of a flag without effect", []string{"--audit-log-maxage=old"},
+			[]string{`--audit-log-maxage "old" is not a value of type int`}},
+		{"unknown plugin", []string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=Nope"},
+			[]string{`--enable-admission-plugins: plugin "Nope" is unknown`}},
+		{"plugin on and off",
+			[]string{"--etcd-servers=http://127.0.0.1:1", "--enable-admission-plugins=PodSecurity",
+				"--disable-admission-plugins=PodSecurity"},
+			[]string{`"PodSecurity" is in --enable-admission-plugins and in --disable-admission-plugins`}},
+		{"unknown mode", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,Never"},
+			[]string{`--authorization-mode "Never" is not a valid mode`, "AlwaysAllow"}},
+		{"modes and a file of modes",
+			[]string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC", "--authorization-config=a.yaml"},
+			[]string{"--authorization-config and --authorization-mode exclude each other"}},
+		{"mode twice", []string{"--etcd-servers=http://127.0.0.1:1", "--authorization-mode=RBAC,RBAC"},
+			[]string{"has mode specified more than once"}},
+		{"unknown version", []string{"--etcd-servers=http://127.0.0.1:1", "--runtime-config=apps/v9=true"},
+			[]string{"--runtime-config: group version apps/v9 that has not been registered"}},
+		{"half a certificate", []string{"--etcd-servers=http://127.0.0.1:1", "--cert-dir=" + half},
+			[]string{half, "one of apiserver.crt and apiserver.key"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -125,7 +140,8 @@ func TestAssets(t *testing.T) {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 
-	etcd := link(t, dir, "etcd", "--data-dir="+filepath.Join(dir, "data"), "--unsafe-no-fsync=true", "--listen-peer-urls=http://127.0.0.1:0",
+	etcd := link(t, dir, "etcd", "--data-dir="+filepath.Join(dir, "data"), "--unsafe-no-fsync=true",
+		"--listen-peer-urls=http://127.0.0.1:0",
 		"--listen-client-urls=http://127.0.0.1:0", "--advertise-client-urls=http://127.0.0.1:0")
 	address := etcd.find(`"serving client traffic insecurely.*"address":"([^"]+)"`)
 	tokens := filepath.Join(dir, "tokens")
@@ -134,17 +150,22 @@ func TestAssets(t *testing.T) {
 	}
 	var servers []string
 	for range 2 {
-		server := link(t, dir, "kube-apiserver", "--etcd-servers=http://"+address, "--secure-port=0", "--bind-address=127.0.0.1", "--cert-dir="+dir,
-			"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--allow-privileged=true", "--disable-admission-plugins=ServiceAccount",
-			"--service-cluster-ip-range=10.0.0.0/24", "--advertise-address=127.0.0.1", "--service-node-port-range=30000-30100", "--service_account_issuer=https://127.0.0.1/", "-v=1")
-		if unused := server.find(`have no effect here" flags="\[(.*)\]"`); !strings.Contains(unused, "--allow-privileged") || strings.Contains(unused, "--cert-dir") {
+		server := link(t, dir, "kube-apiserver", "--etcd-servers=http://"+address, "--secure-port=0",
+			"--bind-address=127.0.0.1", "--cert-dir="+dir,
+			"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--allow-privileged=true",
+			"--disable-admission-plugins=ServiceAccount",
+			"--service-cluster-ip-range=10.0.0.0/24", "--advertise-address=127.0.0.1",
+			"--service-node-port-range=30000-30100", "--service_account_issuer=https://127.0.0.1/", "-v=1")
+		if unused := server.find(`have no effect here" flags="\[(.*)\]"`); !strings.Contains(unused,
+			"--allow-privileged") || strings.Contains(unused, "--cert-dir") {
 			t.Errorf("flags without effect: %s", unused)
 		}
 		servers = append(servers, server.find(`msg=ready url=(\S+)`))
 	}
 	for _, server := range servers { // the first has made its certificate, the other has found it
 		trust := x509.NewCertPool()
-		if certificate, err := os.ReadFile(filepath.Join(dir, "apiserver.crt")); err != nil || !trust.AppendCertsFromPEM(certificate) {
+		if certificate, err := os.ReadFile(filepath.Join(dir, "apiserver.crt")); err != nil ||
+			!trust.AppendCertsFromPEM(certificate) {
 			t.Fatalf("no certificate in --cert-dir: %v", err)
 		}
 		conn, err := tls.Dial("tcp", strings.TrimPrefix(server, "https://"), &tls.Config{RootCAs: trust})
@@ -156,11 +177,14 @@ func TestAssets(t *testing.T) {
 	if body := call(t, http.MethodGet, servers[0]+"/healthz", ""); body != "ok" {
 		t.Errorf("/healthz: %s", body)
 	}
-	call(t, http.MethodPost, servers[0]+"/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shared"}}`)
-	if body := call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/shared", ""); !strings.Contains(body, `"name":"shared"`) {
+	call(t, http.MethodPost, servers[0]+"/api/v1/namespaces",
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shared"}}`)
+	if body := call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/shared", ""); !strings.Contains(body,
+		`"name":"shared"`) {
 		t.Errorf("on the other server: %s", body)
 	}
-	if body := call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/default/services/kubernetes", ""); !strings.Contains(body, `"clusterIP":"10.0.0.1"`) {
+	if body := call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/default/services/kubernetes",
+		""); !strings.Contains(body, `"clusterIP":"10.0.0.1"`) {
 		t.Errorf("the service: %s", body)
 	}
 	// As with kube-apiserver alone, nobody empties a namespace.
@@ -266,7 +290,9 @@ func call(t *testing.T, method, url, body string) string {
 	}
 	request.Header.Set("Authorization", "Bearer secret")
 	request.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+	}
 	answer, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)

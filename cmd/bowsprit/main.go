@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// invoked returns the subcommand that stands first, or that the program's own name is because it was started by a link of
-// one of the names in assets; "" if neither is one of them.
+// invoked returns the subcommand that stands first, or that the program's own name is because it was started by a link
+// of one of the names in assets; "" if neither is one of them.
 func invoked(argv []string) (name string, args []string) {
 	own := strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
 	if slices.Contains(assets[:], own) {
@@ -62,7 +62,8 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(), snapshotCommand(), kubectlCommand(), envtestCommand(), kubeAPIServerCommand(), etcdCommand(), versionCommand())
+	root.AddCommand(serveCommand(), snapshotCommand(), kubectlCommand(), envtestCommand(), kubeAPIServerCommand(),
+		etcdCommand(), versionCommand())
 	return root
 }
 
@@ -75,7 +76,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case cmd.HasParent():
-		return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")
+		return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+
+			" --help")
 	}
 	return fmt.Errorf("unknown command %q: see %q", args[0], cmd.CommandPath()+" help")
 }
@@ -86,10 +88,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		flag, cause := invalid.GetFlag(), invalid.Unwrap()
-		if number := new(strconv.NumError); cause != nil && !errors.As(cause, &number) && !strings.HasPrefix(cause.Error(), "time: ") {
-			return fmt.Errorf("--%s %q: %w: see %q", flag.Name, invalid.GetValue(), cause, help) // a value of ours says more than its type
+		if number := new(strconv.NumError); cause != nil && !errors.As(cause, &number) &&
+			!strings.HasPrefix(cause.Error(), "time: ") {
+			// a value of ours says more than its type
+			return fmt.Errorf("--%s %q: %w: see %q", flag.Name, invalid.GetValue(), cause, help)
 		}
-		return fmt.Errorf("--%s %q is not a value of type %s: see %q", flag.Name, invalid.GetValue(), flag.Value.Type(), help)
+		return fmt.Errorf("--%s %q is not a value of type %s: see %q", flag.Name, invalid.GetValue(), flag.Value.Type(),
+			help)
 	}
 	return fmt.Errorf("%w: see %q", err, help)
 }

@@ -30,8 +30,8 @@ Anonymous:             0 kB
 	}
 }
 
-// A binary that links C (this one does, with -race) calls the C library through what the loader wrote: getting new memory
-// from the system after the release crashes if that is lost.
+// A binary that links C (this one does, with -race) calls the C library through what the loader wrote: getting new
+// memory from the system after the release crashes if that is lost.
 func TestReleaseStartup(t *testing.T) {
 	releaseStartup()
 	var kept [][]byte

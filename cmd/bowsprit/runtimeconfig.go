@@ -12,13 +12,15 @@ import (
 
 // bindRuntimeConfig declares the flag about the kinds that are served, which is kube-apiserver's.
 func bindRuntimeConfig(f *pflag.FlagSet, c *bowsprit.Config) {
-	f.Var((*runtimeConfig)(&c.RuntimeConfig), "runtime-config", `built-in kinds to switch on or off, key=true|false: group/version ("v1" for the core group), group/version/resource, or api/all, api/ga, api/beta, api/alpha for all such versions`)
+	f.Var((*runtimeConfig)(&c.RuntimeConfig), "runtime-config",
+		`built-in kinds to switch on or off, key=true|false: group/version ("v1" for the core group), group/version/resource, or api/all, api/ga, api/beta, api/alpha for all such versions`)
 }
 
 // runtimeConfig is the value of --runtime-config.
 type runtimeConfig map[string]string
 
-// Set adds "key=value,key=value". A key alone is true, except those that stand for many versions. See builtin.RuntimeConfig.
+// Set adds "key=value,key=value". A key alone is true, except those that stand for many versions. See
+// builtin.RuntimeConfig.
 func (c *runtimeConfig) Set(text string) error {
 	if *c == nil {
 		*c = runtimeConfig{}
@@ -46,7 +48,8 @@ func (c *runtimeConfig) Type() string { return "mapStringString" }
 // notByDefault are the versions that are served by default here, and not by kube-apiserver.
 var notByDefault = []string{"apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"}
 
-// likeKubernetes returns config with what kube-apiserver does not serve by default switched off, unless config names it.
+// likeKubernetes returns config with what kube-apiserver does not serve by default switched off, unless config names
+// it.
 func likeKubernetes(config map[string]string) map[string]string {
 	out := maps.Clone(config)
 	if out == nil {

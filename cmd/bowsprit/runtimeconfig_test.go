@@ -24,7 +24,8 @@ func TestLikeKubernetes(t *testing.T) {
 	const definitions, migrations = "apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"
 	tests := []struct{ given, want map[string]string }{
 		{nil, map[string]string{definitions: "false", migrations: "false"}},
-		{map[string]string{"api/all": "true"}, map[string]string{"api/all": "true", definitions: "false", migrations: "false"}},
+		{map[string]string{"api/all": "true"},
+			map[string]string{"api/all": "true", definitions: "false", migrations: "false"}},
 		{map[string]string{definitions: "true"}, map[string]string{definitions: "true", migrations: "false"}},
 	}
 	for _, test := range tests {

@@ -43,7 +43,8 @@ func saveCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "the server's data directory")
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "ask the server that this file names, as an administrator, and look at no data directory")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "",
+		"ask the server that this file names, as an administrator, and look at no data directory")
 	return cmd
 }
 
@@ -60,14 +61,17 @@ func restoreCommand() *cobra.Command {
 			return restore(cmd.OutOrStdout(), args[0], dataDir, bump)
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "data directory of the server; it must hold no data yet")
-	cmd.Flags().Uint64Var(&bump, "bump-revision", 1_000_000_000, "add this to resourceVersions, so that clients which have seen later ones list again; 0 keeps them")
+	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(),
+		"data directory of the server; it must hold no data yet")
+	cmd.Flags().Uint64Var(&bump, "bump-revision", 1_000_000_000,
+		"add this to resourceVersions, so that clients which have seen later ones list again; 0 keeps them")
 	return cmd
 }
 
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%q takes one file, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help")
+		return fmt.Errorf("%q takes one file, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+
+			" --help")
 	}
 	return nil
 }
@@ -78,7 +82,8 @@ func save(ctx context.Context, out io.Writer, file, dataDir, kubeconfig string) 
 	ask := func(kubeconfig string) (store.SnapshotInfo, error) {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 		if err != nil {
-			return store.SnapshotInfo{}, fmt.Errorf("kubeconfig of the server: %w: name another one with --kubeconfig", err)
+			return store.SnapshotInfo{},
+				fmt.Errorf("kubeconfig of the server: %w: name another one with --kubeconfig", err)
 		}
 		config.Timeout = 0 // a snapshot may be large
 		return backup.Save(ctx, backup.FromServer(config), file)
@@ -93,13 +98,15 @@ func save(ctx context.Context, out io.Writer, file, dataDir, kubeconfig string) 
 		case errors.Is(err, store.ErrInUse):
 			info, err = ask(filepath.Join(dataDir, "kubeconfig"))
 		case errors.Is(err, os.ErrNotExist):
-			err = fmt.Errorf("%w: name the server's directory with --data-dir, or ask the server with --kubeconfig", err)
+			err = fmt.Errorf("%w: name the server's directory with --data-dir, or ask the server with --kubeconfig",
+				err)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("nothing was saved: %w", err)
 	}
-	fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %d bytes, checked.\n", file, info.Keys, info.Revision, info.Size)
+	fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %d bytes, checked.\n", file, info.Keys, info.Revision,
+		info.Size)
 	return nil
 }
 
@@ -108,9 +115,12 @@ func restore(out io.Writer, file, dataDir string, bump uint64) error {
 	if err != nil {
 		return fmt.Errorf("nothing was restored: %w", err)
 	}
-	fmt.Fprintf(out, "Restored %d keys, now at revision %d. Start the server with\n\n  bowsprit serve --data-dir=%s\n\n", info.Keys, info.Revision, dataDir)
+	fmt.Fprintf(out,
+		"Restored %d keys, now at revision %d. Start the server with\n\n  bowsprit serve --data-dir=%s\n\n", info.Keys,
+		info.Revision, dataDir)
 	if !exists(filepath.Join(dataDir, "pki")) {
-		fmt.Fprintf(out, "It will make certificates of its own. To keep the old ones, copy the old data directory's pki to %s first.\n", filepath.Join(dataDir, "pki"))
+		fmt.Fprintf(out,
+			"It will make certificates of its own. To keep the old ones, copy the old data directory's pki to %s first.\n", filepath.Join(dataDir, "pki"))
 	}
 	return nil
 }

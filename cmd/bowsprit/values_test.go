@@ -18,12 +18,18 @@ func TestLimitFlags(t *testing.T) {
 	}{
 		{nil, bowsprit.Config{RequestTimeout: time.Minute}},
 		{
-			[]string{"--request-timeout=5s", "--min-request-timeout=60", "--max-requests-inflight=7", "--max-mutating-requests-inflight=8", "--event-ttl=2h"},
-			bowsprit.Config{RequestTimeout: 5 * time.Second, MinRequestTimeout: time.Minute, MaxRequestsInFlight: 7, MaxMutatingRequestsInFlight: 8, EventTTL: 2 * time.Hour},
+			[]string{"--request-timeout=5s", "--min-request-timeout=60", "--max-requests-inflight=7",
+				"--max-mutating-requests-inflight=8", "--event-ttl=2h"},
+			bowsprit.Config{
+				RequestTimeout: 5 * time.Second, MinRequestTimeout: time.Minute, MaxRequestsInFlight: 7,
+				MaxMutatingRequestsInFlight: 8, EventTTL: 2 * time.Hour,
+			},
 		},
 		{
 			[]string{"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--event-ttl=0"},
-			bowsprit.Config{RequestTimeout: time.Minute, MaxRequestsInFlight: -1, MaxMutatingRequestsInFlight: -1, EventTTL: -1},
+			bowsprit.Config{
+				RequestTimeout: time.Minute, MaxRequestsInFlight: -1, MaxMutatingRequestsInFlight: -1, EventTTL: -1,
+			},
 		},
 	}
 	for _, test := range tests {
@@ -33,7 +39,8 @@ func TestLimitFlags(t *testing.T) {
 		if err := f.Parse(test.args); err != nil {
 			t.Fatal(err)
 		}
-		if c.RequestTimeout != test.want.RequestTimeout || c.MinRequestTimeout != test.want.MinRequestTimeout || c.MaxRequestsInFlight != test.want.MaxRequestsInFlight ||
+		if c.RequestTimeout != test.want.RequestTimeout || c.MinRequestTimeout != test.want.MinRequestTimeout ||
+			c.MaxRequestsInFlight != test.want.MaxRequestsInFlight ||
 			c.MaxMutatingRequestsInFlight != test.want.MaxMutatingRequestsInFlight || c.EventTTL != test.want.EventTTL {
 			t.Errorf("%v: %+v", test.args, c)
 		}

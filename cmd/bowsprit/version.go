@@ -15,7 +15,8 @@ func versionCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := bowsprit.Version()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bowsprit %s, API of Kubernetes v%s, %s, %s\n", v.Bowsprit, v.Kubernetes, v.Go, v.Platform)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bowsprit %s, API of Kubernetes v%s, %s, %s\n", v.Bowsprit,
+				v.Kubernetes, v.Go, v.Platform)
 			return err
 		},
 	}

@@ -1,12 +1,14 @@
 // Package admit decides whether a write may happen, and may change it on the way.
 //
-// It stands around validation on the path of a write. Before it, Chain.Mutate asks every plugin that changes objects, in
-// kube's order, and asks them once more if a late one has changed what an early one has seen. After it, when the object is
-// as it will be stored, Chain.Validate asks every plugin that only judges. The first refusal is the client's answer.
+// It stands around validation on the path of a write. Before it, Chain.Mutate asks every plugin that changes objects,
+// in kube's order, and asks them once more if a late one has changed what an early one has seen. After it, when the
+// object is as it will be stored, Chain.Validate asks every plugin that only judges. The first refusal is the client's
+// answer.
 //
-// Attributes are what plugins are told about one write: one goroutine's, but for Annotate and Warn. Plugins are safe for
-// concurrent use. The plugins that Kubernetes ships are Lifecycle, Topology and those in the packages below this one: plugin (about a
-// few built-in kinds each), policy (CEL policies) and hook (webhooks); match decides which writes those are about and expr runs their expressions.
+// Attributes are what plugins are told about one write: one goroutine's, but for Annotate and Warn. Plugins are safe
+// for concurrent use. The plugins that Kubernetes ships are Lifecycle, Topology and those in the packages below this
+// one: plugin (about a few built-in kinds each), policy (CEL policies) and hook (webhooks); match decides which writes
+// those are about and expr runs their expressions.
 package admit
 
 import (
@@ -42,8 +44,8 @@ type Attributes struct {
 	Operation Operation
 	Resource  *catalog.Resource
 	Version   *catalog.Version // that the request names, and that Object and Old are in
-	// Cohabits is another resource under which the objects are served too, in the version CohabitsVersion, in which Convert gives
-	// them; nil for nearly all kinds.
+	// Cohabits is another resource under which the objects are served too, in the version CohabitsVersion, in which
+	// Convert gives them; nil for nearly all kinds.
 	Cohabits        *catalog.Resource
 	CohabitsVersion *catalog.Version
 	Subresource     string
@@ -55,17 +57,19 @@ type Attributes struct {
 	Name   string
 	User   user.Info
 	DryRun bool
-	// Options returns the CreateOptions, UpdateOptions or DeleteOptions of the operation, with kind and apiVersion. A patch has
-	// the options of the update or create that it amounts to. It makes a new object at each call. nil for Connect, which has none.
+	// Options returns the CreateOptions, UpdateOptions or DeleteOptions of the operation, with kind and apiVersion. A
+	// patch has the options of the update or create that it amounts to. It makes a new object at each call. nil for
+	// Connect, which has none.
 	Options func() Object
-	// Object is the new object, nil for deletions. Validators do not change it. Old is the object before, nil for creations, and read only.
+	// Object is the new object, nil for deletions. Validators do not change it. Old is the object before, nil for
+	// creations, and read only.
 	Object, Old Object
 
-	// Convert returns an object of Version in another version of the resource or its twin, or the other way round. obj is not changed; the result may share
-	// parts of it. nil if the resource has one version only.
+	// Convert returns an object of Version in another version of the resource or its twin, or the other way round. obj
+	// is not changed; the result may share parts of it. nil if the resource has one version only.
 	Convert func(ctx context.Context, obj Object, from, to *catalog.Version) (Object, error)
-	// Normalize gives an object of version v that a mutator has changed what a decoded one has: defaults, and for built-in
-	// kinds the form of their Go type. It works in place.
+	// Normalize gives an object of version v that a mutator has changed what a decoded one has: defaults, and for
+	// built-in kinds the form of their Go type. It works in place.
 	Normalize func(v *catalog.Version, obj Object) error
 	// Warn receives sentences for the client, from any goroutine. Never nil.
 	Warn func(string)
@@ -77,12 +81,12 @@ type Attributes struct {
 	annotations map[string]string
 }
 
-// Replace puts obj in the place of Object, which it may be itself after a change: a mutator says by it that it has changed
-// something. obj must not share changed parts with Old.
+// Replace puts obj in the place of Object, which it may be itself after a change: a mutator says by it that it has
+// changed something. obj must not share changed parts with Old.
 func (a *Attributes) Replace(obj Object) { a.Object, a.changed = obj, true }
 
-// Edit replaces Object by a copy in which the maps along path are copies too, made where there are none, and returns the last of
-// them for changes. What lies below that is still shared with what Object was.
+// Edit replaces Object by a copy in which the maps along path are copies too, made where there are none, and returns
+// the last of them for changes. What lies below that is still shared with what Object was.
 func (a *Attributes) Edit(path ...string) Object {
 	obj := maps.Clone(a.Object)
 	at := obj
@@ -147,8 +151,8 @@ type Validator interface {
 	Validate(ctx context.Context, a *Attributes) error
 }
 
-// Selective is a plugin that is about the objects of few kinds. It is not asked about others, so that many such plugins cost
-// a write of another kind next to nothing.
+// Selective is a plugin that is about the objects of few kinds. It is not asked about others, so that many such
+// plugins cost a write of another kind next to nothing.
 type Selective interface {
 	Plugin
 	Concerns(r *catalog.Resource) bool

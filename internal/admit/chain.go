@@ -13,8 +13,8 @@ type Chain struct {
 	Metrics *Metrics
 }
 
-// Mutate asks each mutator in turn and stops at the first refusal. If one of them demands it (Reinvoke), all are asked a
-// second time, and no more than that.
+// Mutate asks each mutator in turn and stops at the first refusal. If one of them demands it (Reinvoke), all are asked
+// a second time, and no more than that.
 func (c Chain) Mutate(ctx context.Context, a *Attributes) error {
 	watch := c.Metrics.start(admitting, a.Operation)
 	err := c.mutate(ctx, a, &watch)
@@ -71,8 +71,8 @@ type round struct {
 	plugins        map[string]*Reinvocation
 }
 
-// Reinvocation returns what the named plugin remembers about this write. name is that of a Mutator whose parts (webhooks,
-// policies) are called again only if they ask for it and the object has changed since.
+// Reinvocation returns what the named plugin remembers about this write. name is that of a Mutator whose parts
+// (webhooks, policies) are called again only if they ask for it and the object has changed since.
 func (a *Attributes) Reinvocation(name string) *Reinvocation {
 	if a.round.plugins == nil {
 		a.round.plugins = map[string]*Reinvocation{}
@@ -85,8 +85,8 @@ func (a *Attributes) Reinvocation(name string) *Reinvocation {
 	return r
 }
 
-// Reinvocation decides which parts of a plugin are called in the second round: those that ask for it and that ran before
-// the object's last change. The rules are those of "Reinvocation policy" in the Kubernetes documentation.
+// Reinvocation decides which parts of a plugin are called in the second round: those that ask for it and that ran
+// before the object's last change. The rules are those of "Reinvocation policy" in the Kubernetes documentation.
 type Reinvocation struct {
 	round  *round
 	ran    map[string]bool // asked to be called again, not yet due

@@ -67,8 +67,10 @@ func TestChainRounds(t *testing.T) {
 		err   error
 	}{
 		{"nothing changes", []part{{name: "a", again: true}, {name: "b", again: true}}, []string{"a", "b"}, nil},
-		{"a late change", []part{{name: "a", again: true}, {name: "b", set: sets("x", "1")}}, []string{"a", "b", "a"}, nil},
-		{"an early change", []part{{name: "a", again: true, set: sets("x", "1")}, {name: "b", again: true}}, []string{"a", "b"}, nil},
+		{"a late change", []part{{name: "a", again: true}, {name: "b", set: sets("x", "1")}}, []string{"a", "b", "a"},
+			nil},
+		{"an early change", []part{{name: "a", again: true, set: sets("x", "1")}, {name: "b", again: true}},
+			[]string{"a", "b"}, nil},
 		{"never twice", []part{{name: "a"}, {name: "b", set: sets("x", "1")}}, []string{"a", "b"}, nil},
 		{"a change in the second round", []part{
 			{name: "a", again: true, set: func(n int) (string, any) { return "x", int64(n) }},
@@ -97,7 +99,10 @@ func TestChainRounds(t *testing.T) {
 func TestChainValidates(t *testing.T) {
 	var log []string
 	refusal := errors.New("no")
-	chain := Chain{Plugins: []Plugin{part{name: "a", log: &log}, Lifecycle{}, part{name: "b", log: &log, refuses: refusal}, part{name: "c", log: &log}}}
+	chain := Chain{
+		Plugins: []Plugin{part{name: "a", log: &log}, Lifecycle{}, part{name: "b", log: &log, refuses: refusal},
+			part{name: "c", log: &log}},
+	}
 	if err := chain.Validate(t.Context(), &Attributes{}); !errors.Is(err, refusal) {
 		t.Errorf("error %v", err)
 	}
@@ -125,7 +130,9 @@ func (a about) Concerns(r *catalog.Resource) bool { return r.Kind == a.kind }
 
 func TestOthersAreNotAsked(t *testing.T) {
 	var log []string
-	chain := Chain{Plugins: []Plugin{about{part{name: "a", log: &log}, "Pod"}, about{part{name: "b", log: &log}, "Node"}}}
+	chain := Chain{
+		Plugins: []Plugin{about{part{name: "a", log: &log}, "Pod"}, about{part{name: "b", log: &log}, "Node"}},
+	}
 	a := &Attributes{Object: Object{}, Resource: &catalog.Resource{Kind: "Node"}}
 	if err := chain.Mutate(t.Context(), a); err != nil {
 		t.Fatal(err)

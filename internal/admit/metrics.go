@@ -8,10 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics count what admission does, with the names, labels and buckets of kube-apiserver. A nil *Metrics counts nothing.
+// Metrics count what admission does, with the names, labels and buckets of kube-apiserver. A nil *Metrics counts
+// nothing.
 //
-// Names of webhooks, policies and bindings are labels. Their series go when the objects go (KeepWebhooks, KeepPolicies), so
-// there are as many as objects. It is safe for concurrent use.
+// Names of webhooks, policies and bindings are labels. Their series go when the objects go (KeepWebhooks,
+// KeepPolicies), so there are as many as objects. It is safe for concurrent use.
 type Metrics struct {
 	steps       series[stepKey, step]
 	controllers series[stepKey, prometheus.Observer]
@@ -50,7 +51,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		"Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
 		seconds, append([]string{"name"}, labels...)...)
 	registry.MustRegister(steps, summary, controllers)
-	m := &Metrics{webhooks: newWebhookMetrics(registry), policies: newPolicyMetrics(registry), conditions: newConditionMetrics(registry)}
+	m := &Metrics{
+		webhooks: newWebhookMetrics(registry), policies: newPolicyMetrics(registry),
+		conditions: newConditionMetrics(registry),
+	}
 	m.steps.make = func(k stepKey) step {
 		values := []string{k.kind, string(k.operation), strconv.FormatBool(k.rejected)}
 		return step{steps.WithLabelValues(values...), summary.WithLabelValues(values...)}
@@ -62,7 +66,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "apiserver", Name: name, Help: help, Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "apiserver", Name: name, Help: help, Buckets: buckets,
+	}, labels)
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {

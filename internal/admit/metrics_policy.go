@@ -24,13 +24,19 @@ func newPolicyMetrics(registry prometheus.Registerer) *policyMetrics {
 	labels := []string{"policy", "policy_binding", "error_type"}
 	withAction := []string{"policy", "policy_binding", "error_type", "enforcement_action"}
 	m := &policyMetrics{
-		checks:         counter(validatingPolicy+"check_total", "Validation admission policy check total, labeled by policy and further identified by binding and enforcement action taken.", withAction...),
-		checkDurations: histogram(validatingPolicy+"check_duration_seconds", "Validation admission latency for individual validation expressions in seconds, labeled by policy and further including binding and enforcement action taken.", buckets, withAction...),
-		mutations:      counter(mutatingPolicy+"check_total", "Mutation admission policy check total, labeled by policy and further identified by binding.", labels...),
-		mutationTimes:  histogram(mutatingPolicy+"check_duration_seconds", "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.", buckets, labels...),
+		checks: counter(validatingPolicy+"check_total",
+			"Validation admission policy check total, labeled by policy and further identified by binding and enforcement action taken.", withAction...),
+		checkDurations: histogram(validatingPolicy+"check_duration_seconds",
+			"Validation admission latency for individual validation expressions in seconds, labeled by policy and further including binding and enforcement action taken.", buckets, withAction...),
+		mutations: counter(mutatingPolicy+"check_total",
+			"Mutation admission policy check total, labeled by policy and further identified by binding.", labels...),
+		mutationTimes: histogram(mutatingPolicy+"check_duration_seconds",
+			"Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
+			buckets, labels...),
 	}
 	m.mutated.make = func(k mutationKey) webhookSeries {
-		return webhookSeries{m.mutationTimes.WithLabelValues(k.policy, k.binding, k.problem), m.mutations.WithLabelValues(k.policy, k.binding, k.problem)}
+		return webhookSeries{m.mutationTimes.WithLabelValues(k.policy, k.binding, k.problem),
+			m.mutations.WithLabelValues(k.policy, k.binding, k.problem)}
 	}
 	registry.MustRegister(m.checks, m.checkDurations, m.mutations, m.mutationTimes)
 	return m
@@ -72,7 +78,8 @@ func problemOf(message string) string {
 	return "invalid_error"
 }
 
-// KeepPolicies drops the series of policies and bindings that are no more. mutating tells which kind of policies it is about.
+// KeepPolicies drops the series of policies and bindings that are no more. mutating tells which kind of policies it is
+// about.
 func (m *Metrics) KeepPolicies(mutating bool, policies, bindings map[string]bool) {
 	if m == nil {
 		return

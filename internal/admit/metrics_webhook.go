@@ -50,8 +50,8 @@ type WebhookCall struct {
 	Rejected bool
 }
 
-// WebhookCalled counts a call. why is the error type of a refusal: "calling_webhook_error", "apiserver_internal_error" or
-// "no_error"; "" if nothing is to be counted as a refusal.
+// WebhookCalled counts a call. why is the error type of a refusal: "calling_webhook_error", "apiserver_internal_error"
+// or "no_error"; "" if nothing is to be counted as a refusal.
 func (m *Metrics) WebhookCalled(c WebhookCall, took time.Duration, why string) {
 	if m == nil {
 		return

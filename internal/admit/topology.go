@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Topology gives a pod the labels that say in which zone and region its node is, when the pod is bound to the node or made on it. It
-// is kube's PodTopologyLabels. A node that is not there has no labels.
+// Topology gives a pod the labels that say in which zone and region its node is, when the pod is bound to the node or
+// made on it. It is kube's PodTopologyLabels. A node that is not there has no labels.
 type Topology struct {
 	View *watchcache.View
 }

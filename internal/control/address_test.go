@@ -51,7 +51,11 @@ func startStill(t *testing.T, st *store.Store) *still {
 	now := func() time.Time { return s.now }
 	s.Config = Config{View: view, Catalog: cat, Now: now, Log: log, Rest: rest.New(rest.Config{
 		Catalog: cat, View: view, Store: st, Now: now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
-		Allocators: map[string]rest.Allocator{"services": address.New(address.Config{View: view, Ranges: ranges, NodePorts: utilnet.PortRange{Base: 30000, Size: 100}, Random: rand.Uint64N})},
+		Allocators: map[string]rest.Allocator{
+			"services": address.New(address.Config{
+				View: view, Ranges: ranges, NodePorts: utilnet.PortRange{Base: 30000, Size: 100}, Random: rand.Uint64N,
+			}),
+		},
 	})}
 	s.all = New(s.Config) // which has the view tell it of changes, so not while the view runs
 	if err := view.Load(t.Context()); err != nil {
@@ -150,23 +154,27 @@ func (s *still) has(object string, parts ...string) {
 	}
 }
 
-// A ServiceCIDR that is being deleted stays as long as a service has an address of it that is in no other, and ten seconds.
+// A ServiceCIDR that is being deleted stays as long as a service has an address of it that is in no other, and ten
+// seconds.
 func TestServiceCIDRDeletion(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, openStore(t, store.Config{Embedded: embedded(t)}))
 	ranges := &serviceRanges{s.Config}
 	show := func(name string) string { return s.stored(address.RangesPrefix, "", name) }
-	s.has(show("kubernetes"), rangeFinalizer, `"cidrs":["10.0.0.0/24"]`, `"message":"Kubernetes Service CIDR is ready","reason":"","status":"True"`)
+	s.has(show("kubernetes"), rangeFinalizer, `"cidrs":["10.0.0.0/24"]`,
+		`"message":"Kubernetes Service CIDR is ready","reason":"","status":"True"`)
 
 	s.create(rangesResource, "", `{"metadata":{"name":"more"},"spec":{"cidrs":["10.1.0.0/24"]}}`)
 	s.does(ranges, "more")
 	s.has(show("more"), rangeFinalizer, `"message":"Kubernetes Service CIDR is ready","reason":"","status":"True"`)
-	s.create(servicesResource, "default", `{"metadata":{"name":"a"},"spec":{"clusterIP":"10.1.0.9","ports":[{"port":80}]}}`)
+	s.create(servicesResource, "default",
+		`{"metadata":{"name":"a"},"spec":{"clusterIP":"10.1.0.9","ports":[{"port":80}]}}`)
 	s.delete(rangesResource, "", "more")
 	if wait := s.does(ranges, "more"); wait != 0 {
 		t.Errorf("while an address is in use, waits %s", wait)
 	}
-	s.has(show("more"), rangeFinalizer, `"message":"There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR","reason":"Terminating","status":"False"`)
+	s.has(show("more"), rangeFinalizer,
+		`"message":"There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR","reason":"Terminating","status":"False"`)
 
 	s.create(rangesResource, "", `{"metadata":{"name":"larger"},"spec":{"cidrs":["10.1.0.0/16"]}}`)
 	if wait := s.does(ranges, "more"); wait != rangeGrace {
@@ -189,12 +197,15 @@ func TestRecordsAreRepaired(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, openStore(t, store.Config{Embedded: embedded(t)}))
 	repair := &allocationRepair{s.Config}
-	s.create(servicesResource, "default", `{"metadata":{"name":"a"},"spec":{"type":"NodePort","clusterIP":"10.0.0.9","ports":[{"port":80,"nodePort":30009}]}}`)
+	s.create(servicesResource, "default",
+		`{"metadata":{"name":"a"},"spec":{"type":"NodePort","clusterIP":"10.0.0.9","ports":[{"port":80,"nodePort":30009}]}}`)
 	address9 := func() string { return s.stored(address.AddressesPrefix, "", "10.0.0.9") }
 	var needed []string
 	lost := s.View.Collection(address.AddressesPrefix)
 	address9()
-	repair.observe(&watchcache.Event{Type: watchcache.Deleted, Collection: lost, Entry: lost.Snapshot().Get("", "10.0.0.9")}, func(key string) { needed = append(needed, key) })
+	repair.observe(&watchcache.Event{
+		Type: watchcache.Deleted, Collection: lost, Entry: lost.Snapshot().Get("", "10.0.0.9"),
+	}, func(key string) { needed = append(needed, key) })
 	if len(needed) != 1 || needed[0] != "service default/a" {
 		t.Errorf("what needs a look: %q", needed)
 	}
@@ -206,7 +217,8 @@ func TestRecordsAreRepaired(t *testing.T) {
 			t.Fatal(err)
 		}
 		needed = nil
-		repair.observe(&watchcache.Event{Type: watchcache.Added, Collection: services, Entry: e}, func(key string) { needed = append(needed, key) })
+		repair.observe(&watchcache.Event{Type: watchcache.Added, Collection: services, Entry: e},
+			func(key string) { needed = append(needed, key) })
 		if (len(needed) == 1 && needed[0] == "service default/a") != (i == 0) {
 			t.Errorf("%s: what needs a look: %q", stored, needed)
 		}
@@ -222,9 +234,12 @@ func TestRecordsAreRepaired(t *testing.T) {
 
 	const managed = `"labels":{"ipaddress.kubernetes.io/ip-family":"IPv4","ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}`
 	for i, object := range []string{
-		`{"metadata":{"name":"10.0.0.20",` + managed + `},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"a"}}}`,
-		`{"metadata":{"name":"10.0.0.21",` + managed + `},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"none"}}}`,
-		`{"metadata":{"name":"10.0.0.22",` + managed + `},"spec":{"parentRef":{"group":"example.com","resource":"things","name":"a"}}}`,
+		`{"metadata":{"name":"10.0.0.20",` + managed +
+			`},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"a"}}}`,
+		`{"metadata":{"name":"10.0.0.21",` + managed +
+			`},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"none"}}}`,
+		`{"metadata":{"name":"10.0.0.22",` + managed +
+			`},"spec":{"parentRef":{"group":"example.com","resource":"things","name":"a"}}}`,
 		`{"metadata":{"name":"10.0.0.23"},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"none"}}}`,
 	} {
 		s.create(addressesResource, "", object)
@@ -242,7 +257,9 @@ func TestRecordsAreRepaired(t *testing.T) {
 			t.Errorf("%s is there after a minute: %v", name, there)
 		}
 	}
-	if _, err := s.Rest.Store.Create(t.Context(), "nodeports/30010", []byte(`{"metadata":{},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"a"}}}`)); err != nil {
+	if _, err := s.Rest.Store.Create(t.Context(), "nodeports/30010",
+		[]byte(
+			`{"metadata":{},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"a"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	s.does(repair, "record nodeports/30010")
@@ -306,7 +323,8 @@ func TestKeep(t *testing.T) {
 	round()
 	s.has(tracking(), since)
 	s.delete(configMapsResource, "kube-system", trackingConfigMap)
-	s.create(configMapsResource, "kube-system", `{"metadata":{"name":"`+trackingConfigMap+`"},"data":{"since":"some day"}}`)
+	s.create(configMapsResource, "kube-system", `{"metadata":{"name":"`+trackingConfigMap+
+		`"},"data":{"since":"some day"}}`)
 	round()
 	s.has(tracking(), since)
 }
@@ -321,7 +339,8 @@ func (r *refusal) Validate(_ context.Context, a *admit.Attributes) error {
 	return admit.Forbidden(a, errors.New("nobody writes"))
 }
 
-// What policies and webhooks refuse does not keep the server from starting, and is tried again. They may know the server by its name.
+// What policies and webhooks refuse does not keep the server from starting, and is tried again. They may know the
+// server by its name.
 func TestBootstrapIsRefused(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, openStore(t, store.Config{Embedded: embedded(t)}))
@@ -335,7 +354,8 @@ func TestBootstrapIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		"CREATE namespaces default by system:apiserver", "CREATE namespaces kube-system by system:apiserver", "CREATE namespaces kube-public by system:apiserver",
+		"CREATE namespaces default by system:apiserver", "CREATE namespaces kube-system by system:apiserver",
+		"CREATE namespaces kube-public by system:apiserver",
 		"CREATE namespaces kube-node-lease by system:apiserver", "UPDATE servicecidrs kubernetes by system:apiserver",
 	}
 	if !slices.Equal(r.asked, want) {
@@ -356,7 +376,8 @@ func TestBootstrapIsRefused(t *testing.T) {
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if refused(ended, apierrors.NewConflict(schema.GroupResource{}, "", nil)) || refused(t.Context(), errors.New("the store is gone")) || refused(t.Context(), nil) {
+	if refused(ended, apierrors.NewConflict(schema.GroupResource{}, "", nil)) ||
+		refused(t.Context(), errors.New("the store is gone")) || refused(t.Context(), nil) {
 		t.Error("not everything is a refusal")
 	}
 }
@@ -370,12 +391,16 @@ func TestPresence(t *testing.T) {
 	for i := range 2 {
 		s := startStill(t, openStore(t, store.Config{External: &store.External{Endpoints: []string{etcd.ClientURL()}}}))
 		servers = append(servers, s)
-		all = append(all, &EndpointReconciler{Rest: s.Rest, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 2-i)), Port: 6443 + i})
+		all = append(all,
+			&EndpointReconciler{
+				Rest: s.Rest, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 2-i)), Port: 6443 + i,
+			})
 	}
 	want := func(what string, want ...string) {
 		t.Helper()
 		for _, s := range servers {
-			endpoints, slice := s.stored("services/endpoints", "default", "kubernetes"), s.stored("endpointslices", "default", "kubernetes")
+			endpoints, slice := s.stored("services/endpoints", "default", "kubernetes"),
+				s.stored("endpointslices", "default", "kubernetes")
 			s.has(endpoints, `"endpointslice.kubernetes.io/skip-mirror":"true"`)
 			s.has(slice, `"addressType":"IPv4"`, `"`+discoveryv1.LabelServiceName+`":"kubernetes"`)
 			var e struct {
@@ -385,7 +410,8 @@ func TestPresence(t *testing.T) {
 				}
 			}
 			var l discoveryv1.EndpointSlice
-			if err := errors.Join(json.Unmarshal([]byte(endpoints), &e), json.Unmarshal([]byte(slice), &l)); err != nil {
+			if err := errors.Join(json.Unmarshal([]byte(endpoints), &e),
+				json.Unmarshal([]byte(slice), &l)); err != nil {
 				t.Fatal(err)
 			}
 			var one, other []string

@@ -16,11 +16,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// allocationRepair keeps the records of what services have equal to what they have, against those who change them by hand: it
-// writes what was deleted, and deletes what belongs to no service. That is the work of kube-apiserver's repair loops, whose
-// other half, addresses that were reserved and not used, does not arise here but for the second of two addresses.
+// allocationRepair keeps the records of what services have equal to what they have, against those who change them by
+// hand: it writes what was deleted, and deletes what belongs to no service. That is the work of kube-apiserver's
+// repair loops, whose other half, addresses that were reserved and not used, does not arise here but for the second of
+// two addresses.
 //
-// The Endpoints of a service go with it too, as kube-apiserver sees to, so that a later service of the name does not find them.
+// The Endpoints of a service go with it too, as kube-apiserver sees to, so that a later service of the name does not
+// find them.
 //
 // Its keys are "service namespace/name", "record prefix/name" and "endpoints namespace/name".
 type allocationRepair struct {
@@ -40,7 +42,8 @@ func (r *allocationRepair) observe(ev *watchcache.Event, need func(string)) {
 	if prefix == servicesPrefix && ev.Type == watchcache.Deleted {
 		need("endpoints " + ev.Entry.Key())
 	}
-	if prefix == servicesPrefix && ev.Type == watchcache.Added && !bytes.Contains(ev.Entry.JSON(), []byte(`"clusterIPs"`)) {
+	if prefix == servicesPrefix && ev.Type == watchcache.Added &&
+		!bytes.Contains(ev.Entry.JSON(), []byte(`"clusterIPs"`)) {
 		need("service " + ev.Entry.Key()) // an older server has stored it, or nobody needs to do anything
 	}
 	if prefix != address.AddressesPrefix && prefix != address.PortsPrefix {

@@ -28,8 +28,9 @@ func Bootstrap(ctx context.Context, r *rest.Server) error {
 	return err
 }
 
-// refused tells whether a write of the server's own ended in an answer of the API: policies and webhooks may refuse it. That does not
-// keep the server from starting, or whoever has configured it so could not change it any more; Keep tries again.
+// refused tells whether a write of the server's own ended in an answer of the API: policies and webhooks may refuse
+// it. That does not keep the server from starting, or whoever has configured it so could not change it any more; Keep
+// tries again.
 func refused(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && ctx.Err() == nil && !apierrors.IsTimeout(err) // which is the store's

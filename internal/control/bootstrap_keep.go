@@ -12,9 +12,10 @@ import (
 // keepEvery is how often Keep looks, as kube-apiserver does.
 const keepEvery = 10 * time.Second
 
-// Keep makes again what Bootstrap and BootstrapServices have made and somebody has deleted, until ctx ends: system namespaces,
-// the day since which uses of tokens are noted, the service "kubernetes", and its ServiceCIDR. What admission has refused is tried again, too. That is also how a cluster gets
-// another range: whoever starts the server with a new flag deletes the old ones.
+// Keep makes again what Bootstrap and BootstrapServices have made and somebody has deleted, until ctx ends: system
+// namespaces, the day since which uses of tokens are noted, the service "kubernetes", and its ServiceCIDR. What
+// admission has refused is tried again, too. That is also how a cluster gets another range: whoever starts the server
+// with a new flag deletes the old ones.
 func (cs *Controllers) Keep(ctx context.Context, ranges []netip.Prefix, port int) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
@@ -22,7 +23,9 @@ func (cs *Controllers) Keep(ctx context.Context, ranges []netip.Prefix, port int
 		select {
 		case <-tick.C:
 			if err := cs.keep(ctx, ranges, port); err != nil && ctx.Err() == nil {
-				cs.config.Log.Warn("an object that the server always has is missing and cannot be made; it is tried again", "error", err)
+				cs.config.Log.Warn(
+					"an object that the server always has is missing and cannot be made; it is tried again", "error",
+					err)
 			}
 		case <-ctx.Done():
 			return

@@ -14,16 +14,18 @@ import (
 // systemClasses are the priority classes that every cluster has, with their descriptions.
 var systemClasses = [][2]string{
 	{"system-node-critical", "Used for system critical pods that must not be moved from their current node."},
-	{"system-cluster-critical", "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
+	{"system-cluster-critical",
+		"Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
 }
 
-// BootstrapPriorities makes the system's priority classes, before the first request that may name one. They cannot be deleted, but
-// by a deletecollection; then the next start makes them again. One that admission refuses does not keep the server from starting:
-// whoever has configured it so must be able to change that.
+// BootstrapPriorities makes the system's priority classes, before the first request that may name one. They cannot be
+// deleted, but by a deletecollection; then the next start makes them again. One that admission refuses does not keep
+// the server from starting: whoever has configured it so must be able to change that.
 func BootstrapPriorities(ctx context.Context, r *rest.Server) error {
 	for _, class := range systemClasses {
 		name, description := class[0], class[1]
-		call, err := r.Call(catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, "", name, itself())
+		call, err := r.Call(catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, "", name,
+			itself())
 		if err != nil {
 			return err
 		}
@@ -31,12 +33,15 @@ func BootstrapPriorities(ctx context.Context, r *rest.Server) error {
 			continue
 		}
 		value, _ := check.SystemPriority(name)
-		obj, err := r.New(call, rest.Object{"metadata": rest.Object{"name": name}, "value": value, "description": description})
+		obj, err := r.New(call,
+			rest.Object{"metadata": rest.Object{"name": name}, "value": value, "description": description})
 		if err != nil {
 			return fmt.Errorf("priority class %s: %w", name, err)
 		}
-		if _, err := r.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-apiserver"}); existing(err) != nil {
-			r.Log.Warn("a priority class of the system cannot be made; the next start tries again", "name", name, "error", err)
+		if _, err := r.Create(ctx, call, obj,
+			metav1.CreateOptions{FieldManager: "kube-apiserver"}); existing(err) != nil {
+			r.Log.Warn("a priority class of the system cannot be made; the next start tries again", "name", name,
+				"error", err)
 		}
 	}
 	return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// bootstrapRange makes the ServiceCIDR of the flag, gives it a second network if the flag has got one, and says that it is
-// ready. One that says otherwise than the flag stays.
+// bootstrapRange makes the ServiceCIDR of the flag, gives it a second network if the flag has got one, and says that
+// it is ready. One that says otherwise than the flag stays.
 func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) error {
 	if _, err := r.View.Fresh(ctx); err != nil { // another replica may have made it
 		return err
@@ -32,7 +32,10 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	}
 	entry := r.View.Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {
-		obj, err := r.New(call, rest.Object{"metadata": rest.Object{"name": address.DefaultRange}, "spec": rest.Object{"cidrs": values(cidrs)}})
+		obj, err := r.New(call,
+			rest.Object{
+				"metadata": rest.Object{"name": address.DefaultRange}, "spec": rest.Object{"cidrs": values(cidrs)},
+			})
 		if err != nil {
 			return err
 		}
@@ -47,15 +50,17 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	}
 	switch second, ready := owed(stored, said, cidrs); {
 	case second:
-		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
-			obj["spec"] = rest.Object{"cidrs": values(cidrs)}
-			return obj, nil
-		})
+		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+			func(obj rest.Object) (rest.Object, error) {
+				obj["spec"] = rest.Object{"cidrs": values(cidrs)}
+				return obj, nil
+			})
 		return err
 	case ready:
 		return defaultRangeReady(ctx, r)
 	case !slices.Equal(stored.Spec.CIDRs, cidrs):
-		r.Log.Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is", "ServiceCIDR", stored.Spec.CIDRs, "flag", cidrs)
+		r.Log.Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is",
+			"ServiceCIDR", stored.Spec.CIDRs, "flag", cidrs)
 	}
 	return nil
 }
@@ -92,7 +97,8 @@ func rangeSettled(r *rest.Server, ranges []netip.Prefix) bool {
 
 // owed tells what is yet to be written about a stored ServiceCIDR: the second network of the flag, or that it is ready.
 func owed(stored *networkingv1.ServiceCIDR, said *metav1.Condition, cidrs []string) (second, ready bool) {
-	return len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]), said == nil && slices.Equal(stored.Spec.CIDRs, cidrs)
+	return len(cidrs) == 2 && slices.Equal(stored.Spec.CIDRs, cidrs[:1]), said == nil &&
+		slices.Equal(stored.Spec.CIDRs, cidrs)
 }
 
 // settleRange does what the controller of ServiceCIDRs would do with the one of the flag.
@@ -122,17 +128,21 @@ func readRange(e *watchcache.Entry) (*networkingv1.ServiceCIDR, *metav1.Conditio
 }
 
 func defaultRangeReady(ctx context.Context, r *rest.Server) error {
-	return rangeCondition(ctx, r, itself(), address.DefaultRange, "kubernetes-service-cidr-controller", rest.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
+	return rangeCondition(ctx, r, itself(), address.DefaultRange, "kubernetes-service-cidr-controller",
+		rest.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
 }
 
 // rangeCondition applies the condition Ready of a ServiceCIDR, as the manager's own.
-func rangeCondition(ctx context.Context, r *rest.Server, who user.Info, name, manager string, condition rest.Object) error {
+func rangeCondition(
+	ctx context.Context, r *rest.Server, who user.Info, name, manager string, condition rest.Object,
+) error {
 	call, err := r.Call(rangesResource, "", name, who)
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
-	condition["type"], condition["lastTransitionTime"] = networkingv1.ServiceCIDRConditionReady, r.Now().UTC().Format(time.RFC3339)
+	condition["type"], condition["lastTransitionTime"] = networkingv1.ServiceCIDRConditionReady,
+		r.Now().UTC().Format(time.RFC3339)
 	body, err := json.Marshal(rest.Object{
 		"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": rest.Object{"name": name},
 		"status": rest.Object{"conditions": []any{condition}},
@@ -141,6 +151,7 @@ func rangeCondition(ctx context.Context, r *rest.Server, who user.Info, name, ma
 		return err
 	}
 	force := true
-	_, err = r.Apply(ctx, call, types.ApplyYAMLPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: &force})
+	_, err = r.Apply(ctx, call, types.ApplyYAMLPatchType, body,
+		metav1.PatchOptions{FieldManager: manager, Force: &force})
 	return err
 }

@@ -17,9 +17,10 @@ var servicesResource = catalog.GroupResource{Resource: "services"}
 
 const servicesPrefix = "services/specs"
 
-// BootstrapServices makes what services need before the first request: the ServiceCIDR "kubernetes" out of which they get
-// their addresses, the records of addresses and ports that an earlier version has not written, and the service "kubernetes",
-// by which programs in a cluster find the server. ranges are those of the flag, and port is the server's own.
+// BootstrapServices makes what services need before the first request: the ServiceCIDR "kubernetes" out of which they
+// get their addresses, the records of addresses and ports that an earlier version has not written, and the service
+// "kubernetes", by which programs in a cluster find the server. ranges are those of the flag, and port is the server's
+// own.
 func (cs *Controllers) BootstrapServices(ctx context.Context, ranges []netip.Prefix, port int) error {
 	r := cs.config.Rest
 	if err := cs.makeRange(ctx, ranges); err != nil {
@@ -78,10 +79,16 @@ func bootstrapService(ctx context.Context, r *rest.Server, services netip.Prefix
 		return err
 	}
 	service, err := r.New(call, rest.Object{
-		"metadata": rest.Object{"name": name, "namespace": namespace, "labels": rest.Object{"component": "apiserver", "provider": "kubernetes"}},
+		"metadata": rest.Object{
+			"name": name, "namespace": namespace,
+			"labels": rest.Object{"component": "apiserver", "provider": "kubernetes"},
+		},
 		"spec": rest.Object{
-			"type": "ClusterIP", "sessionAffinity": "None", "clusterIP": address.First(services).String(), "ipFamilyPolicy": "SingleStack",
-			"ports": []any{rest.Object{"name": "https", "protocol": "TCP", "port": int64(443), "targetPort": int64(port)}},
+			"type": "ClusterIP", "sessionAffinity": "None", "clusterIP": address.First(services).String(),
+			"ipFamilyPolicy": "SingleStack",
+			"ports": []any{
+				rest.Object{"name": "https", "protocol": "TCP", "port": int64(443), "targetPort": int64(port)},
+			},
 		},
 	})
 	if err != nil {

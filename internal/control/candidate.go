@@ -43,7 +43,8 @@ func (c *candidates) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Rest.Delete(ctx, call, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &candidate.ResourceVersion}})
+	_, err = c.Rest.Delete(ctx, call,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &candidate.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it has renewed meanwhile, or is gone
 		return nil
 	}

@@ -34,22 +34,24 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Tokens makes the tokens of secrets. Without it and ServerCA the controllers that need them do not run.
 	Tokens *serviceaccount.Tokens
-	// Pending returns what quotas have been charged for objects that are not in the view yet: quota.Plugin.Pending. Optional.
+	// Pending returns what quotas have been charged for objects that are not in the view yet: quota.Plugin.Pending.
+	// Optional.
 	Pending func(namespace string) quota.Usage
 	// ServerCA returns, in PEM, what a client must trust to talk to the server.
 	ServerCA func() []byte
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Enabled chooses among Names, as kube-controller-manager's --controllers: names, names after a minus, "*" for all others,
-	// "-*" for no others. Empty means all. Those that are part of kube-apiserver in Kubernetes, of definitions and of the records of
-	// addresses, always run.
+	// Enabled chooses among Names, as kube-controller-manager's --controllers: names, names after a minus, "*" for all
+	// others, "-*" for no others. Empty means all. Those that are part of kube-apiserver in Kubernetes, of definitions
+	// and of the records of addresses, always run.
 	Enabled []string
-	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other replica.
+	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other
+	// replica.
 	Identity string
 	// Coordination has LeaseCandidates compete for Leases; nil if they mean nothing.
 	Coordination *Coordination
-	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its storage
-	// version.
+	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its
+	// storage version.
 	MigrateStorage bool
 	// Schema returns the published schema of a kind with no reference left in it.
 	Schema func(r *catalog.Resource, v *catalog.Version) (*spec.Schema, error)
@@ -60,8 +62,8 @@ type Controllers struct {
 	config      Config
 	leaseConfig leaseConfig
 	all         []*controller
-	// coordination are the controllers of LeaseCandidates, nil without. They have a seat of their own, kube-apiserver's, so that of
-	// servers of both kinds that share an etcd one coordinates.
+	// coordination are the controllers of LeaseCandidates, nil without. They have a seat of their own,
+	// kube-apiserver's, so that of servers of both kinds that share an etcd one coordinates.
 	coordination *Controllers
 }
 
@@ -119,8 +121,8 @@ func New(c Config) *Controllers {
 	return cs
 }
 
-// The controllers that can be switched off, by kube-controller-manager's names. Config.Enabled needs to know them before there
-// are any.
+// The controllers that can be switched off, by kube-controller-manager's names. Config.Enabled needs to know them
+// before there are any.
 const (
 	Namespace           = "namespace-controller"
 	GarbageCollector    = "garbage-collector-controller"
@@ -141,7 +143,8 @@ const (
 // Names returns the names that Config.Enabled may hold.
 func Names() []string {
 	return []string{
-		GarbageCollector, Namespace, VolumeProtection, ClaimProtection, PodCollector, ResourceQuota, RootCA, ServiceCIDR, ServiceAccount, ServiceAccountToken, StorageMigration,
+		GarbageCollector, Namespace, VolumeProtection, ClaimProtection, PodCollector, ResourceQuota, RootCA,
+		ServiceCIDR, ServiceAccount, ServiceAccountToken, StorageMigration,
 		PolicyStatus, AttributesProtection,
 	}
 }
@@ -164,8 +167,8 @@ func (c Config) Runs(name string) bool {
 
 // reconciler is one controller's work. observe is called in the view's goroutine and must not block; it names the keys
 // whose objects need a look. On a replica that does not lead it is called too, and nobody hears which keys it names;
-// when the replica becomes the leader, it is called with every object once more, as Added. reconcile looks at one key; an
-// error means to try again later, again when exactly.
+// when the replica becomes the leader, it is called with every object once more, as Added. reconcile looks at one key;
+// an error means to try again later, again when exactly.
 type reconciler interface {
 	observe(ev *watchcache.Event, need func(key string))
 	reconcile(ctx context.Context, key string) error
@@ -176,7 +179,8 @@ type again time.Duration
 
 func (a again) Error() string { return "again in " + time.Duration(a).String() }
 
-// sweeper is a reconciler that wants to look at things again from time to time, because not all that matters leaves an event.
+// sweeper is a reconciler that wants to look at things again from time to time, because not all that matters leaves an
+// event.
 type sweeper interface {
 	sweep(need func(key string))
 }
@@ -314,12 +318,18 @@ func (c *controller) run(ctx context.Context, q *queue, log *slog.Logger) {
 	}
 }
 
-// itself is the user that the server acts as where Kubernetes has kube-apiserver do it. Policies and webhooks may know it by its name.
+// itself is the user that the server acts as where Kubernetes has kube-apiserver do it. Policies and webhooks may know
+// it by its name.
 func itself() user.Info {
-	return &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.AllAuthenticated, user.SystemPrivilegedGroup}}
+	return &user.DefaultInfo{
+		Name: user.APIServerUser, Groups: []string{user.AllAuthenticated, user.SystemPrivilegedGroup},
+	}
 }
 
 // identity is the user that a controller acts as which Kubernetes has in kube-controller-manager.
 func identity(name string) user.Info {
-	return &user.DefaultInfo{Name: "system:serviceaccount:kube-system:" + name, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+	return &user.DefaultInfo{
+		Name:   "system:serviceaccount:kube-system:" + name,
+		Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
+	}
 }

@@ -23,7 +23,8 @@ func TestWhichControllersRun(t *testing.T) {
 		{Namespace + ",-*," + ServiceAccount, Namespace + " " + ServiceAccount},
 	} {
 		config := Config{
-			View: watchcache.New(nil, watchcache.Options{}), Tokens: &serviceaccount.Tokens{}, ServerCA: func() []byte { return nil },
+			View: watchcache.New(nil, watchcache.Options{}), Tokens: &serviceaccount.Tokens{},
+			ServerCA: func() []byte { return nil },
 		}
 		if test.enabled != "" {
 			config.Enabled = strings.Split(test.enabled, ",")

@@ -20,17 +20,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// coordination elects who holds the Leases for which there are candidates (KEP-4355): clients do not race for such a Lease, but make
-// a LeaseCandidate each, which says what they are, and find the name of the one that suits best in the Lease. It asks the candidates
-// before whether they are still there, by a pingTime that they answer with a renewTime. Whoever holds the Lease and is no longer the
-// best is asked to let go of it, by a preferredHolder, and takes its time.
+// coordination elects who holds the Leases for which there are candidates (KEP-4355): clients do not race for such a
+// Lease, but make a LeaseCandidate each, which says what they are, and find the name of the one that suits best in the
+// Lease. It asks the candidates before whether they are still there, by a pingTime that they answer with a renewTime.
+// Whoever holds the Lease and is no longer the best is asked to let go of it, by a preferredHolder, and takes its time.
 //
-// No election is remembered: each look finds out from the Lease and its candidates what comes next. Its keys are "namespace/name" of
-// Leases.
+// No election is remembered: each look finds out from the Lease and its candidates what comes next. Its keys are
+// "namespace/name" of Leases.
 type coordination struct{ Config }
 
 // Coordination says how a server among several comes to coordinate the election of leaders: the times of the Lease
-// kube-system/leader-election-controller, as kube-apiserver's flags --coordinated-leadership-*. Zero is the flags' default.
+// kube-system/leader-election-controller, as kube-apiserver's flags --coordinated-leadership-*. Zero is the flags'
+// default.
 type Coordination struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
@@ -50,7 +51,10 @@ func (c Coordination) WithDefaults() Coordination {
 
 func (c Coordination) seat() leaseConfig {
 	c = c.WithDefaults()
-	return leaseConfig{lease: "leader-election-controller", duration: c.LeaseDuration, renewWithin: c.RenewDeadline, renewEvery: c.RetryPeriod, retry: c.RetryPeriod}
+	return leaseConfig{
+		lease: "leader-election-controller", duration: c.LeaseDuration, renewWithin: c.RenewDeadline,
+		renewEvery: c.RetryPeriod, retry: c.RetryPeriod,
+	}
 }
 
 var candidatesResource = catalog.GroupResource{Group: coordinationv1beta1.GroupName, Resource: candidatesPrefix}
@@ -147,7 +151,9 @@ func (c *coordination) ping(ctx context.Context, candidate *coordinationv1beta1.
 }
 
 // write makes a Lease, or changes it if it is still as it was seen; seen is nil if there was none.
-func (c *coordination) write(ctx context.Context, namespace, name string, seen *coordinationv1.Lease, spec *coordinationv1.LeaseSpec) error {
+func (c *coordination) write(
+	ctx context.Context, namespace, name string, seen *coordinationv1.Lease, spec *coordinationv1.LeaseSpec,
+) error {
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
 		return err
@@ -162,7 +168,8 @@ func (c *coordination) write(ctx context.Context, namespace, name string, seen *
 	if err != nil {
 		return err
 	}
-	obj, err := c.Rest.New(call, rest.Object{"metadata": rest.Object{"name": name, "namespace": namespace}, "spec": raw})
+	obj, err := c.Rest.New(call,
+		rest.Object{"metadata": rest.Object{"name": name, "namespace": namespace}, "spec": raw})
 	if err != nil {
 		return err
 	}
@@ -171,17 +178,20 @@ func (c *coordination) write(ctx context.Context, namespace, name string, seen *
 }
 
 // change changes an object if it is still as it was seen.
-func (c *coordination) change(ctx context.Context, gr catalog.GroupResource, seen *metav1.ObjectMeta, change func(rest.Object) error) error {
+func (c *coordination) change(
+	ctx context.Context, gr catalog.GroupResource, seen *metav1.ObjectMeta, change func(rest.Object) error,
+) error {
 	call, err := c.Rest.Call(gr, seen.Namespace, seen.Name, itself())
 	if err != nil {
 		return err
 	}
-	_, err = c.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: coordinator}, func(obj rest.Object) (rest.Object, error) {
-		if meta, _ := obj["metadata"].(rest.Object); meta["resourceVersion"] != seen.ResourceVersion {
-			return nil, errOutdated
-		}
-		return obj, change(obj)
-	})
+	_, err = c.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: coordinator},
+		func(obj rest.Object) (rest.Object, error) {
+			if meta, _ := obj["metadata"].(rest.Object); meta["resourceVersion"] != seen.ResourceVersion {
+				return nil, errOutdated
+			}
+			return obj, change(obj)
+		})
 	if errors.Is(err, errOutdated) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -24,19 +24,21 @@ import (
 // nominate makes a candidate for the Lease default/l that emulates a version and was there at renewed.
 func (s *still) nominate(name, version string, renewed time.Time) {
 	s.Helper()
-	s.create(candidatesResource, "default", `{"metadata":{"name":"`+name+`"},"spec":{"leaseName":"l","strategy":"OldestEmulationVersion",
+	s.create(candidatesResource, "default", `{"metadata":{"name":"`+name+
+		`"},"spec":{"leaseName":"l","strategy":"OldestEmulationVersion",
 		"binaryVersion":"`+version+`","emulationVersion":"`+version+`","renewTime":"`+renewed.Format(metav1.RFC3339Micro)+`"}}`)
 }
 
 // set changes the spec of an object as a client does.
 func (s *still) set(gr catalog.GroupResource, name string, fields rest.Object) {
 	s.Helper()
-	_, err := s.Rest.Update(s.Context(), s.call(gr, "default", name), metav1.UpdateOptions{}, func(obj rest.Object) (rest.Object, error) {
-		for field, value := range fields {
-			obj["spec"].(rest.Object)[field] = value
-		}
-		return obj, nil
-	})
+	_, err := s.Rest.Update(s.Context(), s.call(gr, "default", name), metav1.UpdateOptions{},
+		func(obj rest.Object) (rest.Object, error) {
+			for field, value := range fields {
+				obj["spec"].(rest.Object)[field] = value
+			}
+			return obj, nil
+		})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -87,7 +89,8 @@ func TestCoordination(t *testing.T) {
 	s.nominate("old", "1.10.0", s.now.Add(-31*time.Minute))
 	step(lookEvery)
 	s.holds("a", "")
-	s.has(s.stored(leasesPrefix, "default", "l"), `"leaseDurationSeconds":5`, `"manager":"kube-apiserver"`, `"strategy":"OldestEmulationVersion"`)
+	s.has(s.stored(leasesPrefix, "default", "l"), `"leaseDurationSeconds":5`, `"manager":"kube-apiserver"`,
+		`"strategy":"OldestEmulationVersion"`)
 	if s.asked("old") {
 		t.Error("a candidate of the past is asked")
 	}
@@ -130,7 +133,8 @@ func TestCoordination(t *testing.T) {
 	s.holds("a", "")
 
 	// They do not agree how to elect.
-	s.create(candidatesResource, "default", `{"metadata":{"name":"c"},"spec":{"leaseName":"l","strategy":"example.com/own","binaryVersion":"1.20.0","renewTime":"`+micro()+`"}}`)
+	s.create(candidatesResource, "default",
+		`{"metadata":{"name":"c"},"spec":{"leaseName":"l","strategy":"example.com/own","binaryVersion":"1.20.0","renewTime":"`+micro()+`"}}`)
 	s.set(candidatesResource, "b", rest.Object{"leaseName": "l", "renewTime": micro()})
 	step(lookEvery)
 	s.holds("a", "")
@@ -156,7 +160,8 @@ func TestCoordinationOutdated(t *testing.T) {
 	}
 	s.create(leasesResource, "default", `{"metadata":{"name":"l"},"spec":{"holderIdentity":"other"}}`)
 	holder := "a"
-	if err := c.write(t.Context(), "default", "l", nil, &coordinationv1.LeaseSpec{HolderIdentity: &holder}); err != nil {
+	if err := c.write(t.Context(), "default", "l", nil,
+		&coordinationv1.LeaseSpec{HolderIdentity: &holder}); err != nil {
 		t.Error(err)
 	}
 	s.holds("other", "")
@@ -174,8 +179,11 @@ func TestCandidatesOfThePast(t *testing.T) {
 	}
 	c := &candidates{s.Config}
 	s.nominate("a", "1.20.0", s.now.Add(-time.Minute))
-	s.create(candidatesResource, "default", `{"metadata":{"name":"never"},"spec":{"leaseName":"l","strategy":"example.com/own","binaryVersion":"1.20.0"}}`)
-	for name, want := range map[string]time.Duration{"a": 29*time.Minute + 1, "never": 30*time.Minute + 1, "absent": 0} {
+	s.create(candidatesResource, "default",
+		`{"metadata":{"name":"never"},"spec":{"leaseName":"l","strategy":"example.com/own","binaryVersion":"1.20.0"}}`)
+	for name, want := range map[string]time.Duration{
+		"a": 29*time.Minute + 1, "never": 30*time.Minute + 1, "absent": 0,
+	} {
 		if got := s.does(c, "default/"+name); got != want {
 			t.Errorf("%s: looks again in %s, want %s", name, got, want)
 		}
@@ -237,8 +245,14 @@ func TestCoordinationSeat(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	cat, view := catalog.New(kinds.Resources()...), watchcache.New(st, watchcache.Options{Log: log})
 	Publish(cat, view, log)
-	config := Config{View: view, Catalog: cat, Now: time.Now, Log: log, Enabled: []string{"-*"}, Identity: "one", Coordination: &Coordination{RetryPeriod: time.Second}}
-	config.Rest = rest.New(rest.Config{Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: func() string { return "u" }, NewSuffix: func() string { return "s" }, Log: log})
+	config := Config{
+		View: view, Catalog: cat, Now: time.Now, Log: log, Enabled: []string{"-*"}, Identity: "one",
+		Coordination: &Coordination{RetryPeriod: time.Second},
+	}
+	config.Rest = rest.New(rest.Config{
+		Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: func() string { return "u" },
+		NewSuffix: func() string { return "s" }, Log: log,
+	})
 	all := New(config)
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,8 @@ import (
 // gives waiting definitions the names that have become free.
 type definitions struct {
 	Config
-	// Known to the view's goroutine only: the collections of dying definitions, and those that wait for a name, by group.
+	// Known to the view's goroutine only: the collections of dying definitions, and those that wait for a name, by
+	// group.
 	dying   map[string]string // collection prefix -> definition
 	waiting map[string]map[string]bool
 }
@@ -31,7 +32,8 @@ var definitionsResource = catalog.GroupResource{Group: "apiextensions.k8s.io", R
 
 func (d *definitions) observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() != DefinitionsPrefix {
-		if name := d.dying[ev.Collection.Prefix()]; name != "" && ev.Type == watchcache.Deleted && ev.Collection.Snapshot().Len() == 0 {
+		if name := d.dying[ev.Collection.Prefix()]; name != "" && ev.Type == watchcache.Deleted &&
+			ev.Collection.Snapshot().Len() == 0 {
 			need(name)
 		}
 		return
@@ -95,8 +97,10 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	if !holdsObjects(def) {
 		return nil // other finalizers are somebody else's work
 	}
-	// Said before the work begins, as Kubernetes does: who waits for the condition sees it however little there is to do.
-	if err := d.update(ctx, def.Name, func(obj rest.Object) error { crd.SetDeletion(obj, crd.DeletionInProgress, d.Now()); return nil }); err != nil {
+	// Said before the work begins, as Kubernetes does: who waits for the condition sees it however little there is to
+	// do.
+	if err := d.update(ctx, def.Name,
+		func(obj rest.Object) error { crd.SetDeletion(obj, crd.DeletionInProgress, d.Now()); return nil }); err != nil {
 		return err
 	}
 	gr := catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}
@@ -110,7 +114,8 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 			return err
 		}
 		if err := d.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{}); err != nil {
-			_ = d.update(ctx, def.Name, func(obj rest.Object) error { crd.SetDeletion(obj, crd.DeletionFailed(err), d.Now()); return nil })
+			_ = d.update(ctx, def.Name,
+				func(obj rest.Object) error { crd.SetDeletion(obj, crd.DeletionFailed(err), d.Now()); return nil })
 			return fmt.Errorf("delete the objects of %s: %w", def.Name, err)
 		}
 		if _, err := d.View.Fresh(ctx); err != nil {
@@ -132,9 +137,10 @@ func (d *definitions) update(ctx context.Context, name string, change func(rest.
 		return err
 	}
 	call.Subresource = "status"
-	_, err = d.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
-		return obj, change(obj)
-	})
+	_, err = d.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+		func(obj rest.Object) (rest.Object, error) {
+			return obj, change(obj)
+		})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -22,19 +22,23 @@ func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(def.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
-// shownFor is how long a definition says at least that its objects are being deleted, if it stays anyway because somebody
-// else's finalizer holds it: time to see it for who looks every now and then.
+// shownFor is how long a definition says at least that its objects are being deleted, if it stays anyway because
+// somebody else's finalizer holds it: time to see it for who looks every now and then.
 const shownFor = 2 * time.Second // times of conditions are whole seconds
 
 // lingers tells whether it is too early to say that the objects of a definition are gone.
 func lingers(def *apiextensionsv1.CustomResourceDefinition, now time.Time) bool {
-	held := slices.ContainsFunc(def.Finalizers, func(f string) bool { return f != apiextensionsv1.CustomResourceCleanupFinalizer })
-	return held && slices.ContainsFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Terminating && now.Before(c.LastTransitionTime.Add(shownFor))
-	})
+	held := slices.ContainsFunc(def.Finalizers,
+		func(f string) bool { return f != apiextensionsv1.CustomResourceCleanupFinalizer })
+	return held &&
+		slices.ContainsFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Terminating && now.Before(c.LastTransitionTime.Add(shownFor))
+		})
 }
 
-func hasCondition(def *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+func hasCondition(
+	def *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType,
+) bool {
 	return slices.ContainsFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == kind && c.Status == apiextensionsv1.ConditionTrue
 	})

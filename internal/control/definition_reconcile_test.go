@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A definition that stays for somebody else's sake says for a while that it is being deleted; one that nobody holds goes at once.
+// A definition that stays for somebody else's sake says for a while that it is being deleted; one that nobody holds
+// goes at once.
 func TestLingers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)
@@ -25,7 +26,12 @@ func TestLingers(t *testing.T) {
 		{"not held", []string{cleanup}, 0, false},
 	} {
 		def := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Finalizers: c.finalizers}}
-		def.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-c.since))}}
+		def.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+			{
+				Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(now.Add(-c.since)),
+			},
+		}
 		if got := lingers(def, now); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}

@@ -16,13 +16,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// election decides which of several replicas has working controllers: the one that holds a Lease in kube-system and renews it in
-// time. Clients' leader election works the same way (client-go's package
-// leaderelection), and reads the same fields; here a follower needs no request to watch the leader, because the Lease is in
-// its view, and takes over at once when a leader that stops lets go of it.
+// election decides which of several replicas has working controllers: the one that holds a Lease in kube-system and
+// renews it in time. Clients' leader election works the same way (client-go's package
+// leaderelection), and reads the same fields; here a follower needs no request to watch the leader, because the Lease
+// is in its view, and takes over at once when a leader that stops lets go of it.
 //
-// Two replicas may believe for a moment that they lead, if one of them stood still for seconds. No harm comes of it: every
-// write of a controller is compared with what it has read.
+// Two replicas may believe for a moment that they lead, if one of them stood still for seconds. No harm comes of it:
+// every write of a controller is compared with what it has read.
 type election struct {
 	Config
 	leaseConfig
@@ -33,8 +33,8 @@ type election struct {
 type leaseConfig struct {
 	// lease is the name of the Lease.
 	lease string
-	// duration is how long followers wait after they have last seen the leader's renewal. A leader that could not renew for
-	// renewWithin stops, so that it has stopped when the next one begins.
+	// duration is how long followers wait after they have last seen the leader's renewal. A leader that could not
+	// renew for renewWithin stops, so that it has stopped when the next one begins.
 	duration, renewWithin time.Duration
 	renewEvery            time.Duration
 	// retry is the pause after a request that failed.
@@ -43,7 +43,8 @@ type leaseConfig struct {
 
 // ownSeat is that of the controllers which are not part of kube-apiserver.
 var ownSeat = leaseConfig{
-	lease: "bowsprit-controllers", duration: 6 * time.Second, renewWithin: 4 * time.Second, renewEvery: 1500 * time.Millisecond, retry: 500 * time.Millisecond,
+	lease: "bowsprit-controllers", duration: 6 * time.Second, renewWithin: 4 * time.Second,
+	renewEvery: 1500 * time.Millisecond, retry: 500 * time.Millisecond,
 }
 
 const electionNamespace = "kube-system"
@@ -192,7 +193,8 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 		if err != nil {
 			return err
 		}
-		obj, err := e.Rest.New(call, rest.Object{"metadata": rest.Object{"name": e.lease, "namespace": electionNamespace}, "spec": raw})
+		obj, err := e.Rest.New(call,
+			rest.Object{"metadata": rest.Object{"name": e.lease, "namespace": electionNamespace}, "spec": raw})
 		if err != nil {
 			return err
 		}
@@ -219,7 +221,8 @@ func (e *election) claim(old coordinationv1.LeaseSpec) coordinationv1.LeaseSpec 
 		transitions++
 	}
 	return coordinationv1.LeaseSpec{
-		HolderIdentity: &e.Identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now, LeaseTransitions: &transitions,
+		HolderIdentity: &e.Identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now,
+		LeaseTransitions: &transitions,
 	}
 }
 
@@ -232,18 +235,19 @@ func (e *election) updateLease(ctx context.Context, change func(*coordinationv1.
 	if err != nil {
 		return err
 	}
-	_, err = e.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "bowsprit"}, func(obj rest.Object) (rest.Object, error) {
-		lease := &coordinationv1.Lease{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, lease); err != nil {
-			return nil, err
-		}
-		if err := change(lease); err != nil {
-			return nil, err
-		}
-		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&lease.Spec)
-		obj["spec"] = spec
-		return obj, err
-	})
+	_, err = e.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "bowsprit"},
+		func(obj rest.Object) (rest.Object, error) {
+			lease := &coordinationv1.Lease{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, lease); err != nil {
+				return nil, err
+			}
+			if err := change(lease); err != nil {
+				return nil, err
+			}
+			spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&lease.Spec)
+			obj["spec"] = spec
+			return obj, err
+		})
 	return err
 }
 

@@ -26,7 +26,9 @@ func TestUntilFree(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	lease := func(holder string, seconds int32) *coordinationv1.Lease {
-		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}
+		return &coordinationv1.Lease{
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds},
+		}
 	}
 	for name, c := range map[string]struct {
 		seen sighting
@@ -38,7 +40,13 @@ func TestUntilFree(t *testing.T) {
 		"just renewed":        {sighting{lease("other", 6), now}, 6 * time.Second},
 		"renewed a while ago": {sighting{lease("other", 6), now.Add(-5 * time.Second)}, time.Second},
 		"over":                {sighting{lease("other", 6), now.Add(-7 * time.Second)}, -time.Second},
-		"without a duration":  {sighting{&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: lease("other", 0).Spec.HolderIdentity}}, now}, 9 * time.Second},
+		"without a duration": {
+			sighting{
+				&coordinationv1.Lease{
+					Spec: coordinationv1.LeaseSpec{HolderIdentity: lease("other", 0).Spec.HolderIdentity},
+				}, now,
+			}, 9 * time.Second,
+		},
 	} {
 		if got := untilFree(c.seen, "me", 9*time.Second, now); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -81,8 +89,13 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 	view := watchcache.New(st, watchcache.Options{Log: log})
 	Publish(cat, view, log)
 	r := &replica{}
-	r.rest = rest.New(rest.Config{Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log})
-	all := &Controllers{leaseConfig: ownSeat, config: Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name}}
+	r.rest = rest.New(rest.Config{
+		Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
+	})
+	all := &Controllers{
+		leaseConfig: ownSeat,
+		config:      Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name},
+	}
 	all.add("watched", &watched{name, looks}, 2)
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -126,7 +139,11 @@ func (r *replica) createConfigMap(t *testing.T, name string) {
 // Controllers work on one replica; when it stops the next one begins at once, with everything that is there.
 func TestElection(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	st, err := store.Open(t.Context(),
+		store.Config{
+			Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Log:      slog.New(slog.DiscardHandler),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// EndpointReconciler keeps this server among the endpoints of the service "kubernetes", and those who are gone out of them. Servers
-// that share an etcd know of each other by a key that expires, as kube-apiservers do (--endpoint-reconciler-type=lease).
+// EndpointReconciler keeps this server among the endpoints of the service "kubernetes", and those who are gone out of
+// them. Servers that share an etcd know of each other by a key that expires, as kube-apiservers do
+// (--endpoint-reconciler-type=lease).
 type EndpointReconciler struct {
 	Rest *rest.Server
 	// Address and Port are where others reach the server.
@@ -41,7 +42,8 @@ const (
 	// presentEvery is how often a server shows that it is there, presentFor how long it is believed: kube's values.
 	presentEvery = 10 * time.Second
 	presentFor   = 15 * time.Second
-	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer; the key expires anyway.
+	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer; the key expires
+	// anyway.
 	withdrawTimeout = 3 * time.Second
 )
 
@@ -100,7 +102,8 @@ func (p *EndpointReconciler) sign(ctx context.Context) error {
 	ip := p.Address.String()
 	key := serversPrefix + "/" + ip
 	value := codec.AppendJSON(nil, rest.Object{
-		"apiVersion": "v1", "kind": "Endpoints", "metadata": rest.Object{}, "subsets": []any{rest.Object{"addresses": []any{rest.Object{"ip": ip}}}},
+		"apiVersion": "v1", "kind": "Endpoints", "metadata": rest.Object{},
+		"subsets": []any{rest.Object{"addresses": []any{rest.Object{"ip": ip}}}},
 	})
 	w, err := p.Rest.Store.With(store.Options{TTL: presentFor}), error(nil)
 	if e := p.Rest.View.Collection(serversPrefix).Snapshot().Get("", ip); e != nil {
@@ -127,7 +130,8 @@ func (p *EndpointReconciler) servers() []string {
 	return ips
 }
 
-// publish writes the Endpoints and the EndpointSlice of the service. Ports stay as they are as long as there are addresses.
+// publish writes the Endpoints and the EndpointSlice of the service. Ports stay as they are as long as there are
+// addresses.
 func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
 	ports := []any{rest.Object{"name": "https", "port": int64(p.Port), "protocol": "TCP"}}
 	if old, err := p.stored(endpointsResource); err != nil {
@@ -153,13 +157,16 @@ func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
 	}
 	err := p.write(ctx, endpointsResource, discoveryv1.LabelSkipMirror, "true", rest.Object{"subsets": subsets})
 	if err == nil {
-		err = p.write(ctx, slicesResource, discoveryv1.LabelServiceName, kubernetesService, rest.Object{"addressType": kind, "endpoints": targets, "ports": ports})
+		err = p.write(ctx, slicesResource, discoveryv1.LabelServiceName, kubernetesService,
+			rest.Object{"addressType": kind, "endpoints": targets, "ports": ports})
 	}
 	return err
 }
 
 // write makes the object "kubernetes" of a resource, or gives it the fields that it should have, if it has not.
-func (p *EndpointReconciler) write(ctx context.Context, gr catalog.GroupResource, label, value string, fields rest.Object) error {
+func (p *EndpointReconciler) write(
+	ctx context.Context, gr catalog.GroupResource, label, value string, fields rest.Object,
+) error {
 	call, err := p.Rest.Call(gr, metav1.NamespaceDefault, kubernetesService, itself())
 	if err != nil {
 		return err
@@ -186,7 +193,10 @@ func (p *EndpointReconciler) write(ctx context.Context, gr catalog.GroupResource
 		return err
 	}
 	if old == nil {
-		obj, err := p.Rest.New(call, merge(rest.Object{"metadata": rest.Object{"name": kubernetesService, "namespace": metav1.NamespaceDefault}}))
+		obj, err := p.Rest.New(call,
+			merge(rest.Object{
+				"metadata": rest.Object{"name": kubernetesService, "namespace": metav1.NamespaceDefault},
+			}))
 		if err != nil {
 			return err
 		}
@@ -196,9 +206,10 @@ func (p *EndpointReconciler) write(ctx context.Context, gr catalog.GroupResource
 	if before, err := p.stored(gr); err != nil || reflect.DeepEqual(before, merge(old)) {
 		return err
 	}
-	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
-		return p.Rest.New(call, merge(obj))
-	})
+	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+		func(obj rest.Object) (rest.Object, error) {
+			return p.Rest.New(call, merge(obj))
+		})
 	return err
 }
 

@@ -32,13 +32,17 @@ func (c Config) record(ctx context.Context, o occurrence) error {
 		return err
 	}
 	now := c.Now()
-	about := rest.Object{"kind": o.about.Kind, "name": o.about.Name, "apiVersion": o.about.APIVersion, "uid": string(o.about.UID)}
+	about := rest.Object{
+		"kind": o.about.Kind, "name": o.about.Name, "apiVersion": o.about.APIVersion, "uid": string(o.about.UID),
+	}
 	if o.about.Namespace != "" {
 		about["namespace"] = o.about.Namespace
 	}
 	at := now.UTC().Format(time.RFC3339)
 	event, err := c.Rest.New(call, rest.Object{
-		"metadata":       rest.Object{"name": fmt.Sprintf("%s.%x", o.about.Name, now.UnixNano()), "namespace": namespace},
+		"metadata": rest.Object{
+			"name": fmt.Sprintf("%s.%x", o.about.Name, now.UnixNano()), "namespace": namespace,
+		},
 		"involvedObject": about, "type": o.kind, "reason": o.reason, "message": o.message,
 		"source": rest.Object{"component": o.component}, "reportingComponent": o.component,
 		"firstTimestamp": at, "lastTimestamp": at, "count": int64(1),

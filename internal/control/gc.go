@@ -27,7 +27,8 @@ type collector struct {
 	mu struct {
 		sync.Mutex
 		graph graph
-		// parked are objects with an owner of a kind that is not known; they are looked at again when a definition changes.
+		// parked are objects with an owner of a kind that is not known; they are looked at again when a definition
+		// changes.
 		parked map[place]bool
 	}
 }
@@ -118,8 +119,8 @@ func (g *collector) unpark(need func(string)) {
 	clear(g.mu.parked)
 }
 
-// spreadPrefix begins a key that stands for all dependents of the owner whose uid follows. It keeps a crowd of dependents
-// out of the view's goroutine.
+// spreadPrefix begins a key that stands for all dependents of the owner whose uid follows. It keeps a crowd of
+// dependents out of the view's goroutine.
 const spreadPrefix = "dependents-of:"
 
 func (g *collector) reconcile(ctx context.Context, key string) error {
@@ -190,7 +191,9 @@ type item struct {
 // subject gathers what judge wants to know, and the item's dependents.
 func (g *collector) subject(ctx context.Context, it item) (s subject, all, blocking []place, err error) {
 	all, blocking = g.dependents(it.entry.UID)
-	s = subject{deleting: it.entry.Deleting, finalizers: it.ownership.finalizers, dependents: len(all), blocking: len(blocking)}
+	s = subject{
+		deleting: it.entry.Deleting, finalizers: it.ownership.finalizers, dependents: len(all), blocking: len(blocking),
+	}
 	if s.deleting {
 		return s, all, blocking, nil
 	}

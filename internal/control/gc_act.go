@@ -54,7 +54,9 @@ func (g *collector) act(ctx context.Context, it item, v verdict, all, blocking [
 // remove deletes an object as it was judged. If it has changed meanwhile, but not in its owners, the judgement stands.
 func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionPropagation) error {
 	uid, revision := types.UID(it.entry.UID), fmt.Sprint(it.entry.Revision)
-	o := metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &revision}}
+	o := metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &revision},
+	}
 	call, err := g.call(it)
 	if err != nil {
 		return err
@@ -86,7 +88,8 @@ func (g *collector) orphan(ctx context.Context, uid string, dependents []place) 
 					continue
 				}
 				it := item{at: p, resource: res, entry: e}
-				if err := g.relink(ctx, it, func(refs []any) []any { return withoutOwners(refs, []string{uid}) }); err != nil {
+				if err := g.relink(ctx, it,
+					func(refs []any) []any { return withoutOwners(refs, []string{uid}) }); err != nil {
 					errs[i] = err
 				}
 			}
@@ -124,21 +127,25 @@ func setList(meta rest.Object, key string, list []any) {
 	}
 }
 
-// update changes an object's metadata, unless another object has taken its place. No conversion webhook can stand in the way.
+// update changes an object's metadata, unless another object has taken its place. No conversion webhook can stand in
+// the way.
 func (g *collector) update(ctx context.Context, it item, change func(meta rest.Object)) error {
 	call, err := g.call(it)
 	if err != nil {
 		return err
 	}
 	call.Metadata = true
-	_, err = g.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
-		meta, _ := obj["metadata"].(rest.Object)
-		if meta == nil || meta["uid"] != it.entry.UID {
-			return nil, apierrors.NewNotFound(schema.GroupResource{Group: it.resource.Group, Resource: it.resource.Plural}, it.entry.Name)
-		}
-		change(meta)
-		return obj, nil
-	})
+	_, err = g.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			meta, _ := obj["metadata"].(rest.Object)
+			if meta == nil || meta["uid"] != it.entry.UID {
+				return nil,
+					apierrors.NewNotFound(schema.GroupResource{Group: it.resource.Group, Resource: it.resource.Plural},
+						it.entry.Name)
+			}
+			change(meta)
+			return obj, nil
+		})
 	return ignoreNotFound(err)
 }
 

@@ -12,7 +12,8 @@ import (
 // it: it costs about 80 bytes for each reference, and nothing for the rest of the store.
 //
 // The view's goroutine changes it, workers read it; the collector's lock guards it. Whether an owner exists is not the
-// graph's business but the view's; only that one is gone for good, which the view cannot tell of a kind no longer served.
+// graph's business but the view's; only that one is gone for good, which the view cannot tell of a kind no longer
+// served.
 type graph struct {
 	owners map[string]*owner // by uid
 	// waiting is where objects live whose deletion waits for their dependents (foregroundDeletion), by uid.
@@ -24,7 +25,8 @@ func newGraph() graph { return graph{owners: map[string]*owner{}, waiting: map[s
 // owner is an object as its dependents see it.
 type owner struct {
 	dependents edges
-	// gone is true once its deletion was seen. Its dependents are known to have lost it even if its kind is no longer served.
+	// gone is true once its deletion was seen. Its dependents are known to have lost it even if its kind is no longer
+	// served.
 	gone bool
 }
 
@@ -37,8 +39,8 @@ type place struct {
 // String returns the place as a key of the collector's queue: "stable.example.com/crontabs default/a".
 func (p place) String() string { return p.collection.Prefix() + " " + p.key }
 
-// set makes the references of the object at p those of is, which were those of was. It calls unblocked with the place of
-// each owner whose deletion may have waited for a reference that is no more.
+// set makes the references of the object at p those of is, which were those of was. It calls unblocked with the place
+// of each owner whose deletion may have waited for a reference that is no more.
 func (g *graph) set(p place, was, is []metav1.OwnerReference, unblocked func(place)) {
 	now := map[string]bool{} // uid -> blocks
 	for _, ref := range is {

@@ -27,7 +27,8 @@ type ownership struct {
 // ownershipOf reads an entry; nil gives the zero ownership. Most objects have neither owners nor a deletion that waits,
 // and are not decoded.
 func ownershipOf(e *watchcache.Entry) (o ownership) {
-	if e == nil || !e.Deleting && !bytes.Contains(e.JSON(), []byte(`"ownerReferences":[`)) && !bytes.Contains(e.JSON(), []byte(`"finalizers":[`)) {
+	if e == nil || !e.Deleting && !bytes.Contains(e.JSON(), []byte(`"ownerReferences":[`)) &&
+		!bytes.Contains(e.JSON(), []byte(`"finalizers":[`)) {
 		return ownership{}
 	}
 	raw, err := codec.Field(e.JSON(), "metadata")
@@ -113,7 +114,8 @@ func (g *collector) reportForeign(ctx context.Context, it item, ref metav1.Owner
 	err := g.record(ctx, occurrence{
 		component: "garbage-collector-controller",
 		about: corev1.ObjectReference{
-			Kind: it.resource.Kind, APIVersion: it.entry.APIVersion, Namespace: it.entry.Namespace, Name: it.entry.Name, UID: types.UID(it.entry.UID),
+			Kind: it.resource.Kind, APIVersion: it.entry.APIVersion, Namespace: it.entry.Namespace, Name: it.entry.Name,
+			UID: types.UID(it.entry.UID),
 		},
 		kind: corev1.EventTypeWarning, reason: "OwnerRefInvalidNamespace",
 		message: fmt.Sprintf("ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",

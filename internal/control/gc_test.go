@@ -22,13 +22,15 @@ import (
 )
 
 var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	events      = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	crontabs    = schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}
-	fleets      = schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "fleets"}
+	definitions = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	events     = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	crontabs   = schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}
+	fleets     = schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "fleets"}
 )
 
 // cluster is a fresh server with a client.
@@ -65,7 +67,9 @@ func (c *cluster) create(gvr schema.GroupVersionResource, obj *unstructured.Unst
 	return made
 }
 
-func (c *cluster) delete(gvr schema.GroupVersionResource, obj *unstructured.Unstructured, policy metav1.DeletionPropagation) {
+func (c *cluster) delete(
+	gvr schema.GroupVersionResource, obj *unstructured.Unstructured, policy metav1.DeletionPropagation,
+) {
 	c.Helper()
 	o := metav1.DeleteOptions{}
 	if policy != "" {
@@ -93,7 +97,9 @@ func (c *cluster) until(gvr schema.GroupVersionResource, namespace, want string)
 }
 
 // when waits for a condition on all objects of a resource, by name.
-func (c *cluster) when(gvr schema.GroupVersionResource, namespace, what string, true_ func(map[string]*unstructured.Unstructured) bool) {
+func (c *cluster) when(
+	gvr schema.GroupVersionResource, namespace, what string, true_ func(map[string]*unstructured.Unstructured) bool,
+) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
@@ -137,7 +143,9 @@ func kindDefinition(plural, kind, scope string) *unstructured.Unstructured {
 			"group": "stable.example.com", "scope": scope,
 			"names": map[string]any{"plural": plural, "kind": kind},
 			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+				"schema": map[string]any{
+					"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				}}},
 		},
 	}}
 }
@@ -149,7 +157,9 @@ func object(apiVersion, kind, namespace, name string, owners ...ownerOf) *unstru
 	obj.SetNamespace(namespace)
 	var refs []metav1.OwnerReference
 	for _, o := range owners {
-		ref := metav1.OwnerReference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID()}
+		ref := metav1.OwnerReference{
+			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(),
+		}
 		if o.blocks {
 			ref.BlockOwnerDeletion = &o.blocks
 		}
@@ -226,14 +236,16 @@ func TestForegroundDeletion(t *testing.T) {
 	c.create(secrets, free)
 	c.delete(configMaps, owner, metav1.DeletePropagationForeground)
 	got, err := c.in(configMaps, "default").Get(t.Context(), "owner", metav1.GetOptions{})
-	if err != nil || got.GetDeletionTimestamp() == nil || !slices.Equal(got.GetFinalizers(), []string{metav1.FinalizerDeleteDependents}) {
+	if err != nil || got.GetDeletionTimestamp() == nil ||
+		!slices.Equal(got.GetFinalizers(), []string{metav1.FinalizerDeleteDependents}) {
 		t.Fatalf("the owner after its deletion: %v, %v", got, err)
 	}
 	c.when(secrets, "default", "both deleted", func(objects map[string]*unstructured.Unstructured) bool {
 		return objects["held"].GetDeletionTimestamp() != nil && objects["free"].GetDeletionTimestamp() != nil
 	})
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
-	if _, err := c.in(secrets, "default").Patch(t.Context(), "held", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(secrets, "default").Patch(t.Context(), "held", "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.untilMine(configMaps, "default", "") // "free" does not block
@@ -252,7 +264,8 @@ func TestForegroundDeletionUnblocked(t *testing.T) {
 		return objects["held"].GetDeletionTimestamp() != nil
 	})
 	patch := []byte(`[{"op":"replace","path":"/metadata/ownerReferences/0/blockOwnerDeletion","value":false}]`)
-	if _, err := c.in(secrets, "default").Patch(t.Context(), "held", "application/json-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(secrets, "default").Patch(t.Context(), "held", "application/json-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.untilMine(configMaps, "default", "")
@@ -276,7 +289,8 @@ func TestForegroundDeletionGoesDown(t *testing.T) {
 		return true
 	})
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
-	if _, err := c.in(configMaps, "default").Patch(t.Context(), "c", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(configMaps, "default").Patch(t.Context(), "c", "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.untilMine(configMaps, "default", "")
@@ -318,7 +332,8 @@ func TestOrphanWithoutConversion(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t, func(c *bowsprit.Config) {
 		c.Conversions = map[schema.GroupKind]bowsprit.Conversion{
-			{Group: "stable.example.com", Kind: "CronTab"}: func(context.Context, []map[string]any, string) ([]map[string]any, error) {
+			{Group: "stable.example.com", Kind: "CronTab"}: func(context.Context, []map[string]any,
+				string) ([]map[string]any, error) {
 				return nil, errors.New("never")
 			},
 		}
@@ -349,7 +364,8 @@ func TestOldOrphanOption(t *testing.T) {
 	c.create(secrets, secret("s", owned(owner)))
 	no := false
 	//lint:ignore SA1019 the old option is what this is about
-	if err := c.in(configMaps, "default").Delete(t.Context(), "owner", metav1.DeleteOptions{OrphanDependents: &no}); err != nil {
+	if err := c.in(configMaps, "default").Delete(t.Context(), "owner",
+		metav1.DeleteOptions{OrphanDependents: &no}); err != nil {
 		t.Fatal(err)
 	}
 	c.untilMine(configMaps, "default", "")
@@ -418,12 +434,14 @@ func TestForeignOwners(t *testing.T) {
 	c.until(secrets, "other", "")
 	check := func(namespace string, about *unstructured.Unstructured) {
 		t.Helper()
-		want := fmt.Sprintf("ownerRef [v1/ConfigMap, namespace: %s, name: owner, uid: %s] does not exist in namespace %q",
+		want := fmt.Sprintf(
+			"ownerRef [v1/ConfigMap, namespace: %s, name: owner, uid: %s] does not exist in namespace %q",
 			about.GetNamespace(), owner.GetUID(), about.GetNamespace())
 		c.when(events, namespace, want, func(objects map[string]*unstructured.Unstructured) bool {
 			for _, e := range objects {
 				uid, _, _ := unstructured.NestedString(e.Object, "involvedObject", "uid")
-				if uid == string(about.GetUID()) && e.Object["message"] == want && e.Object["reason"] == "OwnerRefInvalidNamespace" && e.Object["type"] == corev1.EventTypeWarning {
+				if uid == string(about.GetUID()) && e.Object["message"] == want &&
+					e.Object["reason"] == "OwnerRefInvalidNamespace" && e.Object["type"] == corev1.EventTypeWarning {
 					return true
 				}
 			}
@@ -450,7 +468,8 @@ func TestManyDependents(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for i := range next {
-				if _, err := c.in(secrets, "default").Create(t.Context(), secret(fmt.Sprintf("s-%05d", i), blocking(owner)), metav1.CreateOptions{}); err != nil {
+				if _, err := c.in(secrets, "default").Create(t.Context(),
+					secret(fmt.Sprintf("s-%05d", i), blocking(owner)), metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -21,8 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// IdentityLease shows clients which servers there are (KEP-1965): each has a Lease in kube-system that it renews. Its name follows from
-// the host's, as in Kubernetes, so servers on one host that share an etcd share it too.
+// IdentityLease shows clients which servers there are (KEP-1965): each has a Lease in kube-system that it renews. Its
+// name follows from the host's, as in Kubernetes, so servers on one host that share an etcd share it too.
 type IdentityLease struct {
 	Rest *rest.Server
 	// Hostname of this machine.
@@ -38,8 +38,8 @@ const (
 	// identityLabel says what kind of server a Lease is of.
 	identityLabel  = "apiserver.kubernetes.io/identity"
 	identityServer = "kube-apiserver"
-	// identityEvery is how often a Lease is renewed, identityFor how long it is good, and how often expired ones are collected: kube's
-	// values.
+	// identityEvery is how often a Lease is renewed, identityFor how long it is good, and how often expired ones are
+	// collected: kube's values.
 	identityEvery = 10 * time.Second
 	identityFor   = time.Hour
 )
@@ -67,8 +67,8 @@ func (l *IdentityLease) Begin(ctx context.Context) error {
 	return l.renew(ctx)
 }
 
-// Run renews the Lease every ten seconds and deletes those of servers that have not done so for an hour, until ctx ends; then it
-// deletes its own.
+// Run renews the Lease every ten seconds and deletes those of servers that have not done so for an hour, until ctx
+// ends; then it deletes its own.
 func (l *IdentityLease) Run(ctx context.Context) {
 	l.collect(ctx)
 	renew, collect := time.NewTicker(identityEvery), time.NewTicker(identityFor)
@@ -100,14 +100,16 @@ func (l *IdentityLease) renew(ctx context.Context) error {
 		return err
 	}
 	const manager = "kube-apiserver"
-	_, err = l.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: manager}, func(obj rest.Object) (rest.Object, error) {
-		return l.Rest.New(call, l.mark(obj))
-	})
+	_, err = l.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: manager},
+		func(obj rest.Object) (rest.Object, error) {
+			return l.Rest.New(call, l.mark(obj))
+		})
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	obj, err := l.Rest.New(call, l.mark(rest.Object{
-		"metadata": rest.Object{"name": call.Name, "namespace": identityNamespace}, "spec": rest.Object{"holderIdentity": l.holder},
+		"metadata": rest.Object{"name": call.Name, "namespace": identityNamespace},
+		"spec":     rest.Object{"holderIdentity": l.holder},
 	}))
 	if err != nil {
 		return err
@@ -142,7 +144,8 @@ func (l *IdentityLease) collect(ctx context.Context) {
 	var expired []*watchcache.Entry
 	l.Rest.View.Collection(leasesPrefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
 		var lease coordinationv1.Lease
-		if e.Labels[identityLabel] == identityServer && json.Unmarshal(e.JSON(), &lease) == nil && leaseelection.Over(lease.Spec, l.Rest.Now()) {
+		if e.Labels[identityLabel] == identityServer && json.Unmarshal(e.JSON(), &lease) == nil &&
+			leaseelection.Over(lease.Spec, l.Rest.Now()) {
 			expired = append(expired, e)
 		}
 		return true

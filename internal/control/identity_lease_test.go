@@ -56,10 +56,12 @@ func TestIdentityLease(t *testing.T) {
 	do(one.Begin(t.Context()))
 	first := s.leases()[name]
 	want := map[string]string{"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": "vm"}
-	if first == nil || !maps.Equal(first.Labels, want) || first.Annotations["kubernetes.io/peer-advertise-address"] != "192.0.2.2:6443" {
+	if first == nil || !maps.Equal(first.Labels, want) ||
+		first.Annotations["kubernetes.io/peer-advertise-address"] != "192.0.2.2:6443" {
 		t.Fatalf("%+v", first)
 	}
-	if *first.Spec.HolderIdentity != one.holder || *first.Spec.LeaseDurationSeconds != 3600 || !first.Spec.RenewTime.Time.Equal(s.now) {
+	if *first.Spec.HolderIdentity != one.holder || *first.Spec.LeaseDurationSeconds != 3600 ||
+		!first.Spec.RenewTime.Time.Equal(s.now) {
 		t.Errorf("%+v", first.Spec)
 	}
 	if m := first.ManagedFields; len(m) != 1 || m[0].Manager != "kube-apiserver" || m[0].Operation != "Update" {
@@ -73,7 +75,8 @@ func TestIdentityLease(t *testing.T) {
 		t.Errorf("%+v", renewed)
 	}
 
-	// A server that begins at the same place does not go on with a Lease that is left over; one that is lost comes back.
+	// A server that begins at the same place does not go on with a Lease that is left over; one that is lost comes
+	// back.
 	another := &IdentityLease{Rest: s.Rest, Hostname: "vm"}
 	do(another.Begin(t.Context()))
 	if l := s.leases()[name]; l.UID == first.UID || *l.Spec.HolderIdentity != another.holder || l.Annotations != nil {
@@ -88,7 +91,8 @@ func TestIdentityLease(t *testing.T) {
 	// Those of servers that are gone go, and nobody else's.
 	do((&IdentityLease{Rest: s.Rest, Hostname: "gone"}).Begin(t.Context()))
 	s.create(leasesResource, "kube-system", `{"metadata":{"name":"other"},"spec":{"holderIdentity":"x"}}`)
-	s.create(leasesResource, "kube-system", `{"metadata":{"name":"never","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}}}`)
+	s.create(leasesResource, "kube-system",
+		`{"metadata":{"name":"never","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}}}`)
 	s.now = s.now.Add(time.Hour)
 	do(another.renew(t.Context()))
 	another.collect(t.Context())

@@ -22,12 +22,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// migrations does what StorageVersionMigration objects ask for: it stores every object of a resource anew, so that all are
-// in today's storage version, and notes that in the definition. It is kube's storage-version-migrator-controller with its two
-// helpers, without their waiting for informers.
+// migrations does what StorageVersionMigration objects ask for: it stores every object of a resource anew, so that all
+// are in today's storage version, and notes that in the definition. It is kube's storage-version-migrator-controller
+// with its two helpers, without their waiting for informers.
 //
-// A migration is restartable because it keeps no place: objects written since it began (status.resourceVersion) need nothing,
-// and looking at those costs little.
+// A migration is restartable because it keeps no place: objects written since it began (status.resourceVersion) need
+// nothing, and looking at those costs little.
 type migrations struct {
 	Config
 }
@@ -113,7 +113,8 @@ func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVer
 		return err
 	}
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionTrue, "MigrationRunning", running(0, 0, nil), m.Now())
+		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionTrue, "MigrationRunning",
+			running(0, 0, nil), m.Now())
 		if one.Status.ResourceVersion == "" {
 			one.Status.ResourceVersion = strconv.FormatInt(revision, 10)
 		}
@@ -123,8 +124,8 @@ func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVer
 // errGone stops a migration whose object was deleted or ended by somebody else.
 var errGone = errors.New("the migration is gone")
 
-// proceed rewrites what there is to rewrite and says how it went. A failure that may pass ends nothing: the migration says
-// what is wrong and is tried again.
+// proceed rewrites what there is to rewrite and says how it went. A failure that may pass ends nothing: the migration
+// says what is wrong and is tried again.
 func (m *migrations) proceed(ctx context.Context, one *migrationv1beta1.StorageVersionMigration) error {
 	gr := catalog.GroupResource{Group: one.Spec.Resource.Group, Resource: one.Spec.Resource.Resource}
 	res := m.Catalog.Snapshot().Resource(gr.Group, gr.Resource)
@@ -136,7 +137,8 @@ func (m *migrations) proceed(ctx context.Context, one *migrationv1beta1.StorageV
 	}
 	for _, verb := range []string{"update", "patch", "list"} {
 		if !res.Answers(verb) {
-			return m.fail(ctx, one.Name, fmt.Sprintf("resource %q does not support discovery operations: [update patch list]", gr.Resource))
+			return m.fail(ctx, one.Name,
+				fmt.Sprintf("resource %q does not support discovery operations: [update patch list]", gr.Resource))
 		}
 	}
 	before, err := strconv.ParseInt(one.Status.ResourceVersion, 10, 64)
@@ -152,12 +154,15 @@ func (m *migrations) proceed(ctx context.Context, one *migrationv1beta1.StorageV
 		return err
 	}
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationSucceeded, metav1.ConditionTrue, "StorageVersionMigrationSucceeded", "", m.Now())
+		setCondition(one, migrationv1beta1.MigrationSucceeded, metav1.ConditionTrue, "StorageVersionMigrationSucceeded",
+			"", m.Now())
 	})
 }
 
 // rewrite stores anew all objects of a resource that were last written up to revision before.
-func (m *migrations) rewrite(ctx context.Context, one *migrationv1beta1.StorageVersionMigration, gr catalog.GroupResource, before int64) error {
+func (m *migrations) rewrite(
+	ctx context.Context, one *migrationv1beta1.StorageVersionMigration, gr catalog.GroupResource, before int64,
+) error {
 	if err := m.View.WaitFor(ctx, before); err != nil {
 		return err
 	}
@@ -213,8 +218,8 @@ func (m *migrations) rewrite(ctx context.Context, one *migrationv1beta1.StorageV
 	return m.remaining(ctx, gr, before)
 }
 
-// remaining sees to what was written while it was being migrated, in the version in which it was: a deletion that only sets
-// a mark does that (rest.Call.Metadata).
+// remaining sees to what was written while it was being migrated, in the version in which it was: a deletion that only
+// sets a mark does that (rest.Call.Metadata).
 func (m *migrations) remaining(ctx context.Context, gr catalog.GroupResource, before int64) error {
 	if _, err := m.View.Fresh(ctx); err != nil {
 		return err
@@ -253,13 +258,15 @@ func (m *migrations) conclude(ctx context.Context, one *migrationv1beta1.Storage
 		return err
 	}
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionFalse, "MigrationCompleted", "Migration completed", m.Now())
+		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionFalse, "MigrationCompleted",
+			"Migration completed", m.Now())
 	})
 }
 
 func (m *migrations) fail(ctx context.Context, name, message string) error {
 	return m.update(ctx, name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationFailed, metav1.ConditionTrue, "StorageVersionMigrationFailed", message, m.Now())
+		setCondition(one, migrationv1beta1.MigrationFailed, metav1.ConditionTrue, "StorageVersionMigrationFailed",
+			message, m.Now())
 	})
 }
 
@@ -270,36 +277,44 @@ func (m *migrations) report(ctx context.Context, name, message string) error {
 }
 
 // update changes a migration's status; one that is gone needs no change.
-func (m *migrations) update(ctx context.Context, name string, change func(*migrationv1beta1.StorageVersionMigration)) error {
+func (m *migrations) update(
+	ctx context.Context, name string, change func(*migrationv1beta1.StorageVersionMigration),
+) error {
 	return updateStatus(ctx, m.Config, migrationsResource, name, migrator, change)
 }
 
 // define changes the status of the definition of a resource, if it has one.
-func (m *migrations) define(ctx context.Context, of metav1.GroupResource, change func(*apiextensionsv1.CustomResourceDefinition)) error {
-	return updateStatus(ctx, m.Config, definitionsResource, of.Resource+"."+of.Group, "migration-runner-controller", change)
+func (m *migrations) define(
+	ctx context.Context, of metav1.GroupResource, change func(*apiextensionsv1.CustomResourceDefinition),
+) error {
+	return updateStatus(ctx, m.Config, definitionsResource, of.Resource+"."+of.Group, "migration-runner-controller",
+		change)
 }
 
-// updateStatus changes the status of an object as its Go type, acting as the named controller. An object that does not exist
-// needs no change.
-func updateStatus[T any](ctx context.Context, c Config, gr catalog.GroupResource, name, controller string, change func(*T)) error {
+// updateStatus changes the status of an object as its Go type, acting as the named controller. An object that does not
+// exist needs no change.
+func updateStatus[T any](
+	ctx context.Context, c Config, gr catalog.GroupResource, name, controller string, change func(*T),
+) error {
 	call, err := c.Rest.Call(gr, "", name, identity(controller))
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
-	_, err = c.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: controller}, func(obj rest.Object) (rest.Object, error) {
-		var typed T
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &typed); err != nil {
-			return nil, err
-		}
-		change(&typed)
-		changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
-		if err != nil {
-			return nil, err
-		}
-		obj["status"] = changed["status"]
-		return obj, nil
-	})
+	_, err = c.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: controller},
+		func(obj rest.Object) (rest.Object, error) {
+			var typed T
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &typed); err != nil {
+				return nil, err
+			}
+			change(&typed)
+			changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+			if err != nil {
+				return nil, err
+			}
+			obj["status"] = changed["status"]
+			return obj, nil
+		})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -326,12 +341,15 @@ func (m *migrations) startFor(ctx context.Context, definition string) error {
 	}
 	obj, err := m.Rest.New(call, rest.Object{
 		"metadata": rest.Object{"name": wanted.Name},
-		"spec":     rest.Object{"resource": rest.Object{"group": wanted.Spec.Resource.Group, "resource": wanted.Spec.Resource.Resource}},
+		"spec": rest.Object{
+			"resource": rest.Object{"group": wanted.Spec.Resource.Group, "resource": wanted.Spec.Resource.Resource},
+		},
 	})
 	if err != nil {
 		return err
 	}
-	if _, err = m.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: migrator}); apierrors.IsAlreadyExists(err) {
+	if _, err = m.Rest.Create(ctx, call, obj,
+		metav1.CreateOptions{FieldManager: migrator}); apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err

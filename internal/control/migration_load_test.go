@@ -72,7 +72,8 @@ func TestStorageVersionUnderLoad(t *testing.T) {
 			}
 			n, _, _ := unstructured.NestedInt64(obj.Object, field[version])
 			obj.Object[field[version]] = n + 1
-			if _, err = c.in(crontabsIn(version), "default").Update(t.Context(), obj, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			if _, err = c.in(crontabsIn(version), "default").Update(t.Context(), obj,
+				metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 				return err
 			}
 		}
@@ -106,7 +107,8 @@ func TestStorageVersionUnderLoad(t *testing.T) {
 		}
 		for _, obj := range list.Items {
 			if n, _, _ := unstructured.NestedInt64(obj.Object, field[version]); n != writers*counts {
-				t.Errorf("%s in %s counts %d of %d, after %d changes", obj.GetName(), version, n, writers*counts, changes)
+				t.Errorf("%s in %s counts %d of %d, after %d changes", obj.GetName(), version, n, writers*counts,
+					changes)
 			}
 		}
 		if len(list.Items) != objects {
@@ -115,8 +117,8 @@ func TestStorageVersionUnderLoad(t *testing.T) {
 	}
 }
 
-// BenchmarkMigration migrates 100,000 objects of 1 KiB, and says how long reads and writes of other objects take before and
-// meanwhile, in milliseconds.
+// BenchmarkMigration migrates 100,000 objects of 1 KiB, and says how long reads and writes of other objects take
+// before and meanwhile, in milliseconds.
 func BenchmarkMigration(b *testing.B) {
 	objects := 100_000
 	if testing.Short() {
@@ -135,7 +137,8 @@ func BenchmarkMigration(b *testing.B) {
 		return server, client
 	}
 	server, client := begin()
-	if _, err := client.Resource(definitions).Create(b.Context(), twoVersions("v1"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(definitions).Create(b.Context(), twoVersions("v1"),
+		metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	if err := server.Stop(); err != nil {
@@ -148,10 +151,12 @@ func BenchmarkMigration(b *testing.B) {
 		for i := 0; !until(); i++ {
 			began := time.Now()
 			name := fmt.Sprintf("probe-%d", i%50)
-			if _, err := client.Resource(configMaps).Namespace("default").Create(b.Context(), configMap(name), metav1.CreateOptions{}); err != nil {
+			if _, err := client.Resource(configMaps).Namespace("default").Create(b.Context(), configMap(name),
+				metav1.CreateOptions{}); err != nil {
 				b.Fatal(err)
 			}
-			if err := client.Resource(configMaps).Namespace("default").Delete(b.Context(), name, metav1.DeleteOptions{}); err != nil {
+			if err := client.Resource(configMaps).Namespace("default").Delete(b.Context(), name,
+				metav1.DeleteOptions{}); err != nil {
 				b.Fatal(err)
 			}
 			took = append(took, time.Since(began)/2)
@@ -161,16 +166,20 @@ func BenchmarkMigration(b *testing.B) {
 	}
 	n := 0
 	beforeMedian, before99 := probe(func() bool { n++; return n > 500 })
-	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": twoVersions("v2").Object["spec"].(map[string]any)["versions"]}})
+	raw, err := json.Marshal(map[string]any{
+		"spec": map[string]any{"versions": twoVersions("v2").Object["spec"].(map[string]any)["versions"]},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := client.Resource(definitions).Patch(b.Context(), "crontabs.stable.example.com", types.MergePatchType, raw, metav1.PatchOptions{}); err != nil {
+	if _, err := client.Resource(definitions).Patch(b.Context(), "crontabs.stable.example.com", types.MergePatchType,
+		raw, metav1.PatchOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
 	began := time.Now()
-	if _, err := client.Resource(migrations).Create(b.Context(), migration("all", "stable.example.com", "crontabs"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(migrations).Create(b.Context(), migration("all", "stable.example.com", "crontabs"),
+		metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	var done atomic.Bool
@@ -181,7 +190,9 @@ func BenchmarkMigration(b *testing.B) {
 		}
 	}()
 	median, p99 := probe(done.Load)
-	for unit, d := range map[string]time.Duration{"before-p50-ms": beforeMedian, "before-p99-ms": before99, "during-p50-ms": median, "during-p99-ms": p99} {
+	for unit, d := range map[string]time.Duration{
+		"before-p50-ms": beforeMedian, "before-p99-ms": before99, "during-p50-ms": median, "during-p99-ms": p99,
+	} {
 		b.ReportMetric(float64(d.Microseconds())/1000, unit)
 	}
 	b.ReportMetric(time.Since(began).Seconds(), "s/migration")
@@ -190,7 +201,8 @@ func BenchmarkMigration(b *testing.B) {
 // fill stores objects as kube-apiserver would, without a server.
 func fill(b *testing.B, dir string, objects int) {
 	b.Helper()
-	s, err := store.Open(b.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: filepath.Join(dir, "etcd"), NoSync: true}})
+	s, err := store.Open(b.Context(),
+		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: filepath.Join(dir, "etcd"), NoSync: true}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -200,8 +212,10 @@ func fill(b *testing.B, dir string, objects int) {
 	for range 64 {
 		wg.Go(func() {
 			for i := next.Add(1); i <= int64(objects); i = next.Add(1) {
-				obj := fmt.Sprintf(`{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"tab-%d","namespace":"default","uid":"uid-%d","creationTimestamp":"2026-01-01T00:00:00Z","generation":1},"old":1,"padding":"%01000d"}`, i, i, i)
-				if _, err := s.Create(b.Context(), fmt.Sprintf("stable.example.com/crontabs/default/tab-%d", i), []byte(obj)); err != nil {
+				obj := fmt.Sprintf(
+					`{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"tab-%d","namespace":"default","uid":"uid-%d","creationTimestamp":"2026-01-01T00:00:00Z","generation":1},"old":1,"padding":"%01000d"}`, i, i, i)
+				if _, err := s.Create(b.Context(), fmt.Sprintf("stable.example.com/crontabs/default/tab-%d", i),
+					[]byte(obj)); err != nil {
 					b.Error(err)
 					return
 				}

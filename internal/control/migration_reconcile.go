@@ -22,8 +22,8 @@ const (
 	conclude      // it has ended, and does not say so yet
 )
 
-// next returns what a migration needs, given all that there are. Of one resource one migration at a time is under way, the
-// oldest of those that wait first.
+// next returns what a migration needs, given all that there are. Of one resource one migration at a time is under way,
+// the oldest of those that wait first.
 func next(m *migrationv1beta1.StorageVersionMigration, all []*migrationv1beta1.StorageVersionMigration) step {
 	switch {
 	case isRunning(m) && isTerminal(m):
@@ -62,7 +62,10 @@ func succeeded(m *migrationv1beta1.StorageVersionMigration) bool {
 }
 
 // setCondition adds or changes a condition of a migration. Its time changes with its status only.
-func setCondition(m *migrationv1beta1.StorageVersionMigration, kind migrationv1beta1.MigrationConditionType, status metav1.ConditionStatus, reason, message string, now time.Time) {
+func setCondition(
+	m *migrationv1beta1.StorageVersionMigration, kind migrationv1beta1.MigrationConditionType,
+	status metav1.ConditionStatus, reason, message string, now time.Time,
+) {
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
 		Type: string(kind), Status: status, Reason: reason, Message: message,
 		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
@@ -83,7 +86,8 @@ func running(done, of int, trouble error) string {
 
 // markMigrating notes in a definition that the migration of that name has begun.
 func markMigrating(def *apiextensionsv1.CustomResourceDefinition, migration string, now time.Time) {
-	setMigrating(def, apiextensionsv1.ConditionTrue, "MigrationRunning", fmt.Sprintf("Migration %s is running", migration), now)
+	setMigrating(def, apiextensionsv1.ConditionTrue, "MigrationRunning",
+		fmt.Sprintf("Migration %s is running", migration), now)
 }
 
 // markMigrated notes in a definition how its migration ended. After a success, and if the definition has not changed
@@ -97,19 +101,26 @@ func markMigrated(def *apiextensionsv1.CustomResourceDefinition, success bool, n
 	case !success:
 		setMigrating(def, apiextensionsv1.ConditionFalse, "MigrationFailed", "The migration has failed", now)
 	case !same:
-		setMigrating(def, apiextensionsv1.ConditionFalse, "MigrationSucceeded", "The migration has succeeded but the stored versions have not been updated due to a generation mismatch", now)
+		setMigrating(def, apiextensionsv1.ConditionFalse, "MigrationSucceeded",
+			"The migration has succeeded but the stored versions have not been updated due to a generation mismatch",
+			now)
 	default:
-		setMigrating(def, apiextensionsv1.ConditionFalse, "MigrationSucceeded", "The migration has succeeded and the stored versions have been updated", now)
+		setMigrating(def, apiextensionsv1.ConditionFalse, "MigrationSucceeded",
+			"The migration has succeeded and the stored versions have been updated", now)
 		def.Status.StoredVersions = []string{storageVersion(def)}
 	}
 }
 
-func setMigrating(def *apiextensionsv1.CustomResourceDefinition, status apiextensionsv1.ConditionStatus, reason, message string, now time.Time) {
+func setMigrating(
+	def *apiextensionsv1.CustomResourceDefinition, status apiextensionsv1.ConditionStatus, reason, message string,
+	now time.Time,
+) {
 	to := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.StorageMigrating, Status: status, Reason: reason, Message: message,
 		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)), ObservedGeneration: def.Generation,
 	}
-	i := slices.IndexFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == to.Type })
+	i := slices.IndexFunc(def.Status.Conditions,
+		func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == to.Type })
 	if i < 0 {
 		def.Status.Conditions = append(def.Status.Conditions, to)
 		return
@@ -126,15 +137,19 @@ func storageVersion(def *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// automatic returns the migration that a definition asks for by having objects in other versions than its storage version,
-// nil if it does not. There is one for each state of the definition's spec: what has failed is not begun again by itself.
+// automatic returns the migration that a definition asks for by having objects in other versions than its storage
+// version, nil if it does not. There is one for each state of the definition's spec: what has failed is not begun
+// again by itself.
 func automatic(def *apiextensionsv1.CustomResourceDefinition) *migrationv1beta1.StorageVersionMigration {
 	storage := storageVersion(def)
-	if !established(def) || def.DeletionTimestamp != nil || !slices.ContainsFunc(def.Status.StoredVersions, func(v string) bool { return v != storage }) {
+	if !established(def) || def.DeletionTimestamp != nil ||
+		!slices.ContainsFunc(def.Status.StoredVersions, func(v string) bool { return v != storage }) {
 		return nil
 	}
 	return &migrationv1beta1.StorageVersionMigration{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", def.Name, def.Generation)},
-		Spec:       migrationv1beta1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}},
+		Spec: migrationv1beta1.StorageVersionMigrationSpec{
+			Resource: metav1.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural},
+		},
 	}
 }

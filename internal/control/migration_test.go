@@ -21,7 +21,9 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-var migrations = schema.GroupVersionResource{Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations"}
+var migrations = schema.GroupVersionResource{
+	Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
+}
 
 // twoVersions is a definition of CronTab in v1 and v2.
 func twoVersions(storage string) *unstructured.Unstructured {
@@ -41,7 +43,8 @@ func (c *cluster) store(version string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	if _, err := c.in(definitions, "").Patch(c.Context(), "crontabs.stable.example.com", types.MergePatchType, raw, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(definitions, "").Patch(c.Context(), "crontabs.stable.example.com", types.MergePatchType, raw,
+		metav1.PatchOptions{}); err != nil {
 		c.Fatal(err)
 	}
 }
@@ -67,7 +70,8 @@ func (c *cluster) untilMigrated(name string) {
 	c.Helper()
 	c.when(migrations, "", name+" completed", func(all map[string]*unstructured.Unstructured) bool {
 		m := all[name]
-		return m != nil && condition(m, "Succeeded") == "True StorageVersionMigrationSucceeded " && condition(m, "Running") == "False MigrationCompleted Migration completed"
+		return m != nil && condition(m, "Succeeded") == "True StorageVersionMigrationSucceeded " &&
+			condition(m, "Running") == "False MigrationCompleted Migration completed"
 	})
 }
 
@@ -103,7 +107,9 @@ func TestMigration(t *testing.T) {
 	c.untilMigrated("two")
 	def := c.definition()
 	stored, _, _ := unstructured.NestedStringSlice(def.Object, "status", "storedVersions")
-	if !slices.Equal(stored, []string{"v2"}) || condition(def, "StorageMigrating") != "False MigrationSucceeded The migration has succeeded and the stored versions have been updated" {
+	if !slices.Equal(stored, []string{"v2"}) ||
+		condition(def,
+			"StorageMigrating") != "False MigrationSucceeded The migration has succeeded and the stored versions have been updated" {
 		t.Errorf("the definition says %v, %q", stored, condition(def, "StorageMigrating"))
 	}
 	after, err := c.in(v2, "default").List(t.Context(), metav1.ListOptions{})
@@ -142,7 +148,8 @@ func TestMigrationOfBuiltInKinds(t *testing.T) {
 }
 
 func TestMigrationByItself(t *testing.T) {
-	client, err := dynamic.NewForConfig(testserver.Start(t, func(c *bowsprit.Config) { c.MigrateStorage = true }).RESTConfig())
+	client, err := dynamic.NewForConfig(testserver.Start(t,
+		func(c *bowsprit.Config) { c.MigrateStorage = true }).RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +158,8 @@ func TestMigrationByItself(t *testing.T) {
 	c.fill(3)
 	c.store("v2")
 	c.untilMigrated("crontabs.stable.example.com-2")
-	if stored, _, _ := unstructured.NestedStringSlice(c.definition().Object, "status", "storedVersions"); !slices.Equal(stored, []string{"v2"}) {
+	if stored, _, _ := unstructured.NestedStringSlice(c.definition().Object, "status",
+		"storedVersions"); !slices.Equal(stored, []string{"v2"}) {
 		t.Errorf("the definition says %v", stored)
 	}
 }
@@ -164,7 +172,8 @@ func TestMigrationWaitsForConversion(t *testing.T) {
 	configure := func(c *bowsprit.Config) {
 		c.DataDir = filepath.Join(dir, "data")
 		c.Conversions = map[schema.GroupKind]bowsprit.Conversion{
-			{Group: "stable.example.com", Kind: "CronTab"}: func(_ context.Context, objs []map[string]any, apiVersion string) ([]map[string]any, error) {
+			{Group: "stable.example.com", Kind: "CronTab"}: func(_ context.Context, objs []map[string]any,
+				apiVersion string) ([]map[string]any, error) {
 				if broken.Load() {
 					return nil, errors.New("not today")
 				}
@@ -189,7 +198,8 @@ func TestMigrationWaitsForConversion(t *testing.T) {
 	c.store("v2")
 	c.create(migrations, migration("one", "stable.example.com", "crontabs"))
 	c.when(migrations, "", "trouble", func(all map[string]*unstructured.Unstructured) bool {
-		return strings.Contains(condition(all["one"], "Running"), "will try again: conversion function for stable.example.com/v1, Kind=CronTab failed: not today")
+		return strings.Contains(condition(all["one"], "Running"),
+			"will try again: conversion function for stable.example.com/v1, Kind=CronTab failed: not today")
 	})
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
@@ -207,12 +217,14 @@ func TestMigrationRules(t *testing.T) {
 		`spec.resource.resource: Required value: resource is required to be set`:  migration("a", "", ""),
 		`spec.resource.group: Invalid value: "A": a lowercase RFC 1123 subdomain`: migration("a", "A", "b"),
 	} {
-		if _, err := c.in(migrations, "").Create(t.Context(), bad, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.in(migrations, "").Create(t.Context(), bad, metav1.CreateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
 	c.create(migrations, migration("a", "", "configmaps"))
-	_, err := c.in(migrations, "").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"resource":{"resource":"secrets"}}}`), metav1.PatchOptions{})
+	_, err := c.in(migrations, "").Patch(t.Context(), "a", types.MergePatchType,
+		[]byte(`{"spec":{"resource":{"resource":"secrets"}}}`), metav1.PatchOptions{})
 	if err == nil || !strings.Contains(err.Error(), "field is immutable") {
 		t.Errorf("got %v", err)
 	}

@@ -21,7 +21,8 @@ import (
 // namespaces empties namespaces that are being deleted, and lets them go when they are empty.
 type namespaces struct {
 	Config
-	// dying is known to the view's goroutine only: the namespaces whose remaining objects are worth a look when they go.
+	// dying is known to the view's goroutine only: the namespaces whose remaining objects are worth a look when they
+	// go.
 	dying map[string]bool
 }
 
@@ -88,7 +89,8 @@ func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func
 		if !chosen(r) {
 			return
 		}
-		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "", identity("namespace-controller"))
+		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "",
+			identity("namespace-controller"))
 		if err == nil {
 			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{PropagationPolicy: &background})
 		}
@@ -128,8 +130,8 @@ func (n *namespaces) remaining(name string) []remains {
 	return all
 }
 
-// podsLate returns an error if pods are left whose time to end is over, though nothing holds them that one could wait for. As
-// long as their time runs, it returns when to look again.
+// podsLate returns an error if pods are left whose time to end is over, though nothing holds them that one could wait
+// for. As long as their time runs, it returns when to look again.
 func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late error) {
 	i := slices.IndexFunc(left, func(r remains) bool { return r.resource == podsRemain })
 	if i < 0 || len(left[i].finalizers) > 0 {
@@ -142,7 +144,8 @@ func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late
 	}
 	var longest time.Duration
 	n.View.Collection("pods").Snapshot().Scan(ns.Name, "", func(e *watchcache.Entry) bool {
-		if phase, _ := e.Field("status.phase"); phase != string(corev1.PodSucceeded) && phase != string(corev1.PodFailed) {
+		if phase, _ := e.Field("status.phase"); phase != string(corev1.PodSucceeded) &&
+			phase != string(corev1.PodFailed) {
 			text, _ := e.Field("spec.terminationGracePeriodSeconds")
 			seconds, _ := strconv.ParseInt(text, 10, 64)
 			longest = max(longest, time.Duration(seconds)*time.Second)
@@ -179,9 +182,10 @@ func (n *namespaces) update(ctx context.Context, name, subresource string, chang
 		return err
 	}
 	call.Subresource = subresource
-	_, err = n.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(ns rest.Object) (rest.Object, error) {
-		return ns, change(ns)
-	})
+	_, err = n.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(ns rest.Object) (rest.Object, error) {
+			return ns, change(ns)
+		})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -31,11 +31,15 @@ type condition struct {
 // namespaceConditions says, in the words of kube's namespace controller, how far the deletion of a namespace has come.
 func namespaceConditions(left []remains, failures []error) []condition {
 	cs := []condition{
-		{corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "ResourcesDiscovered", "All resources successfully discovered"},
-		{corev1.NamespaceDeletionGVParsingFailure, corev1.ConditionFalse, "ParsedGroupVersions", "All legacy kube types successfully parsed"},
-		{corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"},
+		{corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "ResourcesDiscovered",
+			"All resources successfully discovered"},
+		{corev1.NamespaceDeletionGVParsingFailure, corev1.ConditionFalse, "ParsedGroupVersions",
+			"All legacy kube types successfully parsed"},
+		{corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "ContentDeleted",
+			"All content successfully deleted, may be waiting on finalization"},
 		{corev1.NamespaceContentRemaining, corev1.ConditionFalse, "ContentRemoved", "All content successfully removed"},
-		{corev1.NamespaceFinalizersRemaining, corev1.ConditionFalse, "ContentHasNoFinalizers", "All content-preserving finalizers finished"},
+		{corev1.NamespaceFinalizersRemaining, corev1.ConditionFalse, "ContentHasNoFinalizers",
+			"All content-preserving finalizers finished"},
 	}
 	if len(failures) > 0 {
 		var texts []string
@@ -44,7 +48,8 @@ func namespaceConditions(left []remains, failures []error) []condition {
 		}
 		slices.Sort(texts)
 		cs[2] = condition{corev1.NamespaceDeletionContentFailure, corev1.ConditionTrue, "ContentDeletionFailed",
-			fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures), strings.Join(texts, ", "))}
+			fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures),
+				strings.Join(texts, ", "))}
 	}
 	var resources []string
 	finalizers := map[string]int{}
@@ -77,7 +82,8 @@ func setConditions(obj map[string]any, to []condition, now time.Time) error {
 		return err
 	}
 	for _, c := range to {
-		entry := map[string]any{"type": string(c.kind), "status": string(c.status), "reason": c.reason, "message": c.message,
+		entry := map[string]any{"type": string(c.kind), "status": string(c.status), "reason": c.reason,
+			"message":            c.message,
 			"lastTransitionTime": now.UTC().Format(time.RFC3339)}
 		at := slices.IndexFunc(list, func(have any) bool {
 			m, ok := have.(map[string]any)
@@ -88,7 +94,8 @@ func setConditions(obj map[string]any, to []condition, now time.Time) error {
 			continue
 		}
 		have := list[at].(map[string]any)
-		if have["status"] == entry["status"] && have["reason"] == entry["reason"] && have["message"] == entry["message"] {
+		if have["status"] == entry["status"] && have["reason"] == entry["reason"] &&
+			have["message"] == entry["message"] {
 			continue
 		}
 		if have["status"] == entry["status"] {

@@ -56,7 +56,8 @@ func TestSetConditions(t *testing.T) {
 	}
 	list := set(namespaceConditions(nil, nil), first)
 	again := set(namespaceConditions(nil, nil), second)
-	if len(list) != 5 || len(again) != 5 || again[0].(map[string]any)["lastTransitionTime"] != list[0].(map[string]any)["lastTransitionTime"] {
+	if len(list) != 5 || len(again) != 5 ||
+		again[0].(map[string]any)["lastTransitionTime"] != list[0].(map[string]any)["lastTransitionTime"] {
 		t.Errorf("an unchanged condition got another time: %v", again[0])
 	}
 	changed := set(namespaceConditions([]remains{{resource: "a", objects: 1}}, nil), second)

@@ -11,7 +11,8 @@ import (
 func TestNamespaceDeletionWaits(t *testing.T) {
 	c := start(t)
 	ns := object("v1", "Namespace", "", "shop")
-	if err := unstructured.SetNestedStringSlice(ns.Object, []string{"example.com/own"}, "spec", "finalizers"); err != nil {
+	if err := unstructured.SetNestedStringSlice(ns.Object, []string{"example.com/own"}, "spec",
+		"finalizers"); err != nil {
 		t.Fatal(err)
 	}
 	c.create(namespaces, ns)
@@ -49,7 +50,8 @@ func TestNamespaceDeletionWaits(t *testing.T) {
 	})
 	c.until(configMaps, "shop", "")
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
-	if _, err := c.in(secrets, "shop").Patch(t.Context(), "held", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(secrets, "shop").Patch(t.Context(), "held", "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	conditions(map[string]string{"NamespaceContentRemaining": "False All content successfully removed"})

@@ -17,11 +17,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// podCollector removes the pods that nobody else will: those on nodes that do not exist, those that are being deleted though no
-// node has them or their node is out of service, and the oldest of very many that have ended.
+// podCollector removes the pods that nobody else will: those on nodes that do not exist, those that are being deleted
+// though no node has them or their node is out of service, and the oldest of very many that have ended.
 //
-// It works in rounds, as kube's does, while there are pods. A pod that is being deleted on a node that does not exist does not
-// wait for one. Its keys are "" for a round, else "namespace/name" of such a pod.
+// It works in rounds, as kube's does, while there are pods. A pod that is being deleted on a node that does not exist
+// does not wait for one. Its keys are "" for a round, else "namespace/name" of such a pod.
 type podCollector struct {
 	Config
 	// absent are the nodes that pods name and that do not exist, with the time when that was first seen.
@@ -60,7 +60,8 @@ func (p *podCollector) observe(ev *watchcache.Event, need func(string)) {
 // waits tells whether a pod that is being deleted has time to end, on a node that does not exist.
 func (p *podCollector) waits(e *watchcache.Entry) bool {
 	node := nodeOf(e)
-	return node != "" && field(e, "metadata.deletionGracePeriodSeconds") != "0" && p.View.Collection("minions").Snapshot().Get("", node) == nil
+	return node != "" && field(e, "metadata.deletionGracePeriodSeconds") != "0" &&
+		p.View.Collection("minions").Snapshot().Get("", node) == nil
 }
 
 func (p *podCollector) sweep(need func(string)) { need("") }
@@ -110,17 +111,19 @@ func (p *podCollector) remove(ctx context.Context, s stray) error {
 	if !hasEnded(s.pod) {
 		status := *call
 		status.Subresource = "status"
-		_, err = p.Rest.Update(ctx, &status, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(pod rest.Object) (rest.Object, error) {
-			if meta, _ := pod["metadata"].(rest.Object); meta["uid"] != s.pod.UID {
-				return nil, apierrors.NewNotFound(corev1.Resource("pods"), s.pod.Name)
-			}
-			fail(pod, s.because, p.Now())
-			return pod, nil
-		})
+		_, err = p.Rest.Update(ctx, &status, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+			func(pod rest.Object) (rest.Object, error) {
+				if meta, _ := pod["metadata"].(rest.Object); meta["uid"] != s.pod.UID {
+					return nil, apierrors.NewNotFound(corev1.Resource("pods"), s.pod.Name)
+				}
+				fail(pod, s.because, p.Now())
+				return pod, nil
+			})
 	}
 	if err == nil {
 		none, uid := int64(0), types.UID(s.pod.UID)
-		_, err = p.Rest.Delete(ctx, call, metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &uid}})
+		_, err = p.Rest.Delete(ctx, call,
+			metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &uid}})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, perhaps made anew

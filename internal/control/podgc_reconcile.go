@@ -149,7 +149,8 @@ func stateOfNode(e *watchcache.Entry) nodeState {
 	if json.Unmarshal(e.JSON(), &node) != nil {
 		return nodeState{}
 	}
-	lost := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+	lost := slices.ContainsFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
@@ -170,7 +171,8 @@ func fail(pod rest.Object, because string, now time.Time) {
 		return
 	}
 	rest.SetPodCondition(pod, rest.Object{
-		"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue), "observedGeneration": meta["generation"],
-		"reason": "DeletionByPodGC", "message": because,
+		"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue),
+		"observedGeneration": meta["generation"],
+		"reason":             "DeletionByPodGC", "message": because,
 	}, now)
 }

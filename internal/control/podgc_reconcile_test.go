@@ -28,14 +28,24 @@ func TestStrays(t *testing.T) {
 		{name: "an absent node is waited for", pods: []string{`a||"nodeName":"x"|`}, after: "x"},
 		{
 			name: "not for ever", pods: []string{`a||"nodeName":"x"|`, `b||"nodeName":"y"|`, "c|||"},
-			absent: map[string]time.Time{"x": start.Add(-nodeQuarantine), "y": start.Add(-nodeQuarantine + time.Second), "z": start}, want: "a!", after: "y",
+			absent: map[string]time.Time{
+				"x": start.Add(-nodeQuarantine), "y": start.Add(-nodeQuarantine + time.Second), "z": start,
+			}, want: "a!", after: "y",
 		},
-		{name: "nor if the pod is to go anyway", pods: []string{`a|` + deleted(0) + `|"nodeName":"x"|`}, want: "a!", after: "x"},
 		{
-			name: "a node out of service", pods: []string{`a|` + deleted(0) + `|"nodeName":"n"|`, `b||"nodeName":"n"|`, `c|` + deleted(0) + `|"nodeName":"m"|`},
+			name: "nor if the pod is to go anyway", pods: []string{`a|` + deleted(0) + `|"nodeName":"x"|`}, want: "a!",
+			after: "x",
+		},
+		{
+			name: "a node out of service",
+			pods: []string{`a|` + deleted(0) + `|"nodeName":"n"|`, `b||"nodeName":"n"|`, `c|` + deleted(0) +
+				`|"nodeName":"m"|`},
 			nodes: map[string]nodeState{"n": {outOfService: true}, "m": {}}, want: "a",
 		},
-		{name: "deleted and nowhere", pods: []string{"a|" + deleted(settling) + "||", "b|" + deleted(settling-time.Second) + "||"}, want: "a"},
+		{
+			name: "deleted and nowhere",
+			pods: []string{"a|" + deleted(settling) + "||", "b|" + deleted(settling-time.Second) + "||"}, want: "a",
+		},
 		{
 			name: "too many that have ended", terminated: 1,
 			pods: []string{
@@ -55,7 +65,8 @@ func TestStrays(t *testing.T) {
 			}
 			for _, p := range test.pods {
 				parts := strings.Split(p, "|")
-				text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{%s},"spec":{%s},"status":{%s}}`, parts[1], parts[2], or(parts[3], `"phase":"Pending"`))
+				text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{%s},"spec":{%s},"status":{%s}}`,
+					parts[1], parts[2], or(parts[3], `"phase":"Pending"`))
 				e, err := watchcache.NewEntry("default/"+parts[0], []byte(text), 1)
 				if err != nil {
 					t.Fatal(err)

@@ -18,17 +18,20 @@ var (
 // podOn returns a pod that a scheduler has put on a node.
 func podOn(node, namespace, name string) *unstructured.Unstructured {
 	pod := object("v1", "Pod", namespace, name)
-	pod.Object["spec"] = map[string]any{"nodeName": node, "containers": []any{map[string]any{"name": "c", "image": "i"}}}
+	pod.Object["spec"] = map[string]any{
+		"nodeName": node, "containers": []any{map[string]any{"name": "c", "image": "i"}},
+	}
 	return pod
 }
 
-// A pod on a node that does not exist goes when it is deleted, and leaves as one that has failed; one on a node stays until
-// somebody says that it has ended.
+// A pod on a node that does not exist goes when it is deleted, and leaves as one that has failed; one on a node stays
+// until somebody says that it has ended.
 func TestPodsOnNodes(t *testing.T) {
 	c := start(t)
 	c.create(nodes, object("v1", "Node", "", "n"))
 	there, gone := c.create(pods, podOn("n", "default", "there")), c.create(pods, podOn("absent", "default", "gone"))
-	w, err := c.in(pods, "default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: gone.GetResourceVersion(), FieldSelector: "metadata.name=gone"})
+	w, err := c.in(pods, "default").Watch(t.Context(),
+		metav1.ListOptions{ResourceVersion: gone.GetResourceVersion(), FieldSelector: "metadata.name=gone"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +71,13 @@ func TestNamespaceWaitsForPods(t *testing.T) {
 	c.create(configMaps, object("v1", "ConfigMap", "shop", "kept"))
 	c.delete(namespaces, ns, "")
 	c.when(pods, "shop", "two pods that are being deleted", func(objects map[string]*unstructured.Unstructured) bool {
-		return len(objects) == 2 && objects["there"].GetDeletionTimestamp() != nil && objects["slow"].GetDeletionTimestamp() != nil
+		return len(objects) == 2 && objects["there"].GetDeletionTimestamp() != nil &&
+			objects["slow"].GetDeletionTimestamp() != nil
 	})
-	c.when(configMaps, "shop", "what pods may use", func(objects map[string]*unstructured.Unstructured) bool { return objects["kept"] != nil })
-	if _, err := c.in(pods, "shop").Patch(t.Context(), "slow", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	c.when(configMaps, "shop", "what pods may use",
+		func(objects map[string]*unstructured.Unstructured) bool { return objects["kept"] != nil })
+	if _, err := c.in(pods, "shop").Patch(t.Context(), "slow", "application/merge-patch+json",
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.when(namespaces, "", "word of the pod that is late", func(objects map[string]*unstructured.Unstructured) bool {
@@ -81,7 +87,8 @@ func TestNamespaceWaitsForPods(t *testing.T) {
 		})
 	})
 	now := int64(0)
-	if err := c.in(pods, "shop").Delete(t.Context(), "there", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := c.in(pods, "shop").Delete(t.Context(), "there",
+		metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
 	c.until(namespaces, "", "default kube-node-lease kube-public kube-system")

@@ -25,9 +25,9 @@ const policyCheckers = 5
 
 const policiesPrefix = "validatingadmissionpolicies"
 
-// policyTypes says in the status of ValidatingAdmissionPolicies what is wrong with their expressions if objects are as the
-// schemas of their kinds say. As in Kubernetes a policy is checked when its spec has changed; a change of a schema, or a new
-// kind, brings no new check.
+// policyTypes says in the status of ValidatingAdmissionPolicies what is wrong with their expressions if objects are as
+// the schemas of their kinds say. As in Kubernetes a policy is checked when its spec has changed; a change of a
+// schema, or a new kind, brings no new check.
 type policyTypes struct {
 	Config
 }
@@ -54,8 +54,8 @@ func (p *policyTypes) reconcile(ctx context.Context, name string) error {
 	return p.report(ctx, &policy, warnings)
 }
 
-// schemaOf returns the schema of a kind that is served. One that cannot be made is as if there were none: it must not keep
-// anybody from anything.
+// schemaOf returns the schema of a kind that is served. One that cannot be made is as if there were none: it must not
+// keep anybody from anything.
 func (p *policyTypes) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 	r := p.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
 	if r == nil {
@@ -73,23 +73,30 @@ func (p *policyTypes) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 	return s
 }
 
-func (p *policyTypes) report(ctx context.Context, policy *admissionregistrationv1.ValidatingAdmissionPolicy, warnings []admissionregistrationv1.ExpressionWarning) error {
+func (p *policyTypes) report(
+	ctx context.Context, policy *admissionregistrationv1.ValidatingAdmissionPolicy,
+	warnings []admissionregistrationv1.ExpressionWarning,
+) error {
 	body, err := json.Marshal(map[string]any{
-		"apiVersion": admissionregistrationv1.SchemeGroupVersion.String(), "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": policy.Name},
+		"apiVersion": admissionregistrationv1.SchemeGroupVersion.String(), "kind": "ValidatingAdmissionPolicy",
+		"metadata": map[string]any{"name": policy.Name},
 		"status": admissionregistrationv1.ValidatingAdmissionPolicyStatus{
-			ObservedGeneration: policy.Generation, TypeChecking: &admissionregistrationv1.TypeChecking{ExpressionWarnings: warnings},
+			ObservedGeneration: policy.Generation,
+			TypeChecking:       &admissionregistrationv1.TypeChecking{ExpressionWarnings: warnings},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("encode the status of policy %s: %w", policy.Name, err)
 	}
-	call, err := p.Rest.Call(catalog.GroupResource{Group: admissionregistrationv1.GroupName, Resource: policiesPrefix}, "", policy.Name, identity(PolicyStatus))
+	call, err := p.Rest.Call(catalog.GroupResource{Group: admissionregistrationv1.GroupName, Resource: policiesPrefix},
+		"", policy.Name, identity(PolicyStatus))
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
 	force := true
-	_, err = p.Rest.Apply(ctx, call, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: policyManager, Force: &force})
+	_, err = p.Rest.Apply(ctx, call, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: policyManager, Force: &force})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

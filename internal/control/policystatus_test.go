@@ -11,29 +11,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var policies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+var policies = schema.GroupVersionResource{
+	Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
+}
 
-// TestPolicyTypes shows that the status of a policy says what is wrong with its expressions, for built-in and custom kinds,
-// and again when its spec has changed.
+// TestPolicyTypes shows that the status of a policy says what is wrong with its expressions, for built-in and custom
+// kinds, and again when its spec has changed.
 func TestPolicyTypes(t *testing.T) {
 	c := start(t)
 	c.create(definitions, kindDefinition("crontabs", "CronTab", "Namespaced"))
 	policy := object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "typed")
 	policy.Object["spec"] = map[string]any{
 		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
-			"apiGroups": []any{"apps", "stable.example.com"}, "apiVersions": []any{"v1"}, "operations": []any{"*"}, "resources": []any{"deployments", "crontabs"},
+			"apiGroups": []any{"apps", "stable.example.com"}, "apiVersions": []any{"v1"}, "operations": []any{"*"},
+			"resources": []any{"deployments", "crontabs"},
 		}}},
-		"validations": []any{map[string]any{"expression": "object.spec.replicsa > 1"}, map[string]any{"expression": "object.metadata.name != ''"}},
+		"validations": []any{map[string]any{"expression": "object.spec.replicsa > 1"},
+			map[string]any{"expression": "object.metadata.name != ''"}},
 	}
 	c.create(policies, policy)
 	observed := func(generation int64) (p *unstructured.Unstructured) {
-		c.when(policies, "", fmt.Sprintf("generation %d is observed", generation), func(all map[string]*unstructured.Unstructured) bool {
-			if p = all["typed"]; p == nil {
-				return false
-			}
-			n, _, _ := unstructured.NestedInt64(p.Object, "status", "observedGeneration")
-			return n == generation
-		})
+		c.when(policies, "", fmt.Sprintf("generation %d is observed", generation),
+			func(all map[string]*unstructured.Unstructured) bool {
+				if p = all["typed"]; p == nil {
+					return false
+				}
+				n, _, _ := unstructured.NestedInt64(p.Object, "status", "observedGeneration")
+				return n == generation
+			})
 		return p
 	}
 	p := observed(1)
@@ -44,16 +49,19 @@ func TestPolicyTypes(t *testing.T) {
 	w := warnings[0].(map[string]any)
 	text, _ := w["warning"].(string)
 	const want = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replicsa'\n | object.spec.replicsa > 1\n | ...........^\n"
-	if w["fieldRef"] != "spec.validations[0].expression" || !strings.HasPrefix(text, want) || !strings.Contains(text, "stable.example.com/v1, Kind=CronTab: ERROR") {
+	if w["fieldRef"] != "spec.validations[0].expression" || !strings.HasPrefix(text, want) ||
+		!strings.Contains(text, "stable.example.com/v1, Kind=CronTab: ERROR") {
 		t.Errorf("warning %v", w)
 	}
 	managed := p.GetManagedFields()
-	if len(managed) != 2 || managed[0].Manager != "validatingadmissionpolicy-status" || managed[0].Operation != "Apply" || managed[0].Subresource != "status" {
+	if len(managed) != 2 || managed[0].Manager != "validatingadmissionpolicy-status" ||
+		managed[0].Operation != "Apply" || managed[0].Subresource != "status" {
 		t.Errorf("managed fields %v", managed)
 	}
 
 	patch := []byte(`[{"op":"remove","path":"/spec/validations/0"}]`)
-	if _, err := c.in(policies, "").Patch(t.Context(), "typed", types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(policies, "").Patch(t.Context(), "typed", types.JSONPatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if p = observed(2); strings.Contains(fmt.Sprint(p.Object["status"]), "expressionWarnings") {

@@ -12,9 +12,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// protection keeps the objects of one kind while something uses them: they have a finalizer, which it takes away when they are
-// being deleted and nothing uses them any more. Admission adds it to new objects; it adds it to those from before.
-// Its keys are those of the objects.
+// protection keeps the objects of one kind while something uses them: they have a finalizer, which it takes away when
+// they are being deleted and nothing uses them any more. Admission adds it to new objects; it adds it to those from
+// before. Its keys are those of the objects.
 type protection struct {
 	Config
 	resource  catalog.GroupResource
@@ -57,17 +57,18 @@ func (p *protection) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
-		meta, _ := obj["metadata"].(rest.Object)
-		list, _ := meta["finalizers"].([]any)
-		switch has, deleting := slices.Contains(list, any(p.finalizer)), meta["deletionTimestamp"] != nil; {
-		case meta["uid"] != e.UID || has != deleting: // another object by now, or somebody else's work
-		case deleting:
-			meta["finalizers"] = slices.DeleteFunc(list, func(f any) bool { return f == p.finalizer })
-		default:
-			meta["finalizers"] = append(list, p.finalizer)
-		}
-		return obj, nil
-	})
+	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			meta, _ := obj["metadata"].(rest.Object)
+			list, _ := meta["finalizers"].([]any)
+			switch has, deleting := slices.Contains(list, any(p.finalizer)), meta["deletionTimestamp"] != nil; {
+			case meta["uid"] != e.UID || has != deleting: // another object by now, or somebody else's work
+			case deleting:
+				meta["finalizers"] = slices.DeleteFunc(list, func(f any) bool { return f == p.finalizer })
+			default:
+				meta["finalizers"] = append(list, p.finalizer)
+			}
+			return obj, nil
+		})
 	return ignoreNotFound(err)
 }

@@ -20,16 +20,18 @@ const (
 // newClaimProtection keeps claims that pods on nodes use.
 func newClaimProtection(c Config) *protection {
 	return &protection{
-		Config: c, resource: catalog.GroupResource{Resource: "persistentvolumeclaims"}, prefix: claimsPrefix, finalizer: "kubernetes.io/pvc-protection",
-		as: "pvc-protection-controller", freed: claimsFreed, used: claimUsed,
+		Config: c, resource: catalog.GroupResource{Resource: "persistentvolumeclaims"}, prefix: claimsPrefix,
+		finalizer: "kubernetes.io/pvc-protection",
+		as:        "pvc-protection-controller", freed: claimsFreed, used: claimUsed,
 	}
 }
 
 // newVolumeProtection keeps volumes that are bound.
 func newVolumeProtection(c Config) *protection {
 	return &protection{
-		Config: c, resource: catalog.GroupResource{Resource: "persistentvolumes"}, prefix: volumesPrefix, finalizer: "kubernetes.io/pv-protection",
-		as: "pv-protection-controller",
+		Config: c, resource: catalog.GroupResource{Resource: "persistentvolumes"}, prefix: volumesPrefix,
+		finalizer: "kubernetes.io/pv-protection",
+		as:        "pv-protection-controller",
 		used: func(_ *watchcache.View, e *watchcache.Entry) bool {
 			return field(e, "status.phase") == string(corev1.VolumeBound)
 		},
@@ -39,8 +41,10 @@ func newVolumeProtection(c Config) *protection {
 // newAttributesProtection keeps the classes of attributes that claims and volumes name.
 func newAttributesProtection(c Config) *protection {
 	return &protection{
-		Config: c, resource: catalog.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"}, prefix: "volumeattributesclasses",
-		finalizer: "kubernetes.io/vac-protection", as: "volumeattributesclass-protection-controller", freed: attributesFreed, used: attributesUsed,
+		Config: c, resource: catalog.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
+		prefix:    "volumeattributesclasses",
+		finalizer: "kubernetes.io/vac-protection", as: "volumeattributesclass-protection-controller",
+		freed: attributesFreed, used: attributesUsed,
 	}
 }
 
@@ -97,8 +101,8 @@ func volumesOf(pod *watchcache.Entry) []volume {
 	return out
 }
 
-// claimUsed tells whether a pod on a node has the claim. One that waits for a node does not get started any more. What a claim was made
-// for stops to use it when its node is done with it, even if the pod is still there.
+// claimUsed tells whether a pod on a node has the claim. One that waits for a node does not get started any more. What
+// a claim was made for stops to use it when its node is done with it, even if the pod is still there.
 func claimUsed(v *watchcache.View, claim *watchcache.Entry) bool {
 	used := false
 	v.Collection("pods").Snapshot().Scan(claim.Namespace, "", func(pod *watchcache.Entry) bool {
@@ -157,7 +161,8 @@ func attributesOf(e *watchcache.Entry) []string {
 		return nil
 	}
 	return slices.DeleteFunc([]string{
-		in.Spec.VolumeAttributesClassName, in.Status.CurrentVolumeAttributesClassName, in.Status.ModifyVolumeStatus.TargetVolumeAttributesClassName,
+		in.Spec.VolumeAttributesClassName, in.Status.CurrentVolumeAttributesClassName,
+		in.Status.ModifyVolumeStatus.TargetVolumeAttributesClassName,
 	}, func(name string) bool { return name == "" })
 }
 

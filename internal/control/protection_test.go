@@ -18,13 +18,16 @@ import (
 var (
 	claims     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	volumes    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
-	attributes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses"}
+	attributes = schema.GroupVersionResource{
+		Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses",
+	}
 )
 
 func claim(name string) *unstructured.Unstructured {
 	obj := object("v1", "PersistentVolumeClaim", "default", name)
 	obj.Object["spec"] = map[string]any{
-		"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+		"accessModes": []any{"ReadWriteOnce"},
+		"resources":   map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 	}
 	return obj
 }
@@ -37,8 +40,8 @@ func using(node, name string, source map[string]any) *unstructured.Unstructured 
 	return pod
 }
 
-// A claim that is deleted stays while a pod on a node has it. The claim "last" is deleted after the others: the controller has looked at those
-// when it is gone.
+// A claim that is deleted stays while a pod on a node has it. The claim "last" is deleted after the others: the
+// controller has looked at those when it is gone.
 func TestClaimsInUse(t *testing.T) {
 	c := start(t)
 	c.create(nodes, object("v1", "Node", "", "one"))
@@ -46,12 +49,19 @@ func TestClaimsInUse(t *testing.T) {
 		c.create(claims, claim(name))
 	}
 	c.create(pods, using("one", "user", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "used"}}))
-	c.create(pods, using("", "waits", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "waited-for"}}))
-	owner := c.create(pods, using("one", "owner", map[string]any{"ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": claim("x").Object["spec"]}}}))
+	c.create(pods,
+		using("", "waits", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "waited-for"}}))
+	owner := c.create(pods,
+		using("one", "owner",
+			map[string]any{
+				"ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": claim("x").Object["spec"]}},
+			}))
 	mine, foreign := claim("owner-v"), claim("owner-w")
 	for _, obj := range []*unstructured.Unstructured{mine, foreign} {
 		yes := true
-		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "owner", UID: owner.GetUID(), Controller: &yes}})
+		obj.SetOwnerReferences([]metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: "owner", UID: owner.GetUID(), Controller: &yes},
+		})
 		c.create(claims, obj)
 	}
 	for _, name := range []string{"used", "waited-for", "free", "owner-v", "owner-w", "last"} {
@@ -60,7 +70,8 @@ func TestClaimsInUse(t *testing.T) {
 	c.until(claims, "default", "owner-v used")
 	none := int64(0)
 	for _, name := range []string{"user", "owner"} {
-		if err := c.in(pods, "default").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+		if err := c.in(pods, "default").Delete(t.Context(), name,
+			metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,13 +83,15 @@ func TestVolumesInUse(t *testing.T) {
 	for _, name := range []string{"bound", "free"} {
 		obj := object("v1", "PersistentVolume", "", name)
 		obj.Object["spec"] = map[string]any{
-			"accessModes": []any{"ReadWriteOnce"}, "capacity": map[string]any{"storage": "1Gi"}, "hostPath": map[string]any{"path": "/x"},
+			"accessModes": []any{"ReadWriteOnce"}, "capacity": map[string]any{"storage": "1Gi"},
+			"hostPath": map[string]any{"path": "/x"},
 		}
 		c.create(volumes, obj)
 	}
 	phase := func(p string) {
 		t.Helper()
-		if _, err := c.in(volumes, "").Patch(t.Context(), "bound", types.MergePatchType, fmt.Appendf(nil, `{"status":{"phase":%q}}`, p), metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := c.in(volumes, "").Patch(t.Context(), "bound", types.MergePatchType,
+			fmt.Appendf(nil, `{"status":{"phase":%q}}`, p), metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +125,8 @@ func TestAttributesInUse(t *testing.T) {
 // Objects from before the plugin get the finalizer from the controller.
 func TestFinalizersOfOldClaims(t *testing.T) {
 	t.Parallel()
-	config := testserver.Start(t, func(c *bowsprit.Config) { c.DisableAdmissionPlugins = []string{"StorageObjectInUseProtection"} }).RESTConfig()
+	config := testserver.Start(t,
+		func(c *bowsprit.Config) { c.DisableAdmissionPlugins = []string{"StorageObjectInUseProtection"} }).RESTConfig()
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

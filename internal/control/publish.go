@@ -26,7 +26,8 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 			entry := ev.Entry
 			def, err := crd.DecodeWithoutSchemas(entry.JSON())
 			if err != nil {
-				log.Error("a stored definition cannot be read and is not served", "definition", entry.Name, "error", err)
+				log.Error("a stored definition cannot be read and is not served", "definition", entry.Name, "error",
+					err)
 				continue
 			}
 			key := catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}
@@ -56,7 +57,8 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 
 // keepVersions lets a definition whose spec has not changed keep its versions, with all that was compiled from them.
 func keepVersions(res, old *catalog.Resource) {
-	if old == nil || old.Definition.UID != res.Definition.UID || old.Definition.Generation != res.Definition.Generation || res.Definition.Generation == 0 {
+	if old == nil || old.Definition.UID != res.Definition.UID ||
+		old.Definition.Generation != res.Definition.Generation || res.Definition.Generation == 0 {
 		return
 	}
 	res.Versions, res.Storage = old.Versions, old.Storage

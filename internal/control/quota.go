@@ -18,9 +18,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// quotas keeps the status of ResourceQuotas: what is allowed, and how much there is. New objects are charged by admission
-// (quota.Plugin); here is what admission does not see: deletions, pods that end, and writes that were charged and failed.
-// Its keys are "namespace/name".
+// quotas keeps the status of ResourceQuotas: what is allowed, and how much there is. New objects are charged by
+// admission (quota.Plugin); here is what admission does not see: deletions, pods that end, and writes that were
+// charged and failed. Its keys are "namespace/name".
 type quotas struct {
 	Config
 	// limited is known to the view's goroutine only: the quotas of each namespace that has any.
@@ -106,10 +106,12 @@ func (q *quotas) reconcile(ctx context.Context, key string) error {
 		return err
 	}
 	call.Subresource = "status"
-	_, err = q.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
-		// The quota is as new as the view. A charge that comes after this look makes the write fail, and it is tried again.
-		return obj, q.refresh(obj, namespace)
-	})
+	_, err = q.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			// The quota is as new as the view. A charge that comes after this look makes the write fail, and it is
+			// tried again.
+			return obj, q.refresh(obj, namespace)
+		})
 	return ignoreNotFound(err)
 }
 

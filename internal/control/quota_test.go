@@ -49,7 +49,8 @@ func TestQuota(t *testing.T) {
 	c.create(crontabs, tab("before"))
 	c.limit("tabs", map[string]any{"count/crontabs.stable.example.com": "2", "secrets": "1", "requests.cpu": "4"})
 	c.used("tabs", "count/crontabs.stable.example.com=1 secrets=0")
-	if _, err := c.in(crontabs, "default").Create(t.Context(), tab("dry"), metav1.CreateOptions{DryRun: []string{"All"}}); err != nil {
+	if _, err := c.in(crontabs, "default").Create(t.Context(), tab("dry"),
+		metav1.CreateOptions{DryRun: []string{"All"}}); err != nil {
 		t.Error(err)
 	}
 	c.create(crontabs, tab("second"))
@@ -59,18 +60,21 @@ func TestQuota(t *testing.T) {
 	if !apierrors.IsForbidden(err) || err.Error() != want {
 		t.Errorf("one too many: %v", err)
 	}
-	if _, err := c.in(crontabs, "default").Create(t.Context(), tab("second"), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := c.in(crontabs, "default").Create(t.Context(), tab("second"),
+		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("made again: %v", err)
 	}
 	c.delete(crontabs, tab("before"), "")
 	c.used("tabs", "count/crontabs.stable.example.com=1 secrets=0")
 	c.create(crontabs, tab("third"))
 	c.create(secrets, secret("s"))
-	if _, err := c.in(secrets, "default").Create(t.Context(), secret("t"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := c.in(secrets, "default").Create(t.Context(), secret("t"),
+		metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a second secret: %v", err)
 	}
 	patch := []byte(`{"spec":{"hard":{"secrets":"2","configmaps":"10"}}}`)
-	if _, err := c.in(quotas, "default").Patch(t.Context(), "tabs", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(quotas, "default").Patch(t.Context(), "tabs", "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.untilMine(configMaps, "default", "")
@@ -90,7 +94,8 @@ func TestQuotaIsNotOvershot(t *testing.T) {
 	for w := range 10 {
 		wg.Go(func() {
 			for i := range 5 {
-				_, err := c.in(secrets, "default").Create(t.Context(), secret(fmt.Sprintf("s-%d-%d", w, i)), metav1.CreateOptions{})
+				_, err := c.in(secrets, "default").Create(t.Context(), secret(fmt.Sprintf("s-%d-%d", w, i)),
+					metav1.CreateOptions{})
 				if err == nil {
 					made.Add(1)
 				} else if !apierrors.IsForbidden(err) {

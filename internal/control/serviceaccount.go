@@ -74,7 +74,8 @@ func (c Config) create(ctx context.Context, gr catalog.GroupResource, controller
 		return err
 	}
 	_, err = c.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-controller-manager"})
-	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 	return err
@@ -110,8 +111,11 @@ func (r rootCA) reconcile(ctx context.Context, namespace string) error {
 	e := r.View.Collection("configmaps").Snapshot().Get(namespace, rootCAName)
 	if e == nil {
 		return r.create(ctx, configMapsResource, "root-ca-cert-publisher", rest.Object{
-			"metadata": rest.Object{"name": rootCAName, "namespace": namespace, "annotations": rest.Object{descriptionKey: rootCADescription}},
-			"data":     rest.Object{rootCAKey: want},
+			"metadata": rest.Object{
+				"name": rootCAName, "namespace": namespace,
+				"annotations": rest.Object{descriptionKey: rootCADescription},
+			},
+			"data": rest.Object{rootCAKey: want},
 		})
 	}
 	described, _ := e.Field(`metadata.annotations.kubernetes\.io/description`)
@@ -123,16 +127,17 @@ func (r rootCA) reconcile(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
-		meta := obj["metadata"].(rest.Object)
-		annotations, _ := meta["annotations"].(rest.Object)
-		if annotations == nil {
-			annotations = rest.Object{}
-			meta["annotations"] = annotations
-		}
-		annotations[descriptionKey] = rootCADescription
-		obj["data"] = rest.Object{rootCAKey: want}
-		return obj, nil
-	})
+	_, err = r.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			meta := obj["metadata"].(rest.Object)
+			annotations, _ := meta["annotations"].(rest.Object)
+			if annotations == nil {
+				annotations = rest.Object{}
+				meta["annotations"] = annotations
+			}
+			annotations[descriptionKey] = rootCADescription
+			obj["data"] = rest.Object{rootCAKey: want}
+			return obj, nil
+		})
 	return ignoreNotFound(err)
 }

@@ -50,7 +50,8 @@ func TestEveryNamespaceGetsWhatProgramsNeed(t *testing.T) {
 	}
 	c.until(configMaps, "shop", "kube-root-ca.crt")
 	patch := []byte(`{"data":{"ca.crt":"forged","more":"x"}}`)
-	if _, err := c.in(configMaps, "shop").Patch(t.Context(), "kube-root-ca.crt", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(configMaps, "shop").Patch(t.Context(), "kube-root-ca.crt", "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.when(configMaps, "shop", "the certificate", func(objects map[string]*unstructured.Unstructured) bool {
@@ -71,7 +72,8 @@ func TestTokenRequest(t *testing.T) {
 		return typed(t, config)
 	}
 	request := func(spec authenticationv1.TokenRequestSpec) (string, error) {
-		out, err := admin.CoreV1().ServiceAccounts("shop").CreateToken(t.Context(), "robot", &authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
+		out, err := admin.CoreV1().ServiceAccounts("shop").CreateToken(t.Context(), "robot",
+			&authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
 		if err != nil {
 			return "", err
 		}
@@ -86,20 +88,24 @@ func TestTokenRequest(t *testing.T) {
 		return token
 	}
 	whoami := func(token string) (authenticationv1.UserInfo, error) {
-		review, err := as(token).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		review, err := as(token).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+			&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
 			return authenticationv1.UserInfo{}, err
 		}
 		return review.Status.UserInfo, nil
 	}
 
-	if _, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := request(authenticationv1.TokenRequestSpec{}); !apierrors.IsNotFound(err) || err.Error() != `serviceaccounts "robot" not found` {
+	if _, err := request(authenticationv1.TokenRequestSpec{}); !apierrors.IsNotFound(err) ||
+		err.Error() != `serviceaccounts "robot" not found` {
 		t.Errorf("a token for nobody: %v", err)
 	}
-	account, err := admin.CoreV1().ServiceAccounts("shop").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
+	account, err := admin.CoreV1().ServiceAccounts("shop").Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +121,12 @@ func TestTokenRequest(t *testing.T) {
 	if err := json.Unmarshal(payload, &claims); err != nil {
 		t.Fatal(err)
 	}
-	if claims["exp"].(float64)-claims["iat"].(float64) != 3600 || claims["iss"] != "https://kubernetes.default.svc.cluster.local" {
+	if claims["exp"].(float64)-claims["iat"].(float64) != 3600 ||
+		claims["iss"] != "https://kubernetes.default.svc.cluster.local" {
 		t.Errorf("claims: %s", payload)
 	}
-	if _, err := as(plain).CoreV1().Secrets("shop").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := as(plain).CoreV1().Secrets("shop").List(t.Context(),
+		metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a service account without roles lists secrets: %v", err)
 	}
 	if _, err := whoami(plain[:len(plain)-8] + "AAAAAAAA"); !apierrors.IsUnauthorized(err) {
@@ -129,7 +137,9 @@ func TestTokenRequest(t *testing.T) {
 		`TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes`:            {ExpirationSeconds: new(int64(599))},
 		`TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds`: {ExpirationSeconds: new(int64(1<<32 + 1))},
 		`cannot bind token to object of type apps/v1, Kind=Deployment`:                                                                                             {BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "x"}},
-		`secrets "none" not found`: {BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "none"}},
+		`secrets "none" not found`: {
+			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "none"},
+		},
 	} {
 		if _, err := request(spec); err == nil || err.Error() != text {
 			t.Errorf("got %v, want %s", err, text)
@@ -144,16 +154,19 @@ func TestTokenRequest(t *testing.T) {
 	review := func(token string, audiences ...string) authenticationv1.TokenReviewStatus {
 		t.Helper()
 		out, err := admin.AuthenticationV1().TokenReviews().Create(t.Context(),
-			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}, metav1.CreateOptions{})
+			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}},
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out.Status
 	}
-	if s := review(other, "vault", "bank"); !s.Authenticated || strings.Join(s.Audiences, " ") != "vault" || s.User.Username != "system:serviceaccount:shop:robot" {
+	if s := review(other, "vault", "bank"); !s.Authenticated || strings.Join(s.Audiences, " ") != "vault" ||
+		s.User.Username != "system:serviceaccount:shop:robot" {
 		t.Errorf("review for vault: %+v", s)
 	}
-	if s := review(other, "bank"); s.Authenticated || s.Error != `[invalid bearer token, token audiences ["vault"] is invalid for the target audiences ["bank"]]` {
+	if s := review(other, "bank"); s.Authenticated ||
+		s.Error != `[invalid bearer token, token audiences ["vault"] is invalid for the target audiences ["bank"]]` {
 		t.Errorf("review for bank: %+v", s)
 	}
 	if s := review("nonsense"); s.Authenticated || s.Error != "invalid bearer token" {
@@ -161,7 +174,8 @@ func TestTokenRequest(t *testing.T) {
 	}
 
 	// Bound to a secret: it ends with it.
-	secret, err := admin.CoreV1().Secrets("shop").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "anchor"}}, metav1.CreateOptions{})
+	secret, err := admin.CoreV1().Secrets("shop").Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "anchor"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,14 +216,20 @@ func TestTokenSecrets(t *testing.T) {
 		data, _, _ := unstructured.NestedStringMap(objects["robot-token"].Object, "data")
 		decoded, _ := base64.StdEncoding.DecodeString(data["token"])
 		token = string(decoded)
-		return token != "" && data["ca.crt"] != "" && data["namespace"] == base64.StdEncoding.EncodeToString([]byte("default")) &&
+		return token != "" && data["ca.crt"] != "" &&
+			data["namespace"] == base64.StdEncoding.EncodeToString([]byte("default")) &&
 			objects["robot-token"].GetAnnotations()["kubernetes.io/service-account.uid"] != ""
 	})
 	config := rest.AnonymousClientConfig(c.config)
 	config.BearerToken = token
-	may, err := typed(t, config).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "default"}},
-	}, metav1.CreateOptions{})
+	may, err := typed(t, config).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: "get", Resource: "secrets", Namespace: "default",
+				},
+			},
+		}, metav1.CreateOptions{})
 	if err != nil || may.Status.Allowed {
 		t.Errorf("with the secret's token: %+v, %v", may, err)
 	}
@@ -221,7 +241,8 @@ func TestTokenSecrets(t *testing.T) {
 	admin := rest.CopyConfig(c.config)
 	admin.WarningHandler = warningFunc(func(text string) { warnings = append(warnings, text) })
 	review := func() string {
-		r, err := typed(t, admin).AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+		r, err := typed(t, admin).AuthenticationV1().TokenReviews().Create(t.Context(),
+			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,21 +252,26 @@ func TestTokenSecrets(t *testing.T) {
 		t.Errorf("%q, %q", problem, warnings)
 	}
 	merge := func(gvr schema.GroupVersionResource, name, patch string) {
-		if _, err := c.in(gvr, "default").Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := c.in(gvr, "default").Patch(t.Context(), name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	merge(accounts, "robot", `{"secrets":[{"name":"robot-token"}]}`)
-	if problem := review(); problem != "" || len(warnings) != 1 || !strings.Contains(warnings[0], "instead of auto-generated secret-based tokens") {
+	if problem := review(); problem != "" || len(warnings) != 1 ||
+		!strings.Contains(warnings[0], "instead of auto-generated secret-based tokens") {
 		t.Errorf("made by itself: %q, %q", problem, warnings)
 	}
-	merge(secrets, "robot-token", `{"metadata":{"labels":{"kubernetes.io/legacy-token-last-used":"2020-02-02","kubernetes.io/legacy-token-invalid-since":"2021-02-02"}}}`)
-	if problem := review(); !strings.Contains(problem, "the token in secret default/robot-token for service account default/robot has been marked invalid") {
+	merge(secrets, "robot-token",
+		`{"metadata":{"labels":{"kubernetes.io/legacy-token-last-used":"2020-02-02","kubernetes.io/legacy-token-invalid-since":"2021-02-02"}}}`)
+	if problem := review(); !strings.Contains(problem,
+		"the token in secret default/robot-token for service account default/robot has been marked invalid") {
 		t.Errorf("switched off: %q", problem)
 	}
-	c.when(secrets, "default", "the day of the use of what is switched off", func(objects map[string]*unstructured.Unstructured) bool {
-		return objects["robot-token"].GetLabels()["kubernetes.io/legacy-token-last-used"] > "2020-02-02"
-	})
+	c.when(secrets, "default", "the day of the use of what is switched off",
+		func(objects map[string]*unstructured.Unstructured) bool {
+			return objects["robot-token"].GetLabels()["kubernetes.io/legacy-token-last-used"] > "2020-02-02"
+		})
 	orphan := object("v1", "Secret", "default", "nobody")
 	orphan.Object["type"] = "kubernetes.io/service-account-token"
 	orphan.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": "nobody"})

@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// serviceRanges says that ServiceCIDRs are ready, and keeps one that is being deleted as long as services have addresses out
-// of it and no other ServiceCIDR has them too. It is kube-controller-manager's service-cidr-controller.
+// serviceRanges says that ServiceCIDRs are ready, and keeps one that is being deleted as long as services have
+// addresses out of it and no other ServiceCIDR has them too. It is kube-controller-manager's service-cidr-controller.
 type serviceRanges struct {
 	Config
 }
@@ -25,8 +25,8 @@ var rangesResource = catalog.GroupResource{Group: networkingv1.GroupName, Resour
 
 const (
 	rangeFinalizer = "networking.k8s.io/service-cidr-finalizer"
-	// rangeGrace is how long a ServiceCIDR stays after its deletion has begun: other replicas may give addresses out of it
-	// until they know.
+	// rangeGrace is how long a ServiceCIDR stays after its deletion has begun: other replicas may give addresses out
+	// of it until they know.
 	rangeGrace = 10 * time.Second
 )
 
@@ -68,7 +68,8 @@ func (s *serviceRanges) reconcile(ctx context.Context, name string) error {
 		return s.release(ctx, obj, said)
 	}
 	if !slices.Contains(obj.Finalizers, rangeFinalizer) {
-		if err := s.setFinalizers(ctx, name, func(list []any) []any { return append(list, rangeFinalizer) }); err != nil {
+		if err := s.setFinalizers(ctx, name,
+			func(list []any) []any { return append(list, rangeFinalizer) }); err != nil {
 			return err
 		}
 	}
@@ -76,20 +77,24 @@ func (s *serviceRanges) reconcile(ctx context.Context, name string) error {
 	if said != nil && said.Status == metav1.ConditionTrue && said.Reason == "" && said.Message == message {
 		return nil
 	}
-	return ignoreNotFound(rangeCondition(ctx, s.Rest, identity(ServiceCIDR), name, ServiceCIDR, rest.Object{"status": "True", "reason": "", "message": message}))
+	return ignoreNotFound(rangeCondition(ctx, s.Rest, identity(ServiceCIDR), name, ServiceCIDR,
+		rest.Object{"status": "True", "reason": "", "message": message}))
 }
 
-// release lets a ServiceCIDR go that is being deleted, when nobody has an address that would then be out of every range.
+// release lets a ServiceCIDR go that is being deleted, when nobody has an address that would then be out of every
+// range.
 func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCIDR, said *metav1.Condition) error {
 	if !slices.Contains(obj.Finalizers, rangeFinalizer) {
 		return nil
 	}
 	if s.inUse(obj) {
 		const message = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
-		if said != nil && said.Status == metav1.ConditionFalse && said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
+		if said != nil && said.Status == metav1.ConditionFalse &&
+			said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
 			return nil
 		}
-		return ignoreNotFound(rangeCondition(ctx, s.Rest, identity(ServiceCIDR), obj.Name, ServiceCIDR, rest.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
+		return ignoreNotFound(rangeCondition(ctx, s.Rest, identity(ServiceCIDR), obj.Name, ServiceCIDR,
+			rest.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
 	}
 	if left := rangeGrace - s.Now().Sub(obj.DeletionTimestamp.Time); left > 0 {
 		return again(left)
@@ -114,7 +119,8 @@ func (s *serviceRanges) inUse(obj *networkingv1.ServiceCIDR) bool {
 	found := false
 	s.View.Collection(address.AddressesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		ip, err := netip.ParseAddr(e.Name)
-		found = err == nil && e.Labels[networkingv1.LabelManagedBy] == address.ManagedBy && in(own, ip) && !in(others, ip)
+		found = err == nil && e.Labels[networkingv1.LabelManagedBy] == address.ManagedBy && in(own, ip) &&
+			!in(others, ip)
 		return !found
 	})
 	return found
@@ -134,11 +140,12 @@ func (s *serviceRanges) setFinalizers(ctx context.Context, name string, change f
 	if err != nil {
 		return err
 	}
-	_, err = s.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
-		meta, _ := obj["metadata"].(rest.Object)
-		list, _ := meta["finalizers"].([]any)
-		setList(meta, "finalizers", change(slices.Clone(list)))
-		return obj, nil
-	})
+	_, err = s.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			meta, _ := obj["metadata"].(rest.Object)
+			list, _ := meta["finalizers"].([]any)
+			setList(meta, "finalizers", change(slices.Clone(list)))
+			return obj, nil
+		})
 	return ignoreNotFound(err)
 }

@@ -96,9 +96,10 @@ func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
 		}
 		return ignoreNotFound(err)
 	}
-	_, err = t.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
-		return obj, t.complete(obj, namespace, name, serviceaccount.Named{Name: account.Name, UID: account.UID})
-	})
+	_, err = t.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			return obj, t.complete(obj, namespace, name, serviceaccount.Named{Name: account.Name, UID: account.UID})
+		})
 	return ignoreNotFound(err)
 }
 
@@ -150,14 +151,15 @@ func (t *tokenSecrets) dropReference(ctx context.Context, namespace, account, se
 	if err != nil {
 		return err
 	}
-	_, err = t.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}, func(obj rest.Object) (rest.Object, error) {
-		list, _ := obj["secrets"].([]any)
-		kept := slices.DeleteFunc(slices.Clone(list), func(ref any) bool {
-			m, _ := ref.(rest.Object)
-			return m["name"] == secret
+	_, err = t.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			list, _ := obj["secrets"].([]any)
+			kept := slices.DeleteFunc(slices.Clone(list), func(ref any) bool {
+				m, _ := ref.(rest.Object)
+				return m["name"] == secret
+			})
+			setList(obj, "secrets", kept)
+			return obj, nil
 		})
-		setList(obj, "secrets", kept)
-		return obj, nil
-	})
 	return ignoreNotFound(err)
 }

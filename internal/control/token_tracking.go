@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// trackingConfigMap says since which day uses of tokens in secrets are noted, under the key trackingSince: what has no note and is
-// older was not used. Kubernetes' cleaner of such tokens reads it.
+// trackingConfigMap says since which day uses of tokens in secrets are noted, under the key trackingSince: what has no
+// note and is older was not used. Kubernetes' cleaner of such tokens reads it.
 const (
 	trackingConfigMap = "kube-apiserver-legacy-service-account-token-tracking"
 	trackingSince     = "since"
@@ -51,19 +51,21 @@ func trackToday(ctx context.Context, r *rest.Server) error {
 	}
 	today := r.Now().UTC().Format(time.DateOnly)
 	if r.View.Collection("configmaps").Snapshot().Get(call.Namespace, call.Name) != nil {
-		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(obj rest.Object) (rest.Object, error) {
-			data, _ := obj["data"].(rest.Object)
-			if data == nil {
-				data = rest.Object{}
-				obj["data"] = data
-			}
-			data[trackingSince] = today
-			return obj, nil
-		})
+		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+			func(obj rest.Object) (rest.Object, error) {
+				data, _ := obj["data"].(rest.Object)
+				if data == nil {
+					data = rest.Object{}
+					obj["data"] = data
+				}
+				data[trackingSince] = today
+				return obj, nil
+			})
 		return ignoreNotFound(err)
 	}
 	obj, err := r.New(call, rest.Object{
-		"metadata": rest.Object{"name": call.Name, "namespace": call.Namespace}, "data": rest.Object{trackingSince: today},
+		"metadata": rest.Object{"name": call.Name, "namespace": call.Namespace},
+		"data":     rest.Object{trackingSince: today},
 	})
 	if err != nil {
 		return err
@@ -72,13 +74,15 @@ func trackToday(ctx context.Context, r *rest.Server) error {
 	return existing(err)
 }
 
-// NoteTokenUse labels a secret with the day on which its token was used; what keeps it from that is logged, and no reason to refuse
-// the token. ctx is that of the request that came with it, which hears nothing of the write.
+// NoteTokenUse labels a secret with the day on which its token was used; what keeps it from that is logged, and no
+// reason to refuse the token. ctx is that of the request that came with it, which hears nothing of the write.
 func NoteTokenUse(ctx context.Context, r *rest.Server, secret *watchcache.Entry, day string) {
 	call, err := r.Call(secretsResource, secret.Namespace, secret.Name, itself())
 	if err == nil {
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, secret.UID, serviceaccount.LastUsedLabel, day)
-		_, err = r.Patch(request.NewContext(ctx, nil), call, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kube-apiserver"})
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, secret.UID, serviceaccount.LastUsedLabel,
+			day)
+		_, err = r.Patch(request.NewContext(ctx, nil), call, types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: "kube-apiserver"})
 	}
 	if err != nil && ctx.Err() == nil {
 		r.Log.Warn("a secret does not say that its token is used", "secret", secret.Key(), "error", err)

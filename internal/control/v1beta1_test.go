@@ -10,7 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var betaDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1beta1", Resource: "customresourcedefinitions"}
+var betaDefinitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1beta1", Resource: "customresourcedefinitions",
+}
 
 // betaDefinition is one as they were written before v1: everything at the top, and a schema that is not structural.
 const betaDefinition = `
@@ -44,8 +46,10 @@ func TestBetaDefinition(t *testing.T) {
 		v, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
 		return v
 	}
-	if at(made, "spec", "preserveUnknownFields") != true || at(made, "spec", "scope") != "Namespaced" || at(made, "spec", "names", "listKind") != "CronTabList" ||
-		at(made, "spec", "conversion", "strategy") != "None" || len(at(made, "spec", "versions").([]any)) != 1 || at(made, "apiVersion") != "apiextensions.k8s.io/v1beta1" {
+	if at(made, "spec", "preserveUnknownFields") != true || at(made, "spec", "scope") != "Namespaced" ||
+		at(made, "spec", "names", "listKind") != "CronTabList" ||
+		at(made, "spec", "conversion", "strategy") != "None" || len(at(made, "spec", "versions").([]any)) != 1 ||
+		at(made, "apiVersion") != "apiextensions.k8s.io/v1beta1" {
 		t.Errorf("made: %v", made.Object["spec"])
 	}
 	v1, err := c.in(definitions, "").Get(t.Context(), beta.GetName(), metav1.GetOptions{})
@@ -54,7 +58,8 @@ func TestBetaDefinition(t *testing.T) {
 	}
 	version := at(v1, "spec", "versions").([]any)[0].(map[string]any)
 	column, _ := version["additionalPrinterColumns"].([]any)
-	if at(v1, "spec", "version") != nil || at(v1, "spec", "validation") != nil || len(column) != 1 || column[0].(map[string]any)["jsonPath"] != ".spec.cronSpec" ||
+	if at(v1, "spec", "version") != nil || at(v1, "spec", "validation") != nil || len(column) != 1 ||
+		column[0].(map[string]any)["jsonPath"] != ".spec.cronSpec" ||
 		version["schema"] == nil || version["subresources"] == nil {
 		t.Errorf("in v1: %v", v1.Object["spec"])
 	}
@@ -80,17 +85,21 @@ func TestBetaDefinition(t *testing.T) {
 	}
 	tab.SetName("wrong")
 	tab.Object["spec"] = map[string]any{"cronSpec": "too long"}
-	if _, err := c.in(crontabs, "default").Create(t.Context(), tab, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "spec.cronSpec: Too long: may not be more than 3 bytes") {
+	if _, err := c.in(crontabs, "default").Create(t.Context(), tab, metav1.CreateOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "spec.cronSpec: Too long: may not be more than 3 bytes") {
 		t.Errorf("validation: %v", err)
 	}
 
-	patch := []byte(`{"spec":{"validation":{"openAPIV3Schema":{"properties":{"spec":{"properties":{"cronSpec":{"maxLength":10}}}}}}}}`)
-	if _, err := c.in(betaDefinitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	patch := []byte(
+		`{"spec":{"validation":{"openAPIV3Schema":{"properties":{"spec":{"properties":{"cronSpec":{"maxLength":10}}}}}}}}`)
+	if _, err := c.in(betaDefinitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.create(crontabs, tab)
 	// What v1 does not allow stays as it is through v1, and cannot be brought through it.
-	if _, err := c.in(definitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := c.in(definitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json",
+		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Errorf("a label through v1: %v", err)
 	}
 	c.delete(betaDefinitions, beta, "")

@@ -17,7 +17,8 @@ func (s *Server) authenticate(x *exchange, next func(*exchange)) {
 		s.endConnection(x)
 	}
 	if err != nil {
-		s.config.Log.Warn("cannot authenticate a request", "error", err, "from", x.r.RemoteAddr, "auditID", x.scope.AuditID)
+		s.config.Log.Warn("cannot authenticate a request", "error", err, "from", x.r.RemoteAddr, "auditID",
+			x.scope.AuditID)
 		s.fail(x, apierrors.NewUnauthorized("Unauthorized"))
 		return
 	}
@@ -25,7 +26,8 @@ func (s *Server) authenticate(x *exchange, next func(*exchange)) {
 	if err == nil && wanted != nil {
 		caller := who.GetName()
 		who, err = authz.Impersonate(x.r.Context(), s.config.Authorizer, who, wanted, x.info)
-		s.config.Log.Debug("impersonation", "caller", caller, "wanted", wanted.Name, "error", err, "auditID", x.scope.AuditID)
+		s.config.Log.Debug("impersonation", "caller", caller, "wanted", wanted.Name, "error", err, "auditID",
+			x.scope.AuditID)
 	}
 	if err != nil {
 		s.fail(x, err)

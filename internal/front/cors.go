@@ -13,11 +13,12 @@ const (
 	corsExposed = "Date"
 )
 
-// cors tells browsers that programs from some origins may use the API, and answers their question beforehand (the preflight of the
-// Fetch standard), which comes without proof of who asks.
+// cors tells browsers that programs from some origins may use the API, and answers their question beforehand (the
+// preflight of the Fetch standard), which comes without proof of who asks.
 func (s *Server) cors(x *exchange, next func(*exchange)) {
 	origin := x.r.Header.Get("Origin")
-	if origin == "" || !slices.ContainsFunc(s.config.AllowedOrigins, func(re *regexp.Regexp) bool { return re.MatchString(origin) }) {
+	if origin == "" ||
+		!slices.ContainsFunc(s.config.AllowedOrigins, func(re *regexp.Regexp) bool { return re.MatchString(origin) }) {
 		next(x)
 		return
 	}

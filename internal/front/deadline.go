@@ -12,9 +12,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// deadline gives the request its context: with the Scope, and with the time it may take. That is the query's timeout, at
-// most RequestTimeout; long-running requests may take as long as the server runs. Whoever is too late gets a 504, or, if
-// the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
+// deadline gives the request its context: with the Scope, and with the time it may take. That is the query's timeout,
+// at most RequestTimeout; long-running requests may take as long as the server runs. Whoever is too late gets a 504,
+// or, if the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
 func (s *Server) deadline(x *exchange, next func(*exchange)) {
 	if x.info.LongRunning() {
 		ctx, cancel := context.WithCancel(x.r.Context())
@@ -50,8 +50,8 @@ func (s *Server) deadline(x *exchange, next func(*exchange)) {
 	}
 }
 
-// tooLate answers as kube-apiserver does: with a Status that does not say that it is one, so that clients show their own words
-// for a 504, which add that the request may still be at work.
+// tooLate answers as kube-apiserver does: with a Status that does not say that it is one, so that clients show their
+// own words for a 504, which add that the request may still be at work.
 func tooLate(x *exchange) {
 	status := apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status()
 	x.Header().Set("Content-Type", "text/plain; charset=utf-8")

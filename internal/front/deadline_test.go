@@ -29,8 +29,10 @@ func TestDeadline(t *testing.T) {
 		took   time.Duration
 		abort  bool
 	}{
-		{"nothing written", "/api/v1/pods", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, time.Minute, false},
-		{"error written", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) { codec.WriteError(w, r, wait(r)) }, time.Minute, false},
+		{"nothing written", "/api/v1/pods", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, time.Minute,
+			false},
+		{"error written", "/api/v1/pods",
+			func(w http.ResponseWriter, r *http.Request) { codec.WriteError(w, r, wait(r)) }, time.Minute, false},
 		{"error written just in time", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
 			codec.WriteError(w, r, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
 			_ = wait(r)
@@ -43,15 +45,21 @@ func TestDeadline(t *testing.T) {
 				panic(err)
 			}
 		}, time.Minute, false},
-		{"own timeout", "/api/v1/pods?timeout=3s", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, 3 * time.Second, false},
-		{"own timeout is too long", "/api/v1/pods?timeout=3h", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, time.Minute, false},
-		{"panic after it", "/api/v1/pods", func(_ http.ResponseWriter, r *http.Request) { panic(wait(r)) }, time.Minute, false},
-		{"half an answer", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "half"); _ = wait(r) }, time.Minute, true},
+		{"own timeout", "/api/v1/pods?timeout=3s", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) },
+			3 * time.Second, false},
+		{"own timeout is too long", "/api/v1/pods?timeout=3h",
+			func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, time.Minute, false},
+		{"panic after it", "/api/v1/pods", func(_ http.ResponseWriter, r *http.Request) { panic(wait(r)) }, time.Minute,
+			false},
+		{"half an answer", "/api/v1/pods",
+			func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "half"); _ = wait(r) }, time.Minute,
+			true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { tc.handle(w, r) }, nil)
+				s := newServer(t,
+					func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { tc.handle(w, r) }, nil)
 				defer s.close()
 				began := time.Now()
 				defer func() {
@@ -77,7 +85,8 @@ func TestDeadline(t *testing.T) {
 				if strings.HasSuffix(tc.name, "just in time") {
 					kind, media = "Status", "application/json"
 				}
-				if got.Code != 504 || got.Reason != metav1.StatusReasonTimeout || got.Message != "Timeout: request did not complete within the allotted timeout" {
+				if got.Code != 504 || got.Reason != metav1.StatusReasonTimeout ||
+					got.Message != "Timeout: request did not complete within the allotted timeout" {
 					t.Errorf("status %+v", got)
 				}
 				if got.Kind != kind || w.Header().Get("Content-Type") != media || w.Header().Get("Audit-Id") == "" {
@@ -97,8 +106,8 @@ type deadlines struct {
 func (d *deadlines) SetReadDeadline(time.Time) error  { d.read = true; return nil }
 func (d *deadlines) SetWriteDeadline(time.Time) error { d.write = true; return nil }
 
-// TestDeadlineEndsWaiting shows what of a connection ends with the deadline: reading a body, and writing a long answer that
-// nobody may be taking. A short answer, as a Status is, goes out though the deadline passes at the same moment.
+// TestDeadlineEndsWaiting shows what of a connection ends with the deadline: reading a body, and writing a long answer
+// that nobody may be taking. A short answer, as a Status is, goes out though the deadline passes at the same moment.
 func TestDeadlineEndsWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -173,7 +182,8 @@ func TestDrain(t *testing.T) {
 	s := newServer(t, text("objects"), nil)
 	s.close()
 	w := do(s, "GET", "/api/v1/pods")
-	if got := status(t, w); got.Code != 503 || got.Reason != metav1.StatusReasonServiceUnavailable || got.Message != "apiserver is shutting down" || w.Header().Get("Retry-After") != "1" {
+	if got := status(t, w); got.Code != 503 || got.Reason != metav1.StatusReasonServiceUnavailable ||
+		got.Message != "apiserver is shutting down" || w.Header().Get("Retry-After") != "1" {
 		t.Errorf("%+v, headers %v", got, w.Header())
 	}
 	if w := do(s, "GET", "/livez"); w.Code != 200 {

@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// drain refuses requests once shutdown has begun, so that the client tries another server or again; probes are answered.
+// drain refuses requests once shutdown has begun, so that the client tries another server or again; probes are
+// answered.
 func (s *Server) drain(x *exchange, next func(*exchange)) {
 	if s.closing.Err() != nil && !probe(x.info.Path) {
 		err := apierrors.NewServiceUnavailable("apiserver is shutting down")

@@ -14,8 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// stallAfter is how many bytes of an answer go out before a slow client is watched: so much the HTTP/2 server keeps to itself
-// until the handler returns, so that writing less never blocks, however small the client's window.
+// stallAfter is how many bytes of an answer go out before a slow client is watched: so much the HTTP/2 server keeps to
+// itself until the handler returns, so that writing less never blocks, however small the client's window.
 const stallAfter = 4 << 10
 
 // exchange is one request on its way through the chain, and the http.ResponseWriter of its handler.
@@ -30,7 +30,8 @@ type exchange struct {
 	who     user.Info     // never nil behind authenticate
 
 	written int64
-	// conn is the connection that the handler has taken over, nil if it has not; taken is where such connections are known.
+	// conn is the connection that the handler has taken over, nil if it has not; taken is where such connections are
+	// known.
 	conn     net.Conn
 	hijacked *hijacked
 	// late says that the handler began its answer after the deadline; what it writes is dropped.
@@ -130,8 +131,9 @@ func (x *exchange) expired() bool {
 	return x.ctx != nil && errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 }
 
-// endRead has whoever reads the body get an error, after the deadline: a handler that waits for a slow client does not see its
-// context. What is being answered is not touched: HTTP/2 would break off even the Status that says that the time is over.
+// endRead has whoever reads the body get an error, after the deadline: a handler that waits for a slow client does not
+// see its context. What is being answered is not touched: HTTP/2 would break off even the Status that says that the
+// time is over.
 func (x *exchange) endRead() { x.end((*http.ResponseController).SetReadDeadline) }
 
 // endWrite breaks off a long answer that the client does not take, after the deadline.

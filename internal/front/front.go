@@ -1,12 +1,14 @@
 // Package front is where requests come in: the listener, TLS, and the ordered steps that every request passes before
 // somebody answers it.
 //
-// It is the first package on a request's path and the last in import order: it knows who answers what (objects, discovery,
-// documents, health, metrics) and nothing about how. chain lists the steps; each step is a method in a file of its name.
+// It is the first package on a request's path and the last in import order: it knows who answers what (objects,
+// discovery, documents, health, metrics) and nothing about how. chain lists the steps; each step is a method in a file
+// of its name.
 //
-// An exchange is one request with everything that the steps find out about it, and the http.ResponseWriter that handlers
-// write to. It belongs to the goroutine that serves the request. No step starts a goroutine for a request: a request whose
-// time is over is told so through its context, and its reads and writes end, so a handler must honour its context.
+// An exchange is one request with everything that the steps find out about it, and the http.ResponseWriter that
+// handlers write to. It belongs to the goroutine that serves the request. No step starts a goroutine for a request: a
+// request whose time is over is told so through its context, and its reads and writes end, so a handler must honour
+// its context.
 //
 // A Server is safe for concurrent use. Shutdown may be called once.
 package front
@@ -63,18 +65,18 @@ type Config struct {
 	// CBOR lets clients send and get CBOR.
 	CBOR bool
 
-	// StrictTransportSecurity are the directives of the header of that name in every answer (RFC 6797); without any there is
-	// no header.
+	// StrictTransportSecurity are the directives of the header of that name in every answer (RFC 6797); without any
+	// there is no header.
 	StrictTransportSecurity []string
 
-	// AllowedOrigins match the origins from which programs in browsers may use the API. Without any, browsers decide as they do by
-	// themselves, which is that only the server's own may.
+	// AllowedOrigins match the origins from which programs in browsers may use the API. Without any, browsers decide
+	// as they do by themselves, which is that only the server's own may.
 	AllowedOrigins []*regexp.Regexp
 
 	// Metrics is where the server's metrics are registered and what /metrics shows. Nil makes one.
 	Metrics *prometheus.Registry
-	// Served reports whether a resource request names something that exists, with its subresource. Only then does it get
-	// metrics of its own; names that anybody may invent would fill the memory. Nil is never.
+	// Served reports whether a resource request names something that exists, with its subresource. Only then does it
+	// get metrics of its own; names that anybody may invent would fill the memory. Nil is never.
 	Served func(*request.Info) bool
 
 	RequestTimeout       time.Duration // longest time for requests that are not long-running; 0 is 60 s

@@ -121,14 +121,18 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/foo", "jane", 403, `forbidden: User "jane" cannot get path "/foo"`},
 		{"GET", "/foo", "", 403, `forbidden: User "system:anonymous" cannot get path "/foo"`},
 		{"GET", "/api", "", 403, `forbidden: User "system:anonymous" cannot get path "/api"`},
-		{"GET", "/api/v1/namespaces/default/pods", "jane", 403, `pods is forbidden: User "jane" cannot list resource "pods" in API group "" in the namespace "default"`},
+		{"GET", "/api/v1/namespaces/default/pods", "jane", 403,
+			`pods is forbidden: User "jane" cannot list resource "pods" in API group "" in the namespace "default"`},
 		{"GET", "/api/v1/pods", "wrong", 401, "Unauthorized"},
-		{"GET", "/api/v1/watch", "root", 500, "Internal error occurred: failed to create RequestInfo: unable to determine kind and namespace from url, /api/v1/watch"},
-		{"GET", "/api/v1/pods?timeout=x", "root", 400, `invalid timeout specified in the request URL - time: invalid duration "x"`},
+		{"GET", "/api/v1/watch", "root", 500,
+			"Internal error occurred: failed to create RequestInfo: unable to determine kind and namespace from url, /api/v1/watch"},
+		{"GET", "/api/v1/pods?timeout=x", "root", 400,
+			`invalid timeout specified in the request URL - time: invalid duration "x"`},
 		{"GET", "/api/v1/pods?timeout=1h", "root", 200, "objects"},
 		{"GET", "/api/v1/pods?timeout=0s", "root", 200, "objects"},
 		{"GET", "/api/v1/pods?timeout=-3s", "root", 200, "objects"},
-		{"GET", "/api/v1/pods?%74imeout=x", "root", 400, `invalid timeout specified in the request URL - time: invalid duration "x"`},
+		{"GET", "/api/v1/pods?%74imeout=x", "root", 400,
+			`invalid timeout specified in the request URL - time: invalid duration "x"`},
 		{"GET", "/api/v1/pods?watch=1&timeout=x", "root", 200, "objects"},
 		{"POST", "/version", "root", 405, "the server does not allow this method on the requested resource"},
 		{"GET", "/version/x", "root", 404, "the server could not find the requested resource"},
@@ -158,9 +162,12 @@ func TestStrictTransportSecurity(t *testing.T) {
 	t.Parallel()
 	for _, directives := range [][]string{nil, {"max-age=31536000"}, {"max-age=31536000", "includeSubDomains"}} {
 		s := newServer(t, text("objects"), func(c *Config) { c.StrictTransportSecurity = directives })
-		for target, code := range map[string]int{"/": 200, "/livez": 200, "/api": 200, "/api/v1/pods": 200, "/none": 404, "/api/v1/watch": 500} {
+		for target, code := range map[string]int{
+			"/": 200, "/livez": 200, "/api": 200, "/api/v1/pods": 200, "/none": 404, "/api/v1/watch": 500,
+		} {
 			w := do(s, "GET", target, "Test-User: root")
-			if got, want := w.Header().Get("Strict-Transport-Security"), strings.Join(directives, "; "); got != want || w.Code != code {
+			if got, want := w.Header().Get("Strict-Transport-Security"), strings.Join(directives, "; "); got != want ||
+				w.Code != code {
 				t.Errorf("%s: %d, %q, want %q", target, w.Code, got, want)
 			}
 		}
@@ -208,13 +215,16 @@ func TestImpersonation(t *testing.T) {
 			t.Error("the handler sees the impersonation headers")
 		}
 	}, nil)
-	if w := do(s, "GET", "/api/v1/pods", "Impersonate-User: jane", "Impersonate-Group: system:masters"); w.Code != 200 || as.GetName() != "jane" {
+	if w := do(s, "GET", "/api/v1/pods", "Impersonate-User: jane",
+		"Impersonate-Group: system:masters"); w.Code != 200 || as.GetName() != "jane" {
 		t.Errorf("%d as %v", w.Code, as)
 	}
-	if w := do(s, "GET", "/api/v1/pods", "Impersonate-User: jane"); w.Code != 403 || !strings.Contains(status(t, w).Message, `User "jane" cannot list`) {
+	if w := do(s, "GET", "/api/v1/pods", "Impersonate-User: jane"); w.Code != 403 ||
+		!strings.Contains(status(t, w).Message, `User "jane" cannot list`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if w := do(s, "GET", "/api", "Test-User: bob", "Impersonate-User: root"); w.Code != 403 || !strings.Contains(status(t, w).Message, `User "bob" cannot impersonate-on:user-info:get path "/api"`) {
+	if w := do(s, "GET", "/api", "Test-User: bob", "Impersonate-User: root"); w.Code != 403 ||
+		!strings.Contains(status(t, w).Message, `User "bob" cannot impersonate-on:user-info:get path "/api"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := do(s, "GET", "/api", "Impersonate-Group: a"); w.Code != 400 {
@@ -237,7 +247,8 @@ func TestPanics(t *testing.T) {
 	}, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
 
 	w := do(s, "GET", "/api/v1/pods")
-	if got := status(t, w); got.Code != 500 || got.Reason != metav1.StatusReasonInternalError || got.Message != "This request caused apiserver to panic. Look in the logs for details." {
+	if got := status(t, w); got.Code != 500 || got.Reason != metav1.StatusReasonInternalError ||
+		got.Message != "This request caused apiserver to panic. Look in the logs for details." {
 		t.Errorf("status %+v", got)
 	}
 	if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Audit-Id") == "" {
@@ -295,7 +306,8 @@ func TestThrottle(t *testing.T) {
 	stay("DELETE", "/api/v1/pods/x")
 	for _, method := range []string{"GET", "POST"} {
 		w := do(s, method, "/api/v1/namespaces/n/pods", "Test-User: jane")
-		if got := status(t, w); got.Code != 429 || got.Reason != metav1.StatusReasonTooManyRequests || got.Message != "Too many requests, please try again later." || w.Header().Get("Retry-After") != "1" {
+		if got := status(t, w); got.Code != 429 || got.Reason != metav1.StatusReasonTooManyRequests ||
+			got.Message != "Too many requests, please try again later." || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%s: %+v, Retry-After %q", method, got, w.Header().Get("Retry-After"))
 		}
 		if w := do(s, method, "/api/v1/namespaces/n/pods"); w.Code != 200 {
@@ -325,8 +337,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestWaitingDoesNotCount shows that requests that wait for a webhook keep nobody out, as long as there are not too many of
-// them, and count again when they go on.
+// TestWaitingDoesNotCount shows that requests that wait for a webhook keep nobody out, as long as there are not too
+// many of them, and count again when they go on.
 func TestWaitingDoesNotCount(t *testing.T) {
 	t.Parallel()
 	inside, answered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan int)
@@ -435,7 +447,9 @@ func TestRequestsAreLogged(t *testing.T) {
 
 func BenchmarkChain(b *testing.B) {
 	body := []byte(`{"kind":"CronTab"}`)
-	s := newServer(b, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) { _, _ = w.Write(body) }, func(c *Config) { c.NewID = nil })
+	s := newServer(b,
+		func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) { _, _ = w.Write(body) },
+		func(c *Config) { c.NewID = nil })
 	r := httptest.NewRequest("GET", "/apis/stable.example.com/v1/namespaces/default/crontabs/my-cron", nil)
 	r.Header.Set("Test-User", "root")
 	r.Header.Set("Accept", "application/json")

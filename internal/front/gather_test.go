@@ -101,8 +101,8 @@ func TestGathererGathers(t *testing.T) {
 	}
 }
 
-// TestGathererWaitsForTheClient shows that what a client does not read does not pile up, and that the end of the connection
-// ends the wait.
+// TestGathererWaitsForTheClient shows that what a client does not read does not pile up, and that the end of the
+// connection ends the wait.
 func TestGathererWaitsForTheClient(t *testing.T) {
 	t.Parallel()
 	p, err := pki.Open(pki.Config{})

@@ -17,15 +17,17 @@ import (
 
 // Check is one condition of health.
 type Check struct {
-	Name      string
-	Run       func(ctx context.Context) error // nil error is healthy; the text is for those who may read the check's own path
-	ReadyOnly bool                            // it belongs to readyz only, not to livez and healthz
+	Name string
+	// nil error is healthy; the text is for those who may read the check's own path
+	Run       func(ctx context.Context) error
+	ReadyOnly bool // it belongs to readyz only, not to livez and healthz
 }
 
 // probe reports whether path is a health endpoint.
 func probe(path string) bool {
 	return path == "/livez" || path == "/readyz" || path == "/healthz" ||
-		strings.HasPrefix(path, "/livez/") || strings.HasPrefix(path, "/readyz/") || strings.HasPrefix(path, "/healthz/")
+		strings.HasPrefix(path, "/livez/") || strings.HasPrefix(path, "/readyz/") ||
+		strings.HasPrefix(path, "/healthz/")
 }
 
 // checks returns the checks of an endpoint: livez, readyz or healthz.
@@ -47,8 +49,8 @@ func (s *Server) checks(endpoint string) []Check {
 	return checks
 }
 
-// serveHealth answers for one endpoint and its single checks below it, in Kubernetes' plain text. Probes of load balancers
-// and kubelets read the code, people the text.
+// serveHealth answers for one endpoint and its single checks below it, in Kubernetes' plain text. Probes of load
+// balancers and kubelets read the code, people the text.
 func (s *Server) serveHealth(endpoint string) Handler {
 	checks := s.checks(endpoint)
 	return func(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {

@@ -32,9 +32,11 @@ func TestHealth(t *testing.T) {
 		{"/readyz?verbose", "", 200, "[+]ping ok\n[+]etcd ok\n[+]view ok\n[+]shutdown ok\nreadyz check passed\n"},
 		{"/livez?verbose", "", 200, "[+]ping ok\n[+]etcd ok\nlivez check passed\n"},
 		{"/healthz?verbose=", "", 200, "[+]ping ok\n[+]etcd ok\nhealthz check passed\n"},
-		{"/readyz", "disk full", 500, "[+]ping ok\n[-]etcd failed: reason withheld\n[+]view ok\n[+]shutdown ok\nreadyz check failed\n"},
+		{"/readyz", "disk full", 500,
+			"[+]ping ok\n[-]etcd failed: reason withheld\n[+]view ok\n[+]shutdown ok\nreadyz check failed\n"},
 		{"/readyz?exclude=etcd", "disk full", 200, "ok"},
-		{"/livez?verbose&exclude=etcd&exclude=b&exclude=a&exclude=b", "disk full", 200, "[+]ping ok\n[+]etcd excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n"},
+		{"/livez?verbose&exclude=etcd&exclude=b&exclude=a&exclude=b", "disk full", 200,
+			"[+]ping ok\n[+]etcd excluded: ok\nwarn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n"},
 		{"/readyz/etcd", "", 200, "ok"},
 		{"/readyz/etcd", "disk full", 500, "internal server error: disk full\n"},
 		{"/readyz/shutdown", "", 200, "ok"},
@@ -53,7 +55,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestSLIs counts what health checks say, with the names of Kubernetes. A check that was excluded or asked alone says nothing.
+// TestSLIs counts what health checks say, with the names of Kubernetes. A check that was excluded or asked alone says
+// nothing.
 func TestSLIs(t *testing.T) {
 	t.Parallel()
 	etcd := error(nil)
@@ -83,7 +86,8 @@ kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1
 kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 3
 kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 3
 `
-	if w := do(s, "GET", "/metrics/slis"); w.Code != 200 || w.Body.String() != want || w.Header().Get("Process-Start-Time-Unix") != "1000000000" {
+	if w := do(s, "GET", "/metrics/slis"); w.Code != 200 || w.Body.String() != want ||
+		w.Header().Get("Process-Start-Time-Unix") != "1000000000" {
 		t.Errorf("%d %v\n%s", w.Code, w.Header(), w.Body)
 	}
 }
@@ -98,7 +102,8 @@ func TestVersionAndIndex(t *testing.T) {
 	for _, target := range []string{"/version", "/version/"} {
 		w := do(s, "GET", target, "Test-User: ")
 		var got version.Info
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.GitVersion != "v1.36.3+bowsprit" || w.Header().Get("Content-Type") != "application/json" {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.GitVersion != "v1.36.3+bowsprit" ||
+			w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %v %q %v", target, err, w.Body, w.Header())
 		}
 		if !strings.HasPrefix(w.Body.String(), "{\n  \"major\": \"1\",\n") {
@@ -106,8 +111,10 @@ func TestVersionAndIndex(t *testing.T) {
 		}
 	}
 	var paths struct{ Paths []string }
-	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil || strings.Join(paths.Paths, " ") != "/api /apis /apis/example.com /healthz /healthz/etcd /healthz/ping /livez /livez/etcd /livez/ping /metrics /metrics/slis "+
-		"/openapi/v2 /openapi/v3 /openapi/v3/ /readyz /readyz/etcd /readyz/ping /readyz/shutdown /readyz/view /version" {
+	if err := json.Unmarshal(do(s, "GET", "/").Body.Bytes(), &paths); err != nil ||
+		strings.Join(paths.Paths,
+			" ") != "/api /apis /apis/example.com /healthz /healthz/etcd /healthz/ping /livez /livez/etcd /livez/ping /metrics /metrics/slis "+
+			"/openapi/v2 /openapi/v3 /openapi/v3/ /readyz /readyz/etcd /readyz/ping /readyz/shutdown /readyz/view /version" {
 		t.Errorf("index %v %v", paths, err)
 	}
 }
@@ -116,7 +123,8 @@ func TestVersionInfo(t *testing.T) {
 	t.Parallel()
 	for build, want := range map[string]string{"": "v1.36.3+bowsprit", "0.1.0": "v1.36.3+bowsprit.0.1.0"} {
 		got := VersionInfo(Build{Version: build})
-		if parsed, err := utilversion.ParseSemantic(got.GitVersion); err != nil || got.GitVersion != want || !parsed.EqualTo(utilversion.MustParseSemantic(Kubernetes)) {
+		if parsed, err := utilversion.ParseSemantic(got.GitVersion); err != nil || got.GitVersion != want ||
+			!parsed.EqualTo(utilversion.MustParseSemantic(Kubernetes)) {
 			t.Errorf("build %q: %q, %v", build, got.GitVersion, err)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// hijacked are the connections that handlers have taken over (WebSockets), which net/http forgets: Shutdown waits for them too.
+// hijacked are the connections that handlers have taken over (WebSockets), which net/http forgets: Shutdown waits for
+// them too.
 type hijacked struct {
 	mu    sync.Mutex
 	count int // of handlers; one that is about to get its connection has none among conns yet

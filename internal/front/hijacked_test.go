@@ -51,7 +51,8 @@ func TestShutdownWaitsForTakenConnections(t *testing.T) {
 			must(t, err)
 			roots := x509.NewCertPool()
 			roots.AppendCertsFromPEM(r.pki.ServerCA())
-			conn, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}})
+			conn, err := tls.Dial("tcp", r.addr,
+				&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}})
 			must(t, err)
 			defer conn.Close()
 			_, err = io.WriteString(conn, "GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n")

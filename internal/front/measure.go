@@ -10,14 +10,16 @@ import (
 func (s *Server) measure(x *exchange, next func(*exchange)) {
 	key := s.labels(x)
 	if x.info.LongRunning() {
-		running := s.metrics.longRunning.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource, key.scope, component)
+		running := s.metrics.longRunning.WithLabelValues(key.verb, key.group, key.version, key.resource,
+			key.subresource, key.scope, component)
 		running.Inc()
 		defer running.Dec()
 	}
 	aborted := true
 	defer func() {
 		if aborted {
-			s.metrics.aborted.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource, key.scope).Inc()
+			s.metrics.aborted.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,
+				key.scope).Inc()
 		}
 		key.code = x.code
 		if key.code == 0 {
@@ -26,7 +28,8 @@ func (s *Server) measure(x *exchange, next func(*exchange)) {
 		took := s.config.Now().Sub(x.started)
 		s.metrics.observe(key, took)
 		if key.code == http.StatusTooManyRequests || key.code == http.StatusGatewayTimeout {
-			s.metrics.terminated.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource, key.scope, component, strconv.Itoa(key.code)).Inc()
+			s.metrics.terminated.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,
+				key.scope, component, strconv.Itoa(key.code)).Inc()
 		}
 		level := slog.LevelDebug
 		if key.code >= http.StatusInternalServerError && s.closing.Err() == nil && x.r.Context().Err() == nil {
@@ -41,8 +44,10 @@ func (s *Server) measure(x *exchange, next func(*exchange)) {
 			name = x.who.GetName()
 		}
 		s.config.Log.LogAttrs(ctx, level, "request",
-			slog.String("method", x.r.Method), slog.String("uri", x.r.URL.RequestURI()), slog.Int("code", key.code), slog.Duration("took", took),
-			slog.Int64("bytes", x.written), slog.String("user", name), slog.String("agent", x.r.UserAgent()), slog.String("from", x.r.RemoteAddr), slog.String("auditID", x.scope.AuditID))
+			slog.String("method", x.r.Method), slog.String("uri", x.r.URL.RequestURI()), slog.Int("code", key.code),
+			slog.Duration("took", took),
+			slog.Int64("bytes", x.written), slog.String("user", name), slog.String("agent", x.r.UserAgent()),
+			slog.String("from", x.r.RemoteAddr), slog.String("auditID", x.scope.AuditID))
 	}()
 	next(x)
 	aborted = false

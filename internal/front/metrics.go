@@ -48,9 +48,10 @@ func newMetrics(registry *prometheus.Registry, reads, writes *limit) *metrics {
 			Help: "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
 		}, append(withDryRun[:len(withDryRun):len(withDryRun)], "code")),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "apiserver_request_duration_seconds",
-			Help:    "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
-			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+			Name: "apiserver_request_duration_seconds",
+			Help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
+			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20,
+				30, 45, 60},
 		}, withDryRun),
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests",
@@ -100,10 +101,13 @@ func (m *metrics) add(key seriesKey) *series {
 		return found
 	}
 	// The strings are parts of a request's path, which must not be kept in memory for them.
-	key.group, key.version, key.resource, key.subresource = strings.Clone(key.group), strings.Clone(key.version), strings.Clone(key.resource), strings.Clone(key.subresource)
+	key.group, key.version, key.resource, key.subresource = strings.Clone(key.group), strings.Clone(key.version),
+		strings.Clone(key.resource), strings.Clone(key.subresource)
 	added := &series{
-		count:    m.requests.WithLabelValues(key.verb, key.dryRun, key.group, key.version, key.resource, key.subresource, key.scope, component, strconv.Itoa(key.code)),
-		duration: m.durations.WithLabelValues(key.verb, key.dryRun, key.group, key.version, key.resource, key.subresource, key.scope, component),
+		count: m.requests.WithLabelValues(key.verb, key.dryRun, key.group, key.version, key.resource,
+			key.subresource, key.scope, component, strconv.Itoa(key.code)),
+		duration: m.durations.WithLabelValues(key.verb, key.dryRun, key.group, key.version, key.resource,
+			key.subresource, key.scope, component),
 	}
 	m.series[key] = added
 	return added
@@ -121,7 +125,8 @@ func (s *Server) labels(x *exchange) seriesKey {
 			key.subresource = info.Path
 		}
 	case s.config.Served(info):
-		key.group, key.version, key.resource, key.subresource = info.Group, info.Version, info.Resource, info.Subresource
+		key.group, key.version, key.resource, key.subresource = info.Group, info.Version, info.Resource,
+			info.Subresource
 	}
 	return key
 }

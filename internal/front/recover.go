@@ -21,13 +21,15 @@ func (s *Server) recover(x *exchange, next func(*exchange)) {
 		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(http.ErrAbortHandler)
 		}
-		s.config.Log.Error("panic", "cause", fmt.Sprint(cause), "method", x.r.Method, "path", x.r.URL.Path, "auditID", x.scope.AuditID, "stack", string(debug.Stack()))
+		s.config.Log.Error("panic", "cause", fmt.Sprint(cause), "method", x.r.Method, "path", x.r.URL.Path, "auditID",
+			x.scope.AuditID, "stack", string(debug.Stack()))
 		if x.code != 0 {
 			panic(http.ErrAbortHandler)
 		}
 		x.reset()
 		s.fail(x, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Reason:  metav1.StatusReasonInternalError,
 			Message: "This request caused apiserver to panic. Look in the logs for details.",
 		}})
 	}()

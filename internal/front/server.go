@@ -20,7 +20,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig // with TCP keep-alive, so that dead clients are noticed
 	ln, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another process: stop it or choose another port (0 takes a free one): %w", address, err)
+		return nil,
+			fmt.Errorf("%s is in use by another process: stop it or choose another port (0 takes a free one): %w",
+				address, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
@@ -88,8 +90,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return fmt.Errorf("serve: %w", err)
 }
 
-// Shutdown stops in order: readyz fails and watches end, no new connection or request is taken, running requests finish.
-// When ctx ends before they have, their connections are closed and the error wraps ctx's.
+// Shutdown stops in order: readyz fails and watches end, no new connection or request is taken, running requests
+// finish. When ctx ends before they have, their connections are closed and the error wraps ctx's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
 	s.unasked.close()

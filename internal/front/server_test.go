@@ -62,7 +62,9 @@ func (r *running) client(t *testing.T, protocol int, admin *pki.PKI) *http.Clien
 		certificate, err := tls.X509KeyPair(admin.Admin())
 		must(t, err)
 		// Whatever authorities the server hints at.
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &certificate, nil
+		}
 	}
 	transport := &http.Transport{TLSClientConfig: config, Protocols: &http.Protocols{}}
 	transport.Protocols.SetHTTP1(protocol == 1)
@@ -120,10 +122,13 @@ func TestListenErrors(t *testing.T) {
 	must(t, err)
 	defer ln.Close()
 	_, err = Listen(t.Context(), ln.Addr().String())
-	if err == nil || !strings.HasPrefix(err.Error(), ln.Addr().String()+" is in use by another process: stop it or choose another port") {
+	if err == nil ||
+		!strings.HasPrefix(err.Error(), ln.Addr().String()+
+			" is in use by another process: stop it or choose another port") {
 		t.Errorf("busy port: %v", err)
 	}
-	if _, err = Listen(t.Context(), "127.0.0.1:x"); err == nil || !strings.Contains(err.Error(), "cannot listen on 127.0.0.1:x") {
+	if _, err = Listen(t.Context(), "127.0.0.1:x"); err == nil ||
+		!strings.Contains(err.Error(), "cannot listen on 127.0.0.1:x") {
 		t.Errorf("bad port: %v", err)
 	}
 }
@@ -234,7 +239,8 @@ func TestDeadlineEndsStalledBody(t *testing.T) {
 		body, end := io.Pipe()
 		defer end.Close()
 		go func() { _, _ = io.WriteString(end, "{") }()
-		resp, err := r.client(t, protocol, r.pki).Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=100ms", "application/json", body)
+		resp, err := r.client(t, protocol, r.pki).Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=100ms",
+			"application/json", body)
 		must(t, err)
 		defer resp.Body.Close()
 		got, _ := io.ReadAll(resp.Body)
@@ -244,8 +250,8 @@ func TestDeadlineEndsStalledBody(t *testing.T) {
 	})
 }
 
-// A client that does not read its answer does not hold the handler longer than the deadline. HTTP/1.1 is without TLS here:
-// crypto/tls would try for another 5 s to say goodbye.
+// A client that does not read its answer does not hold the handler longer than the deadline. HTTP/1.1 is without TLS
+// here: crypto/tls would try for another 5 s to say goodbye.
 func TestDeadlineEndsStalledAnswer(t *testing.T) {
 	t.Parallel()
 	protocols(t, func(t *testing.T, protocol int) {
@@ -286,7 +292,8 @@ func TestConnectionsAreReused(t *testing.T) {
 	}, nil)
 	c := r.client(t, 1, r.pki)
 	for range 3 {
-		resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=150ms", "application/json", strings.NewReader("{}"))
+		resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=150ms", "application/json",
+			strings.NewReader("{}"))
 		must(t, err)
 		n, err := io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
@@ -295,7 +302,8 @@ func TestConnectionsAreReused(t *testing.T) {
 		}
 	}
 	// Longer than the deadlines of the requests before: it must not be cut by them.
-	resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods", "application/json", io.MultiReader(strings.NewReader("{"), &late{t: t, after: 200 * time.Millisecond}))
+	resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods", "application/json",
+		io.MultiReader(strings.NewReader("{"), &late{t: t, after: 200 * time.Millisecond}))
 	must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != 200 {

@@ -31,8 +31,8 @@ func (l *limit) enter() bool {
 
 func (l *limit) leave() { l.now.Add(-1) }
 
-// waits has a request that was let in give its place to another one while it waits for a webhook. When that has answered, it
-// goes on at once, even if there are more than max then.
+// waits has a request that was let in give its place to another one while it waits for a webhook. When that has
+// answered, it goes on at once, even if there are more than max then.
 func (l *limit) waits(w *request.Waits) {
 	gone := false // its place is somebody else's
 	w.Begin = func() {
@@ -52,8 +52,8 @@ func (l *limit) waits(w *request.Waits) {
 	}
 }
 
-// throttle limits how many reads and writes run at the same time. Long-running requests do not count, nor do those that wait
-// for a webhook, and administrators always get in: somebody must be able to repair what causes the load.
+// throttle limits how many reads and writes run at the same time. Long-running requests do not count, nor do those
+// that wait for a webhook, and administrators always get in: somebody must be able to repair what causes the load.
 func (s *Server) throttle(x *exchange, next func(*exchange)) {
 	if x.info.LongRunning() {
 		next(x)

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestAnswerWithoutBody has a handler answer before the client has sent its body. The stream must end by itself: the body is
-// taken, and no reset follows the answer.
+// TestAnswerWithoutBody has a handler answer before the client has sent its body. The stream must end by itself: the
+// body is taken, and no reset follows the answer.
 func TestAnswerWithoutBody(t *testing.T) {
 	t.Parallel()
 	answered := make(chan struct{})
@@ -29,7 +29,8 @@ func TestAnswerWithoutBody(t *testing.T) {
 	must(t, framer.WriteSettings())
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
-	for _, field := range [][2]string{{":method", "PUT"}, {":scheme", "https"}, {":authority", s.addr}, {":path", "/api/v1/pods"}, {"content-length", "2"}} {
+	for _, field := range [][2]string{{":method", "PUT"}, {":scheme", "https"}, {":authority", s.addr},
+		{":path", "/api/v1/pods"}, {"content-length", "2"}} {
 		must(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
 	must(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}))

@@ -55,8 +55,8 @@ func convertAutoscaler(from, _ *catalog.Version, obj catalog.Object) error {
 	return nil
 }
 
-// autoscalerV1 writes what v1 has no fields for into annotations: metrics other than the use of the processor, the current
-// metrics, conditions and behavior.
+// autoscalerV1 writes what v1 has no fields for into annotations: metrics other than the use of the processor, the
+// current metrics, conditions and behavior.
 func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.HorizontalPodAutoscaler, error) {
 	out := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: in.ObjectMeta}
 	out.Annotations = withoutAutoscaler(in.Annotations)
@@ -70,7 +70,8 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.Hor
 	}
 	var metrics []autoscalingv1.MetricSpec
 	for _, m := range in.Spec.Metrics {
-		if r := m.Resource; m.Type == autoscalingv2.ResourceMetricSourceType && r != nil && r.Name == corev1.ResourceCPU && r.Target.AverageUtilization != nil {
+		if r := m.Resource; m.Type == autoscalingv2.ResourceMetricSourceType && r != nil &&
+			r.Name == corev1.ResourceCPU && r.Target.AverageUtilization != nil {
 			if out.Spec.TargetCPUUtilizationPercentage == nil {
 				out.Spec.TargetCPUUtilizationPercentage = r.Target.AverageUtilization
 			}
@@ -80,7 +81,8 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv1.Hor
 	}
 	var current []autoscalingv1.MetricStatus
 	for _, m := range in.Status.CurrentMetrics {
-		if r := m.Resource; m.Type == autoscalingv2.ResourceMetricSourceType && r != nil && r.Name == corev1.ResourceCPU && r.Current.AverageUtilization != nil {
+		if r := m.Resource; m.Type == autoscalingv2.ResourceMetricSourceType && r != nil &&
+			r.Name == corev1.ResourceCPU && r.Current.AverageUtilization != nil {
 			out.Status.CurrentCPUUtilizationPercentage = r.Current.AverageUtilization
 		}
 		current = append(current, currentV1(m))
@@ -134,9 +136,14 @@ func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Hori
 		*percent = defaultUtilization
 	}
 	if percent != nil {
-		out.Spec.Metrics = append(out.Spec.Metrics, autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: percent},
-		}})
+		out.Spec.Metrics = append(out.Spec.Metrics,
+			autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{
+					Name: corev1.ResourceCPU,
+					Target: autoscalingv2.MetricTarget{
+						Type: autoscalingv2.UtilizationMetricType, AverageUtilization: percent,
+					},
+				}})
 	}
 	if text, ok := in.Annotations[behaviorAnnotation]; ok {
 		out.Spec.Behavior = behaviorOf(text)
@@ -148,9 +155,11 @@ func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Hori
 			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, currentV2(m))
 		}
 	case in.Status.CurrentCPUUtilizationPercentage != nil:
-		out.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricStatus{
-			Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: in.Status.CurrentCPUUtilizationPercentage},
-		}}}
+		out.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricStatus{
+				Name:    corev1.ResourceCPU,
+				Current: autoscalingv2.MetricValueStatus{AverageUtilization: in.Status.CurrentCPUUtilizationPercentage},
+			}}}
 	}
 	read(conditionsAnnotation, &out.Status.Conditions)
 	return out
@@ -192,7 +201,10 @@ func behaviorText(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *behaviorInt
 		if r == nil {
 			return nil
 		}
-		out := &rulesInternal{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
+		out := &rulesInternal{
+			StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy,
+			Tolerance: r.Tolerance,
+		}
 		for _, p := range r.Policies {
 			out.Policies = append(out.Policies, policyInternal(p))
 		}
@@ -211,7 +223,10 @@ func behaviorOf(text string) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 		if r == nil {
 			return nil
 		}
-		out := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
+		out := &autoscalingv2.HPAScalingRules{
+			StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy,
+			Tolerance: r.Tolerance,
+		}
 		for _, p := range r.Policies {
 			out.Policies = append(out.Policies, autoscalingv2.HPAScalingPolicy(p))
 		}

@@ -6,27 +6,40 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The metrics of an autoscaler in the two versions: what v2 has as a target with a type, v1 has as a field for each type.
+// The metrics of an autoscaler in the two versions: what v2 has as a target with a type, v1 has as a field for each
+// type.
 
 func metricV1(m autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 	out := autoscalingv1.MetricSpec{Type: autoscalingv1.MetricSourceType(m.Type)}
 	if s := m.Object; s != nil {
 		out.Object = &autoscalingv1.ObjectMetricSource{
-			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name,
+			Selector:    s.Metric.Selector,
 			TargetValue: valueOf(s.Target.Value), AverageValue: s.Target.AverageValue,
 		}
 	}
 	if s := m.Pods; s != nil {
-		out.Pods = &autoscalingv1.PodsMetricSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector, TargetAverageValue: valueOf(s.Target.AverageValue)}
+		out.Pods = &autoscalingv1.PodsMetricSource{
+			MetricName: s.Metric.Name, Selector: s.Metric.Selector, TargetAverageValue: valueOf(s.Target.AverageValue),
+		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv1.ResourceMetricSource{Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
+		out.Resource = &autoscalingv1.ResourceMetricSource{
+			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization,
+			TargetAverageValue: s.Target.AverageValue,
+		}
 	}
 	if s := m.ContainerResource; s != nil {
-		out.ContainerResource = &autoscalingv1.ContainerResourceMetricSource{Name: s.Name, Container: s.Container, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
+		out.ContainerResource = &autoscalingv1.ContainerResourceMetricSource{
+			Name: s.Name, Container: s.Container, TargetAverageUtilization: s.Target.AverageUtilization,
+			TargetAverageValue: s.Target.AverageValue,
+		}
 	}
 	if s := m.External; s != nil {
-		out.External = &autoscalingv1.ExternalMetricSource{MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, TargetValue: s.Target.Value, TargetAverageValue: s.Target.AverageValue}
+		out.External = &autoscalingv1.ExternalMetricSource{
+			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, TargetValue: s.Target.Value,
+			TargetAverageValue: s.Target.AverageValue,
+		}
 	}
 	return out
 }
@@ -34,14 +47,18 @@ func metricV1(m autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 func metricV2(m autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	out := autoscalingv2.MetricSpec{Type: autoscalingv2.MetricSourceType(m.Type)}
 	utilization := func(percent *int32, average *resource.Quantity) autoscalingv2.MetricTarget {
-		t := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: percent, AverageValue: average}
+		t := autoscalingv2.MetricTarget{
+			Type: autoscalingv2.UtilizationMetricType, AverageUtilization: percent, AverageValue: average,
+		}
 		if percent == nil {
 			t.Type = autoscalingv2.AverageValueMetricType
 		}
 		return t
 	}
 	if s := m.Object; s != nil {
-		t := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &s.TargetValue, AverageValue: s.AverageValue}
+		t := autoscalingv2.MetricTarget{
+			Type: autoscalingv2.ValueMetricType, Value: &s.TargetValue, AverageValue: s.AverageValue,
+		}
 		if s.AverageValue != nil {
 			t.Type = autoscalingv2.AverageValueMetricType
 			if s.TargetValue.IsZero() {
@@ -56,21 +73,31 @@ func metricV2(m autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	if s := m.Pods; s != nil {
 		out.Pods = &autoscalingv2.PodsMetricSource{
 			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &s.TargetAverageValue},
+			Target: autoscalingv2.MetricTarget{
+				Type: autoscalingv2.AverageValueMetricType, AverageValue: &s.TargetAverageValue,
+			},
 		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv2.ResourceMetricSource{Name: s.Name, Target: utilization(s.TargetAverageUtilization, s.TargetAverageValue)}
+		out.Resource = &autoscalingv2.ResourceMetricSource{
+			Name: s.Name, Target: utilization(s.TargetAverageUtilization, s.TargetAverageValue),
+		}
 	}
 	if s := m.ContainerResource; s != nil {
-		out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{Name: s.Name, Container: s.Container, Target: utilization(s.TargetAverageUtilization, s.TargetAverageValue)}
+		out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
+			Name: s.Name, Container: s.Container, Target: utilization(s.TargetAverageUtilization, s.TargetAverageValue),
+		}
 	}
 	if s := m.External; s != nil {
-		t := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: s.TargetValue, AverageValue: s.TargetAverageValue}
+		t := autoscalingv2.MetricTarget{
+			Type: autoscalingv2.ValueMetricType, Value: s.TargetValue, AverageValue: s.TargetAverageValue,
+		}
 		if s.TargetValue == nil {
 			t.Type = autoscalingv2.AverageValueMetricType
 		}
-		out.External = &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.MetricSelector}, Target: t}
+		out.External = &autoscalingv2.ExternalMetricSource{
+			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.MetricSelector}, Target: t,
+		}
 	}
 	return out
 }
@@ -79,21 +106,34 @@ func currentV1(m autoscalingv2.MetricStatus) autoscalingv1.MetricStatus {
 	out := autoscalingv1.MetricStatus{Type: autoscalingv1.MetricSourceType(m.Type)}
 	if s := m.Object; s != nil {
 		out.Object = &autoscalingv1.ObjectMetricStatus{
-			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name,
+			Selector:     s.Metric.Selector,
 			CurrentValue: valueOf(s.Current.Value), AverageValue: s.Current.AverageValue,
 		}
 	}
 	if s := m.Pods; s != nil {
-		out.Pods = &autoscalingv1.PodsMetricStatus{MetricName: s.Metric.Name, Selector: s.Metric.Selector, CurrentAverageValue: valueOf(s.Current.AverageValue)}
+		out.Pods = &autoscalingv1.PodsMetricStatus{
+			MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			CurrentAverageValue: valueOf(s.Current.AverageValue),
+		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv1.ResourceMetricStatus{Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: valueOf(s.Current.AverageValue)}
+		out.Resource = &autoscalingv1.ResourceMetricStatus{
+			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue: valueOf(s.Current.AverageValue),
+		}
 	}
 	if s := m.ContainerResource; s != nil {
-		out.ContainerResource = &autoscalingv1.ContainerResourceMetricStatus{Name: s.Name, Container: s.Container, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: valueOf(s.Current.AverageValue)}
+		out.ContainerResource = &autoscalingv1.ContainerResourceMetricStatus{
+			Name: s.Name, Container: s.Container, CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue: valueOf(s.Current.AverageValue),
+		}
 	}
 	if s := m.External; s != nil {
-		out.External = &autoscalingv1.ExternalMetricStatus{MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, CurrentValue: valueOf(s.Current.Value), CurrentAverageValue: s.Current.AverageValue}
+		out.External = &autoscalingv1.ExternalMetricStatus{
+			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, CurrentValue: valueOf(s.Current.Value),
+			CurrentAverageValue: s.Current.AverageValue,
+		}
 	}
 	return out
 }
@@ -114,10 +154,20 @@ func currentV2(m autoscalingv1.MetricStatus) autoscalingv2.MetricStatus {
 		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv2.ResourceMetricStatus{Name: s.Name, Current: autoscalingv2.MetricValueStatus{AverageUtilization: s.CurrentAverageUtilization, AverageValue: &s.CurrentAverageValue}}
+		out.Resource = &autoscalingv2.ResourceMetricStatus{
+			Name: s.Name,
+			Current: autoscalingv2.MetricValueStatus{
+				AverageUtilization: s.CurrentAverageUtilization, AverageValue: &s.CurrentAverageValue,
+			},
+		}
 	}
 	if s := m.ContainerResource; s != nil {
-		out.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: s.Name, Container: s.Container, Current: autoscalingv2.MetricValueStatus{AverageUtilization: s.CurrentAverageUtilization, AverageValue: &s.CurrentAverageValue}}
+		out.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{
+			Name: s.Name, Container: s.Container,
+			Current: autoscalingv2.MetricValueStatus{
+				AverageUtilization: s.CurrentAverageUtilization, AverageValue: &s.CurrentAverageValue,
+			},
+		}
 	}
 	if s := m.External; s != nil {
 		out.External = &autoscalingv2.ExternalMetricStatus{

@@ -15,7 +15,11 @@ func BenchmarkDecode(b *testing.B) {
 			for i := range keys {
 				data[fmt.Sprintf("key-%d", i)] = fmt.Sprintf("%0*d", 5000/keys, i)
 			}
-			obj := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "b", "labels": map[string]any{"app": "x"}}, "data": data}
+			obj := map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap",
+				"metadata": map[string]any{"name": "a", "namespace": "b", "labels": map[string]any{"app": "x"}},
+				"data":     data,
+			}
 			rules := kinds.Resources()[1].Strategy
 			b.ReportAllocs()
 			for b.Loop() {

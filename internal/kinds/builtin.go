@@ -1,10 +1,10 @@
-// Package kinds holds the kinds that ship with the server: those of k8s.io/api that Kubernetes 1.36 serves by default, and
-// CustomResourceDefinition itself.
+// Package kinds holds the kinds that ship with the server: those of k8s.io/api that Kubernetes 1.36 serves by default,
+// and CustomResourceDefinition itself.
 //
 // Nothing on the path of a request knows a built-in kind by name. Resources gives each as a catalog.Resource, the same
 // thing that a CustomResourceDefinition becomes, and what a schema cannot say stands in its catalog.Rules. A kind is an
-// entry in one of the tables kinds_*.go, a schema under schemas/ that package gen derives from the published Go types, and,
-// if it needs any, a file of rules named after it.
+// entry in one of the tables kinds_*.go, a schema under schemas/ that package gen derives from the published Go types,
+// and, if it needs any, a file of rules named after it.
 //
 // Rules are pure and safe for concurrent use. Those that change an object work on its decoded JSON in place; those that
 // judge it read it through its Go type, which Decode has proven to fit. Error texts, field paths and their order are
@@ -24,7 +24,8 @@ import (
 
 // Resources returns the built-in kinds. Each call makes new values, which a catalog may own.
 func Resources() []*catalog.Resource {
-	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), reviewKinds(), admissionKinds(), controlKinds()}
+	tables := [][]kind{coreKinds(), workloadKinds(), networkKinds(), storageKinds(), accessKinds(), reviewKinds(),
+		admissionKinds(), controlKinds()}
 	static, columns, checks := loadDefaults(), loadColumns(), check.New()
 	var out []*catalog.Resource
 	for _, table := range tables {
@@ -92,7 +93,8 @@ func (k kind) judge(checks *check.Checker) {
 		}
 		if rules.ValidateUpdate == nil {
 			rules.ValidateUpdate = func(obj, old catalog.Object, subresource string) errorList {
-				return append(k.checkFinalizers(obj), checks.Update(k.kind, inStorage(obj), inStorage(old), subresource)...)
+				return append(k.checkFinalizers(obj),
+					checks.Update(k.kind, inStorage(obj), inStorage(old), subresource)...)
 			}
 		}
 	}
@@ -123,8 +125,8 @@ func (k kind) prepare() {
 	}
 }
 
-// inStorageVersion returns a function that turns an object of another version of the kind into one of the version that checks
-// are written for.
+// inStorageVersion returns a function that turns an object of another version of the kind into one of the version that
+// checks are written for.
 func (k kind) inStorageVersion(from *version) func(catalog.Object) catalog.Object {
 	return func(obj catalog.Object) catalog.Object {
 		out := runtime.DeepCopyJSON(obj)
@@ -155,8 +157,8 @@ func (k kind) allRules() []*catalog.Strategy {
 
 // kind is what is known about a built-in kind beside its schema.
 //
-// Names, categories, storage prefixes, columns and the like are written in tables because no published source has them: in
-// Kubernetes they are code of each kind's registry.
+// Names, categories, storage prefixes, columns and the like are written in tables because no published source has
+// them: in Kubernetes they are code of each kind's registry.
 type kind struct {
 	group         // of the storage version
 	kind, plural  string
@@ -217,7 +219,8 @@ type version struct {
 	rank  int
 	new   func() any
 	rules *catalog.Strategy
-	// decode is the Decode rule of a version that has the fields of the storage version, and else its rules; see onDemand.
+	// decode is the Decode rule of a version that has the fields of the storage version, and else its rules; see
+	// onDemand.
 	decode func(catalog.Object) ([]string, error)
 	// deprecated is the warning of a version that is no longer recommended.
 	deprecated string

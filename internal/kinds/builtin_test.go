@@ -31,7 +31,8 @@ func TestKinds(t *testing.T) {
 		{"", "events", "Event", "events", []string{"ev"}, true, false},
 		{"", "serviceaccounts", "ServiceAccount", "serviceaccounts", []string{"sa"}, true, false},
 		{"coordination.k8s.io", "leases", "Lease", "leases", nil, true, false},
-		{"apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "apiextensions.k8s.io/customresourcedefinitions", []string{"crd", "crds"}, false, true},
+		{"apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition",
+			"apiextensions.k8s.io/customresourcedefinitions", []string{"crd", "crds"}, false, true},
 	} {
 		r, v := cat.Snapshot().Served(c.group, "v1", c.plural)
 		if r == nil {
@@ -41,8 +42,10 @@ func TestKinds(t *testing.T) {
 		if r.Kind != c.kind || r.ListKind != c.kind+"List" || r.Singular != strings.ToLower(c.kind) {
 			t.Errorf("%s: names %s %s %s", c.plural, r.Kind, r.ListKind, r.Singular)
 		}
-		if r.Prefix != c.prefix || r.Namespaced != c.namespaced || v.Status != c.status || !slices.Equal(r.ShortNames, c.short) {
-			t.Errorf("%s: prefix %q, namespaced %t, status %t, short %q", c.plural, r.Prefix, r.Namespaced, v.Status, r.ShortNames)
+		if r.Prefix != c.prefix || r.Namespaced != c.namespaced || v.Status != c.status ||
+			!slices.Equal(r.ShortNames, c.short) {
+			t.Errorf("%s: prefix %q, namespaced %t, status %t, short %q", c.plural, r.Prefix, r.Namespaced, v.Status,
+				r.ShortNames)
 		}
 		if name := reflect.TypeOf(v.New()).Elem().Name(); name != c.kind {
 			t.Errorf("%s: Go type %s", c.plural, name)
@@ -104,16 +107,19 @@ func TestListTypes(t *testing.T) {
 		}
 		return *s
 	}
-	if s := at("ServiceAccount", "secrets"); deref(s.XListType) != "map" || !slices.Equal(s.XListMapKeys, []string{"name"}) {
+	if s := at("ServiceAccount", "secrets"); deref(s.XListType) != "map" ||
+		!slices.Equal(s.XListMapKeys, []string{"name"}) {
 		t.Errorf("secrets: %v %v", deref(s.XListType), s.XListMapKeys)
 	}
-	if s := at("ServiceAccount", "imagePullSecrets"); deref(s.XListType) != "atomic" || deref(s.Items.Schema.XMapType) != "atomic" {
+	if s := at("ServiceAccount", "imagePullSecrets"); deref(s.XListType) != "atomic" ||
+		deref(s.Items.Schema.XMapType) != "atomic" {
 		t.Errorf("imagePullSecrets: %v of %v", deref(s.XListType), deref(s.Items.Schema.XMapType))
 	}
 	if s := at("Event", "involvedObject"); deref(s.XMapType) != "atomic" {
 		t.Errorf("involvedObject: %v", deref(s.XMapType))
 	}
-	if s := at("Namespace", "status", "conditions"); deref(s.XListType) != "map" || !slices.Equal(s.XListMapKeys, []string{"type"}) {
+	if s := at("Namespace", "status", "conditions"); deref(s.XListType) != "map" ||
+		!slices.Equal(s.XListMapKeys, []string{"type"}) {
 		t.Errorf("conditions: %v %v", deref(s.XListType), s.XListMapKeys)
 	}
 	if s := at("CustomResourceDefinition", "spec", "versions"); deref(s.XListType) != "atomic" {

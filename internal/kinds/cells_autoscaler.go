@@ -16,7 +16,8 @@ func autoscalerCells(h *autoscalingv2.HorizontalPodAutoscaler, e catalog.Env) []
 		least = fmt.Sprint(*h.Spec.MinReplicas)
 	}
 	return []any{
-		h.Name, h.Spec.ScaleTargetRef.Kind + "/" + h.Spec.ScaleTargetRef.Name, targets(h.Spec.Metrics, h.Status.CurrentMetrics),
+		h.Name, h.Spec.ScaleTargetRef.Kind + "/" + h.Spec.ScaleTargetRef.Name,
+		targets(h.Spec.Metrics, h.Status.CurrentMetrics),
 		least, int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), ago(h.CreationTimestamp, e),
 	}
 }

@@ -20,11 +20,13 @@ import (
 )
 
 func roleBindingCells(b *rbacv1.RoleBinding, e catalog.Env) []any {
-	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, ago(b.CreationTimestamp, e)}, subjectCells(b.Subjects)...)
+	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, ago(b.CreationTimestamp, e)},
+		subjectCells(b.Subjects)...)
 }
 
 func clusterRoleBindingCells(b *rbacv1.ClusterRoleBinding, e catalog.Env) []any {
-	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, ago(b.CreationTimestamp, e)}, subjectCells(b.Subjects)...)
+	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, ago(b.CreationTimestamp, e)},
+		subjectCells(b.Subjects)...)
 }
 
 // subjectCells are the users, groups and service accounts.
@@ -48,12 +50,14 @@ func signingRequestCells(r *certificatesv1.CertificateSigningRequest, e catalog.
 	if s := r.Spec.ExpirationSeconds; s != nil {
 		requested = duration.HumanDuration(time.Duration(*s) * time.Second)
 	}
-	return []any{r.Name, ago(r.CreationTimestamp, e), orNone(r.Spec.SignerName), r.Spec.Username, requested, signingState(r)}
+	return []any{r.Name, ago(r.CreationTimestamp, e), orNone(r.Spec.SignerName), r.Spec.Username, requested,
+		signingState(r)}
 }
 
 func signingState(r *certificatesv1.CertificateSigningRequest) string {
 	is := func(kind certificatesv1.RequestConditionType) bool {
-		return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
+		return slices.ContainsFunc(r.Status.Conditions,
+			func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
 	}
 	state := "Pending"
 	switch {
@@ -156,7 +160,8 @@ func flowSchemaCells(f *flowcontrolv1.FlowSchema, e catalog.Env) []any {
 			break
 		}
 	}
-	return []any{f.Name, f.Spec.PriorityLevelConfiguration.Name, int64(f.Spec.MatchingPrecedence), method, ago(f.CreationTimestamp, e), dangling}
+	return []any{f.Name, f.Spec.PriorityLevelConfiguration.Name, int64(f.Spec.MatchingPrecedence), method,
+		ago(f.CreationTimestamp, e), dangling}
 }
 
 // matchingPrecedence is the rank of a FlowSchema: that in which requests try them.
@@ -180,7 +185,8 @@ func migrationCells(m *storagemigrationv1beta1.StorageVersionMigration, _ catalo
 	state := "Unknown"
 	for _, c := range m.Status.Conditions {
 		switch storagemigrationv1beta1.MigrationConditionType(c.Type) {
-		case storagemigrationv1beta1.MigrationRunning, storagemigrationv1beta1.MigrationFailed, storagemigrationv1beta1.MigrationSucceeded:
+		case storagemigrationv1beta1.MigrationRunning, storagemigrationv1beta1.MigrationFailed,
+			storagemigrationv1beta1.MigrationSucceeded:
 			if c.Status == metav1.ConditionTrue {
 				state = c.Type
 			}

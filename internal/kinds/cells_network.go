@@ -29,7 +29,8 @@ func serviceCells(s *corev1.Service, e catalog.Env) []any {
 			ports = append(ports, fmt.Sprintf("%d/%s", p.Port, p.Protocol))
 		}
 	}
-	return []any{s.Name, string(s.Spec.Type), ip, externalIP(s), orNone(strings.Join(ports, ",")), ago(s.CreationTimestamp, e), labelText(s.Spec.Selector)}
+	return []any{s.Name, string(s.Spec.Type), ip, externalIP(s), orNone(strings.Join(ports, ",")),
+		ago(s.CreationTimestamp, e), labelText(s.Spec.Selector)}
 }
 
 func externalIP(s *corev1.Service) string {
@@ -108,7 +109,8 @@ func ingressCells(in *networkingv1.Ingress, e catalog.Env) []any {
 	if len(in.Spec.TLS) > 0 {
 		ports = "80, 443"
 	}
-	return []any{in.Name, deref(in.Spec.IngressClassName, none), hosts(in.Spec.Rules), strings.Join(distinct(at), ","), ports, ago(in.CreationTimestamp, e)}
+	return []any{in.Name, deref(in.Spec.IngressClassName, none), hosts(in.Spec.Rules), strings.Join(distinct(at), ","),
+		ports, ago(in.CreationTimestamp, e)}
 }
 
 // hosts shows three of the rules' hosts. Kube counts rules without a host among those that it leaves out.

@@ -24,7 +24,9 @@ type podSummary struct {
 }
 
 func podCells(pod *corev1.Pod, e catalog.Env) []any {
-	s := &podSummary{pod: pod, reason: string(pod.Status.Phase), total: len(pod.Spec.Containers), sidecars: map[string]bool{}}
+	s := &podSummary{
+		pod: pod, reason: string(pod.Status.Phase), total: len(pod.Spec.Containers), sidecars: map[string]bool{},
+	}
 	if pod.Status.Reason != "" {
 		s.reason = pod.Status.Reason
 	}
@@ -46,7 +48,8 @@ func podCells(pod *corev1.Pod, e catalog.Env) []any {
 	switch {
 	case pod.DeletionTimestamp != nil && pod.Status.Reason == "NodeLost":
 		s.reason = "Unknown"
-	case pod.DeletionTimestamp != nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded:
+	case pod.DeletionTimestamp != nil && pod.Status.Phase != corev1.PodFailed &&
+		pod.Status.Phase != corev1.PodSucceeded:
 		s.reason = "Terminating"
 	}
 	restarts := strconv.Itoa(s.restarts)

@@ -33,7 +33,8 @@ func nodeCells(n *corev1.Node, e catalog.Env) []any {
 	}
 	return []any{
 		n.Name, status, orNone(strings.Join(nodeRoles(n), ",")), ago(n.CreationTimestamp, e), info.KubeletVersion,
-		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP), orText(info.OSImage, "<unknown>"), kernel, orText(info.ContainerRuntimeVersion, "<unknown>"),
+		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP), orText(info.OSImage, "<unknown>"),
+		kernel, orText(info.ContainerRuntimeVersion, "<unknown>"),
 	}
 }
 
@@ -74,8 +75,10 @@ func volumeCells(v *corev1.PersistentVolume, e catalog.Env) []any {
 		class = v.Spec.StorageClassName
 	}
 	return []any{
-		v.Name, size.String(), accessModes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim, class,
-		deref(v.Spec.VolumeAttributesClassName, unset), v.Status.Reason, ago(v.CreationTimestamp, e), string(deref(v.Spec.VolumeMode, unset)),
+		v.Name, size.String(), accessModes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase,
+		claim, class,
+		deref(v.Spec.VolumeAttributesClassName, unset), v.Status.Reason, ago(v.CreationTimestamp, e),
+		string(deref(v.Spec.VolumeMode, unset)),
 	}
 }
 
@@ -95,7 +98,8 @@ func claimCells(c *corev1.PersistentVolumeClaim, e catalog.Env) []any {
 	}
 	return []any{
 		c.Name, phase, c.Spec.VolumeName, capacity, modes, class,
-		deref(c.Spec.VolumeAttributesClassName, unset), ago(c.CreationTimestamp, e), string(deref(c.Spec.VolumeMode, unset)),
+		deref(c.Spec.VolumeAttributesClassName, unset), ago(c.CreationTimestamp, e),
+		string(deref(c.Spec.VolumeMode, unset)),
 	}
 }
 
@@ -106,7 +110,8 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 		mode  corev1.PersistentVolumeAccessMode
 		short string
 	}{
-		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"},
+		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"},
+		{corev1.ReadWriteOncePod, "RWOP"},
 	} {
 		if slices.Contains(modes, m.mode) {
 			out = append(out, m.short)
@@ -117,7 +122,8 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 
 func storageClassCells(c *storagev1.StorageClass, e catalog.Env) []any {
 	name := c.Name
-	if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" || c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true" {
+	if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
+		c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true" {
 		name += " (default)"
 	}
 	return []any{
@@ -131,7 +137,8 @@ func attributesClassCells(c *storagev1.VolumeAttributesClass, e catalog.Env) []a
 }
 
 func attachmentCells(a *storagev1.VolumeAttachment, e catalog.Env) []any {
-	return []any{a.Name, a.Spec.Attacher, deref(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached, ago(a.CreationTimestamp, e)}
+	return []any{a.Name, a.Spec.Attacher, deref(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName,
+		a.Status.Attached, ago(a.CreationTimestamp, e)}
 }
 
 func csiDriverCells(d *storagev1.CSIDriver, e catalog.Env) []any {
@@ -148,7 +155,8 @@ func csiDriverCells(d *storagev1.CSIDriver, e catalog.Env) []any {
 		tokens = strings.Join(audiences, ",")
 	}
 	return []any{
-		d.Name, deref(d.Spec.AttachRequired, true), deref(d.Spec.PodInfoOnMount, false), deref(d.Spec.StorageCapacity, false),
+		d.Name, deref(d.Spec.AttachRequired, true), deref(d.Spec.PodInfoOnMount, false),
+		deref(d.Spec.StorageCapacity, false),
 		tokens, deref(d.Spec.RequiresRepublish, false), orNone(strings.Join(modes, ",")), ago(d.CreationTimestamp, e),
 	}
 }
@@ -162,7 +170,8 @@ func runtimeClassCells(c *nodev1.RuntimeClass, e catalog.Env) []any {
 }
 
 func priorityClassCells(c *schedulingv1.PriorityClass, e catalog.Env) []any {
-	return []any{c.Name, int64(c.Value), c.GlobalDefault, ago(c.CreationTimestamp, e), string(deref(c.PreemptionPolicy, ""))}
+	return []any{c.Name, int64(c.Value), c.GlobalDefault, ago(c.CreationTimestamp, e),
+		string(deref(c.PreemptionPolicy, ""))}
 }
 
 func resourceClaimCells(c *resourcev1.ResourceClaim, e catalog.Env) []any {

@@ -45,22 +45,26 @@ func deploymentCells(d *appsv1.Deployment, e catalog.Env) []any {
 		selects = s.String()
 	}
 	return []any{
-		d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, deref(d.Spec.Replicas, 0)), int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas),
+		d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, deref(d.Spec.Replicas, 0)),
+		int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas),
 		ago(d.CreationTimestamp, e), names, images, selects,
 	}
 }
 
 func statefulSetCells(s *appsv1.StatefulSet, e catalog.Env) []any {
 	names, images := containerNames(s.Spec.Template.Spec.Containers)
-	return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, deref(s.Spec.Replicas, 0)), ago(s.CreationTimestamp, e), names, images}
+	return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, deref(s.Spec.Replicas, 0)),
+		ago(s.CreationTimestamp, e), names, images}
 }
 
 func daemonSetCells(d *appsv1.DaemonSet, e catalog.Env) []any {
 	names, images := containerNames(d.Spec.Template.Spec.Containers)
 	s := d.Status
 	return []any{
-		d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady), int64(s.UpdatedNumberScheduled), int64(s.NumberAvailable),
-		labelText(d.Spec.Template.Spec.NodeSelector), ago(d.CreationTimestamp, e), names, images, metav1.FormatLabelSelector(d.Spec.Selector),
+		d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady),
+		int64(s.UpdatedNumberScheduled), int64(s.NumberAvailable),
+		labelText(d.Spec.Template.Spec.NodeSelector), ago(d.CreationTimestamp, e), names, images,
+		metav1.FormatLabelSelector(d.Spec.Selector),
 	}
 }
 
@@ -101,7 +105,8 @@ func jobCells(j *batchv1.Job, e catalog.Env) []any {
 		took = duration.HumanDuration(end.Sub(start.Time))
 	}
 	names, images := containerNames(j.Spec.Template.Spec.Containers)
-	return []any{j.Name, jobState(j), completions, took, ago(j.CreationTimestamp, e), names, images, metav1.FormatLabelSelector(j.Spec.Selector)}
+	return []any{j.Name, jobState(j), completions, took, ago(j.CreationTimestamp, e), names, images,
+		metav1.FormatLabelSelector(j.Spec.Selector)}
 }
 
 func jobState(j *batchv1.Job) string {
@@ -142,7 +147,8 @@ func cronJobCells(c *batchv1.CronJob, e catalog.Env) []any {
 	job := c.Spec.JobTemplate.Spec
 	names, images := containerNames(job.Template.Spec.Containers)
 	return []any{
-		c.Name, c.Spec.Schedule, deref(c.Spec.TimeZone, none), suspend, int64(len(c.Status.Active)), last, ago(c.CreationTimestamp, e),
+		c.Name, c.Spec.Schedule, deref(c.Spec.TimeZone, none), suspend, int64(len(c.Status.Active)), last,
+		ago(c.CreationTimestamp, e),
 		names, images, metav1.FormatLabelSelector(job.Selector),
 	}
 }

@@ -43,19 +43,24 @@ func loadColumns() columnTexts {
 			panic(fmt.Errorf("columns.txt: %q: %w", line, err))
 		}
 		out[kind] = append(out[kind], catalog.Column{
-			Name: f[0], Type: f[1], Format: f[2], Priority: int32(priority), Description: strings.ReplaceAll(f[4], `\n`, "\n"),
+			Name: f[0], Type: f[1], Format: f[2], Priority: int32(priority),
+			Description: strings.ReplaceAll(f[4], `\n`, "\n"),
 		})
 	}
 	return out
 }
 
 func nameColumn() catalog.Column {
-	return catalog.Column{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
+	return catalog.Column{
+		Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"],
+	}
 }
 
 // createdColumn is the second column of kinds that have none of their own; unlike ageColumn it is an absolute time.
 func createdColumn() catalog.Column {
-	return catalog.Column{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]}
+	return catalog.Column{
+		Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
+	}
 }
 
 func nameAndAge(obj catalog.Object, e catalog.Env) []any {

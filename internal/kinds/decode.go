@@ -15,15 +15,15 @@ import (
 type errorList = field.ErrorList
 
 // decode is the Decode rule of every built-in kind: it brings obj into the form that it has after being read into the
-// kind's Go type and written again, which is what kube-apiserver stores and serves. Unknown fields and empty maps are gone,
-// times are in UTC, a null in a map of strings is an empty string, fields without omitempty are there.
+// kind's Go type and written again, which is what kube-apiserver stores and serves. Unknown fields and empty maps are
+// gone, times are in UTC, a null in a map of strings is an empty string, fields without omitempty are there.
 //
 // It returns the paths of the unknown fields ("spec.foo"). An error is worded as encoding/json words it, for example
 // "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"; obj is then as it was.
 func decode[T any](obj catalog.Object) (unknown []string, err error) {
-	// It goes through JSON, because that is where the errors come from that clients know. Assigning the fields directly,
-	// as runtime.DefaultUnstructuredConverter does, would take half the time and let a number pass that is too large for
-	// an int32.
+	// It goes through JSON, because that is where the errors come from that clients know. Assigning the fields
+	// directly, as runtime.DefaultUnstructuredConverter does, would take half the time and let a number pass that is
+	// too large for an int32.
 	data, err := json.Marshal(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode for decoding: %w", err)
@@ -65,7 +65,8 @@ func judge[T any](f func(*T) errorList) func(catalog.Object) errorList {
 }
 
 // judgeUpdate makes a ValidateUpdate rule of a function on the Go type.
-func judgeUpdate[T any](f func(obj, old *T, subresource string) errorList) func(obj, old catalog.Object, subresource string) errorList {
+func judgeUpdate[T any](f func(obj, old *T, subresource string) errorList) func(obj, old catalog.Object,
+	subresource string) errorList {
 	return func(obj, old catalog.Object, subresource string) errorList {
 		typed, errs := read[T](obj)
 		if errs != nil {

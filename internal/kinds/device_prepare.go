@@ -35,7 +35,8 @@ func dateTaints(obj catalog.Object, e catalog.Env) {
 func dropGatedOfDevices(obj, old catalog.Object) {
 	devices := catalog.Objects(catalog.At(obj, "spec")["devices"])
 	had := catalog.Objects(catalog.At(old, "spec")["devices"])
-	if !slices.ContainsFunc(had, func(d catalog.Object) bool { return len(catalog.At(d, "nodeAllocatableResourceMappings")) > 0 }) {
+	if !slices.ContainsFunc(had,
+		func(d catalog.Object) bool { return len(catalog.At(d, "nodeAllocatableResourceMappings")) > 0 }) {
 		for _, d := range devices {
 			delete(d, "nodeAllocatableResourceMappings")
 		}
@@ -61,7 +62,8 @@ func dropGatedOfDevices(obj, old catalog.Object) {
 	}
 }
 
-// prepareDeviceClaimUpdate keeps the other half; what a status says about devices that the claim had and has no longer goes.
+// prepareDeviceClaimUpdate keeps the other half; what a status says about devices that the claim had and has no longer
+// goes.
 func prepareDeviceClaimUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
 	if subresource != "status" {
 		keep(obj, old, "status")
@@ -91,16 +93,23 @@ func prepareDeviceClaimUpdate(obj, old catalog.Object, subresource string, _ cat
 
 // deviceOf is what tells a device, or a share of one, from others.
 func deviceOf(obj catalog.Object) [4]string {
-	return [4]string{catalog.Text(obj, "driver"), catalog.Text(obj, "pool"), catalog.Text(obj, "device"), catalog.Text(obj, "shareID")}
+	return [4]string{catalog.Text(obj, "driver"), catalog.Text(obj, "pool"), catalog.Text(obj, "device"),
+		catalog.Text(obj, "shareID")}
 }
 
 // adminAccess lets devices be used by somebody beside their owner only in namespaces that say so.
 func adminAccess(path *field.Path, labels func() (map[string]string, error)) errorList {
 	switch l, err := labels(); {
 	case err != nil:
-		return errorList{field.InternalError(path, fmt.Errorf("could not retrieve namespace to verify admin access: %w", err))}
+		return errorList{
+			field.InternalError(path, fmt.Errorf("could not retrieve namespace to verify admin access: %w", err)),
+		}
 	case l[resourcev1.DRAAdminNamespaceLabelKey] != "true":
-		return errorList{field.Forbidden(path, fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey))}
+		return errorList{
+			field.Forbidden(path,
+				fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace",
+					resourcev1.DRAAdminNamespaceLabelKey)),
+		}
 	}
 	return nil
 }
@@ -118,7 +127,8 @@ func claimPrivileges(obj, old catalog.Object, subresource string, labels func() 
 	if slices.ContainsFunc(catalog.Objects(catalog.At(old, "status", "allocation", "devices")[results]), administers) {
 		return nil
 	}
-	if i := slices.IndexFunc(catalog.Objects(catalog.At(obj, "status", "allocation", "devices")[results]), administers); i >= 0 {
+	if i := slices.IndexFunc(catalog.Objects(catalog.At(obj, "status", "allocation", "devices")[results]),
+		administers); i >= 0 {
 		return adminAccess(path(i), labels)
 	}
 	return nil
@@ -128,12 +138,14 @@ func templatePrivileges(obj, old catalog.Object, _ string, labels func() (map[st
 	return requestedPrivileges(catalog.At(obj, "spec", "spec"), old, labels)
 }
 
-// requestedPrivileges looks at a new spec; one that is there does not change. Errors have the path in a claim, also for templates.
+// requestedPrivileges looks at a new spec; one that is there does not change. Errors have the path in a claim, also
+// for templates.
 func requestedPrivileges(spec, old catalog.Object, labels func() (map[string]string, error)) errorList {
 	if old != nil {
 		return nil
 	}
-	i := slices.IndexFunc(catalog.Objects(catalog.At(spec, "devices")["requests"]), func(r catalog.Object) bool { return catalog.At(r, "exactly")["adminAccess"] == true })
+	i := slices.IndexFunc(catalog.Objects(catalog.At(spec, "devices")["requests"]),
+		func(r catalog.Object) bool { return catalog.At(r, "exactly")["adminAccess"] == true })
 	if i < 0 {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// oldEmptySelector is a label that nothing has. In policy/v1beta1 an empty selector of a PodDisruptionBudget matched no pod, in
-// policy/v1 it matches all; with this label each version can say what the other says by an empty one.
+// oldEmptySelector is a label that nothing has. In policy/v1beta1 an empty selector of a PodDisruptionBudget matched
+// no pod, in policy/v1 it matches all; with this label each version can say what the other says by an empty one.
 const oldEmptySelector = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 
 // budgetForm reads what an older kube-apiserver has stored of PodDisruptionBudgets, in policy/v1beta1.
@@ -48,7 +48,8 @@ func budgetForm() *catalog.Form {
 
 // defaultBudget takes the label out of selectors that say something else, too.
 func defaultBudget(obj catalog.Object) {
-	if selector, _ := catalog.At(obj, "spec")["selector"].(catalog.Object); selector != nil && !isSolely(selector, "Exists") {
+	if selector, _ := catalog.At(obj, "spec")["selector"].(catalog.Object); selector != nil &&
+		!isSolely(selector, "Exists") {
 		withoutOldEmptySelector(selector)
 	}
 }
@@ -64,7 +65,8 @@ func isSolely(selector catalog.Object, operator string) bool {
 		return false
 	}
 	values, _ := expressions[0]["values"].([]any)
-	return catalog.Text(expressions[0], "key") == oldEmptySelector && catalog.Text(expressions[0], "operator") == operator && len(values) == 0
+	return catalog.Text(expressions[0], "key") == oldEmptySelector &&
+		catalog.Text(expressions[0], "operator") == operator && len(values) == 0
 }
 
 func withoutOldEmptySelector(selector catalog.Object) {

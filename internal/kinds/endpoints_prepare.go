@@ -14,7 +14,8 @@ func prepareSliceCreate(obj catalog.Object, _ catalog.Env) { dropTopology(obj, n
 
 // prepareSliceUpdate counts changes of labels too.
 func prepareSliceUpdate(obj, old catalog.Object, _ string, _ catalog.Env) {
-	if !sameBeyond(obj, old, "metadata") || !reflect.DeepEqual(catalog.At(obj, "metadata", "labels"), catalog.At(old, "metadata", "labels")) {
+	if !sameBeyond(obj, old, "metadata") ||
+		!reflect.DeepEqual(catalog.At(obj, "metadata", "labels"), catalog.At(old, "metadata", "labels")) {
 		raiseGeneration(obj, old)
 	}
 	if !reflect.DeepEqual(obj["endpoints"], old["endpoints"]) {
@@ -22,7 +23,8 @@ func prepareSliceUpdate(obj, old catalog.Object, _ string, _ catalog.Env) {
 	}
 }
 
-// dropTopology drops a field that this version shows and does not take. The node that an endpoint of old was on stays known.
+// dropTopology drops a field that this version shows and does not take. The node that an endpoint of old was on stays
+// known.
 func dropTopology(obj, old catalog.Object) {
 	known := map[string]bool{}
 	for _, e := range catalog.Objects(old["endpoints"]) {

@@ -20,8 +20,8 @@ const (
 	maxMessage           = 1024
 )
 
-// validateEvent judges an event of core/v1. One with an eventTime is of the newer form, which has stricter rules; metadata
-// is not looked at in either, because event names of old clients would not pass.
+// validateEvent judges an event of core/v1. One with an eventTime is of the newer form, which has stricter rules;
+// metadata is not looked at in either, because event names of old clients would not pass.
 func validateEvent(e *corev1.Event) errorList { return checkEvent(e, "reportingComponent") }
 
 // checkEvent is validateEvent for either group; controller is its name for what reports the event.
@@ -53,7 +53,8 @@ func checkOldEvent(e *corev1.Event) errorList {
 
 func checkNewEvent(e *corev1.Event, controller string) errorList {
 	var errs errorList
-	if e.InvolvedObject.Namespace == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
+	if e.InvolvedObject.Namespace == "" && e.Namespace != metav1.NamespaceDefault &&
+		e.Namespace != metav1.NamespaceSystem {
 		errs = append(errs, foreignEvent(""))
 	}
 	required := func(name, value string) {
@@ -63,7 +64,8 @@ func checkNewEvent(e *corev1.Event, controller string) errorList {
 	}
 	atMost := func(name, value string, limit int) {
 		if len(value) > limit {
-			errs = append(errs, field.Invalid(field.NewPath(name), "", fmt.Sprintf("can have at most %v characters", limit)))
+			errs = append(errs,
+				field.Invalid(field.NewPath(name), "", fmt.Sprintf("can have at most %v characters", limit)))
 		}
 	}
 	required(controller, e.ReportingController)

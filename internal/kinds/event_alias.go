@@ -25,7 +25,8 @@ var newer = [][2]string{
 	{"reportingComponent", "reportingController"},
 }
 
-// eventAlias is Event of events.k8s.io/v1: the events of core/v1 under other names, with stricter rules for who writes them.
+// eventAlias is Event of events.k8s.io/v1: the events of core/v1 under other names, with stricter rules for who writes
+// them.
 func eventAlias(columns columnTexts) *catalog.Resource {
 	k := of[eventsv1.Event](kind{
 		group: eventsV1, kind: "Event", plural: "events", short: []string{"ev"},
@@ -47,7 +48,9 @@ func eventAlias(columns columnTexts) *catalog.Resource {
 	k.columns = columns["Event"]
 	r := k.resource()
 	r.Secondary = true
-	r.Storage = &catalog.Version{Name: "v1", APIVersion: "v1", New: newOf[corev1.Event](), Strategy: &catalog.Strategy{}}
+	r.Storage = &catalog.Version{
+		Name: "v1", APIVersion: "v1", New: newOf[corev1.Event](), Strategy: &catalog.Strategy{},
+	}
 	r.Convert = func(from, to *catalog.Version, obj catalog.Object) error {
 		if to == r.Storage {
 			_, err := decode[corev1.Event](olderEvent(obj))
@@ -93,7 +96,8 @@ func judgeEventUpdate(obj, old catalog.Object, subresource string) errorList {
 // validateNewEvent judges what is created through events.k8s.io: nothing of the older form may be set.
 func validateNewEvent(e *corev1.Event) errorList {
 	errs := checkEvent(e, "reportingController")
-	errs = append(errs, validation.ValidateObjectMeta(&e.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	errs = append(errs,
+		validation.ValidateObjectMeta(&e.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	errs = append(errs, checkFinalizers(e.Finalizers)...)
 	errs = append(errs, checkSeries(e)...)
 	if e.EventTime.IsZero() {

@@ -19,8 +19,10 @@ func TestUpdateOfNewerEvent(t *testing.T) {
 		}
 	}
 	old := map[string]any{
-		"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": map[string]any{"name": "e", "namespace": "default"},
-		"eventTime": "2026-01-01T00:00:00.000001Z", "reportingController": "example.com/c", "reportingInstance": "i", "action": "A", "reason": "R",
+		"apiVersion": "events.k8s.io/v1", "kind": "Event",
+		"metadata":  map[string]any{"name": "e", "namespace": "default"},
+		"eventTime": "2026-01-01T00:00:00.000001Z", "reportingController": "example.com/c", "reportingInstance": "i",
+		"action": "A", "reason": "R",
 		"type": "Normal", "regarding": map[string]any{"kind": "Pod", "name": "p", "namespace": "default"}, "note": "n",
 	}
 	for _, c := range []struct {
@@ -29,9 +31,11 @@ func TestUpdateOfNewerEvent(t *testing.T) {
 		want  string
 	}{
 		{"series", map[string]any{"count": int64(2), "lastObservedTime": "2026-01-01T00:00:01.000000Z"}, ""},
-		{"series", map[string]any{"count": int64(1), "lastObservedTime": "2026-01-01T00:00:01.000000Z"}, `series.count: Invalid value: "": should be at least 2`},
+		{"series", map[string]any{"count": int64(1), "lastObservedTime": "2026-01-01T00:00:01.000000Z"},
+			`series.count: Invalid value: "": should be at least 2`},
 		{"eventTime", "2026-01-01T00:00:00.000001Z", ""},
-		{"eventTime", "2026-01-01T00:00:00.000002Z", `eventTime: Invalid value: "2026-01-01T00:00:00.000002Z": field is immutable`},
+		{"eventTime", "2026-01-01T00:00:00.000002Z",
+			`eventTime: Invalid value: "2026-01-01T00:00:00.000002Z": field is immutable`},
 		{"note", "other", `message: Invalid value: "other": field is immutable`},
 	} {
 		obj := runtime.DeepCopyJSON(old)

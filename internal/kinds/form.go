@@ -6,8 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// storedAs returns the form of a kind that kube-apiserver stores in an older version than it prefers, so that its predecessor
-// can read it. All fields are the same in both.
+// storedAs returns the form of a kind that kube-apiserver stores in an older version than it prefers, so that its
+// predecessor can read it. All fields are the same in both.
 func storedAs(group, version, older string) *catalog.Form {
 	newer, old := []byte(`"`+group+"/"+version+`"`), []byte(`"`+group+"/"+older+`"`)
 	rename := func(from, to []byte) func([]byte) ([]byte, error) {

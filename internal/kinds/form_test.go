@@ -13,8 +13,10 @@ func TestStoredAs(t *testing.T) {
 	for _, c := range []struct{ stored, want string }{
 		{beta, v1},
 		{v1, v1}, // of an earlier release
-		{`{"kind":"A","apiVersion":"example.com/v1beta1","metadata":{}}`, `{"kind":"A","apiVersion":"example.com/v1","metadata":{}}`},
-		{`{"apiVersion":"example.com/v1","metadata":{},"spec":"example.com/v1beta1"}`, `{"apiVersion":"example.com/v1","metadata":{},"spec":"example.com/v1beta1"}`},
+		{`{"kind":"A","apiVersion":"example.com/v1beta1","metadata":{}}`,
+			`{"kind":"A","apiVersion":"example.com/v1","metadata":{}}`},
+		{`{"apiVersion":"example.com/v1","metadata":{},"spec":"example.com/v1beta1"}`,
+			`{"apiVersion":"example.com/v1","metadata":{},"spec":"example.com/v1beta1"}`},
 		{`nonsense`, `nonsense`},
 	} {
 		if got, err := form.Decode([]byte(c.stored)); err != nil || string(got) != c.want {

@@ -2,8 +2,8 @@ package kinds
 
 import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
-// CoordinateLeases has the Leases among kinds keep what is about coordinated leader election, as with Kubernetes' feature gate
-// CoordinatedLeaderElection.
+// CoordinateLeases has the Leases among kinds keep what is about coordinated leader election, as with Kubernetes'
+// feature gate CoordinatedLeaderElection.
 func CoordinateLeases(kinds []*catalog.Resource) {
 	for _, r := range kinds {
 		if r.Group == coordinationV1.name && r.Kind == "Lease" {
@@ -12,8 +12,8 @@ func CoordinateLeases(kinds []*catalog.Resource) {
 	}
 }
 
-// dropCoordination drops from a Lease what is about coordinated leader election, each field unless old has it. old is nil for a new
-// object.
+// dropCoordination drops from a Lease what is about coordinated leader election, each field unless old has it. old is
+// nil for a new object.
 func dropCoordination(lease, old catalog.Object) {
 	spec, was := catalog.At(lease, "spec"), catalog.At(old, "spec")
 	for _, name := range []string{"strategy", "preferredHolder"} {
@@ -23,8 +23,8 @@ func dropCoordination(lease, old catalog.Object) {
 	}
 }
 
-// dropGated drops from the spec of a pod, or of a template of pods, what Kubernetes 1.36 has behind feature gates that are off, unless
-// old has some of it. old is nil for a new object.
+// dropGated drops from the spec of a pod, or of a template of pods, what Kubernetes 1.36 has behind feature gates that
+// are off, unless old has some of it. old is nil for a new object.
 func dropGated(spec, old catalog.Object) {
 	if old["schedulingGroup"] == nil {
 		delete(spec, "schedulingGroup")

@@ -7,15 +7,17 @@ import (
 
 // Parts of an image reference, from the grammar of github.com/distribution/reference.
 var (
-	imagePath   = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
-	imageDomain = regexp.MustCompile(`^(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?$|^\[[a-fA-F0-9:]+\](?::[0-9]+)?$`)
+	imagePath = regexp.MustCompile(
+		`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
+	imageDomain = regexp.MustCompile(
+		`^(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?$|^\[[a-fA-F0-9:]+\](?::[0-9]+)?$`)
 	imageTag    = regexp.MustCompile(`^[\w][\w.-]{0,127}$`)
 	imageDigest = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$`)
 	imageID     = regexp.MustCompile(`^[a-f0-9]{64}$`)
 )
 
-// pullPolicy returns how often to pull an image when nobody says: always if the reference means "latest", by its tag or by
-// having neither tag nor digest.
+// pullPolicy returns how often to pull an image when nobody says: always if the reference means "latest", by its tag
+// or by having neither tag nor digest.
 func pullPolicy(image string) string {
 	if tag, ok := tagOf(image); ok && tag == "latest" {
 		return "Always"
@@ -23,7 +25,8 @@ func pullPolicy(image string) string {
 	return "IfNotPresent"
 }
 
-// tagOf returns the tag of an image reference, "latest" if it has no digest either. false means that it is not a reference.
+// tagOf returns the tag of an image reference, "latest" if it has no digest either. false means that it is not a
+// reference.
 func tagOf(image string) (tag string, ok bool) {
 	if imageID.MatchString(image) {
 		return "", false
@@ -39,7 +42,8 @@ func tagOf(image string) (tag string, ok bool) {
 	if tagged && !imageTag.MatchString(tag) {
 		return "", false
 	}
-	if domain, rest, ok := strings.Cut(name, "/"); ok && (strings.ContainsAny(domain, ".:") || domain == "localhost" || strings.ToLower(domain) != domain) {
+	if domain, rest, ok := strings.Cut(name, "/"); ok &&
+		(strings.ContainsAny(domain, ".:") || domain == "localhost" || strings.ToLower(domain) != domain) {
 		if !imageDomain.MatchString(domain) {
 			return "", false
 		}

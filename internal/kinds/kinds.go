@@ -68,7 +68,8 @@ func fields(paths ...string) map[string]func(catalog.Object) string {
 
 // podFields are the FieldLabels of pods.
 func podFields() map[string]func(catalog.Object) string {
-	out := fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase", "status.nominatedNodeName")
+	out := fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+		"status.phase", "status.nominatedNodeName")
 	out["spec.host"] = out["spec.nodeName"]
 	out["spec.hostNetwork"] = truthAt("spec", "hostNetwork")
 	out["status.podIP"] = func(pod catalog.Object) string {
@@ -88,7 +89,9 @@ func object(k, name string, verbs ...string) catalog.Subresource {
 
 // other is a subresource that takes something else than the object; group and version are "" if they are the object's.
 func other(name, group, version, k string, verbs ...string) catalog.Subresource {
-	return catalog.Subresource{Name: name, Kind: metav1.GroupVersionKind{Group: group, Version: version, Kind: k}, Verbs: verbs}
+	return catalog.Subresource{
+		Name: name, Kind: metav1.GroupVersionKind{Group: group, Version: version, Kind: k}, Verbs: verbs,
+	}
 }
 
 // nameIsSubdomain is the rule for names of most kinds.
@@ -105,7 +108,8 @@ func nameIsSegment(name string, _ bool) []string {
 	return path.IsValidPathSegmentName(name)
 }
 
-// nameIsLong is the rule of the kinds whose names are judged by declarations: nobody looks at what a generated one begins with.
+// nameIsLong is the rule of the kinds whose names are judged by declarations: nobody looks at what a generated one
+// begins with.
 func nameIsLong(name string, prefix bool) []string {
 	if prefix {
 		return nil

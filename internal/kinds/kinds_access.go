@@ -21,10 +21,16 @@ func accessKinds() []kind {
 	return []kind{
 		of[rbacv1.Role](kind{group: rbacV1, kind: "Role", plural: "roles", rules: rules()}),
 		of[rbacv1.RoleBinding](kind{group: rbacV1, kind: "RoleBinding", plural: "rolebindings", rules: inRoles}),
-		of[rbacv1.ClusterRole](kind{group: rbacV1, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules()}),
-		of[rbacv1.ClusterRoleBinding](kind{group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true, rules: inClusterRoles}),
+		of[rbacv1.ClusterRole](kind{
+			group: rbacV1, kind: "ClusterRole", plural: "clusterroles", clusterScoped: true, rules: rules(),
+		}),
+		of[rbacv1.ClusterRoleBinding](kind{
+			group: rbacV1, kind: "ClusterRoleBinding", plural: "clusterrolebindings", clusterScoped: true,
+			rules: inClusterRoles,
+		}),
 		of[certificatesv1.CertificateSigningRequest](kind{
-			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests", short: []string{"csr"},
+			group: certificatesV1, kind: "CertificateSigningRequest", plural: "certificatesigningrequests",
+			short:         []string{"csr"},
 			clusterScoped: true, status: true,
 			subresources: []catalog.Subresource{object("CertificateSigningRequest", "approval", views...)},
 			reaches: map[string]catalog.ResetFields{
@@ -32,7 +38,11 @@ func accessKinds() []kind {
 				"status":   except("spec", "status.conditions"),
 				"approval": except("spec", "status.certificate"),
 			},
-			rules: &catalog.Strategy{Cells: printed(signingRequestCells), ValidName: nameIsSegment, PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.signerName")},
+			rules: &catalog.Strategy{
+				Cells: printed(signingRequestCells), ValidName: nameIsSegment,
+				PrepareCreate: prepareSigningRequestCreate, PrepareUpdate: prepareSigningRequestUpdate,
+				UnconditionalUpdate: true, FieldLabels: fields("spec.signerName"),
+			},
 		}),
 	}
 }

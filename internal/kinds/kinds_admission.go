@@ -19,33 +19,41 @@ func admissionKinds() []kind {
 		k.rules.Cells = cells
 		return k
 	}
-	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(), printed(validatingPolicyCells))
+	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(),
+		printed(validatingPolicyCells))
 	policy.status, policy.statusOnly = true, true
-	mutatingPolicy := named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(), printed(mutatingPolicyCells))
-	mutatingBinding := named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(), printed(mutatingBindingCells))
+	mutatingPolicy := named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(),
+		printed(mutatingPolicyCells))
+	mutatingBinding := named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings",
+		mutatingBindingRules(), printed(mutatingBindingCells))
 	mutatingPolicy.form = storedAs("admissionregistration.k8s.io", "v1", "v1beta1")
 	mutatingBinding.form = mutatingPolicy.form
 	mutatingPolicy.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1)
-	mutatingBinding.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](admissionregistrationV1beta1)
+	mutatingBinding.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](
+		admissionregistrationV1beta1)
 	return []kind{
 		definitionKind(),
-		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells))),
-		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", validatingWebhookRules(), printed(validatingWebhookCells))),
+		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration",
+			"mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells))),
+		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration",
+			"validatingwebhookconfigurations", validatingWebhookRules(), printed(validatingWebhookCells))),
 		of[admissionregistrationv1.ValidatingAdmissionPolicy](policy),
-		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", validatingBindingRules(), printed(validatingBindingCells))),
+		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding",
+			"validatingadmissionpolicybindings", validatingBindingRules(), printed(validatingBindingCells))),
 		of[admissionregistrationv1.MutatingAdmissionPolicy](mutatingPolicy),
 		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](mutatingBinding),
 	}
 }
 
-// definitionKind is CustomResourceDefinition. Its rules are those of package crd; it is printed like every kind that has no
-// columns of its own.
+// definitionKind is CustomResourceDefinition. Its rules are those of package crd; it is printed like every kind that
+// has no columns of its own.
 func definitionKind() kind {
 	rules := *crd.Rules()
 	rules.Cells = nameAndCreation
 	return kind{
 		also: []*version{{
-			name: "v1beta1", rank: 9, new: newOf[apiextensionsv1beta1.CustomResourceDefinition](), rules: crd.BetaRules(&rules),
+			name: "v1beta1", rank: 9, new: newOf[apiextensionsv1beta1.CustomResourceDefinition](),
+			rules:      crd.BetaRules(&rules),
 			deprecated: "apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+, unavailable in v1.22+; use apiextensions.k8s.io/v1 CustomResourceDefinition",
 		}},
 		convert: crd.Convert, form: crd.Form(),

@@ -16,8 +16,10 @@ func controlKinds() []kind {
 		of[coordinationv1.Lease](kind{
 			group: coordinationV1, kind: "Lease", plural: "leases",
 			rules: &catalog.Strategy{
-				Validate:       judge(validateLease),
-				ValidateUpdate: judgeUpdate(func(l, _ *coordinationv1.Lease, _ string) errorList { return validateLease(l) }),
+				Validate: judge(validateLease),
+				ValidateUpdate: judgeUpdate(func(l, _ *coordinationv1.Lease, _ string) errorList {
+					return validateLease(l)
+				}),
 				PrepareCreate:  func(obj catalog.Object, _ catalog.Env) { dropCoordination(obj, nil) },
 				PrepareUpdate:  func(obj, old catalog.Object, _ string, _ catalog.Env) { dropCoordination(obj, old) },
 				CreateOnUpdate: true,
@@ -37,16 +39,24 @@ func controlKinds() []kind {
 			},
 		}),
 		of[flowcontrolv1.FlowSchema](kind{
-			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true, statusOnly: true, generation: true,
-			rules: &catalog.Strategy{Cells: printed(flowSchemaCells), Rank: matchingPrecedence, UnconditionalUpdate: true},
+			group: flowcontrolV1, kind: "FlowSchema", plural: "flowschemas", clusterScoped: true, status: true,
+			statusOnly: true, generation: true,
+			rules: &catalog.Strategy{
+				Cells: printed(flowSchemaCells), Rank: matchingPrecedence, UnconditionalUpdate: true,
+			},
 		}),
 		of[flowcontrolv1.PriorityLevelConfiguration](kind{
-			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations", clusterScoped: true, status: true, statusOnly: true, generation: true,
+			group: flowcontrolV1, kind: "PriorityLevelConfiguration", plural: "prioritylevelconfigurations",
+			clusterScoped: true, status: true, statusOnly: true, generation: true,
 			rules: &catalog.Strategy{Cells: printed(priorityLevelCells), UnconditionalUpdate: true},
 		}),
 		of[storagemigrationv1beta1.StorageVersionMigration](kind{
-			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations", clusterScoped: true, status: true, statusOnly: true,
-			rules: &catalog.Strategy{Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate), Cells: printed(migrationCells)},
+			group: storagemigrationV1beta1, kind: "StorageVersionMigration", plural: "storageversionmigrations",
+			clusterScoped: true, status: true, statusOnly: true,
+			rules: &catalog.Strategy{
+				Validate: judge(validateMigration), ValidateUpdate: judgeUpdate(validateMigrationUpdate),
+				Cells: printed(migrationCells),
+			},
 		}),
 	}
 }

@@ -57,10 +57,12 @@ func coreKinds() []kind {
 			group: coreV1, kind: "Event", plural: "events", short: []string{"ev"},
 			rules: &catalog.Strategy{
 				//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
-				ValidName:           path.ValidatePathSegmentName,
-				MetadataLast:        true,
-				Validate:            judge(validateEvent),
-				ValidateUpdate:      judgeUpdate(func(e, _ *corev1.Event, _ string) errorList { return validateEvent(e) }),
+				ValidName:    path.ValidatePathSegmentName,
+				MetadataLast: true,
+				Validate:     judge(validateEvent),
+				ValidateUpdate: judgeUpdate(func(e, _ *corev1.Event, _ string) errorList {
+					return validateEvent(e)
+				}),
 				UnconditionalUpdate: true,
 				CreateOnUpdate:      true,
 				TTL:                 time.Hour, // kube's --event-ttl
@@ -70,8 +72,9 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.ServiceAccount](kind{
-			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"}, returnsDeleted: true,
-			subresources: []catalog.Subresource{tokenSubresource()},
+			group: coreV1, kind: "ServiceAccount", plural: "serviceaccounts", short: []string{"sa"},
+			returnsDeleted: true,
+			subresources:   []catalog.Subresource{tokenSubresource()},
 			rules: &catalog.Strategy{
 				ValidName:           validation.ValidateServiceAccountName,
 				Cells:               nameAndAge,
@@ -83,7 +86,8 @@ func coreKinds() []kind {
 			},
 		}),
 		of[corev1.Pod](kind{
-			group: coreV1, kind: "Pod", podSpec: []string{"spec"}, plural: "pods", short: []string{"po"}, categories: all, status: true, generation: true, returnsDeleted: true,
+			group: coreV1, kind: "Pod", podSpec: []string{"spec"}, plural: "pods", short: []string{"po"},
+			categories: all, status: true, generation: true, returnsDeleted: true,
 			subresources: podSubresources(),
 			reaches: map[string]catalog.ResetFields{
 				"status":              except("spec", "metadata.deletionTimestamp", "metadata.ownerReferences"),
@@ -103,23 +107,30 @@ func coreKinds() []kind {
 		}),
 		of[corev1.Binding](kind{group: coreV1, kind: "Binding", plural: "bindings", virtual: true}),
 		of[corev1.ComponentStatus](kind{
-			group: coreV1, kind: "ComponentStatus", deprecated: "v1 ComponentStatus is deprecated in v1.19+", plural: "componentstatuses", short: []string{"cs"},
+			group: coreV1, kind: "ComponentStatus", deprecated: "v1 ComponentStatus is deprecated in v1.19+",
+			plural: "componentstatuses", short: []string{"cs"},
 			clusterScoped: true, virtual: true, verbs: []string{"get", "list"},
 			rules: &catalog.Strategy{Cells: printed(componentCells)},
 		}),
 		of[corev1.PodTemplate](kind{
-			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates", generation: true, returnsDeleted: true,
-			rules: &catalog.Strategy{Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true},
+			group: coreV1, kind: "PodTemplate", podSpec: []string{"template", "spec"}, plural: "podtemplates",
+			generation: true, returnsDeleted: true,
+			rules: &catalog.Strategy{
+				Cells: printed(podTemplateCells), Default: defaultPodTemplate, UnconditionalUpdate: true,
+			},
 		}),
 		of[corev1.ReplicationController](kind{
-			group: coreV1, kind: "ReplicationController", podSpec: templateSpec, plural: "replicationcontrollers", short: []string{"rc"}, categories: all,
+			group: coreV1, kind: "ReplicationController", podSpec: templateSpec, plural: "replicationcontrollers",
+			short: []string{"rc"}, categories: all,
 			prefix: "controllers", status: true, generation: true,
 			scale: controllerReplicas(),
-			rules: &catalog.Strategy{Cells: printed(replicationControllerCells), ValidName: nameIsLong, Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+			rules: &catalog.Strategy{Cells: printed(replicationControllerCells), ValidName: nameIsLong,
+				Default: defaultReplicationController, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
 				FieldLabels: map[string]func(catalog.Object) string{"status.replicas": countAt("status", "replicas")}},
 		}),
 		of[corev1.Service](kind{
-			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all, prefix: "services/specs", status: true, returnsDeleted: true,
+			group: coreV1, kind: "Service", plural: "services", short: []string{"svc"}, categories: all,
+			prefix: "services/specs", status: true, returnsDeleted: true,
 			subresources: []catalog.Subresource{other("proxy", "", "", "ServiceProxyOptions", proxied...)},
 			rules: &catalog.Strategy{
 				Cells:         printed(serviceCells),
@@ -132,11 +143,14 @@ func coreKinds() []kind {
 		}),
 		//lint:ignore SA1019 clients still read and write them
 		of[corev1.Endpoints](kind{
-			group: coreV1, kind: "Endpoints", deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice", plural: "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
+			group: coreV1, kind: "Endpoints",
+			deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+			plural:     "endpoints", short: []string{"ep"}, prefix: "services/endpoints",
 			rules: &catalog.Strategy{Cells: printed(endpointsCells), UnconditionalUpdate: true, CreateOnUpdate: true},
 		}),
 		of[corev1.Node](kind{
-			group: coreV1, kind: "Node", plural: "nodes", short: []string{"no"}, clusterScoped: true, prefix: "minions", status: true,
+			group: coreV1, kind: "Node", plural: "nodes", short: []string{"no"}, clusterScoped: true, prefix: "minions",
+			status:       true,
 			subresources: []catalog.Subresource{other("proxy", "", "", "NodeProxyOptions", proxied...)},
 			rules: &catalog.Strategy{
 				Cells:               printed(nodeCells),
@@ -144,24 +158,38 @@ func coreKinds() []kind {
 				PrepareUpdate:       prepareNodeUpdate,
 				PrepareCreate:       prepareNodeCreate,
 				UnconditionalUpdate: true,
-				FieldLabels:         map[string]func(catalog.Object) string{"spec.unschedulable": truthAt("spec", "unschedulable")},
+				FieldLabels: map[string]func(catalog.Object) string{
+					"spec.unschedulable": truthAt("spec", "unschedulable"),
+				},
 			},
 		}),
 		of[corev1.PersistentVolume](kind{
-			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"}, clusterScoped: true, status: true, returnsDeleted: true,
-			rules: &catalog.Strategy{Cells: printed(volumeCells), PrepareCreate: prepareVolumeCreate, PrepareUpdate: prepareVolumeUpdate, UnconditionalUpdate: true},
+			group: coreV1, kind: "PersistentVolume", plural: "persistentvolumes", short: []string{"pv"},
+			clusterScoped: true, status: true, returnsDeleted: true,
+			rules: &catalog.Strategy{
+				Cells: printed(volumeCells), PrepareCreate: prepareVolumeCreate, PrepareUpdate: prepareVolumeUpdate,
+				UnconditionalUpdate: true,
+			},
 		}),
 		of[corev1.PersistentVolumeClaim](kind{
-			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"}, status: true, returnsDeleted: true,
-			rules: &catalog.Strategy{Cells: printed(claimCells), PrepareCreate: prepareClaimCreate, PrepareUpdate: prepareClaimUpdate, UnconditionalUpdate: true},
+			group: coreV1, kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", short: []string{"pvc"},
+			status: true, returnsDeleted: true,
+			rules: &catalog.Strategy{
+				Cells: printed(claimCells), PrepareCreate: prepareClaimCreate, PrepareUpdate: prepareClaimUpdate,
+				UnconditionalUpdate: true,
+			},
 		}),
 		of[corev1.LimitRange](kind{
 			group: coreV1, kind: "LimitRange", plural: "limitranges", short: []string{"limits"},
-			rules: &catalog.Strategy{Default: defaultLimitRange, PrepareCreate: nameLimitRange, VisibleOnReturn: true, UnconditionalUpdate: true, CreateOnUpdate: true},
+			rules: &catalog.Strategy{
+				Default: defaultLimitRange, PrepareCreate: nameLimitRange, VisibleOnReturn: true,
+				UnconditionalUpdate: true, CreateOnUpdate: true,
+			},
 		}),
 		of[corev1.ResourceQuota](kind{
-			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true, returnsDeleted: true,
-			rules: &catalog.Strategy{Cells: printed(quotaCells), UnconditionalUpdate: true},
+			group: coreV1, kind: "ResourceQuota", plural: "resourcequotas", short: []string{"quota"}, status: true,
+			returnsDeleted: true,
+			rules:          &catalog.Strategy{Cells: printed(quotaCells), UnconditionalUpdate: true},
 		}),
 	}
 }

@@ -11,19 +11,37 @@ import (
 // reviewKinds are questions: a POST is answered and nothing is stored. Package review has the answers.
 func reviewKinds() []kind {
 	return []kind{
-		of[authenticationv1.SelfSubjectReview](kind{group: authenticationV1, kind: "SelfSubjectReview", plural: "selfsubjectreviews", clusterScoped: true, virtual: true}),
-		of[authenticationv1.TokenReview](kind{group: authenticationV1, kind: "TokenReview", plural: "tokenreviews", clusterScoped: true, virtual: true}),
-		of[authorizationv1.LocalSubjectAccessReview](kind{group: authorizationV1, kind: "LocalSubjectAccessReview", plural: "localsubjectaccessreviews", virtual: true}),
-		of[authorizationv1.SelfSubjectAccessReview](kind{group: authorizationV1, kind: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", clusterScoped: true, virtual: true}),
-		of[authorizationv1.SelfSubjectRulesReview](kind{group: authorizationV1, kind: "SelfSubjectRulesReview", plural: "selfsubjectrulesreviews", clusterScoped: true, virtual: true}),
-		of[authorizationv1.SubjectAccessReview](kind{group: authorizationV1, kind: "SubjectAccessReview", plural: "subjectaccessreviews", clusterScoped: true, virtual: true}),
+		of[authenticationv1.SelfSubjectReview](kind{
+			group: authenticationV1, kind: "SelfSubjectReview", plural: "selfsubjectreviews", clusterScoped: true,
+			virtual: true,
+		}),
+		of[authenticationv1.TokenReview](kind{
+			group: authenticationV1, kind: "TokenReview", plural: "tokenreviews", clusterScoped: true, virtual: true,
+		}),
+		of[authorizationv1.LocalSubjectAccessReview](kind{
+			group: authorizationV1, kind: "LocalSubjectAccessReview", plural: "localsubjectaccessreviews",
+			virtual: true,
+		}),
+		of[authorizationv1.SelfSubjectAccessReview](kind{
+			group: authorizationV1, kind: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews",
+			clusterScoped: true, virtual: true,
+		}),
+		of[authorizationv1.SelfSubjectRulesReview](kind{
+			group: authorizationV1, kind: "SelfSubjectRulesReview", plural: "selfsubjectrulesreviews",
+			clusterScoped: true, virtual: true,
+		}),
+		of[authorizationv1.SubjectAccessReview](kind{
+			group: authorizationV1, kind: "SubjectAccessReview", plural: "subjectaccessreviews", clusterScoped: true,
+			virtual: true,
+		}),
 	}
 }
 
 // tokenSubresource is serviceaccounts/token.
 func tokenSubresource() catalog.Subresource {
-	k := of[authenticationv1.TokenRequest](kind{group: authenticationV1, kind: "TokenRequest", plural: "tokenrequests", virtual: true,
-		rules: &catalog.Strategy{Default: defaultTokenRequest}})
+	k := of[authenticationv1.TokenRequest](kind{group: authenticationV1, kind: "TokenRequest", plural: "tokenrequests",
+		virtual: true,
+		rules:   &catalog.Strategy{Default: defaultTokenRequest}})
 	return virtualSubresource("token", k)
 }
 
@@ -32,7 +50,8 @@ func virtualSubresource(name string, k kind) catalog.Subresource {
 	r := k.resource()
 	r.Namespaced = true
 	return catalog.Subresource{
-		Name: name, Kind: metav1.GroupVersionKind{Group: r.Group, Version: r.Storage.Name, Kind: r.Kind}, Verbs: []string{"create"}, Virtual: r,
+		Name: name, Kind: metav1.GroupVersionKind{Group: r.Group, Version: r.Storage.Name, Kind: r.Kind},
+		Verbs: []string{"create"}, Virtual: r,
 	}
 }
 

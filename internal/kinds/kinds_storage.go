@@ -11,60 +11,84 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// storageKinds are those that describe what nodes offer: storage.k8s.io, node.k8s.io, scheduling.k8s.io, resource.k8s.io.
+// storageKinds are those that describe what nodes offer: storage.k8s.io, node.k8s.io, scheduling.k8s.io,
+// resource.k8s.io.
 func storageKinds() []kind {
 	return []kind{
 		of[storagev1.StorageClass](kind{
-			group: storageV1, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"}, clusterScoped: true, returnsDeleted: true,
-			rules: &catalog.Strategy{Cells: printed(storageClassCells), VisibleOnReturn: true, UnconditionalUpdate: true},
+			group: storageV1, kind: "StorageClass", plural: "storageclasses", short: []string{"sc"},
+			clusterScoped: true, returnsDeleted: true,
+			rules: &catalog.Strategy{
+				Cells: printed(storageClassCells), VisibleOnReturn: true, UnconditionalUpdate: true,
+			},
 		}),
 		of[storagev1.VolumeAttributesClass](kind{
-			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"}, clusterScoped: true, returnsDeleted: true,
+			group: storageV1, kind: "VolumeAttributesClass", plural: "volumeattributesclasses", short: []string{"vac"},
+			clusterScoped: true, returnsDeleted: true,
 			also:  onDemand[storagev1beta1.VolumeAttributesClass](storageV1beta1),
 			rules: &catalog.Strategy{Cells: printed(attributesClassCells), UnconditionalUpdate: true},
 		}),
 		of[storagev1.VolumeAttachment](kind{
-			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true, statusOnly: true, returnsDeleted: true,
+			group: storageV1, kind: "VolumeAttachment", plural: "volumeattachments", clusterScoped: true, status: true,
+			statusOnly: true, returnsDeleted: true,
 			rules: &catalog.Strategy{Cells: printed(attachmentCells)},
 		}),
 		of[storagev1.CSIDriver](kind{
 			group: storageV1, kind: "CSIDriver", plural: "csidrivers", clusterScoped: true, returnsDeleted: true,
-			rules: &catalog.Strategy{Cells: printed(csiDriverCells), PrepareCreate: prepareDriverCreate, PrepareUpdate: prepareDriverUpdate},
+			rules: &catalog.Strategy{
+				Cells: printed(csiDriverCells), PrepareCreate: prepareDriverCreate, PrepareUpdate: prepareDriverUpdate,
+			},
 		}),
 		of[storagev1.CSINode](kind{
 			group: storageV1, kind: "CSINode", plural: "csinodes", clusterScoped: true, returnsDeleted: true,
 			rules: &catalog.Strategy{Cells: printed(csiNodeCells)},
 		}),
 		of[storagev1.CSIStorageCapacity](kind{
-			group: storageV1, kind: "CSIStorageCapacity", plural: "csistoragecapacities", // it has columns in Kubernetes that are not in use
+			// it has columns in Kubernetes that are not in use
+			group: storageV1, kind: "CSIStorageCapacity", plural: "csistoragecapacities",
 		}),
 		of[nodev1.RuntimeClass](kind{
 			group: nodeV1, kind: "RuntimeClass", anyFinalizer: true, plural: "runtimeclasses", clusterScoped: true,
 			rules: &catalog.Strategy{Cells: printed(runtimeClassCells), VisibleOnReturn: true, CreateOnUpdate: true},
 		}),
 		of[schedulingv1.PriorityClass](kind{
-			group: schedulingV1, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"}, clusterScoped: true, generation: true,
-			rules: &catalog.Strategy{Cells: printed(priorityClassCells), PrepareUpdate: keepGeneration, Keep: keepSystemClass, VisibleOnReturn: true, UnconditionalUpdate: true},
+			group: schedulingV1, kind: "PriorityClass", plural: "priorityclasses", short: []string{"pc"},
+			clusterScoped: true, generation: true,
+			rules: &catalog.Strategy{
+				Cells: printed(priorityClassCells), PrepareUpdate: keepGeneration, Keep: keepSystemClass,
+				VisibleOnReturn: true, UnconditionalUpdate: true,
+			},
 		}),
 		of[resourcev1.DeviceClass](kind{
-			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true, returnsDeleted: true,
-			also:  onDemand[resourcev1beta2.DeviceClass](resourceV1beta2),
-			rules: &catalog.Strategy{Cells: nameAndAge, ValidName: nameIsLong, UnconditionalUpdate: true},
+			group: resourceV1, kind: "DeviceClass", plural: "deviceclasses", clusterScoped: true, generation: true,
+			returnsDeleted: true,
+			also:           onDemand[resourcev1beta2.DeviceClass](resourceV1beta2),
+			rules:          &catalog.Strategy{Cells: nameAndAge, ValidName: nameIsLong, UnconditionalUpdate: true},
 		}),
 		of[resourcev1.ResourceClaim](kind{
-			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true, returnsDeleted: true,
-			also:  onDemand[resourcev1beta2.ResourceClaim](resourceV1beta2),
-			rules: &catalog.Strategy{Cells: printed(resourceClaimCells), Default: defaultResourceClaim, PrepareUpdate: prepareDeviceClaimUpdate, ValidateIn: claimPrivileges, UnconditionalUpdate: true},
+			group: resourceV1, kind: "ResourceClaim", plural: "resourceclaims", status: true, statusOnly: true,
+			returnsDeleted: true,
+			also:           onDemand[resourcev1beta2.ResourceClaim](resourceV1beta2),
+			rules: &catalog.Strategy{
+				Cells: printed(resourceClaimCells), Default: defaultResourceClaim,
+				PrepareUpdate: prepareDeviceClaimUpdate, ValidateIn: claimPrivileges, UnconditionalUpdate: true,
+			},
 		}),
 		of[resourcev1.ResourceClaimTemplate](kind{
 			group: resourceV1, kind: "ResourceClaimTemplate", plural: "resourceclaimtemplates", returnsDeleted: true,
-			also:  onDemand[resourcev1beta2.ResourceClaimTemplate](resourceV1beta2),
-			rules: &catalog.Strategy{Cells: nameAndAge, Default: defaultResourceClaimTemplate, ValidateIn: templatePrivileges, UnconditionalUpdate: true},
+			also: onDemand[resourcev1beta2.ResourceClaimTemplate](resourceV1beta2),
+			rules: &catalog.Strategy{
+				Cells: nameAndAge, Default: defaultResourceClaimTemplate, ValidateIn: templatePrivileges,
+				UnconditionalUpdate: true,
+			},
 		}),
 		of[resourcev1.ResourceSlice](kind{
-			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true, returnsDeleted: true,
-			also: onDemand[resourcev1beta2.ResourceSlice](resourceV1beta2),
-			rules: &catalog.Strategy{Cells: printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate, PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true, FieldLabels: fields("spec.nodeName", "spec.driver"),
+			group: resourceV1, kind: "ResourceSlice", plural: "resourceslices", clusterScoped: true, generation: true,
+			returnsDeleted: true,
+			also:           onDemand[resourcev1beta2.ResourceSlice](resourceV1beta2),
+			rules: &catalog.Strategy{Cells: printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate,
+				PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true,
+				FieldLabels:  fields("spec.nodeName", "spec.driver"),
 				UnknownField: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s"},
 		}),
 	}

@@ -16,19 +16,20 @@ import (
 
 // replicas is the scale of the kinds whose selector is a label selector.
 func replicas() *catalog.Scale {
-	return &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", Selector: func(obj catalog.Object) string {
-		spec, _ := obj["spec"].(map[string]any)
-		var selector metav1.LabelSelector
-		in, _ := spec["selector"].(map[string]any)
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(in, &selector) != nil {
-			return ""
-		}
-		s, err := metav1.LabelSelectorAsSelector(&selector)
-		if err != nil {
-			return ""
-		}
-		return s.String()
-	}}
+	return &catalog.Scale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas",
+		Selector: func(obj catalog.Object) string {
+			spec, _ := obj["spec"].(map[string]any)
+			var selector metav1.LabelSelector
+			in, _ := spec["selector"].(map[string]any)
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(in, &selector) != nil {
+				return ""
+			}
+			s, err := metav1.LabelSelectorAsSelector(&selector)
+			if err != nil {
+				return ""
+			}
+			return s.String()
+		}}
 }
 
 // controllerReplicas is the scale of a replication controller, whose selector is a map of labels.
@@ -53,44 +54,69 @@ var templateSpec = []string{"spec", "template", "spec"}
 func workloadKinds() []kind {
 	return []kind{
 		of[appsv1.Deployment](kind{
-			group: appsV1, kind: "Deployment", podSpec: templateSpec, plural: "deployments", short: []string{"deploy"}, categories: all,
-			status: true, generation: true, scale: replicas(),
+			group: appsV1, kind: "Deployment", podSpec: templateSpec, plural: "deployments", short: []string{"deploy"},
+			categories: all,
+			status:     true, generation: true, scale: replicas(),
 			reaches: map[string]catalog.ResetFields{"status": except("spec", "metadata.labels")},
-			rules:   &catalog.Strategy{Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate, UnconditionalUpdate: true},
+			rules: &catalog.Strategy{
+				Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate,
+				UnconditionalUpdate: true,
+			},
 		}),
 		of[appsv1.ReplicaSet](kind{
-			group: appsV1, kind: "ReplicaSet", podSpec: templateSpec, plural: "replicasets", short: []string{"rs"}, categories: all,
-			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Strategy{Cells: printed(replicaSetCells), Default: defaultTemplate, UnconditionalUpdate: true},
+			group: appsV1, kind: "ReplicaSet", podSpec: templateSpec, plural: "replicasets", short: []string{"rs"},
+			categories: all,
+			status:     true, generation: true, scale: replicas(),
+			rules: &catalog.Strategy{
+				Cells: printed(replicaSetCells), Default: defaultTemplate, UnconditionalUpdate: true,
+			},
 		}),
 		of[appsv1.StatefulSet](kind{
-			group: appsV1, kind: "StatefulSet", podSpec: templateSpec, plural: "statefulsets", short: []string{"sts"}, categories: all,
-			status: true, generation: true, scale: replicas(),
-			rules: &catalog.Strategy{Cells: printed(statefulSetCells), Default: defaultStatefulSet, PrepareCreate: prepareStatefulSetCreate, PrepareUpdate: prepareStatefulSetUpdate, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true},
+			group: appsV1, kind: "StatefulSet", podSpec: templateSpec, plural: "statefulsets", short: []string{"sts"},
+			categories: all,
+			status:     true, generation: true, scale: replicas(),
+			rules: &catalog.Strategy{
+				Cells: printed(statefulSetCells), Default: defaultStatefulSet, PrepareCreate: prepareStatefulSetCreate,
+				PrepareUpdate: prepareStatefulSetUpdate, ValidName: validation.NameIsDNSLabel,
+				UnconditionalUpdate: true,
+			},
 		}),
 		of[appsv1.DaemonSet](kind{
-			group: appsV1, kind: "DaemonSet", podSpec: templateSpec, plural: "daemonsets", short: []string{"ds"}, categories: all,
-			status: true, generation: true,
-			rules: &catalog.Strategy{Cells: printed(daemonSetCells), Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate, PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true},
+			group: appsV1, kind: "DaemonSet", podSpec: templateSpec, plural: "daemonsets", short: []string{"ds"},
+			categories: all,
+			status:     true, generation: true,
+			rules: &catalog.Strategy{
+				Cells: printed(daemonSetCells), Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate,
+				PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true,
+			},
 		}),
 		of[appsv1.ControllerRevision](kind{
 			group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",
 			rules: &catalog.Strategy{Cells: printed(controllerRevisionCells), UnconditionalUpdate: true},
 		}),
 		of[batchv1.Job](kind{
-			group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true, generation: true,
-			rules: &catalog.Strategy{Cells: printed(jobCells), Default: defaultJob, Read: separateLabels, PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents, WarnDependents: podsStay,
-				FieldLabels: map[string]func(catalog.Object) string{"status.successful": countAt("status", "succeeded")}, UnknownField: "field label %q not supported for Job"},
+			group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true,
+			generation: true,
+			rules: &catalog.Strategy{Cells: printed(jobCells), Default: defaultJob, Read: separateLabels,
+				PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+				WarnDependents: podsStay,
+				FieldLabels: map[string]func(catalog.Object) string{
+					"status.successful": countAt("status", "succeeded"),
+				}, UnknownField: "field label %q not supported for Job"},
 		}),
 		of[batchv1.CronJob](kind{
-			group: batchV1, kind: "CronJob", podSpec: []string{"spec", "jobTemplate", "spec", "template", "spec"}, plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
+			group: batchV1, kind: "CronJob", podSpec: []string{"spec", "jobTemplate", "spec", "template", "spec"},
+			plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
 			rules: &catalog.Strategy{Cells: printed(cronJobCells), Default: defaultCronJob, UnconditionalUpdate: true},
 		}),
 		autoscalerKind(),
 		of[policyv1.PodDisruptionBudget](kind{
-			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"}, anyFinalizer: true, status: true, generation: true,
-			form:  budgetForm(),
-			rules: &catalog.Strategy{Cells: printed(budgetCells), Default: defaultBudget, ValidName: nameIsSegment, MetadataLast: true},
+			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"},
+			anyFinalizer: true, status: true, generation: true,
+			form: budgetForm(),
+			rules: &catalog.Strategy{
+				Cells: printed(budgetCells), Default: defaultBudget, ValidName: nameIsSegment, MetadataLast: true,
+			},
 		}),
 	}
 }
@@ -98,11 +124,19 @@ func workloadKinds() []kind {
 // autoscalerKind is the one kind that has two versions with different fields.
 func autoscalerKind() kind {
 	k := of[autoscalingv2.HorizontalPodAutoscaler](kind{
-		group: autoscalingV2, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", short: []string{"hpa"}, categories: all,
+		group: autoscalingV2, kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers",
+		short: []string{"hpa"}, categories: all,
 		status: true,
-		rules:  &catalog.Strategy{Default: defaultAutoscaler, UnconditionalUpdate: true, Cells: printed(autoscalerCells)},
+		rules: &catalog.Strategy{
+			Default: defaultAutoscaler, UnconditionalUpdate: true, Cells: printed(autoscalerCells),
+		},
 	})
-	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{status: true, rules: &catalog.Strategy{Default: defaultOlderAutoscaler, UnconditionalUpdate: true, Cells: printed(olderAutoscalerCells)}})
+	older := of[autoscalingv1.HorizontalPodAutoscaler](kind{
+		status: true,
+		rules: &catalog.Strategy{
+			Default: defaultOlderAutoscaler, UnconditionalUpdate: true, Cells: printed(olderAutoscalerCells),
+		},
+	})
 	k.also = []*version{{name: "v1", rank: 15, new: older.new, rules: older.rules}}
 	k.convert = convertAutoscaler
 	return k

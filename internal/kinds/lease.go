@@ -24,7 +24,8 @@ func validateLease(l *coordinationv1.Lease) errorList {
 		errs = append(errs, checkLeaseStrategy(*spec.Strategy, path.Child("strategy"))...)
 	}
 	if h := spec.PreferredHolder; h != nil && *h != "" && (spec.Strategy == nil || *spec.Strategy == "") {
-		errs = append(errs, field.Forbidden(path.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
+		errs = append(errs,
+			field.Forbidden(path.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
 	}
 	return errs
 }

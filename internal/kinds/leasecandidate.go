@@ -24,19 +24,25 @@ func validateCandidate(c *coordinationv1beta1.LeaseCandidate) errorList {
 	case spec.BinaryVersion == "":
 		errs = append(errs, field.Required(path.Child("binaryVersion"), ""))
 	case spec.EmulationVersion != "" && binary.LT(emulated):
-		errs = append(errs, field.Invalid(path.Child("binaryVersion"), spec.BinaryVersion, "must be greater than or equal to `emulationVersion`"))
+		errs = append(errs,
+			field.Invalid(path.Child("binaryVersion"), spec.BinaryVersion,
+				"must be greater than or equal to `emulationVersion`"))
 	}
 	if spec.Strategy == "" {
 		return append(errs, field.Required(path.Child("strategy"), ""))
 	}
 	if spec.Strategy == coordinationv1.OldestEmulationVersion && emulated.EQ(semver.Version{}) {
-		errs = append(errs, field.Required(path.Child("emulationVersion"), "must be specified when `strategy` is 'OldestEmulationVersion'"))
+		errs = append(errs,
+			field.Required(path.Child("emulationVersion"),
+				"must be specified when `strategy` is 'OldestEmulationVersion'"))
 	}
 	return append(errs, checkLeaseStrategy(spec.Strategy, path.Child("strategy"))...)
 }
 
 func validateCandidateUpdate(c, old *coordinationv1beta1.LeaseCandidate, _ string) errorList {
-	return append(validateCandidate(c), apivalidation.ValidateImmutableField(c.Spec.LeaseName, old.Spec.LeaseName, field.NewPath("spec", "leaseName"))...)
+	return append(validateCandidate(c),
+		apivalidation.ValidateImmutableField(c.Spec.LeaseName, old.Spec.LeaseName,
+			field.NewPath("spec", "leaseName"))...)
 }
 
 // checkVersion reads a version, which may be empty. One that is empty or wrong counts as 0.0.0.

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// checkFinalizers judges metadata.finalizers more strictly than metadata of other kinds is judged: a name without a slash
-// must be one of Kubernetes' own.
+// checkFinalizers judges metadata.finalizers more strictly than metadata of other kinds is judged: a name without a
+// slash must be one of Kubernetes' own.
 func checkFinalizers(finalizers []string) errorList {
 	var errs errorList
 	path := field.NewPath("metadata", "finalizers")

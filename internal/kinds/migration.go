@@ -29,7 +29,8 @@ func validateMigration(m *migrationv1beta1.StorageVersionMigration) (errs errorL
 
 func validateMigrationUpdate(m, old *migrationv1beta1.StorageVersionMigration, subresource string) errorList {
 	if subresource != "status" {
-		return append(validateMigration(m), apivalidation.ValidateImmutableField(m.Spec, old.Spec, field.NewPath("spec"))...)
+		return append(validateMigration(m),
+			apivalidation.ValidateImmutableField(m.Spec, old.Spec, field.NewPath("spec"))...)
 	}
 	path := field.NewPath("status")
 	revision, conditions := path.Child("resourceVersion"), path.Child("conditions")
@@ -49,13 +50,17 @@ func validateMigrationUpdate(m, old *migrationv1beta1.StorageVersionMigration, s
 	}
 	succeeded, failed := is(m, migrationv1beta1.MigrationSucceeded), is(m, migrationv1beta1.MigrationFailed)
 	if succeeded && failed {
-		errs = append(errs, field.Invalid(conditions, m.Status.Conditions, "Both success and failed conditions cannot be true at the same time"))
+		errs = append(errs,
+			field.Invalid(conditions, m.Status.Conditions,
+				"Both success and failed conditions cannot be true at the same time"))
 	}
 	if is(old, migrationv1beta1.MigrationSucceeded) && !succeeded {
-		errs = append(errs, field.Invalid(conditions, m.Status.Conditions, "Success condition cannot be set to false once it is true"))
+		errs = append(errs,
+			field.Invalid(conditions, m.Status.Conditions, "Success condition cannot be set to false once it is true"))
 	}
 	if is(old, migrationv1beta1.MigrationFailed) && !failed {
-		errs = append(errs, field.Invalid(conditions, m.Status.Conditions, "Failed condition cannot be set to false once it is true"))
+		errs = append(errs,
+			field.Invalid(conditions, m.Status.Conditions, "Failed condition cannot be set to false once it is true"))
 	}
 	return errs
 }

@@ -19,8 +19,8 @@ func defaultNamespace(obj catalog.Object) {
 	child(child(obj, "metadata"), "labels")[corev1.LabelMetadataName] = name
 }
 
-// prepareNamespaceCreate makes the namespace Active and puts the finalizer on it that stands for its contents. (A default
-// would not do: the namespace controller removes the finalizer in the end, and it must stay away.)
+// prepareNamespaceCreate makes the namespace Active and puts the finalizer on it that stands for its contents. (A
+// default would not do: the namespace controller removes the finalizer in the end, and it must stay away.)
 func prepareNamespaceCreate(obj catalog.Object, _ catalog.Env) {
 	defaultNamespace(obj)
 	obj["status"] = map[string]any{"phase": string(corev1.NamespaceActive)}
@@ -31,8 +31,8 @@ func prepareNamespaceCreate(obj catalog.Object, _ catalog.Env) {
 	}
 }
 
-// prepareNamespaceUpdate keeps what the request may not change: spec.finalizers is changed through /finalize only, status
-// through /status only.
+// prepareNamespaceUpdate keeps what the request may not change: spec.finalizers is changed through /finalize only,
+// status through /status only.
 func prepareNamespaceUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
 	defaultNamespace(obj)
 	switch subresource {
@@ -47,9 +47,9 @@ func prepareNamespaceUpdate(obj, old catalog.Object, subresource string, _ catal
 	}
 }
 
-// prepareNamespaceDelete turns a deletion into the beginning of one while spec.finalizers holds something: the namespace
-// controller empties the namespace and then calls /finalize. It may be called again for a namespace that is already
-// Terminating; false means that nothing holds it any more.
+// prepareNamespaceDelete turns a deletion into the beginning of one while spec.finalizers holds something: the
+// namespace controller empties the namespace and then calls /finalize. It may be called again for a namespace that is
+// already Terminating; false means that nothing holds it any more.
 func prepareNamespaceDelete(obj catalog.Object, e catalog.Env) bool {
 	if finalizers, _ := child(obj, "spec")["finalizers"].([]any); len(finalizers) == 0 {
 		return false
@@ -65,7 +65,8 @@ func prepareNamespaceDelete(obj catalog.Object, e catalog.Env) bool {
 func validateNamespace(ns *corev1.Namespace) errorList {
 	errs := checkFinalizers(ns.Finalizers)
 	for _, f := range ns.Spec.Finalizers {
-		errs = append(errs, checkFinalizerName(string(f), field.NewPath("spec", "finalizers"))...) // kube does not say which
+		// kube does not say which
+		errs = append(errs, checkFinalizerName(string(f), field.NewPath("spec", "finalizers"))...)
 	}
 	return errs
 }
@@ -88,7 +89,8 @@ func validateNamespaceUpdate(ns, old *corev1.Namespace, subresource string) erro
 		case ns.DeletionTimestamp.IsZero() && phase != corev1.NamespaceActive:
 			errs = append(errs, field.Invalid(path, phase, "may only be 'Active' if `deletionTimestamp` is empty"))
 		case !ns.DeletionTimestamp.IsZero() && phase != corev1.NamespaceTerminating:
-			errs = append(errs, field.Invalid(path, phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"))
+			errs = append(errs,
+				field.Invalid(path, phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"))
 		}
 	default:
 		errs = append(errs, validateNamespaceSpec(ns)...)

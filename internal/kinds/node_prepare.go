@@ -16,7 +16,8 @@ func defaultNode(obj catalog.Object) {
 	}
 }
 
-// prepareNodeCreate keeps the status, which a kubelet makes its node with, but for the configuration that kubelets no longer read.
+// prepareNodeCreate keeps the status, which a kubelet makes its node with, but for the configuration that kubelets no
+// longer read.
 func prepareNodeCreate(obj catalog.Object, _ catalog.Env) {
 	delete(catalog.At(obj, "spec"), "configSource")
 	delete(catalog.At(obj, "status"), "config")

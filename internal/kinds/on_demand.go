@@ -10,17 +10,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// onDemand is the version of a kind in g, of Go type T, that Kubernetes serves only if asked to. It has the fields, defaults
-// and rules of the version that objects are stored in.
+// onDemand is the version of a kind in g, of Go type T, that Kubernetes serves only if asked to. It has the fields,
+// defaults and rules of the version that objects are stored in.
 func onDemand[T any](g group) []*version {
-	return []*version{{name: g.version, rank: g.rank, new: newOf[T](), decode: decode[T], deprecated: outdated(g, new(T)), onDemand: true}}
+	return []*version{
+		{
+			name: g.version, rank: g.rank, new: newOf[T](), decode: decode[T], deprecated: outdated(g, new(T)),
+			onDemand: true,
+		},
+	}
 }
 
 // sameFields converts between versions that differ in nothing but their names.
 func sameFields(_, _ *catalog.Version, _ catalog.Object) error { return nil }
 
-// rulesOf returns the rules of a version of onDemand, once those of the storage version are complete. What names the Go type or
-// the version in errors is its own.
+// rulesOf returns the rules of a version of onDemand, once those of the storage version are complete. What names the
+// Go type or the version in errors is its own.
 func (k kind) rulesOf(v *version) *catalog.Strategy {
 	own := *k.rules
 	own.Decode = v.decode
@@ -45,7 +50,8 @@ func outdated(g group, typed any) string {
 		return ""
 	}
 	goneMajor, goneMinor := life.APILifecycleRemoved()
-	text := fmt.Sprintf("%s/%s %s is deprecated in v%d.%d+, unavailable in v%d.%d+", g.name, g.version, reflect.TypeOf(typed).Elem().Name(), major, since, goneMajor, goneMinor)
+	text := fmt.Sprintf("%s/%s %s is deprecated in v%d.%d+, unavailable in v%d.%d+", g.name, g.version,
+		reflect.TypeOf(typed).Elem().Name(), major, since, goneMajor, goneMinor)
 	if replaced, ok := typed.(interface {
 		APILifecycleReplacement() schema.GroupVersionKind
 	}); ok {

@@ -6,7 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// defaultNetworkPolicy: a policy without types is one for what comes in, and for what goes out if it has rules for that.
+// defaultNetworkPolicy: a policy without types is one for what comes in, and for what goes out if it has rules for
+// that.
 func defaultNetworkPolicy(obj catalog.Object) {
 	spec := child(obj, "spec")
 	if types, _ := spec["policyTypes"].([]any); len(types) > 0 {

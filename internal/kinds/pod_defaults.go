@@ -9,7 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/check"
 )
 
-// defaultPod fills in what a pod has and a template has not: requests for what is limited, the host's ports, a grace period that is one.
+// defaultPod fills in what a pod has and a template has not: requests for what is limited, the host's ports, a grace
+// period that is one.
 func defaultPod(obj catalog.Object) {
 	spec, _ := obj["spec"].(map[string]any)
 	if spec == nil {
@@ -122,8 +123,8 @@ func defaultPodSpec(spec catalog.Object) {
 	}
 }
 
-// requestPodLimits gives a pod, which may have resources of its own, the requests that follow from its limits and from its
-// containers.
+// requestPodLimits gives a pod, which may have resources of its own, the requests that follow from its limits and from
+// its containers.
 func requestPodLimits(spec catalog.Object) {
 	resources, _ := spec["resources"].(map[string]any)
 	limits, _ := resources["limits"].(map[string]any)
@@ -141,7 +142,8 @@ func requestPodLimits(spec catalog.Object) {
 		}
 	}
 	for name, quantity := range limits {
-		if _, ok := requests[name]; !ok && (name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {
+		if _, ok := requests[name]; !ok &&
+			(name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {
 			requests[name] = quantity
 		}
 	}

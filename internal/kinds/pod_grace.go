@@ -6,11 +6,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// podGracePeriod is what the client asks for, else what the pod says. A pod that no node runs, or that has run, has nothing to
-// end.
+// podGracePeriod is what the client asks for, else what the pod says. A pod that no node runs, or that has run, has
+// nothing to end.
 func podGracePeriod(obj catalog.Object, asked *int64) int64 {
 	switch phase := catalog.Text(obj, "status", "phase"); {
-	case catalog.Text(obj, "spec", "nodeName") == "", phase == string(corev1.PodFailed), phase == string(corev1.PodSucceeded):
+	case catalog.Text(obj, "spec", "nodeName") == "", phase == string(corev1.PodFailed),
+		phase == string(corev1.PodSucceeded):
 		return 0
 	case asked != nil:
 		return atLeastOne(*asked)

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// spreadByLabels adds to the selectors of a new pod's constraints the labels of its own that they name: pods of one revision spread, or
-// gather, among each other.
+// spreadByLabels adds to the selectors of a new pod's constraints the labels of its own that they name: pods of one
+// revision spread, or gather, among each other.
 func spreadByLabels(pod catalog.Object) {
 	labels := catalog.At(pod, "metadata", "labels")
 	for _, c := range catalog.Objects(catalog.At(pod, "spec")["topologySpreadConstraints"]) {
@@ -19,10 +19,12 @@ func spreadByLabels(pod catalog.Object) {
 	}
 	affinity := catalog.At(pod, "spec", "affinity")
 	for _, name := range []string{"podAffinity", "podAntiAffinity"} {
-		for _, w := range catalog.Objects(catalog.At(affinity, name)["preferredDuringSchedulingIgnoredDuringExecution"]) {
+		for _, w := range catalog.Objects(catalog.At(affinity,
+			name)["preferredDuringSchedulingIgnoredDuringExecution"]) {
 			addTermLabels(catalog.At(w, "podAffinityTerm"), labels)
 		}
-		for _, t := range catalog.Objects(catalog.At(affinity, name)["requiredDuringSchedulingIgnoredDuringExecution"]) {
+		for _, t := range catalog.Objects(catalog.At(affinity,
+			name)["requiredDuringSchedulingIgnoredDuringExecution"]) {
 			addTermLabels(t, labels)
 		}
 	}
@@ -83,7 +85,8 @@ func profileOf(annotation string) catalog.Object {
 	return nil
 }
 
-// keepObserved keeps which generation of the pod its status and conditions are about, if the client that reports does not know.
+// keepObserved keeps which generation of the pod its status and conditions are about, if the client that reports does
+// not know.
 func keepObserved(status, was catalog.Object) {
 	if status["qosClass"] == nil {
 		keep(status, was, "qosClass")

@@ -9,7 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// preparePodCreate gives a new pod its first status: Pending, in its class of service, and held back by gates if it has any.
+// preparePodCreate gives a new pod its first status: Pending, in its class of service, and held back by gates if it
+// has any.
 func preparePodCreate(obj catalog.Object, e catalog.Env) {
 	status := map[string]any{"phase": string(corev1.PodPending)}
 	if pod, errs := read[corev1.Pod](obj); errs == nil {
@@ -18,7 +19,8 @@ func preparePodCreate(obj catalog.Object, e catalog.Env) {
 	spec, _ := obj["spec"].(map[string]any)
 	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
 		status["conditions"] = []any{map[string]any{
-			"type": string(corev1.PodScheduled), "status": string(corev1.ConditionFalse), "reason": corev1.PodReasonSchedulingGated,
+			"type": string(corev1.PodScheduled), "status": string(corev1.ConditionFalse),
+			"reason":        corev1.PodReasonSchedulingGated,
 			"message":       "Scheduling is blocked due to non-empty scheduling gates",
 			"lastProbeTime": nil, "lastTransitionTime": stamp(e.Now),
 		}}
@@ -28,9 +30,9 @@ func preparePodCreate(obj catalog.Object, e catalog.Env) {
 	profilesFromAnnotations(obj)
 }
 
-// qosClass ranks a pod by what it promises to need: Guaranteed if every container's limits of processor and memory are also
-// its requests, BestEffort if none has either, Burstable between. Source: "Pod Quality of Service Classes" of Kubernetes'
-// documentation.
+// qosClass ranks a pod by what it promises to need: Guaranteed if every container's limits of processor and memory are
+// also its requests, BestEffort if none has either, Burstable between. Source: "Pod Quality of Service Classes" of
+// Kubernetes' documentation.
 func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
 	if r := pod.Spec.Resources; r != nil { // what the pod has itself counts alone
 		return qosOf([]corev1.ResourceRequirements{*r})

@@ -6,8 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// reach returns what the kind's endpoints let their callers change: the object's own all but the status, /status all but the
-// spec. What differs stands in the kind's entry.
+// reach returns what the kind's endpoints let their callers change: the object's own all but the status, /status all
+// but the spec. What differs stands in the kind's entry.
 func (k kind) reach() map[string]catalog.ResetFields {
 	out := map[string]catalog.ResetFields{}
 	switch {

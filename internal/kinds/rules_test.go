@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations under testdata")
 
-// step is one case of testdata/rules.yaml: a write of object, over old if there is one, goes through the rules in the order
-// in which the server calls them.
+// step is one case of testdata/rules.yaml: a write of object, over old if there is one, goes through the rules in the
+// order in which the server calls them.
 type step struct {
 	Name        string         `json:"name"`
 	Kind        string         `json:"kind"`
@@ -202,9 +202,11 @@ func TestNames(t *testing.T) {
 		{"Namespace", "a-b", false, ""},
 		{"Namespace", "a.b", false, "must not contain dots"},
 		{"Namespace", "a-", true, ""},
-		{"Namespace", "a-", false, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
+		{"Namespace", "a-", false,
+			"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
 		{"ConfigMap", "a.b", false, ""},
-		{"ConfigMap", "A", false, "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"},
+		{"ConfigMap", "A", false,
+			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"},
 		{"Event", "Pod_A:1", false, ""},
 		{"Event", "a/b", false, "may not contain '/'"},
 		{"Event", "..", false, "may not be '..'"},
@@ -218,13 +220,17 @@ func TestNames(t *testing.T) {
 func TestFieldLabels(t *testing.T) {
 	t.Parallel()
 	event := map[string]any{
-		"involvedObject":     map[string]any{"kind": "Pod", "name": "p", "namespace": "n", "uid": "u", "apiVersion": "v1", "resourceVersion": "5", "fieldPath": "spec"},
+		"involvedObject": map[string]any{
+			"kind": "Pod", "name": "p", "namespace": "n", "uid": "u", "apiVersion": "v1", "resourceVersion": "5",
+			"fieldPath": "spec",
+		},
 		"reason":             "Why",
 		"type":               "Normal",
 		"reportingComponent": "me",
 	}
 	want := map[string]string{
-		"involvedObject.kind": "Pod", "involvedObject.name": "p", "involvedObject.namespace": "n", "involvedObject.uid": "u",
+		"involvedObject.kind": "Pod", "involvedObject.name": "p", "involvedObject.namespace": "n",
+		"involvedObject.uid":        "u",
 		"involvedObject.apiVersion": "v1", "involvedObject.resourceVersion": "5", "involvedObject.fieldPath": "spec",
 		"reason": "Why", "type": "Normal", "reportingComponent": "me", "source": "me",
 	}
@@ -242,7 +248,10 @@ func TestFieldLabels(t *testing.T) {
 	if got := resource(t, "Secret").Strategy.FieldLabels["type"](map[string]any{"type": "Opaque"}); got != "Opaque" {
 		t.Errorf("type %q", got)
 	}
-	if got := resource(t, "Namespace").Strategy.FieldLabels["status.phase"](map[string]any{"status": map[string]any{"phase": "Active"}}); got != "Active" {
+	if got := resource(t,
+		"Namespace").Strategy.FieldLabels["status.phase"](map[string]any{
+		"status": map[string]any{"phase": "Active"},
+	}); got != "Active" {
 		t.Errorf("phase %q", got)
 	}
 }

@@ -16,8 +16,9 @@ import (
 
 // RuntimeConfig says which built-in kinds are served, beside and instead of those that are by default, in the terms of
 // kube-apiserver's --runtime-config (k8s.io/apiserver/pkg/server/resourceconfig): "group/version" and
-// "group/version/resource", "v1" for the core group, and "api/all", "api/ga", "api/beta" and "api/alpha" for all versions of
-// such names. Values are "true" and "false". A resource comes before its version, and both before all of a name.
+// "group/version/resource", "v1" for the core group, and "api/all", "api/ga", "api/beta" and "api/alpha" for all
+// versions of such names. Values are "true" and "false". A resource comes before its version, and both before all of a
+// name.
 //
 // What is not served exists all the same: it stays in the store, and the server's own controllers see it.
 type RuntimeConfig map[string]string
@@ -83,8 +84,8 @@ func (c RuntimeConfig) Validate() error {
 	return err
 }
 
-// Apply switches versions of kinds on and off, in place, and returns what it asks for that is not there, sorted: versions that
-// Kubernetes has. c must be valid.
+// Apply switches versions of kinds on and off, in place, and returns what it asks for that is not there, sorted:
+// versions that Kubernetes has. c must be valid.
 func (c RuntimeConfig) Apply(kinds []*catalog.Resource) (absent []string) {
 	e, err := c.read()
 	if err != nil {
@@ -139,10 +140,14 @@ var oldDefinitions = schema.GroupVersion{Group: "apiextensions.k8s.io", Version:
 
 func (c RuntimeConfig) read() (*enablement, error) {
 	keys := c.canonical()
-	if keys["api/all"] == "false" && !slices.ContainsFunc(slices.Collect(maps.Values(keys)), func(value string) bool { return value != "false" }) {
+	if keys["api/all"] == "false" &&
+		!slices.ContainsFunc(slices.Collect(maps.Values(keys)), func(value string) bool { return value != "false" }) {
 		return nil, errors.New("invalid with only api/all=false") // a server of nothing
 	}
-	e := &enablement{many: map[string]bool{}, versions: map[schema.GroupVersion]bool{}, resources: map[schema.GroupVersionResource]bool{}}
+	e := &enablement{
+		many: map[string]bool{}, versions: map[schema.GroupVersion]bool{},
+		resources: map[schema.GroupVersionResource]bool{},
+	}
 	var unknown []string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if isSweep(key) {
@@ -167,8 +172,8 @@ func (c RuntimeConfig) read() (*enablement, error) {
 	return e, nil
 }
 
-// canonical returns c with the core group's version under one name, "/v1", for which kube-apiserver takes whatever begins with
-// "v1/", and without what it has stopped to look at.
+// canonical returns c with the core group's version under one name, "/v1", for which kube-apiserver takes whatever
+// begins with "v1/", and without what it has stopped to look at.
 func (c RuntimeConfig) canonical() map[string]string {
 	out := map[string]string{}
 	for key, value := range c {
@@ -209,7 +214,8 @@ func (e *enablement) add(key, value string) error {
 		return nil
 	}
 	if plural := parts[2]; plural != strings.ToLower(plural) {
-		return fmt.Errorf("invalid key %s: group/version/resource and resource is always lowercase plural, not %q", key, plural)
+		return fmt.Errorf("invalid key %s: group/version/resource and resource is always lowercase plural, not %q", key,
+			plural)
 	}
 	e.resources[gv.WithResource(parts[2])] = on
 	return nil

@@ -20,7 +20,8 @@ func parse(text string) kinds.RuntimeConfig {
 	return c
 }
 
-// The errors are those of kube-apiserver 1.36.3, which has "runtime-config" in some of them instead of the flag's name before.
+// The errors are those of kube-apiserver 1.36.3, which has "runtime-config" in some of them instead of the flag's name
+// before.
 func TestRuntimeConfigErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ config, err string }{
@@ -39,7 +40,8 @@ func TestRuntimeConfigErrors(t *testing.T) {
 		{"apps/v9=true", "group version apps/v9 that has not been registered"},
 		{"apps/v1=maybe", `invalid value of apps/v1: maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax`},
 		{"apps/v1=TRUE,batch/v1=0,policy/v1", ""},
-		{"apps/v1/Deployments=true", `invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not "Deployments"`},
+		{"apps/v1/Deployments=true",
+			`invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not "Deployments"`},
 		{"apps/v1/nonsense=false", ""},
 		{"api/legacy=whatever", ""},
 		{"v1=false", ""},
@@ -120,9 +122,12 @@ func TestRuntimeConfig(t *testing.T) {
 		{"coordination.k8s.io/v1beta1=true", with("coordination.k8s.io/v1beta1/"), ""},
 		{"api/beta=true", with("beta"), ""},
 		{"api/all=true", with(""), ""},
-		{"api/all=true,resource.k8s.io/v1beta2=false", func(all []string) []string { return without(begins("resource.k8s.io/v1beta2"))(with("")(all)) }, ""},
+		{"api/all=true,resource.k8s.io/v1beta2=false",
+			func(all []string) []string { return without(begins("resource.k8s.io/v1beta2"))(with("")(all)) }, ""},
 		{"api/beta=true,api/all=false", func(all []string) []string {
-			return without(func(name string) bool { return !strings.Contains(name, "beta") || begins("apiext")(name) })(with("")(all))
+			return without(func(name string) bool {
+				return !strings.Contains(name, "beta") || begins("apiext")(name)
+			})(with("")(all))
 		}, ""},
 		{"api/beta=false", without(contains("beta")), ""},
 		{"api/ga=false", without(func(name string) bool { return !strings.Contains(name, "beta") }), ""},
@@ -132,7 +137,8 @@ func TestRuntimeConfig(t *testing.T) {
 		{"apiextensions.k8s.io/v1beta1=false,storagemigration.k8s.io/v1beta1=false", without(contains("beta")), ""},
 		{"v1/pods=false", without(begins("v1/")), ""}, // as in Kubernetes
 		{"/v1/pods=false", without(func(name string) bool { return name == "v1/pods" }), ""},
-		{"resource.k8s.io/v1alpha3=true,apps/v1beta1=true,node.k8s.io/v1beta1=false", func(all []string) []string { return all }, "apps/v1beta1,resource.k8s.io/v1alpha3"},
+		{"resource.k8s.io/v1alpha3=true,apps/v1beta1=true,node.k8s.io/v1beta1=false",
+			func(all []string) []string { return all }, "apps/v1beta1,resource.k8s.io/v1alpha3"},
 	}
 	for _, test := range tests {
 		kinds := kinds.Resources()

@@ -27,7 +27,9 @@ func source(root string) (*apiextensionsv1.JSONSchemaProps, error) {
 		return nil, err
 	}
 	s.Properties = maps.Clone(s.Properties)
-	s.Properties["metadata"] = apiextensionsv1.JSONSchemaProps{Type: "object", Description: s.Properties["metadata"].Description}
+	s.Properties["metadata"] = apiextensionsv1.JSONSchemaProps{
+		Type: "object", Description: s.Properties["metadata"].Description,
+	}
 	return &s, e.expand(&s)
 }
 
@@ -46,8 +48,8 @@ func (e expander) lookup(id string) (apiextensionsv1.JSONSchemaProps, error) {
 	return s, nil
 }
 
-// definition returns what the line of a type says. Nothing else of the text is touched but the names that a binary search
-// meets.
+// definition returns what the line of a type says. Nothing else of the text is touched but the names that a binary
+// search meets.
 func definition(id string) ([]byte, error) {
 	low, high := 0, len(types) // beginnings of lines, or the end
 	for low < high {

@@ -14,7 +14,9 @@ func defaultService(obj catalog.Object) {
 		config, _ := spec["sessionAffinityConfig"].(map[string]any)
 		client, _ := config["clientIP"].(map[string]any)
 		if client["timeoutSeconds"] == nil {
-			spec["sessionAffinityConfig"] = map[string]any{"clientIP": map[string]any{"timeoutSeconds": int64(clientAffinity)}}
+			spec["sessionAffinityConfig"] = map[string]any{
+				"clientIP": map[string]any{"timeoutSeconds": int64(clientAffinity)},
+			}
 		}
 	}
 	for _, p := range catalog.Objects(spec["ports"]) {
@@ -30,8 +32,10 @@ func defaultService(obj catalog.Object) {
 	if kind == "NodePort" || kind == "LoadBalancer" || kind == "ClusterIP" {
 		orElse(spec, "internalTrafficPolicy", "Cluster")
 	}
-	if policy := catalog.Text(spec, "internalTrafficPolicy"); kind == "ExternalName" && (policy == "Cluster" || policy == "Local") {
-		delete(spec, "internalTrafficPolicy") // it has no traffic; a service that was of another type still has the field
+	if policy := catalog.Text(spec, "internalTrafficPolicy"); kind == "ExternalName" &&
+		(policy == "Cluster" || policy == "Local") {
+		// it has no traffic; a service that was of another type still has the field
+		delete(spec, "internalTrafficPolicy")
 	}
 	if kind != "LoadBalancer" {
 		return

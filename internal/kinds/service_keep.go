@@ -18,8 +18,8 @@ func prepareServiceCreate(obj catalog.Object, _ catalog.Env) {
 	}
 }
 
-// keepGiven puts what was given to a service once, and what a client need not repeat, into its new spec: addresses and ports on
-// nodes. Families of addresses follow when the service is given what it lacks.
+// keepGiven puts what was given to a service once, and what a client need not repeat, into its new spec: addresses and
+// ports on nodes. Families of addresses follow when the service is given what it lacks.
 func keepGiven(spec, was catalog.Object) {
 	if catalog.Text(spec, "type") != "ExternalName" && catalog.Text(was, "type") != "ExternalName" {
 		keepAddresses(spec, was)

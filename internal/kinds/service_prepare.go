@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/check"
 )
 
-// prepareServiceUpdate takes from a service what its new type does not have, if the client has not changed it at the same time: then
-// it is told that it may not be there.
+// prepareServiceUpdate takes from a service what its new type does not have, if the client has not changed it at the
+// same time: then it is told that it may not be there.
 func prepareServiceUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
 	if subresource == "status" {
 		keep(obj, old, "spec")
@@ -26,7 +26,8 @@ func prepareServiceUpdate(obj, old catalog.Object, subresource string, _ catalog
 		}
 	}
 	if oldKind != "ExternalName" && kind == "ExternalName" {
-		if catalog.Text(spec, "clusterIP") == catalog.Text(was, "clusterIP") && sameItems(spec["clusterIPs"], was["clusterIPs"]) {
+		if catalog.Text(spec, "clusterIP") == catalog.Text(was, "clusterIP") &&
+			sameItems(spec["clusterIPs"], was["clusterIPs"]) {
 			delete(spec, "clusterIP")
 			delete(spec, "clusterIPs")
 		}

@@ -30,8 +30,12 @@ func cleanSecretReferences(obj catalog.Object) {
 
 // warnServiceAccount speaks about an annotation that is new.
 func warnServiceAccount(obj, old catalog.Object, _ string) []string {
-	if catalog.At(obj, "metadata", "annotations")[enforceMountableSecrets] == nil || catalog.At(old, "metadata", "annotations")[enforceMountableSecrets] != nil {
+	if catalog.At(obj, "metadata", "annotations")[enforceMountableSecrets] == nil ||
+		catalog.At(old, "metadata", "annotations")[enforceMountableSecrets] != nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets", enforceMountableSecrets)}
+	return []string{
+		fmt.Sprintf(
+			"metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets", enforceMountableSecrets),
+	}
 }

@@ -32,8 +32,8 @@ func prepareSigningRequestCreate(obj catalog.Object, e catalog.Env) {
 	obj["status"] = catalog.Object{}
 }
 
-// prepareSigningRequestUpdate lets an update change metadata alone, one of approval the conditions, and one of status everything
-// there but Approved and Denied: adding or removing those by way of status is left to be refused.
+// prepareSigningRequestUpdate lets an update change metadata alone, one of approval the conditions, and one of status
+// everything there but Approved and Denied: adding or removing those by way of status is left to be refused.
 func prepareSigningRequestUpdate(obj, old catalog.Object, subresource string, e catalog.Env) {
 	keep(obj, old, "spec")
 	if subresource == "" {
@@ -79,7 +79,8 @@ func ofType(conditions []catalog.Object, name string) []catalog.Object {
 	return out
 }
 
-// stampConditions fills in the times that conditions lack: a condition that was there with the same status keeps its own.
+// stampConditions fills in the times that conditions lack: a condition that was there with the same status keeps its
+// own.
 func stampConditions(conditions, before []catalog.Object, now time.Time) {
 	stamp := now.UTC().Format(time.RFC3339)
 	for _, c := range conditions {
@@ -91,7 +92,8 @@ func stampConditions(conditions, before []catalog.Object, now time.Time) {
 		}
 		c["lastTransitionTime"] = stamp
 		for _, b := range before {
-			if catalog.Text(b, "type") == catalog.Text(c, "type") && catalog.Text(b, "status") == catalog.Text(c, "status") && b["lastTransitionTime"] != nil {
+			if catalog.Text(b, "type") == catalog.Text(c, "type") &&
+				catalog.Text(b, "status") == catalog.Text(c, "status") && b["lastTransitionTime"] != nil {
 				c["lastTransitionTime"] = b["lastTransitionTime"]
 				break
 			}

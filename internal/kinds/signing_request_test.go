@@ -16,9 +16,15 @@ func TestSigningRequestSaysWhoAsks(t *testing.T) {
 		"spec":   catalog.Object{"signerName": "example.com/x", "username": "somebody", "groups": []any{"ops"}},
 		"status": catalog.Object{"conditions": []any{catalog.Object{"type": "Approved"}}},
 	}
-	prepareSigningRequestCreate(obj, catalog.Env{User: &user.DefaultInfo{Name: "jane", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}}})
+	prepareSigningRequestCreate(obj,
+		catalog.Env{
+			User: &user.DefaultInfo{Name: "jane", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
+		})
 	want := catalog.Object{
-		"spec":   catalog.Object{"signerName": "example.com/x", "username": "jane", "groups": []any{"g"}, "extra": catalog.Object{"k": []any{"v"}}},
+		"spec": catalog.Object{
+			"signerName": "example.com/x", "username": "jane", "groups": []any{"g"},
+			"extra": catalog.Object{"k": []any{"v"}},
+		},
 		"status": catalog.Object{},
 	}
 	if !reflect.DeepEqual(obj, want) {
@@ -38,20 +44,27 @@ func TestSigningRequestIsDecidedByApproval(t *testing.T) {
 		return c
 	}
 	object := func(signer, certificate string, conditions ...any) catalog.Object {
-		return catalog.Object{"spec": catalog.Object{"signerName": signer}, "status": catalog.Object{"certificate": certificate, "conditions": conditions}}
+		return catalog.Object{
+			"spec":   catalog.Object{"signerName": signer},
+			"status": catalog.Object{"certificate": certificate, "conditions": conditions},
+		}
 	}
 	for _, c := range []struct {
 		name, subresource string
 		old, obj, want    catalog.Object
 	}{
-		{"an update changes neither", "", object("a", "x"), object("b", "y", condition("Approved", "", "", "")), object("a", "x")},
-		{"approval changes conditions alone", "approval", object("a", "x"), object("b", "y", condition("Approved", "m", "", "")),
+		{"an update changes neither", "", object("a", "x"), object("b", "y", condition("Approved", "", "", "")),
+			object("a", "x")},
+		{"approval changes conditions alone", "approval", object("a", "x"),
+			object("b", "y", condition("Approved", "m", "", "")),
 			object("a", "x", condition("Approved", "m", stamp, stamp))},
 		{"status leaves a decision as it is", "status", object("a", "x", condition("Denied", "m", earlier, earlier)),
 			object("b", "y", condition("Failed", "f", "", ""), condition("Denied", "another", "", "")),
 			object("a", "y", condition("Failed", "f", stamp, stamp), condition("Denied", "m", earlier, earlier))},
-		{"a condition with the same status keeps its transition", "status", object("a", "x", condition("Failed", "m", earlier, earlier)),
-			object("a", "x", condition("Failed", "n", "", "")), object("a", "x", condition("Failed", "n", stamp, earlier))},
+		{"a condition with the same status keeps its transition", "status",
+			object("a", "x", condition("Failed", "m", earlier, earlier)),
+			object("a", "x", condition("Failed", "n", "", "")),
+			object("a", "x", condition("Failed", "n", stamp, earlier))},
 	} {
 		prepareSigningRequestUpdate(c.obj, c.old, c.subresource, catalog.Env{Now: now})
 		if !reflect.DeepEqual(c.obj, c.want) {

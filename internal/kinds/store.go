@@ -9,9 +9,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// storeAs makes the Store rule of a kind with the Go type T: what a JSON list or map says that is empty, and the protobuf form in
-// which kube-apiserver stores built-in kinds cannot say, is not there afterwards. A list or map that a reader finds in any case
-// (without omitempty) is null then. The type is looked at with the first object: for all kinds it would take the start 10 ms.
+// storeAs makes the Store rule of a kind with the Go type T: what a JSON list or map says that is empty, and the
+// protobuf form in which kube-apiserver stores built-in kinds cannot say, is not there afterwards. A list or map that
+// a reader finds in any case (without omitempty) is null then. The type is looked at with the first object: for all
+// kinds it would take the start 10 ms.
 func storeAs[T any]() func(catalog.Object) {
 	form := sync.OnceValue(func() *hollow { return hollowOf(reflect.TypeFor[T](), map[reflect.Type]bool{}) })
 	return func(obj catalog.Object) {
@@ -66,7 +67,9 @@ func hollowOf(t reflect.Type, above map[reflect.Type]bool) *hollow {
 					}
 				}
 				continue
-			case !strings.Contains(options, "omit") && (f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8 || f.Type.Kind() == reflect.Map):
+			case !strings.Contains(options, "omit") &&
+				(f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8 ||
+					f.Type.Kind() == reflect.Map):
 				if h == nil {
 					h = &hollow{}
 				}

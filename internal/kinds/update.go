@@ -6,7 +6,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// prepareUpdate is the PrepareUpdate rule of kinds that have no other: an update leaves status alone, an update of status the rest.
+// prepareUpdate is the PrepareUpdate rule of kinds that have no other: an update leaves status alone, an update of
+// status the rest.
 func (k kind) prepareUpdate(obj, old catalog.Object, subresource string, _ catalog.Env) {
 	if subresource == "status" {
 		k.keepAllButStatus(obj, old)
@@ -20,8 +21,8 @@ func (k kind) prepareUpdate(obj, old catalog.Object, subresource string, _ catal
 	}
 }
 
-// keepAllButStatus leaves status, and metadata: an update of status may change labels and annotations too, but for the kinds that
-// came when this was seen as a mistake.
+// keepAllButStatus leaves status, and metadata: an update of status may change labels and annotations too, but for the
+// kinds that came when this was seen as a mistake.
 func (k kind) keepAllButStatus(obj, old catalog.Object) {
 	if k.statusOnly {
 		status := obj["status"]

@@ -53,14 +53,16 @@ func prepareClaimUpdate(obj, old catalog.Object, subresource string, _ catalog.E
 	check.CopySource(spec)
 }
 
-// dropUnknownSource drops a source of data that is neither a claim nor a snapshot, which older clients may send in vain.
+// dropUnknownSource drops a source of data that is neither a claim nor a snapshot, which older clients may send in
+// vain.
 func dropUnknownSource(spec catalog.Object) {
 	source := catalog.At(spec, "dataSource")
 	if source == nil || spec["dataSourceRef"] != nil {
 		return
 	}
 	kind, group := catalog.Text(source, "kind"), catalog.Text(source, "apiGroup")
-	known := kind == "PersistentVolumeClaim" && slices.Contains([]string{"", "v1"}, group) || kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io"
+	known := kind == "PersistentVolumeClaim" && slices.Contains([]string{"", "v1"}, group) ||
+		kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io"
 	if !known {
 		delete(spec, "dataSource")
 	}

@@ -122,10 +122,12 @@ func defaultCronJob(obj catalog.Object) {
 	}
 }
 
-// defaultOlderAutoscaler gives a v1 autoscaler that has no metrics, in its annotation neither, the use of the processor as its aim.
+// defaultOlderAutoscaler gives a v1 autoscaler that has no metrics, in its annotation neither, the use of the
+// processor as its aim.
 func defaultOlderAutoscaler(obj catalog.Object) {
 	var metrics []any
-	if text := catalog.Text(obj, "metadata", "annotations", metricsAnnotation); text != "" && json.Unmarshal([]byte(text), &metrics) == nil && len(metrics) > 0 {
+	if text := catalog.Text(obj, "metadata", "annotations", metricsAnnotation); text != "" &&
+		json.Unmarshal([]byte(text), &metrics) == nil && len(metrics) > 0 {
 		return
 	}
 	orElse(child(obj, "spec"), "targetCPUUtilizationPercentage", int64(defaultUtilization))

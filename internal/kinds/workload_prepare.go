@@ -17,13 +17,14 @@ func prepareDeploymentUpdate(obj, old catalog.Object, subresource string, _ cata
 		return
 	}
 	keep(obj, old, "status")
-	if !reflect.DeepEqual(obj["spec"], old["spec"]) || !reflect.DeepEqual(child(obj, "metadata")["annotations"], child(old, "metadata")["annotations"]) {
+	if !reflect.DeepEqual(obj["spec"], old["spec"]) ||
+		!reflect.DeepEqual(child(obj, "metadata")["annotations"], child(old, "metadata")["annotations"]) {
 		raiseGeneration(obj, old)
 	}
 }
 
-// templateGeneration counts the changes of a daemon set's template. It is a field of a version that is no longer served, and lives
-// on in this annotation.
+// templateGeneration counts the changes of a daemon set's template. It is a field of a version that is no longer
+// served, and lives on in this annotation.
 const templateGeneration = appsv1.DeprecatedTemplateGeneration
 
 func prepareDaemonSetCreate(obj catalog.Object, _ catalog.Env) {
@@ -88,9 +89,9 @@ func rollingUpdate(obj catalog.Object) catalog.Object {
 	return rolling
 }
 
-// prepareJobCreate makes a selector that only the job's own pods match, unless the job says that it brings its own. A job that was
-// given its template's labels, because it came without, gets those that are added here too: Kubernetes has them in one map.
-// podsStay is the warning for a deletion of jobs that says nothing of their pods.
+// prepareJobCreate makes a selector that only the job's own pods match, unless the job says that it brings its own. A
+// job that was given its template's labels, because it came without, gets those that are added here too: Kubernetes
+// has them in one map. podsStay is the warning for a deletion of jobs that says nothing of their pods.
 const podsStay = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
 
 func prepareJobCreate(obj catalog.Object, _ catalog.Env) {

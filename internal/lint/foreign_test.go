@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// only says which packages of ours may import a foreign path and what is below it. Tests are no exception, but where one
-// reads as a client does: what they need of etcd or of Kubernetes' servers belongs to test/oracle.
+// only says which packages of ours may import a foreign path and what is below it. Tests are no exception, but where
+// one reads as a client does: what they need of etcd or of Kubernetes' servers belongs to test/oracle.
 var only = []struct {
 	foreign string
 	ours    []string // folders of ours, "." for all; empty: none
@@ -16,18 +16,26 @@ var only = []struct {
 	{"go.etcd.io", []string{"internal/storage/store"}, "store is the only importer of etcd"},
 	{"k8s.io/apiextensions-apiserver/pkg/apis", []string{"."}, ""}, // types, for everybody
 	{"k8s.io/apiextensions-apiserver", nil, "of this module only the types below pkg/apis belong to the binary"},
-	{"k8s.io/apiserver/pkg/cel", []string{"internal/object/schema/cel", "internal/admit/expr", "internal/kinds/resource/selector"}, "CEL is behind schema/cel, admit/expr and builtin/selector"},
-	{"k8s.io/dynamic-resource-allocation", []string{"internal/kinds/resource/selector"}, "expressions about devices are behind builtin/selector"},
-	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/object/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
+	{"k8s.io/apiserver/pkg/cel",
+		[]string{"internal/object/schema/cel", "internal/admit/expr", "internal/kinds/resource/selector"},
+		"CEL is behind schema/cel, admit/expr and builtin/selector"},
+	{"k8s.io/dynamic-resource-allocation", []string{"internal/kinds/resource/selector"},
+		"expressions about devices are behind builtin/selector"},
+	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/object/schema/cel", "internal/admit/expr"},
+		"CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/apiserver/pkg/authentication/user", []string{"."}, ""}, // names of users and groups, for everybody
-	{"k8s.io/apiserver/pkg/authentication/serviceaccount", []string{"internal/auth/authn", "internal/auth/authz", "internal/auth/serviceaccount"}, "identity is behind authn and authz"},
-	{"k8s.io/apiserver/pkg/authorization/authorizer", []string{"internal/admit/expr"}, "authorization is behind authz; CEL's library wants this interface"},
+	{"k8s.io/apiserver/pkg/authentication/serviceaccount",
+		[]string{"internal/auth/authn", "internal/auth/authz", "internal/auth/serviceaccount"},
+		"identity is behind authn and authz"},
+	{"k8s.io/apiserver/pkg/authorization/authorizer", []string{"internal/admit/expr"},
+		"authorization is behind authz; CEL's library wants this interface"},
 	{"k8s.io/apiserver", nil, "Kubernetes' generic server is an oracle of test/oracle, not a part of the binary"},
 	{"k8s.io/kube-aggregator/pkg/apis", []string{"."}, ""},
 	{"k8s.io/kube-aggregator", nil, "Kubernetes' aggregator is an oracle of test/oracle, not a part of the binary"},
 	{"k8s.io/kubernetes", nil, "it cannot be imported as a library"},
 	{"k8s.io/component-base", nil, "logs, metrics and flags have their own libraries here"},
-	{"github.com/google/cel-go", []string{"internal/object/schema/cel", "internal/admit/expr"}, "CEL is behind schema/cel and admit/expr"},
+	{"github.com/google/cel-go", []string{"internal/object/schema/cel", "internal/admit/expr"},
+		"CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/kubectl", []string{"cmd/bowsprit"}, "kubectl is a command"},
 	{"github.com/spf13/cobra", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
 	{"github.com/spf13/pflag", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
@@ -87,7 +95,10 @@ func TestRefuse(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	vague := map[string]bool{"util": true, "utils": true, "common": true, "helper": true, "helpers": true, "misc": true, "base": true, "types": true}
+	vague := map[string]bool{
+		"util": true, "utils": true, "common": true, "helper": true, "helpers": true, "misc": true, "base": true,
+		"types": true,
+	}
 	for _, f := range sources(t) {
 		if name := strings.TrimSuffix(f.name, "_test"); vague[name] || strings.HasSuffix(name, "util") {
 			t.Errorf("%s: package %s says nothing about what is in it", f.path, f.name)

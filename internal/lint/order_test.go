@@ -5,11 +5,13 @@ import (
 	"testing"
 )
 
-// layers is the import order, the lowest first. A package may import those on the lines above its own; those on one line
-// do not know each other. docs/design/imports.md says why each line is where it is.
+// layers is the import order, the lowest first. A package may import those on the lines above its own; those on one
+// line do not know each other. docs/design/imports.md says why each line is where it is.
 var layers = [][]string{
-	// Know nothing of ours: parsing URLs, certificates, etcd, decoded JSON, schemas, expressions about devices, who leads.
-	{"internal/request", "internal/auth/pki", "internal/storage/store", "internal/object", "internal/object/schema", "internal/kinds/resource/selector", "internal/control/leaseelection"},
+	// Know nothing of ours: parsing URLs, certificates, etcd, decoded JSON, schemas, expressions about devices, who
+	// leads.
+	{"internal/request", "internal/auth/pki", "internal/storage/store", "internal/object", "internal/object/schema",
+		"internal/kinds/resource/selector", "internal/control/leaseelection"},
 	// Moves a store's data into files and back, for the command line.
 	{"internal/storage/backup"},
 	// Rules are checked against a schema; the view is fed by the store; the catalog holds schemas.
@@ -23,12 +25,14 @@ var layers = [][]string{
 	// Who asks, and may they. Needs a parsed request and no object.
 	{"internal/auth/authn", "internal/auth/authz", "internal/auth/serviceaccount"},
 	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog.
-	// Admission, from what a write looks like down to the plugins; builtin refuses configuration that they could not use.
+	// Admission, from what a write looks like down to the plugins; builtin refuses configuration that they could not
+	// use.
 	{"internal/admit"},
 	{"internal/admit/configuration", "internal/admit/expr", "internal/admit/match", "internal/admit/source"},
 	{"internal/admit/registration"},
 	{"internal/kinds/check"},
-	{"internal/admit/hook", "internal/kinds/plugin", "internal/admit/policy", "internal/kinds", "internal/api/discovery", "internal/api/openapi", "internal/api/table"},
+	{"internal/admit/hook", "internal/kinds/plugin", "internal/admit/policy", "internal/kinds",
+		"internal/api/discovery", "internal/api/openapi", "internal/api/table"},
 	// Its plugin that counts by the catalog.
 	{"internal/kinds/core/quota"},
 	// Writes what builtin's schemas are made from, by hand; not in the binary.
@@ -38,7 +42,8 @@ var layers = [][]string{
 	// Gives services what the verbs ask for.
 	{"internal/kinds/network/address"},
 	// Act through the verbs, as users do; answer questions that the verbs decode; find out what they are to show.
-	{"internal/storage/storagemetrics", "internal/kinds/core/componentstatus", "internal/control", "internal/kinds/certificates/csrmetrics", "internal/kinds/auth/review", "internal/front/pages"},
+	{"internal/storage/storagemetrics", "internal/kinds/core/componentstatus", "internal/control",
+		"internal/kinds/certificates/csrmetrics", "internal/kinds/auth/review", "internal/front/pages"},
 	// Takes requests and hands them on, as functions; it knows no verb.
 	{"internal/front"},
 	// Puts all of this together.

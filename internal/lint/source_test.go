@@ -43,7 +43,8 @@ func sources(t *testing.T) []file {
 			if rel == "." {
 				return nil
 			}
-			if base := d.Name(); base == "testdata" || base == "bin" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+			if base := d.Name(); base == "testdata" || base == "bin" || strings.HasPrefix(base, ".") ||
+				strings.HasPrefix(base, "_") {
 				return filepath.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {

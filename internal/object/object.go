@@ -1,8 +1,9 @@
 // Package object reads and changes decoded JSON objects.
 //
-// It stands below everything that looks at an object: the schema of a custom kind, the strategies of built-in kinds, admission,
-// the verbs and the controllers all work on the same maps. Readers never fail: a value that is missing, or of another type
-// than was asked for, reads as the zero value, because what a client sent has been judged before anything reads it.
+// It stands below everything that looks at an object: the schema of a custom kind, the strategies of built-in kinds,
+// admission, the verbs and the controllers all work on the same maps. Readers never fail: a value that is missing, or
+// of another type than was asked for, reads as the zero value, because what a client sent has been judged before
+// anything reads it.
 package object
 
 import (

@@ -9,8 +9,9 @@ import (
 
 func TestRead(t *testing.T) {
 	obj := object.Object{
-		"s": "text", "n": int64(7), "b": true, "null": nil, "l": []any{"a", object.Object{"x": "y"}}, "texts": []any{"a", "b"},
-		"o": object.Object{"s": "inner", "o": object.Object{"n": int64(0), "mixed": int64(1), "s": "z"}},
+		"s": "text", "n": int64(7), "b": true, "null": nil, "l": []any{"a", object.Object{"x": "y"}},
+		"texts": []any{"a", "b"},
+		"o":     object.Object{"s": "inner", "o": object.Object{"n": int64(0), "mixed": int64(1), "s": "z"}},
 	}
 	for _, c := range []struct {
 		name      string

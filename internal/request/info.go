@@ -4,8 +4,8 @@
 // step (authorization, discovery, the verbs). It also holds what travels in a request's context beside its deadline
 // (Scope: the audit ID, warnings for the client), because packages below front need it.
 //
-// Rules: Kubernetes' URL scheme, including the deprecated /watch/ and /proxy/ prefixes, in which the second path segment
-// after the version is the verb. test/oracle/request compares Parse with Kubernetes' own resolver.
+// Rules: Kubernetes' URL scheme, including the deprecated /watch/ and /proxy/ prefixes, in which the second path
+// segment after the version is the verb. test/oracle/request compares Parse with Kubernetes' own resolver.
 //
 // An Info is made by one goroutine and only read afterwards. A Scope may be used by several goroutines at once.
 package request
@@ -24,8 +24,8 @@ import (
 
 // Info is what a request asks for. The zero value of each field means that the request does not say.
 type Info struct {
-	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy for a resource, "" for one with an
-	// HTTP method that means nothing there, and the HTTP method in lower case for any other path.
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy for a resource, "" for one
+	// with an HTTP method that means nothing there, and the HTTP method in lower case for any other path.
 	Verb       string
 	IsResource bool
 	Path       string // percent-decoded, as sent otherwise: no cleaning of double slashes or dots
@@ -41,7 +41,8 @@ type Info struct {
 	// Parts is the path from the resource on: {resource}/{name}/{subresource}/{anything}...
 	Parts []string
 
-	// FieldSelector and LabelSelector are unparsed. They are set for list, watch and deletecollection only, for authorizers.
+	// FieldSelector and LabelSelector are unparsed. They are set for list, watch and deletecollection only, for
+	// authorizers.
 	FieldSelector, LabelSelector string
 
 	segments [8]string // memory of Parts, so that an Info is one allocation
@@ -125,8 +126,8 @@ func (i *Info) readQuery(raw string, verbInPath bool) {
 	}
 }
 
-// readListOptions tells a watch from a list and takes the name from the field selector. Options that cannot be decoded are
-// no error here (the verb answers 400 later), but hide the name.
+// readListOptions tells a watch from a list and takes the name from the field selector. Options that cannot be decoded
+// are no error here (the verb answers 400 later), but hide the name.
 func (i *Info) readListOptions(query url.Values) {
 	if watch := query["watch"]; len(watch) > 0 && watch[0] != "0" && !strings.EqualFold(watch[0], "false") {
 		i.Verb = "watch"

@@ -23,7 +23,8 @@ func TestParse(t *testing.T) {
 		{"GET", "/api/v1/namespaces/default/pods?watch", "watch api||v1|default|pods||"},
 		{"GET", "/api/v1/namespaces/default/pods?watch=FALSE", "list api||v1|default|pods||"},
 		{"GET", "/api/v1/namespaces/default/pods?watch=0", "list api||v1|default|pods||"},
-		{"GET", "/api/v1/namespaces/default/pods?watch=1&limit=x&fieldSelector=metadata.name%3Da", "watch api||v1|default|pods||"},
+		{"GET", "/api/v1/namespaces/default/pods?watch=1&limit=x&fieldSelector=metadata.name%3Da",
+			"watch api||v1|default|pods||"},
 		{"GET", "/apis/g.io/v1/cs?fieldSelector=metadata.name%3Da", "list apis|g.io|v1||cs||a"},
 		{"GET", "/apis/g.io/v1/cs?fieldSelector=metadata.name%21%3Da", "list apis|g.io|v1||cs||"},
 		{"GET", "/apis/g.io/v1/cs?fieldSelector=metadata.name%3D..", "list apis|g.io|v1||cs||"},
@@ -63,7 +64,9 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s %s: %v", tc.method, tc.target, err)
 		}
-		got := info.Verb + " " + strings.Join([]string{info.APIPrefix, info.Group, info.Version, info.Namespace, info.Resource, info.Subresource, info.Name}, "|")
+		got := info.Verb + " " +
+			strings.Join([]string{info.APIPrefix, info.Group, info.Version, info.Namespace, info.Resource,
+				info.Subresource, info.Name}, "|")
 		if !info.IsResource {
 			got = info.Verb + " |||||| nonresource"
 		}

@@ -21,9 +21,9 @@ type warnings struct {
 	known map[string]bool
 }
 
-// Warn adds a sentence for the client to the answer of the request that ctx belongs to: a header `Warning: 299 - "text"`,
-// which kubectl prints on stderr. Empty and repeated texts are ignored, as is everything that comes after the answer's
-// header has been sent, or outside of a request.
+// Warn adds a sentence for the client to the answer of the request that ctx belongs to: a header `Warning: 299 -
+// "text"`, which kubectl prints on stderr. Empty and repeated texts are ignored, as is everything that comes after the
+// answer's header has been sent, or outside of a request.
 func Warn(ctx context.Context, text string) {
 	if s := ScopeOf(ctx); s != nil {
 		s.Warn(text)

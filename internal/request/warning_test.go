@@ -15,7 +15,8 @@ func TestWarnings(t *testing.T) {
 	for i := range 30 {
 		text := fmt.Sprintf("%02d", i) + long
 		many = append(many, text)
-		// 13 texts of 302 runes fit into 4096, the 14th does not: 14 are replayed cut, then more until the total is reached.
+		// 13 texts of 302 runes fit into 4096, the 14th does not: 14 are replayed cut, then more until the total is
+		// reached.
 		if i < 16 {
 			manyWant = append(manyWant, `299 - "`+string([]rune(text)[:256])+`"`)
 		}

@@ -6,8 +6,10 @@ import (
 	"strings"
 )
 
-// IsWebSocket tells whether a client asks to go on by WebSocket (RFC 6455), as programs in browsers do. HTTP/2 has no such requests.
+// IsWebSocket tells whether a client asks to go on by WebSocket (RFC 6455), as programs in browsers do. HTTP/2 has no
+// such requests.
 func IsWebSocket(r *http.Request) bool {
 	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") &&
-		slices.ContainsFunc(r.Header["Connection"], func(v string) bool { return strings.Contains(strings.ToLower(v), "upgrade") })
+		slices.ContainsFunc(r.Header["Connection"],
+			func(v string) bool { return strings.Contains(strings.ToLower(v), "upgrade") })
 }

@@ -17,9 +17,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// admissionAttributes returns what admission is told about a write of the call. options is a pointer to the operation's options, one of
-// metav1.CreateOptions, UpdateOptions and DeleteOptions. name is "" if it will be generated.
-func (s *Server) admissionAttributes(ctx context.Context, c *Call, op admit.Operation, name string, options any, dryRun bool) *admit.Attributes {
+// admissionAttributes returns what admission is told about a write of the call. options is a pointer to the
+// operation's options, one of metav1.CreateOptions, UpdateOptions and DeleteOptions. name is "" if it will be
+// generated.
+func (s *Server) admissionAttributes(
+	ctx context.Context, c *Call, op admit.Operation, name string, options any, dryRun bool,
+) *admit.Attributes {
 	a := &admit.Attributes{
 		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Kind: c.gvk(),
 		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
@@ -82,17 +85,22 @@ func (s *Server) mutate(ctx context.Context, c *Call, a *admit.Attributes) error
 			return apierrors.NewInternalError(fmt.Errorf("object after mutating admission: %w", err))
 		}
 	}
-	// Those that a patch has brought are still there, too: as in Kubernetes it is the one write that admission sees with them.
+	// Those that a patch has brought are still there, too: as in Kubernetes it is the one write that admission sees
+	// with them.
 	c.dropDuplicateOwners(a.Object, func(text string) {
 		a.Warn(strings.Replace(text, "duplicate entries;", "duplicate entries after mutating admission happens;", 1))
 	})
 	if !a.Changed() {
 		return nil
 	}
-	if err := apply.ValidateManagedFields((&unstructured.Unstructured{Object: a.Object}).GetManagedFields()); err != nil {
+	if err := apply.ValidateManagedFields((&unstructured.Unstructured{
+		Object: a.Object,
+	}).GetManagedFields()); err != nil {
 		meta := object.Meta(a.Object)
 		object.SetOrDelete(meta, "managedFields", before, before != nil)
-		a.Warn(fmt.Sprintf(".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
+		a.Warn(
+			fmt.Sprintf(
+				".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
 	}
 	return nil
 }
@@ -127,7 +135,8 @@ func (s *Server) judgeUpdate(ctx context.Context, c *Call, a *admit.Attributes, 
 }
 
 // Read returns a stored object of a resource in one of its versions: what policies take as parameters.
-func (s *Server) Read(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (Object, error) {
+func (s *Server) Read(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (Object,
+	error) {
 	e, err := s.Convert.Entry(ctx, r, v, e)
 	if err != nil {
 		return nil, err

@@ -14,23 +14,24 @@ import (
 
 // Allocator knows what objects of a kind have that no other object may have: the addresses and ports of services.
 type Allocator interface {
-	// Assign gives obj what it should have and does not name, and refuses what it names and cannot have; the error is what
-	// the client is told. old is the object that obj takes the place of, nil for a new one. It reserves nothing.
+	// Assign gives obj what it should have and does not name, and refuses what it names and cannot have; the error is
+	// what the client is told. old is the object that obj takes the place of, nil for a new one. It reserves nothing.
 	Assign(obj, old Object, dryRun bool) error
 	// Allocations returns the records of what obj has, none for nil.
 	Allocations(obj Object) []Allocation
 }
 
-// Allocation is the record of a thing that one object has. It stands in the store as long as the object has the thing, is
-// written and removed in the transaction that writes and removes the object, and so is the lock as well: who comes second
-// finds it there. What a failed write would have had is free, and a crash leaves nothing behind.
+// Allocation is the record of a thing that one object has. It stands in the store as long as the object has the thing,
+// is written and removed in the transaction that writes and removes the object, and so is the lock as well: who comes
+// second finds it there. What a failed write would have had is free, and a crash leaves nothing behind.
 type Allocation struct {
-	// Resource is the cluster-scoped kind of which the record is an object that is served, zero if it is not served. Then
-	// Prefix is where it stands in the store.
+	// Resource is the cluster-scoped kind of which the record is an object that is served, zero if it is not served.
+	// Then Prefix is where it stands in the store.
 	Resource catalog.GroupResource
 	Prefix   string
 	Name     string
-	// Record has metadata.labels and a spec, which names the object that has the thing: a record with another spec is somebody else's.
+	// Record has metadata.labels and a spec, which names the object that has the thing: a record with another spec is
+	// somebody else's.
 	Record Object
 }
 
@@ -48,9 +49,11 @@ func (s *Server) assign(ctx context.Context, c *Call, obj, old Object, dryRun bo
 	return h.Assign(obj, old, dryRun)
 }
 
-// commitWithAllocations makes a write that turns old into obj, one of which may be nil, with the changes of what the object has. write
-// fails with store.ErrTaken if somebody else has it by now.
-func (s *Server) commitWithAllocations(ctx context.Context, c *Call, old, obj Object, write func(also []store.Change) error) error {
+// commitWithAllocations makes a write that turns old into obj, one of which may be nil, with the changes of what the
+// object has. write fails with store.ErrTaken if somebody else has it by now.
+func (s *Server) commitWithAllocations(
+	ctx context.Context, c *Call, old, obj Object, write func(also []store.Change) error,
+) error {
 	h := s.allocator(c)
 	if h == nil {
 		return write(nil)
@@ -80,16 +83,19 @@ func (s *Server) commitWithAllocations(ctx context.Context, c *Call, old, obj Ob
 	}
 	for _, change := range done {
 		if _, err := s.Store.Delete(context.WithoutCancel(ctx), change.Key, change.Revision); err != nil {
-			s.Log.Warn("what nobody has any more is not free yet; it will be, a minute later", "key", change.Key, "error", err)
+			s.Log.Warn("what nobody has any more is not free yet; it will be, a minute later", "key", change.Key,
+				"error", err)
 		}
 	}
 	return err
 }
 
-// difference returns the changes that turn the records of old into those of obj. A transaction writes at most one object of
-// a kind that is served: a watch that broke off between two events of one revision could not go on with the second. What is
-// over is written ahead of the transaction, or removed behind it; Stray finds it if the server dies between.
-func (s *Server) difference(ctx context.Context, old, obj []Allocation) (ahead, also, behind []store.Change, err error) {
+// difference returns the changes that turn the records of old into those of obj. A transaction writes at most one
+// object of a kind that is served: a watch that broke off between two events of one revision could not go on with the
+// second. What is over is written ahead of the transaction, or removed behind it; Stray finds it if the server dies
+// between.
+func (s *Server) difference(ctx context.Context, old, obj []Allocation) (ahead, also, behind []store.Change,
+	err error) {
 	had, has := byKey(old), byKey(obj)
 	written := false
 	for _, h := range obj {
@@ -129,7 +135,9 @@ func (s *Server) difference(ctx context.Context, old, obj []Allocation) (ahead, 
 // claim returns the change that writes a record.
 func (s *Server) claim(ctx context.Context, h Allocation) (store.Change, error) {
 	if !h.served() {
-		record := Object{"apiVersion": "v1", "kind": "Holding", "metadata": Object{"name": h.Name}, "spec": h.Record["spec"]}
+		record := Object{
+			"apiVersion": "v1", "kind": "Holding", "metadata": Object{"name": h.Name}, "spec": h.Record["spec"],
+		}
 		return store.Change{Key: h.Prefix + "/" + h.Name, Value: codec.AppendJSON(nil, record)}, nil
 	}
 	call, err := s.Call(h.Resource, "", h.Name, itself())
@@ -154,8 +162,8 @@ func (s *Server) claim(ctx context.Context, h Allocation) (store.Change, error) 
 	return store.Change{Key: call.key(h.Name), Value: s.persisted(call, stored)}, err
 }
 
-// Repair writes the records that the named object of the call lacks: those of objects that an earlier version has stored,
-// and those that somebody has deleted. What somebody else has meanwhile stays theirs.
+// Repair writes the records that the named object of the call lacks: those of objects that an earlier version has
+// stored, and those that somebody has deleted. What somebody else has meanwhile stays theirs.
 func (s *Server) Repair(ctx context.Context, c *Call) error {
 	h, obj, err := s.held(c)
 	if h == nil || obj == nil {

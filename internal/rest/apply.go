@@ -19,7 +19,8 @@ func isApply(kind types.PatchType) bool {
 	return kind == types.ApplyYAMLPatchType || kind == types.ApplyCBORPatchType
 }
 
-// decodeApply decodes the body of an apply; repeated is the error about keys that stand in it twice, if strict looks for them.
+// decodeApply decodes the body of an apply; repeated is the error about keys that stand in it twice, if strict looks
+// for them.
 func decodeApply(kind types.PatchType, body []byte, strict bool) (applied Object, repeated, err error) {
 	if kind == types.ApplyCBORPatchType {
 		err = codec.UnmarshalCBOR(body, &applied)
@@ -35,9 +36,10 @@ func decodeApply(kind types.PatchType, body []byte, strict bool) (applied Object
 	return applied, repeated, nil
 }
 
-// Apply is server-side apply: body is the YAML, JSON or, by its kind, CBOR of the fields that the manager o.FieldManager wants. An object
-// that does not exist is created.
-func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body []byte, o metav1.PatchOptions) (*Result, error) {
+// Apply is server-side apply: body is the YAML, JSON or, by its kind, CBOR of the fields that the manager
+// o.FieldManager wants. An object that does not exist is created.
+func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body []byte, o metav1.PatchOptions) (*Result,
+	error) {
 	c.applies = true
 	for {
 		res, err := s.replace(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old Object) (Object, error) {
@@ -55,7 +57,9 @@ func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body 
 }
 
 // applyNew creates an object by apply.
-func (s *Server) applyNew(ctx context.Context, c *Call, kind types.PatchType, body []byte, o metav1.PatchOptions) (*Result, error) {
+func (s *Server) applyNew(
+	ctx context.Context, c *Call, kind types.PatchType, body []byte, o metav1.PatchOptions,
+) (*Result, error) {
 	if c.Resource.Terminating {
 		return nil, terminating(c, "create")
 	}
@@ -67,10 +71,14 @@ func (s *Server) applyNew(ctx context.Context, c *Call, kind types.PatchType, bo
 	}
 	meta := object.Meta(obj)
 	if uid := object.String(meta, "uid"); uid != "" {
-		return nil, apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+		return nil,
+			apierrors.NewConflict(c.groupResource(), c.Name,
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
 	delete(meta, "resourceVersion") // one that nothing can have is not asked for
-	a := s.admissionAttributes(ctx, c, admit.Create, c.Name, &metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}, isDryRun(o.DryRun))
+	a := s.admissionAttributes(ctx, c, admit.Create, c.Name,
+		&metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation},
+		isDryRun(o.DryRun))
 	a.Object = obj
 	res, err := s.storeNew(ctx, c, a)
 	if err == nil {
@@ -81,7 +89,9 @@ func (s *Server) applyNew(ctx context.Context, c *Call, kind types.PatchType, bo
 
 // merge applies the body to the live object (nil if there is none) and gives the result what a decoded object has:
 // defaults, a name and a namespace that agree with the path.
-func (s *Server) merge(ctx context.Context, c *Call, live Object, kind types.PatchType, body []byte, o metav1.PatchOptions) (Object, error) {
+func (s *Server) merge(
+	ctx context.Context, c *Call, live Object, kind types.PatchType, body []byte, o metav1.PatchOptions,
+) (Object, error) {
 	own, err := s.ownership(ctx, c)
 	if err != nil {
 		return nil, err
@@ -107,8 +117,8 @@ func (s *Server) merge(ctx context.Context, c *Call, live Object, kind types.Pat
 	return obj, c.matches(obj)
 }
 
-// normalizeApplied gives a merged object what a decoded one has. A custom object gets defaults, and the form of metadata, only: what was applied is
-// known to its schema, or Apply has refused it.
+// normalizeApplied gives a merged object what a decoded one has. A custom object gets defaults, and the form of
+// metadata, only: what was applied is known to its schema, or Apply has refused it.
 func (c *Call) normalizeApplied(obj Object) error {
 	if c.Resource.Custom() {
 		if _, err := checkMeta(obj); err != nil {

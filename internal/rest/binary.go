@@ -11,8 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Answers in protobuf and CBOR. They are made of the JSON that is served: an object's binary form is kept with its entry, so
-// that lists copy it as they copy JSON; what is asked for less often (metadata alone, a Scale, a Status) is made each time.
+// Answers in protobuf and CBOR. They are made of the JSON that is served: an object's binary form is kept with its
+// entry, so that lists copy it as they copy JSON; what is asked for less often (metadata alone, a Scale, a Status) is
+// made each time.
 
 // message returns a fresh Go value of the type that the form's documents have, nil if there is none.
 func (f form) message(c *Call) any {
@@ -25,7 +26,8 @@ func (f form) message(c *Call) any {
 	return nil
 }
 
-// writeDocument answers with a JSON document, which in protobuf is a message of into's type; into is a fresh value of it.
+// writeDocument answers with a JSON document, which in protobuf is a message of into's type; into is a fresh value of
+// it.
 func writeDocument(w http.ResponseWriter, r *http.Request, code int, doc []byte, f form, into any) error {
 	if f.Type == codec.Protobuf {
 		var err error
@@ -129,7 +131,8 @@ func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *Call
 type binaryList struct {
 	listForm
 	items [][]byte
-	// metadataLast is true for the one list whose fields have the numbers of each other: v1beta1's PartialObjectMetadataList.
+	// metadataLast is true for the one list whose fields have the numbers of each other: v1beta1's
+	// PartialObjectMetadataList.
 	metadataLast bool
 }
 

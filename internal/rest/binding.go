@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// serveBinding is a scheduler's decision: POST pods/x/binding, or POST bindings as older ones do, puts the pod on a node. A pod is
-// bound once.
+// serveBinding is a scheduler's decision: POST pods/x/binding, or POST bindings as older ones do, puts the pod on a
+// node. A pod is bound once.
 func (s *Server) serveBinding(w http.ResponseWriter, r *http.Request, c *Call) error {
 	var b corev1.Binding
 	options, err := s.readOther(r, c, corev1.SchemeGroupVersion.WithKind("Binding"), &b, func() error {
@@ -51,7 +51,8 @@ func (s *Server) serveBinding(w http.ResponseWriter, r *http.Request, c *Call) e
 
 func checkBinding(b *corev1.Binding) (errs field.ErrorList) {
 	if b.Target.Kind != "" && b.Target.Kind != "Node" {
-		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), b.Target.Kind, []string{"Node", "<empty>"}))
+		errs = append(errs,
+			field.NotSupported(field.NewPath("target", "kind"), b.Target.Kind, []string{"Node", "<empty>"}))
 	}
 	if b.Target.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("target", "name"), ""))
@@ -61,19 +62,20 @@ func checkBinding(b *corev1.Binding) (errs field.ErrorList) {
 
 // bind assigns the pod, an update as any other but for who may ask for it.
 func (s *Server) bind(ctx context.Context, c *Call, b *corev1.Binding, o metav1.CreateOptions) error {
-	_, err := s.replace(ctx, c, metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager}, func(_ *watchcache.Entry, old Object) (Object, error) {
-		obj := runtime.DeepCopyJSON(old)
-		if err := assign(obj, b, s.Now()); err != nil {
-			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, c.Name, err)
-		}
-		meta := object.Meta(obj)
-		for key, v := range map[string]string{"uid": string(b.UID), "resourceVersion": b.ResourceVersion} {
-			if v != "" {
-				meta[key] = v
+	_, err := s.replace(ctx, c, metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager},
+		func(_ *watchcache.Entry, old Object) (Object, error) {
+			obj := runtime.DeepCopyJSON(old)
+			if err := assign(obj, b, s.Now()); err != nil {
+				return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, c.Name, err)
 			}
-		}
-		return obj, nil
-	})
+			meta := object.Meta(obj)
+			for key, v := range map[string]string{"uid": string(b.UID), "resourceVersion": b.ResourceVersion} {
+				if v != "" {
+					meta[key] = v
+				}
+			}
+			return obj, nil
+		})
 	return err
 }
 

@@ -49,11 +49,12 @@ func readBody(r *http.Request) ([]byte, error) {
 	}
 }
 
-// decode turns a body into an object that fits the schema of the call's version: unknown fields and disallowed nulls are
-// gone, defaults are filled in. validation is the fieldValidation parameter and decides what unknown and repeated fields
-// lead to.
+// decode turns a body into an object that fits the schema of the call's version: unknown fields and disallowed nulls
+// are gone, defaults are filled in. validation is the fieldValidation parameter and decides what unknown and repeated
+// fields lead to.
 func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, validation string) (Object, error) {
-	obj, problems, err := decodeBody(ctx, body, contentType, validation != metav1.FieldValidationIgnore, c.gvk(), c.Version.New)
+	obj, problems, err := decodeBody(ctx, body, contentType, validation != metav1.FieldValidationIgnore, c.gvk(),
+		c.Version.New)
 	if err == nil && c.Version.New != nil {
 		err = s.sameKind(obj, c.gvk())
 	}
@@ -79,7 +80,8 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 	return obj, c.report(ctx, obj, problems, validation)
 }
 
-// hasWholeFloat tells whether v, decoded JSON, has a number without a fraction that was not written as an integer: 1.0, 1e3.
+// hasWholeFloat tells whether v, decoded JSON, has a number without a fraction that was not written as an integer:
+// 1.0, 1e3.
 func hasWholeFloat(v any) bool {
 	switch v := v.(type) {
 	case float64:
@@ -96,9 +98,11 @@ func hasWholeFloat(v any) bool {
 	return false
 }
 
-// readInto puts obj, which decodeBody has made of body, into a Go value of kind want, and returns what is wrong with the body's
-// fields; found is what decodeBody has found.
-func readInto(obj Object, into any, want schema.GroupVersionKind, body []byte, contentType string, found []string) (problems []string, err error) {
+// readInto puts obj, which decodeBody has made of body, into a Go value of kind want, and returns what is wrong with
+// the body's fields; found is what decodeBody has found.
+func readInto(
+	obj Object, into any, want schema.GroupVersionKind, body []byte, contentType string, found []string,
+) (problems []string, err error) {
 	unknown, err := kjson.UnmarshalStrict(codec.AppendJSON(nil, obj), into, kjson.DisallowUnknownFields)
 	if err != nil {
 		return nil, codec.Unhandled(obj, err, want)
@@ -117,8 +121,8 @@ func isJSON(contentType string) bool {
 	return contentType == "" || err == nil && mediaType == codec.JSON
 }
 
-// strictProblems returns what is wrong with the fields of a body of into's type, in the order of the body. A field that is
-// unknown is not looked at again when it comes twice. found is the same without regard to order and type.
+// strictProblems returns what is wrong with the fields of a body of into's type, in the order of the body. A field
+// that is unknown is not looked at again when it comes twice. found is the same without regard to order and type.
 func strictProblems(body []byte, into any, found []string) []string {
 	errs, err := kjson.UnmarshalStrict(body, into)
 	if err != nil || len(errs) == 0 {
@@ -131,9 +135,12 @@ func strictProblems(body []byte, into any, found []string) []string {
 	return problems
 }
 
-// decodeBody decodes a body of kind want in any form that the server reads. message makes a fresh Go value of the kind, for
-// protobuf; nil means that it has no such form. With one the kind and version of obj are the body's and may be others.
-func decodeBody(ctx context.Context, body []byte, contentType string, strict bool, want schema.GroupVersionKind, message func() any) (obj Object, problems []string, err error) {
+// decodeBody decodes a body of kind want in any form that the server reads. message makes a fresh Go value of the
+// kind, for protobuf; nil means that it has no such form. With one the kind and version of obj are the body's and may
+// be others.
+func decodeBody(
+	ctx context.Context, body []byte, contentType string, strict bool, want schema.GroupVersionKind, message func() any,
+) (obj Object, problems []string, err error) {
 	mediaType, err := codec.BodyType(ctx, contentType)
 	switch {
 	case err != nil:
@@ -167,7 +174,9 @@ func (c *Call) normalize(obj Object) (problems []string, err error) {
 	if rules == nil || rules.Decode == nil {
 		sch, err := c.Version.Schema()
 		if err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("schema of %s %s: %w", c.Resource.Qualified(), c.Version.Name, err))
+			return nil,
+				apierrors.NewInternalError(fmt.Errorf("schema of %s %s: %w", c.Resource.Qualified(), c.Version.Name,
+					err))
 		}
 		if sch != nil {
 			more, err := sch.NormalizeRequest(obj)
@@ -201,7 +210,9 @@ func (c *Call) report(ctx context.Context, obj Object, problems []string, valida
 }
 
 // reportAs is report for an object that should be of kind want.
-func (c *Call) reportAs(ctx context.Context, want schema.GroupVersionKind, obj Object, problems []string, validation string) error {
+func (c *Call) reportAs(
+	ctx context.Context, want schema.GroupVersionKind, obj Object, problems []string, validation string,
+) error {
 	switch {
 	case len(problems) == 0 || validation == metav1.FieldValidationIgnore:
 		return nil
@@ -212,11 +223,12 @@ func (c *Call) reportAs(ctx context.Context, want schema.GroupVersionKind, obj O
 	return nil
 }
 
-// warnStrict warns of problems with fields. YAML's decoder reports all repeated keys in one text of many lines, which become
-// a warning each.
+// warnStrict warns of problems with fields. YAML's decoder reports all repeated keys in one text of many lines, which
+// become a warning each.
 func (c *Call) warnStrict(ctx context.Context, problems []string) {
 	for _, p := range problems {
-		lines, isYAML := strings.CutPrefix(strings.TrimPrefix(p, "error converting YAML to JSON: "), "yaml: unmarshal errors:\n")
+		lines, isYAML := strings.CutPrefix(strings.TrimPrefix(p, "error converting YAML to JSON: "),
+			"yaml: unmarshal errors:\n")
 		if !isYAML {
 			c.warn(ctx, p)
 			continue

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestFieldProblems creates a deployment with repeated and unknown fields. What is said about them, and in which order, is what
-// Kubernetes' own test (TestFieldValidation, test/integration/apiserver) wants.
+// TestFieldProblems creates a deployment with repeated and unknown fields. What is said about them, and in which
+// order, is what Kubernetes' own test (TestFieldValidation, test/integration/apiserver) wants.
 func TestFieldProblems(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -47,8 +47,10 @@ spec:
 "template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i","imagePullPolicy":"Always","imagePullPolicy":"Never"}]}}}}`
 	)
 	inOrder := []string{
-		`duplicate field "metadata.name"`, `unknown field "metadata.unknownMeta"`, `unknown field "spec.unknown1"`, `unknown field "spec.unknownDupe"`, `duplicate field "spec.paused"`,
-		`unknown field "spec.template.spec.containers[0].unknownNested"`, `duplicate field "spec.template.spec.containers[0].imagePullPolicy"`,
+		`duplicate field "metadata.name"`, `unknown field "metadata.unknownMeta"`, `unknown field "spec.unknown1"`,
+		`unknown field "spec.unknownDupe"`, `duplicate field "spec.paused"`,
+		`unknown field "spec.template.spec.containers[0].unknownNested"`,
+		`duplicate field "spec.template.spec.containers[0].imagePullPolicy"`,
 	}
 	for _, tc := range []struct {
 		name, method, path, contentType, body string
@@ -56,18 +58,24 @@ spec:
 		strict                                string
 	}{
 		{"JSON", http.MethodPost, path, "application/json", asJSON, inOrder,
-			`Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: ` + strings.Join(inOrder, ", ")},
+			`Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: ` +
+				strings.Join(inOrder, ", ")},
 		{"YAML", http.MethodPost, path, "application/yaml", asYAML, []string{
-			`line 5: key "name" already set in map`, `line 10: key "unknownDupe" already set in map`, `line 20: key "imagePullPolicy" already set in map`,
-			`unknown field "metadata.unknownMeta"`, `unknown field "spec.template.spec.containers[0].unknownNested"`, `unknown field "spec.unknown1"`, `unknown field "spec.unknownDupe"`,
-		}, "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: yaml: unmarshal errors:\n  line 5: key \"name\" already set in map\n  line 10: key \"unknownDupe\" already set in map\n" +
-			"  line 20: key \"imagePullPolicy\" already set in map, unknown field \"metadata.unknownMeta\", unknown field \"spec.template.spec.containers[0].unknownNested\", unknown field \"spec.unknown1\", unknown field \"spec.unknownDupe\""},
-		{"apply", http.MethodPatch, path + "/a", "application/apply-patch+yaml", repeated, []string{`line 1: key "paused" already set in map`, `line 2: key "imagePullPolicy" already set in map`},
+			`line 5: key "name" already set in map`, `line 10: key "unknownDupe" already set in map`,
+			`line 20: key "imagePullPolicy" already set in map`,
+			`unknown field "metadata.unknownMeta"`, `unknown field "spec.template.spec.containers[0].unknownNested"`,
+			`unknown field "spec.unknown1"`, `unknown field "spec.unknownDupe"`,
+		},
+			"Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: yaml: unmarshal errors:\n  line 5: key \"name\" already set in map\n  line 10: key \"unknownDupe\" already set in map\n" +
+				"  line 20: key \"imagePullPolicy\" already set in map, unknown field \"metadata.unknownMeta\", unknown field \"spec.template.spec.containers[0].unknownNested\", unknown field \"spec.unknown1\", unknown field \"spec.unknownDupe\""},
+		{"apply", http.MethodPatch, path + "/a", "application/apply-patch+yaml", repeated,
+			[]string{`line 1: key "paused" already set in map`, `line 2: key "imagePullPolicy" already set in map`},
 			"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"paused\" already set in map\n  line 2: key \"imagePullPolicy\" already set in map"},
 	} {
 		for _, mode := range []string{"", "Warn", "Ignore", "Strict"} {
 			scope := &request.Scope{}
-			r := httptest.NewRequestWithContext(request.NewContext(t.Context(), scope), tc.method, tc.path+"?dryRun=All&fieldManager=m&fieldValidation="+mode, strings.NewReader(tc.body))
+			r := httptest.NewRequestWithContext(request.NewContext(t.Context(), scope), tc.method, tc.path+
+				"?dryRun=All&fieldManager=m&fieldValidation="+mode, strings.NewReader(tc.body))
 			r.Header.Set("Content-Type", tc.contentType)
 			info, err := request.Parse(r)
 			if err != nil {
@@ -82,7 +90,8 @@ spec:
 			switch mode {
 			case "Strict":
 				var st metav1.Status
-				if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil || w.Code != http.StatusBadRequest || st.Message != tc.strict {
+				if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil || w.Code != http.StatusBadRequest ||
+					st.Message != tc.strict {
 					t.Errorf("%s, strict: %d %q\nwant %q", tc.name, w.Code, st.Message, tc.strict)
 				}
 				continue
@@ -98,15 +107,17 @@ spec:
 
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"` }
 
-// TestCreateWithRevision creates objects that say a resourceVersion: one that somebody may have read is refused, anything else
-// is nobody's.
+// TestCreateWithRevision creates objects that say a resourceVersion: one that somebody may have read is refused,
+// anything else is nobody's.
 func TestCreateWithRevision(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for revision, code := range map[string]int{"1": 500, "0": 201, "abc": 201, "-1": 201, "": 201} {
-		w := ask(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"generateName":"x","resourceVersion":"`+revision+`"}}`)
+		w := ask(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps",
+			`{"metadata":{"generateName":"x","resourceVersion":"`+revision+`"}}`)
 		var obj metav1.PartialObjectMetadata
-		if err := json.Unmarshal(w.Body.Bytes(), &obj); err != nil || w.Code != code || code == 201 && (obj.ResourceVersion == revision || obj.ResourceVersion == "") {
+		if err := json.Unmarshal(w.Body.Bytes(), &obj); err != nil || w.Code != code || code == 201 &&
+			(obj.ResourceVersion == revision || obj.ResourceVersion == "") {
 			t.Errorf("%q: %d %s", revision, w.Code, w.Body)
 		}
 	}

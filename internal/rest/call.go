@@ -23,8 +23,8 @@ type Call struct {
 	Subresource string
 	Verb        string
 	User        user.Info
-	// Metadata is true of a call that changes nothing but metadata. It works on an object in the version in which it is stored
-	// and leaves it there, so that no conversion webhook is asked. Deletions in process do so too.
+	// Metadata is true of a call that changes nothing but metadata. It works on an object in the version in which it
+	// is stored and leaves it there, so that no conversion webhook is asked. Deletions in process do so too.
 	Metadata bool
 	// Warn receives sentences for the client; nil drops them.
 	Warn func(string)
@@ -35,7 +35,8 @@ type Call struct {
 	asStored  bool           // Version is the one in which the object is stored, and stays it
 	sequence  store.Sequence // among the writes to a kind whose rules look at others; set by refresh
 	agent     string         // User-Agent, the field manager of those who name none
-	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually "".
+	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually
+	// "".
 	through string
 }
 
@@ -47,7 +48,10 @@ func (s *Server) Call(gr catalog.GroupResource, namespace, name string, who user
 	if res == nil {
 		return nil, notServed()
 	}
-	return &Call{Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who, agent: who.GetName(), inProcess: true}, nil
+	return &Call{
+		Snapshot: snap, Resource: res, Version: res.Storage, Namespace: namespace, Name: name, User: who,
+		agent: who.GetName(), inProcess: true,
+	}, nil
 }
 
 func (c *Call) warn(ctx context.Context, text string) {

@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// showCohabiting lets admission see the objects of a write as those of the other resource under which they are served: events of
-// one group as events of the other.
+// showCohabiting lets admission see the objects of a write as those of the other resource under which they are served:
+// events of one group as events of the other.
 func (s *Server) showCohabiting(c *Call, a *admit.Attributes) {
 	twin := c.Snapshot.Resource(c.Resource.Cohabits.Group, c.Resource.Cohabits.Resource)
 	alias, main := c.Resource, twin

@@ -17,10 +17,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// serveConnect returns the function that answers a request to be connected to a container or a node, by whatever method.
-// Admission is asked about it as Kubernetes asks, before it turns out whether there is such an object; then there is no node
-// to connect to.
-func (s *Server) serveConnect(sub *catalog.Subresource, info *request.Info) func(http.ResponseWriter, *http.Request, *Call) error {
+// serveConnect returns the function that answers a request to be connected to a container or a node, by whatever
+// method. Admission is asked about it as Kubernetes asks, before it turns out whether there is such an object; then
+// there is no node to connect to.
+func (s *Server) serveConnect(sub *catalog.Subresource, info *request.Info) func(http.ResponseWriter, *http.Request,
+	*Call) error {
 	return func(w http.ResponseWriter, r *http.Request, c *Call) error {
 		if info.Verb == "" && r.Method != http.MethodOptions {
 			return c.methodNotSupported(info.Verb)
@@ -65,11 +66,13 @@ func connectOptions(kind string, query url.Values) (any, error) {
 	switch kind {
 	case "PodExecOptions":
 		return &corev1.PodExecOptions{
-			Stdin: truth("stdin"), Stdout: truth("stdout"), Stderr: truth("stderr"), TTY: truth("tty"), Container: query.Get("container"), Command: query["command"],
+			Stdin: truth("stdin"), Stdout: truth("stdout"), Stderr: truth("stderr"), TTY: truth("tty"),
+			Container: query.Get("container"), Command: query["command"],
 		}, nil
 	case "PodAttachOptions":
 		return &corev1.PodAttachOptions{
-			Stdin: truth("stdin"), Stdout: truth("stdout"), Stderr: truth("stderr"), TTY: truth("tty"), Container: query.Get("container"),
+			Stdin: truth("stdin"), Stdout: truth("stdout"), Stderr: truth("stderr"), TTY: truth("tty"),
+			Container: query.Get("container"),
 		}, nil
 	case "PodPortForwardOptions":
 		o, ports := &corev1.PodPortForwardOptions{}, query["ports"]

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestResourceVersionMatch reads a collection at revisions: past, present and to come, in all modes. The table is that of
-// "Resource versions", Kubernetes API concepts.
+// TestResourceVersionMatch reads a collection at revisions: past, present and to come, in all modes. The table is that
+// of "Resource versions", Kubernetes API concepts.
 func TestResourceVersionMatch(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -41,8 +41,10 @@ func TestResourceVersionMatch(t *testing.T) {
 		{"resourceVersionMatch=NotOlderThan&resourceVersion=" + revisions[1], all, ""},
 		{"resourceVersionMatch=Exact&resourceVersion=" + revisions[1], all[:2], revisions[1]},
 		{"resourceVersionMatch=Exact&resourceVersion=" + fmt.Sprint(before), nil, fmt.Sprint(before)},
-		{"resourceVersionMatch=Exact&fieldSelector=metadata.name%3Dx0&resourceVersion=" + revisions[1], all[:1], revisions[1]},
-		{"resourceVersionMatch=Exact&fieldSelector=metadata.name%3Dx3&resourceVersion=" + revisions[1], nil, revisions[1]},
+		{"resourceVersionMatch=Exact&fieldSelector=metadata.name%3Dx0&resourceVersion=" + revisions[1], all[:1],
+			revisions[1]},
+		{"resourceVersionMatch=Exact&fieldSelector=metadata.name%3Dx3&resourceVersion=" + revisions[1], nil,
+			revisions[1]},
 		{"limit=1", all[:1], ""},
 		{"limit=1&resourceVersion=0", all, ""}, // memory is read in one piece
 		{"limit=1&resourceVersion=0&resourceVersionMatch=NotOlderThan", all, ""},
@@ -54,7 +56,8 @@ func TestResourceVersionMatch(t *testing.T) {
 	} {
 		var l list
 		send(t, s, http.MethodGet, in+"?"+tc.query, "", &l)
-		if got := l.names(); !slices.Equal(got, tc.want) || tc.at != "" && l.Metadata.ResourceVersion != tc.at || tc.at == "" && l.Metadata.ResourceVersion < revisions[3] {
+		if got := l.names(); !slices.Equal(got, tc.want) || tc.at != "" && l.Metadata.ResourceVersion != tc.at ||
+			tc.at == "" && l.Metadata.ResourceVersion < revisions[3] {
 			t.Errorf("%s: %v at %s, want %v at %s", tc.query, got, l.Metadata.ResourceVersion, tc.want, tc.at)
 		}
 	}
@@ -62,12 +65,14 @@ func TestResourceVersionMatch(t *testing.T) {
 		t.Helper()
 		w := ask(t, s, http.MethodGet, in+query, "")
 		var st metav1.Status
-		if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil || w.Code != code || st.Reason != reason || !strings.Contains(st.Message, message) {
+		if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil || w.Code != code || st.Reason != reason ||
+			!strings.Contains(st.Message, message) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 		return st
 	}
-	refused("?resourceVersionMatch=Exact", 422, metav1.StatusReasonInvalid, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+	refused("?resourceVersionMatch=Exact", 422, metav1.StatusReasonInvalid,
+		"resourceVersionMatch is forbidden unless resourceVersion is provided")
 	refused("?resourceVersionMatch=Exact&resourceVersion=0", 422, metav1.StatusReasonInvalid, "resourceVersionMatch")
 	refused("?resourceVersionMatch=x&resourceVersion=1", 422, metav1.StatusReasonInvalid, "supported values")
 	refused("?resourceVersion=x", 400, metav1.StatusReasonBadRequest, "nvalid resource version")
@@ -75,9 +80,12 @@ func TestResourceVersionMatch(t *testing.T) {
 
 	// One that is to come: the server waits for it, and then says so.
 	future := fmt.Sprint(s.View.Revision() + 1000)
-	for _, query := range []string{"?resourceVersion=" + future, "/x0?resourceVersion=" + future, "?resourceVersionMatch=Exact&resourceVersion=" + future} {
-		st := refused(query, http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Too large resource version: "+future+", current: ")
-		if d := st.Details; d == nil || d.RetryAfterSeconds != 1 || len(d.Causes) != 1 || d.Causes[0].Type != metav1.CauseTypeResourceVersionTooLarge {
+	for _, query := range []string{"?resourceVersion=" + future, "/x0?resourceVersion=" + future,
+		"?resourceVersionMatch=Exact&resourceVersion=" + future} {
+		st := refused(query, http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Too large resource version: "+
+			future+", current: ")
+		if d := st.Details; d == nil || d.RetryAfterSeconds != 1 || len(d.Causes) != 1 ||
+			d.Causes[0].Type != metav1.CauseTypeResourceVersionTooLarge {
 			t.Errorf("%s: details %+v", query, d)
 		}
 	}
@@ -92,19 +100,27 @@ func TestResourceVersionMatch(t *testing.T) {
 	if err := s.Store.Compact(t.Context(), s.View.Revision()); err != nil {
 		t.Fatal(err)
 	}
-	refused("?resourceVersionMatch=Exact&resourceVersion="+revisions[2], http.StatusGone, metav1.StatusReasonExpired, "The resourceVersion for the provided list is too old.")
-	send(t, s, http.MethodGet, in+"?limit=2&continue="+first.Metadata.Continue, "", &second) // retained since the first page
-	if got := second.names(); !slices.Equal(got, all[2:]) || second.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
-		t.Errorf("second page: %v at %s, want %v at %s", got, second.Metadata.ResourceVersion, all[2:], first.Metadata.ResourceVersion)
+	refused("?resourceVersionMatch=Exact&resourceVersion="+revisions[2], http.StatusGone, metav1.StatusReasonExpired,
+		"The resourceVersion for the provided list is too old.")
+	// retained since the first page
+	send(t, s, http.MethodGet, in+"?limit=2&continue="+first.Metadata.Continue, "", &second)
+	if got := second.names(); !slices.Equal(got, all[2:]) ||
+		second.Metadata.ResourceVersion != first.Metadata.ResourceVersion {
+		t.Errorf("second page: %v at %s, want %v at %s", got, second.Metadata.ResourceVersion, all[2:],
+			first.Metadata.ResourceVersion)
 	}
-	token := base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":` + revisions[2] + `,"start":"x1\u0000"}`))
-	st := refused("?limit=1&continue="+token, http.StatusGone, metav1.StatusReasonExpired, "The provided continue parameter is too old to display a consistent list result.")
+	token := base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":` + revisions[2] +
+		`,"start":"x1\u0000"}`))
+	st := refused("?limit=1&continue="+token, http.StatusGone, metav1.StatusReasonExpired,
+		"The provided continue parameter is too old to display a consistent list result.")
 	var rest list
 	send(t, s, http.MethodGet, in+"?continue="+st.Continue, "", &rest) // goes on at the newest
-	if got := rest.names(); !slices.Equal(got, all[2:]) || rest.Metadata.ResourceVersion < first.Metadata.ResourceVersion {
+	if got := rest.names(); !slices.Equal(got, all[2:]) ||
+		rest.Metadata.ResourceVersion < first.Metadata.ResourceVersion {
 		t.Errorf("with the token of the error: %v at %s", got, rest.Metadata.ResourceVersion)
 	}
-	if w := ask(t, s, http.MethodGet, in+"?limit=1&resourceVersion=5&continue="+first.Metadata.Continue, ""); w.Code != http.StatusBadRequest {
+	if w := ask(t, s, http.MethodGet, in+"?limit=1&resourceVersion=5&continue="+first.Metadata.Continue,
+		""); w.Code != http.StatusBadRequest {
 		t.Errorf("continue with a resourceVersion: %d %s", w.Code, w.Body)
 	}
 }

@@ -13,15 +13,18 @@ func TestContinueToken(t *testing.T) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	for name, c := range map[string]struct{ token, want string }{
-		"not base64":      {"%%%", "continue key is not valid: illegal base64"},
-		"not JSON":        {encode("{"), "continue key is not valid: unexpected end"},
-		"other version":   {encode(`{"v":"meta.k8s.io/v2","rv":1,"start":"a"}`), "server does not recognize this encoded version meta.k8s.io/v2"},
-		"no revision":     {encode(`{"v":"meta.k8s.io/v1","start":"a"}`), "incorrect encoded start resourceVersion"},
-		"no start":        {encode(`{"v":"meta.k8s.io/v1","rv":1}`), "encoded start key empty"},
-		"out of the list": {encode(`{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets/a"}`), "continue key is not valid: ../secrets/a"},
+		"not base64": {"%%%", "continue key is not valid: illegal base64"},
+		"not JSON":   {encode("{"), "continue key is not valid: unexpected end"},
+		"other version": {encode(`{"v":"meta.k8s.io/v2","rv":1,"start":"a"}`),
+			"server does not recognize this encoded version meta.k8s.io/v2"},
+		"no revision": {encode(`{"v":"meta.k8s.io/v1","start":"a"}`), "incorrect encoded start resourceVersion"},
+		"no start":    {encode(`{"v":"meta.k8s.io/v1","rv":1}`), "encoded start key empty"},
+		"out of the list": {encode(`{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets/a"}`),
+			"continue key is not valid: ../secrets/a"},
 	} {
 		_, err := parseContinue(c.token)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "invalid continue token: ") {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "invalid continue token: ") {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

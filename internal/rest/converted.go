@@ -8,15 +8,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Objects of kinds with a conversion webhook are shown in another version than the stored one only after the webhook was
-// asked, and what it answers decides what selectors find: it may change labels, and fields lie where the version has them. So
-// lists and watches of such kinds look at many objects at a time, which share a call.
+// Objects of kinds with a conversion webhook are shown in another version than the stored one only after the webhook
+// was asked, and what it answers decides what selectors find: it may change labels, and fields lie where the version
+// has them. So lists and watches of such kinds look at many objects at a time, which share a call.
 
 // foreignWindow is how many objects are brought into the asked version together.
 const foreignWindow = 1000
 
 // listConverted fills p as list does.
-func (s *Server) listConverted(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector, start listStart, p *page) error {
+func (s *Server) listConverted(
+	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector, start listStart, p *page,
+) error {
 	var failure error
 	more := false
 	take := func(window []*watchcache.Entry) bool {
@@ -47,7 +49,10 @@ func (s *Server) listConverted(ctx context.Context, c *Call, o *metainternal.Lis
 }
 
 // windows calls f with the entries of a snapshot that keep wants, size at a time, until f returns false.
-func windows(snapshot *watchcache.Snapshot, namespace, after string, size int, keep func(*watchcache.Entry) bool, f func([]*watchcache.Entry) bool) {
+func windows(
+	snapshot *watchcache.Snapshot, namespace, after string, size int, keep func(*watchcache.Entry) bool,
+	f func([]*watchcache.Entry) bool,
+) {
 	window := make([]*watchcache.Entry, 0, size)
 	ok := true
 	snapshot.Scan(namespace, after, func(e *watchcache.Entry) bool {
@@ -79,8 +84,11 @@ func (sel *selector) mayMatch(e *watchcache.Entry) bool {
 	return true
 }
 
-// initialForeign is initial for kinds with a conversion webhook: what has been converted is sent while the rest is asked for.
-func (st *stream) initialForeign(ctx context.Context, snapshot *watchcache.Snapshot, send func(*watchcache.Entry) bool) bool {
+// initialForeign is initial for kinds with a conversion webhook: what has been converted is sent while the rest is
+// asked for.
+func (st *stream) initialForeign(
+	ctx context.Context, snapshot *watchcache.Snapshot, send func(*watchcache.Entry) bool,
+) bool {
 	ok := true
 	windows(snapshot, st.c.Namespace, "", foreignWindow, st.sel.mayMatch, func(window []*watchcache.Entry) bool {
 		converted, err := st.s.allInVersion(ctx, st.c, window)
@@ -99,15 +107,15 @@ func (st *stream) initialForeign(ctx context.Context, snapshot *watchcache.Snaps
 	return ok
 }
 
-// change is an event as a watch shows it: the object after and before it, in the watch's version. For kinds without a webhook
-// these are the event's own entries.
+// change is an event as a watch shows it: the object after and before it, in the watch's version. For kinds without a
+// webhook these are the event's own entries.
 type change struct {
 	*watchcache.Event
 	entry, prev *watchcache.Entry
 }
 
-// changes brings events into the watch's version, all in one go. A deletion shows the object's last state, which needs no
-// call if that has been shown before. The slice is valid until the next call.
+// changes brings events into the watch's version, all in one go. A deletion shows the object's last state, which needs
+// no call if that has been shown before. The slice is valid until the next call.
 func (st *stream) changes(ctx context.Context, events []*watchcache.Event) ([]change, error) {
 	out := st.window[:0]
 	defer func() { st.window = out }()

@@ -132,7 +132,8 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 			return s.dryCreated(ctx, c, obj, name)
 		}
 		// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
-		if revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64); err == nil && revision != 0 {
+		if revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64); err == nil &&
+			revision != 0 {
 			return nil, errors.New("resourceVersion should not be set on objects to be created")
 		}
 		delete(meta, "resourceVersion")
@@ -184,8 +185,8 @@ func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name strin
 	return &Result{Object: obj}, nil
 }
 
-// waitVisible waits until the view has caught up with a write that changes what the server serves, so that the client's next
-// request finds it. Other writes need not wait: reads catch up by themselves.
+// waitVisible waits until the view has caught up with a write that changes what the server serves, so that the
+// client's next request finds it. Other writes need not wait: reads catch up by themselves.
 func (s *Server) waitVisible(ctx context.Context, c *Call, revision int64) error {
 	if rules := c.strategy(); rules == nil || !rules.Serial && !rules.VisibleOnReturn {
 		return nil
@@ -217,7 +218,8 @@ func (s *Server) fillSystemFields(c *Call, obj Object) {
 
 // wipeSystemFields drops what only the server sets.
 func wipeSystemFields(meta Object) {
-	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
+	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"selfLink"} {
 		delete(meta, key)
 	}
 }

@@ -53,13 +53,14 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *Call) er
 // deletedStatus is the answer to a deletion that is complete.
 func deletedStatus(c *Call, res *Result) ([]byte, error) {
 	return successful(metav1.Status{Details: &metav1.StatusDetails{
-		Name: c.Name, Group: c.Resource.Group, Kind: c.Resource.Plural, UID: types.UID(object.String(object.Meta(res.Object), "uid")),
+		Name: c.Name, Group: c.Resource.Group, Kind: c.Resource.Plural,
+		UID: types.UID(object.String(object.Meta(res.Object), "uid")),
 	}})
 }
 
-// Delete removes the named object, or marks it as being deleted while finalizers, the time that it has to end or the kind's
-// rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage collector's work; a policy that
-// makes the deletion wait for it becomes a finalizer (propagate).
+// Delete removes the named object, or marks it as being deleted while finalizers, the time that it has to end or the
+// kind's rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage
+// collector's work; a policy that makes the deletion wait for it becomes a finalizer (propagate).
 func (s *Server) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
 	if rules := c.strategy(); rules != nil && rules.Keep != nil && c.Verb != "deletecollection" {
 		if why := rules.Keep(c.Name); why != "" {
@@ -120,7 +121,9 @@ func (s *Server) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptio
 }
 
 // remove deletes an entry, or marks its object.
-func (s *Server) remove(ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions, end ending) (*Result, error) {
+func (s *Server) remove(
+	ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions, end ending,
+) (*Result, error) {
 	rules, dryRun := c.strategy(), isDryRun(o.DryRun)
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
 	had, has := object.Meta(obj)["finalizers"]
@@ -189,10 +192,14 @@ func checkPreconditions(c *Call, p *metav1.Preconditions, e *watchcache.Entry) e
 	// Upstream names the kind where the resource belongs, and clients have seen it so for years.
 	gr := schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Kind}
 	if p.UID != nil && *p.UID != types.UID(e.UID) {
-		return apierrors.NewConflict(gr, c.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, e.UID))
+		return apierrors.NewConflict(gr, c.Name,
+			fmt.Errorf(
+				"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, e.UID))
 	}
 	if have := fmt.Sprint(e.Revision); p.ResourceVersion != nil && *p.ResourceVersion != have {
-		return apierrors.NewConflict(gr, c.Name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, have))
+		return apierrors.NewConflict(gr, c.Name,
+			fmt.Errorf(
+				"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, have))
 	}
 	return nil
 }

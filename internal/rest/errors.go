@@ -27,7 +27,8 @@ func (c *Call) methodNotSupported(verb string) error {
 	if c.Resource.Custom() {
 		return apierrors.NewMethodNotSupported(c.groupResource(), verb)
 	}
-	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0, false)
+	return apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, verb, schema.GroupResource{}, "", "", 0,
+		false)
 }
 
 // refuseWatch is the answer to a watch of what can only be listed. It comes from the list's handler in Kubernetes.
@@ -47,7 +48,9 @@ func (c *Call) nameless() error {
 // replicas wait a second and ask again.
 func tooLargeRevision(want, have int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, have), 1)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
+	}
 	return err
 }
 

@@ -31,7 +31,9 @@ const maxEvictions = 20
 
 // itself is who the server is where it writes what nobody has asked for by name.
 func itself() user.Info {
-	return &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+	return &user.DefaultInfo{
+		Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
+	}
 }
 
 var budgets = catalog.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
@@ -39,7 +41,8 @@ var budgets = catalog.GroupResource{Group: "policy", Resource: "poddisruptionbud
 // serveEviction deletes a pod if the disruption budget that it falls under allows it: POST pods/x/eviction.
 func (s *Server) serveEviction(w http.ResponseWriter, r *http.Request, c *Call) error {
 	var ev policyv1.Eviction
-	options, err := s.readOther(r, c, policyv1.SchemeGroupVersion.WithKind("Eviction"), &ev, func() error { return c.checkEviction(&ev) }, "v1beta1")
+	options, err := s.readOther(r, c, policyv1.SchemeGroupVersion.WithKind("Eviction"), &ev,
+		func() error { return c.checkEviction(&ev) }, "v1beta1")
 	if err != nil {
 		return err
 	}
@@ -57,14 +60,18 @@ func (c *Call) checkEviction(ev *policyv1.Eviction) error {
 	if ev.Name != c.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
-	if o := ev.DeleteOptions; o != nil && o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential {
-		return apierrors.NewInvalid(schema.GroupKind{Group: "policy", Kind: "Eviction"}, c.Name, field.ErrorList{field.Invalid(
-			field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")})
+	if o := ev.DeleteOptions; o != nil && o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil &&
+		*o.IgnoreStoreReadErrorWithClusterBreakingPotential {
+		return apierrors.NewInvalid(schema.GroupKind{Group: "policy", Kind: "Eviction"}, c.Name,
+			field.ErrorList{field.Invalid(
+				field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+				"can not be set for pod eviction, try after removing the option")})
 	}
 	return nil
 }
 
-// evictionOptions are the options of the deletion that comes of an eviction. A dry run may be asked for in either place.
+// evictionOptions are the options of the deletion that comes of an eviction. A dry run may be asked for in either
+// place.
 func evictionOptions(ev *policyv1.Eviction, o *metav1.CreateOptions) (metav1.DeleteOptions, error) {
 	if ev.DeleteOptions == nil {
 		return metav1.DeleteOptions{DryRun: o.DryRun}, nil
@@ -80,8 +87,8 @@ func evictionOptions(ev *policyv1.Eviction, o *metav1.CreateOptions) (metav1.Del
 	return out, nil
 }
 
-// evict deletes the pod with regard to its disruption budget. Where the pod's state is what lets it go, the deletion insists
-// on that state.
+// evict deletes the pod with regard to its disruption budget. Where the pod's state is what lets it go, the deletion
+// insists on that state.
 func (s *Server) evict(ctx context.Context, c *Call, o metav1.DeleteOptions) error {
 	insists := o.Preconditions != nil && o.Preconditions.ResourceVersion != nil
 	pod, deleted, err := s.evictFree(ctx, c, o, insists)
@@ -95,8 +102,10 @@ func (s *Server) evict(ctx context.Context, c *Call, o metav1.DeleteOptions) err
 	if budget == nil {
 		return s.deleteEvicted(ctx, c, o)
 	}
-	if !ready(pod) && (budget.Spec.UnhealthyPodEvictionPolicy != nil && *budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow ||
-		budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0) {
+	if !ready(pod) &&
+		(budget.Spec.UnhealthyPodEvictionPolicy != nil &&
+			*budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow ||
+			budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0) {
 		// A pod that is not healthy does not count; but it must not have become healthy meanwhile.
 		err := s.deleteEvicted(ctx, c, atRevision(o, pod.ResourceVersion))
 		if apierrors.IsConflict(err) && !insists {
@@ -111,7 +120,8 @@ func (s *Server) evict(ctx context.Context, c *Call, o metav1.DeleteOptions) err
 }
 
 // evictFree deletes a pod whose deletion disrupts nobody, and returns any other.
-func (s *Server) evictFree(ctx context.Context, c *Call, o metav1.DeleteOptions, insists bool) (pod *corev1.Pod, deleted bool, err error) {
+func (s *Server) evictFree(ctx context.Context, c *Call, o metav1.DeleteOptions, insists bool) (pod *corev1.Pod,
+	deleted bool, err error) {
 	for range maxEvictions {
 		if pod, err = s.pod(ctx, c); err != nil || disrupts(pod) {
 			return pod, false, err
@@ -176,17 +186,18 @@ func (s *Server) deleteEvicted(ctx context.Context, c *Call, o metav1.DeleteOpti
 	on := *c
 	if !isDryRun(o.DryRun) {
 		on.Subresource = "status"
-		noted, err := s.replace(ctx, &on, metav1.UpdateOptions{}, func(e *watchcache.Entry, old Object) (Object, error) {
-			if err := checkPreconditions(c, o.Preconditions, e); err != nil {
-				return nil, err
-			}
-			pod := runtime.DeepCopyJSON(old)
-			SetPodCondition(pod, Object{
-				"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue),
-				"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
-			}, s.Now())
-			return pod, nil
-		})
+		noted, err := s.replace(ctx, &on, metav1.UpdateOptions{},
+			func(e *watchcache.Entry, old Object) (Object, error) {
+				if err := checkPreconditions(c, o.Preconditions, e); err != nil {
+					return nil, err
+				}
+				pod := runtime.DeepCopyJSON(old)
+				SetPodCondition(pod, Object{
+					"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue),
+					"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+				}, s.Now())
+				return pod, nil
+			})
 		if err != nil {
 			return err
 		}
@@ -242,33 +253,36 @@ func (s *Server) spend(ctx context.Context, c *Call, budget *policyv1.PodDisrupt
 		return err
 	}
 	call.Subresource = "status"
-	_, err = s.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"}, func(current Object) (Object, error) {
-		b := &policyv1.PodDisruptionBudget{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(current, b); err != nil {
-			return nil, err
-		}
-		if err := refuses(b); err != nil {
-			return nil, err
-		}
-		b.Status.DisruptionsAllowed--
-		if b.Status.DisruptionsAllowed == 0 {
-			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
-				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason, ObservedGeneration: b.Status.ObservedGeneration,
-			})
-		}
-		if b.Status.DisruptedPods == nil {
-			b.Status.DisruptedPods = map[string]metav1.Time{}
-		}
-		b.Status.DisruptedPods[c.Name] = metav1.NewTime(s.Now().UTC().Truncate(time.Second))
-		return runtime.DefaultUnstructuredConverter.ToUnstructured(b)
-	})
+	_, err = s.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+		func(current Object) (Object, error) {
+			b := &policyv1.PodDisruptionBudget{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(current, b); err != nil {
+				return nil, err
+			}
+			if err := refuses(b); err != nil {
+				return nil, err
+			}
+			b.Status.DisruptionsAllowed--
+			if b.Status.DisruptionsAllowed == 0 {
+				meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+					Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+					Reason: policyv1.InsufficientPodsReason, ObservedGeneration: b.Status.ObservedGeneration,
+				})
+			}
+			if b.Status.DisruptedPods == nil {
+				b.Status.DisruptedPods = map[string]metav1.Time{}
+			}
+			b.Status.DisruptedPods[c.Name] = metav1.NewTime(s.Now().UTC().Truncate(time.Second))
+			return runtime.DefaultUnstructuredConverter.ToUnstructured(b)
+		})
 	return err
 }
 
 // refuses returns why the budget does not allow one more disruption, or nil.
 func refuses(b *policyv1.PodDisruptionBudget) error {
 	forbidden := func(why string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, b.Name, fmt.Errorf("%s", why))
+		return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, b.Name,
+			fmt.Errorf("%s", why))
 	}
 	switch {
 	case b.Status.ObservedGeneration < b.Generation:
@@ -287,7 +301,8 @@ func refuses(b *policyv1.PodDisruptionBudget) error {
 	case says && condition.Reason == policyv1.SyncFailedReason:
 		text += fmt.Sprintf(" because it failed sync: %s", condition.Message)
 	case b.Status.CurrentHealthy <= b.Status.DesiredHealthy:
-		text = fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, b.Status.DesiredHealthy, b.Status.CurrentHealthy)
+		text = fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name,
+			b.Status.DesiredHealthy, b.Status.CurrentHealthy)
 	case says:
 		text += fmt.Sprintf(" (%s): %s", condition.Reason, condition.Message)
 	}
@@ -301,6 +316,7 @@ func tooEarly(budget string) error {
 
 func violates(retryAfter int, why string) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: why})
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes,
+		metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: why})
 	return err
 }

@@ -12,9 +12,10 @@ import (
 )
 
 // create stores a new object, unless what it belongs to (its definition, its namespace) is being deleted by now: the
-// catalog and the namespace that the call began with may be some time old. An object that came after the search for what
-// must be deleted would stay behind, and a definition of the same name would show it again.
-func (s *Server) create(ctx context.Context, c *Call, name string, stored []byte, also []store.Change) (revision int64, err error) {
+// catalog and the namespace that the call began with may be some time old. An object that came after the search for
+// what must be deleted would stay behind, and a definition of the same name would show it again.
+func (s *Server) create(ctx context.Context, c *Call, name string, stored []byte, also []store.Change) (revision int64,
+	err error) {
 	for {
 		if fences, ok := s.fences(c); ok {
 			w := s.Store.With(store.Options{TTL: c.ttl(), UnlessFenced: fences, Sequence: c.sequence, Also: also})
@@ -31,8 +32,8 @@ func (s *Server) create(ctx context.Context, c *Call, name string, stored []byte
 	}
 }
 
-// fences are the uids of what a new object belongs to. Writers who begin the deletion of one raise its fence (raise). It is
-// not ok if the namespace has gone since admission let the object pass.
+// fences are the uids of what a new object belongs to. Writers who begin the deletion of one raise its fence (raise).
+// It is not ok if the namespace has gone since admission let the object pass.
 func (s *Server) fences(c *Call) (uids []string, ok bool) {
 	if c.Resource.Custom() {
 		uids = append(uids, c.Resource.Definition.UID)

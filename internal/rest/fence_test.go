@@ -68,8 +68,9 @@ func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest
 	var ids atomic.Int64
 	id := func() string { return "id-" + strconv.FormatInt(ids.Add(1), 10) }
 	s := rest.New(rest.Config{
-		Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view}, admit.Topology{View: view})},
-		Now: time.Now, NewUID: id, NewSuffix: id, Log: log,
+		Catalog: cat, View: view, Store: st,
+		Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view}, admit.Topology{View: view})},
+		Now:   time.Now, NewUID: id, NewSuffix: id, Log: log,
 	})
 	all := control.New(control.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
 	if err := view.Load(t.Context()); err != nil {
@@ -92,7 +93,9 @@ func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest
 	return s
 }
 
-func create(ctx context.Context, s *rest.Server, gr catalog.GroupResource, namespace string, obj rest.Object) (*rest.Result, error) {
+func create(
+	ctx context.Context, s *rest.Server, gr catalog.GroupResource, namespace string, obj rest.Object,
+) (*rest.Result, error) {
 	call, err := s.Call(gr, namespace, "", admin)
 	if err != nil {
 		return nil, err
@@ -142,10 +145,14 @@ func crontabDefinition() rest.Object {
 		"metadata": rest.Object{"name": "crontabs.stable.example.com"},
 		"spec": rest.Object{
 			"group": "stable.example.com", "scope": "Namespaced",
-			"names": rest.Object{"plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList"},
+			"names": rest.Object{
+				"plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList",
+			},
 			"versions": []any{rest.Object{
 				"name": "v1", "served": true, "storage": true,
-				"schema": rest.Object{"openAPIV3Schema": rest.Object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+				"schema": rest.Object{
+					"openAPIV3Schema": rest.Object{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				},
 			}},
 		},
 	}
@@ -165,8 +172,10 @@ func TestNothingComesAfterDeletion(t *testing.T) {
 		want     string             // in the error; "" means that the creation succeeds
 		leftover int
 	}{
-		"definition":           {crontabs, definitions, "crontabs.stable.example.com", nil, "the server could not find the requested resource", 0},
-		"definition, anew":     {crontabs, definitions, "crontabs.stable.example.com", crontabDefinition, "the server could not find the requested resource", 0},
+		"definition": {crontabs, definitions, "crontabs.stable.example.com", nil,
+			"the server could not find the requested resource", 0},
+		"definition, anew": {crontabs, definitions, "crontabs.stable.example.com", crontabDefinition,
+			"the server could not find the requested resource", 0},
 		"namespace":            {configmaps, namespaces, "away", nil, `namespaces "away" not found`, 0},
 		"namespace, anew":      {configmaps, namespaces, "away", func() rest.Object { return named("away") }, "", 1},
 		"namespace, of custom": {crontabs, namespaces, "away", nil, `namespaces "away" not found`, 0},

@@ -75,8 +75,8 @@ func (s *Server) transform(c *Call, f form, raw []byte, obj Object) ([]byte, err
 	return nil, c.notAsAsked(f, "not a list", "")
 }
 
-// notAsAsked is the answer to a request for the metadata of a list where there is one object, or the other way about. Kube
-// names its Go type.
+// notAsAsked is the answer to a request for the metadata of a list where there is one object, or the other way about.
+// Kube names its Go type.
 func (c *Call) notAsAsked(f form, what, suffix string) error {
 	goType := "unstructured.Unstructured" + suffix
 	if !c.Resource.Custom() {
@@ -140,5 +140,6 @@ func (s *Server) ranked(c *Call, entries []*watchcache.Entry) ([]*watchcache.Ent
 		}
 		ranks[e] = c.strategy().Rank(obj)
 	}
-	return slices.SortedStableFunc(slices.Values(entries), func(a, b *watchcache.Entry) int { return cmp.Compare(ranks[a], ranks[b]) }), nil
+	return slices.SortedStableFunc(slices.Values(entries),
+		func(a, b *watchcache.Entry) int { return cmp.Compare(ranks[a], ranks[b]) }), nil
 }

@@ -15,7 +15,10 @@ func TestRank(t *testing.T) {
 	s := start(t)
 	const flows = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 	for name, precedence := range map[string]int{"a": 900, "b": 7, "c": 7} {
-		code, answer := perform(t, s, "POST", flows, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"matchingPrecedence":%d,"priorityLevelConfiguration":{"name":"p"}}}`, name, precedence))
+		code, answer := perform(t, s, "POST", flows,
+			fmt.Sprintf(
+				`{"metadata":{"name":%q},"spec":{"matchingPrecedence":%d,"priorityLevelConfiguration":{"name":"p"}}}`,
+				name, precedence))
 		if code != 201 {
 			t.Fatal(answer)
 		}

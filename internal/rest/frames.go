@@ -20,8 +20,8 @@ type frames struct {
 	many *[]byte // frames, nil if there are none
 }
 
-// chunks are buffers for pieces of an answer. One goes back only if all writes of it have succeeded: when a stream is reset,
-// net/http's write returns while the connection's goroutine may still read the bytes.
+// chunks are buffers for pieces of an answer. One goes back only if all writes of it have succeeded: when a stream is
+// reset, net/http's write returns while the connection's goroutine may still read the bytes.
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, streamChunk+8<<10); return &b }}
 
 func (f *frames) put(frame []byte) bool {
@@ -56,8 +56,8 @@ func (f *frames) write() (ok bool) {
 	return err == nil
 }
 
-// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as its
-// connection lives. It returns the function that takes that back, to be called before the handler returns.
+// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as
+// its connection lives. It returns the function that takes that back, to be called before the handler returns.
 func (f *frames) giveUp(ctx context.Context) (stop func()) {
 	var mu sync.Mutex
 	over := false

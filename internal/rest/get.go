@@ -55,8 +55,8 @@ func (s *Server) find(r *http.Request, c *Call) (*watchcache.Entry, error) {
 	return s.inVersion(r.Context(), c, e)
 }
 
-// parseRevision reads a resourceVersion parameter. The error is the one that kube makes a 500 of for a get and a watch, and
-// a 400 for a list.
+// parseRevision reads a resourceVersion parameter. The error is the one that kube makes a 500 of for a get and a
+// watch, and a 400 for a list.
 func parseRevision(text string) (int64, error) {
 	v, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {

@@ -8,10 +8,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// ending says how a deletion goes about an object of a kind that gives its objects time to end (catalog.Rules.GracePeriod).
-// The zero value means that there is no time to give: the kind has none, or the object's is over.
+// ending says how a deletion goes about an object of a kind that gives its objects time to end
+// (catalog.Rules.GracePeriod). The zero value means that there is no time to give: the kind has none, or the object's
+// is over.
 type ending struct {
-	// graceful is true if the object is first marked with period and until, and removed in a second step if period is 0.
+	// graceful is true if the object is first marked with period and until, and removed in a second step if period is
+	// 0.
 	graceful bool
 	// underWay is true if the object is being deleted already and the request would not make it end any sooner.
 	underWay bool
@@ -21,8 +23,9 @@ type ending struct {
 
 // ending returns how the object ends. It completes the options, as admission sees them.
 //
-// A time that has begun can only be shortened. Cut shorter than what has passed of it, it leaves a second, so that whoever
-// ends the object hears of it; 0 is for whoever has ended it. Source: BeforeDelete in k8s.io/apiserver/pkg/registry/rest.
+// A time that has begun can only be shortened. Cut shorter than what has passed of it, it leaves a second, so that
+// whoever ends the object hears of it; 0 is for whoever has ended it. Source: BeforeDelete in
+// k8s.io/apiserver/pkg/registry/rest.
 func (c *Call) ending(obj Object, o *metav1.DeleteOptions, now time.Time) ending {
 	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {
 		second := int64(1)

@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// sameKind refuses a body of another kind than the endpoint's, for kinds with a Go type: the answers are those of kube's
-// conversion between types, of which there is none here.
+// sameKind refuses a body of another kind than the endpoint's, for kinds with a Go type: the answers are those of
+// kube's conversion between types, of which there is none here.
 func (s *Server) sameKind(obj Object, want schema.GroupVersionKind) error {
 	got := kindOf(obj)
 	if got == want {
@@ -31,13 +31,14 @@ func (s *Server) unlike(got, want schema.GroupVersionKind) error {
 	case !s.registered(got, want.Group):
 		return errors.New(notRegistered(got.Kind, got.GroupVersion().String()))
 	case got.Kind != want.Kind || kindPackage(got) != kindPackage(want):
-		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, kindPackage(want), want.Kind)
+		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, kindPackage(want),
+			want.Kind)
 	}
 	return nil
 }
 
-// registered tells whether kube-apiserver has a Go type for the kind where a body of the group is decoded: definitions are
-// served by a part of it that knows only their own group.
+// registered tells whether kube-apiserver has a Go type for the kind where a body of the group is decoded: definitions
+// are served by a part of it that knows only their own group.
 func (s *Server) registered(kind schema.GroupVersionKind, group string) bool {
 	const definitions = "apiextensions.k8s.io"
 	if (kind.Group == definitions) != (group == definitions) {
@@ -50,13 +51,15 @@ func (s *Server) registered(kind schema.GroupVersionKind, group string) bool {
 	return r != nil && !r.Custom() && r.Version(kind.Version) != nil
 }
 
-// ofSubresource tells whether the kind is one of those that only subresources have, in any version that kube-apiserver knows.
+// ofSubresource tells whether the kind is one of those that only subresources have, in any version that kube-apiserver
+// knows.
 func ofSubresource(kind schema.GroupVersionKind) bool {
 	switch kind.Kind {
 	case "Eviction":
 		return slices.Contains([]string{"policy/v1", "policy/v1beta1"}, kind.GroupVersion().String())
 	case "Scale":
-		return slices.Contains([]string{"autoscaling/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}, kind.GroupVersion().String())
+		return slices.Contains([]string{"autoscaling/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"},
+			kind.GroupVersion().String())
 	}
 	return false
 }

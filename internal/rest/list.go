@@ -134,7 +134,9 @@ func (s *Server) start(ctx context.Context, c *Call, o *metainternal.ListOptions
 	return listStart{snapshot: sel.snapshot(collection)}, nil
 }
 
-func (s *Server) startAtToken(ctx context.Context, c *Call, collection *watchcache.Collection, o *metainternal.ListOptions) (listStart, error) {
+func (s *Server) startAtToken(
+	ctx context.Context, c *Call, collection *watchcache.Collection, o *metainternal.ListOptions,
+) (listStart, error) {
 	token, err := parseContinue(o.Continue)
 	if err != nil {
 		return listStart{}, err
@@ -160,7 +162,8 @@ func (s *Server) startAtToken(ctx context.Context, c *Call, collection *watchcac
 	return listStart{snapshot: snapshot, after: after}, err
 }
 
-// toBeContinued gives a page its continue token and says how many objects follow, which only lists without selectors do.
+// toBeContinued gives a page its continue token and says how many objects follow, which only lists without selectors
+// do.
 func (s *Server) toBeContinued(c *Call, p *page, start listStart, sel *selector) {
 	last := p.entries[len(p.entries)-1]
 	key := last.Key()
@@ -219,7 +222,10 @@ type listForm struct {
 
 func (c *Call) listForm(media form, p *page) listForm {
 	if media.As != "" {
-		return listForm{apiVersion: media.Group + "/" + media.Version, kind: "PartialObjectMetadataList", nullItems: len(p.entries) == 0}
+		return listForm{
+			apiVersion: media.Group + "/" + media.Version, kind: "PartialObjectMetadataList",
+			nullItems: len(p.entries) == 0,
+		}
 	}
 	return listForm{apiVersion: c.apiVersion(), kind: c.Resource.ListKind, emptyContinue: c.Version.New == nil}
 }

@@ -65,7 +65,8 @@ func widgetsIn(namespace string) string {
 // defineWidgets makes a kind whose spec.bucket and spec.mode are selectable; mode has a default.
 func defineWidgets(t *testing.T, s *rest.Server) {
 	t.Helper()
-	send(t, s, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+	send(t, s, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 		"metadata":{"name":"widgets.a.example.com"},"spec":{"group":"a.example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
 		"versions":[{"name":"v1","served":true,"storage":true,"selectableFields":[{"jsonPath":".spec.bucket"},{"jsonPath":".spec.mode"}],
 		"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{
@@ -97,14 +98,17 @@ func TestSelectors(t *testing.T) {
 	defineWidgets(t, s)
 	for _, ns := range []string{"default", "other"} {
 		if ns != "default" {
-			send(t, s, http.MethodPost, "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+ns+`"}}`, nil)
+			send(t, s, http.MethodPost, "/api/v1/namespaces",
+				`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+ns+`"}}`, nil)
 		}
 		for i := range 150 {
 			mode := ""
 			if i%3 == 0 {
 				mode = `,"mode":"manual"`
 			}
-			send(t, s, http.MethodPost, widgetsIn(ns), fmt.Sprintf(`{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":"w%03d","labels":{"shard":"s%d"}},
+			send(t, s, http.MethodPost, widgetsIn(ns),
+				fmt.Sprintf(
+					`{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":"w%03d","labels":{"shard":"s%d"}},
 				"spec":{"bucket":"b%d"%s}}`, i, i%4, i%10, mode), nil)
 		}
 	}
@@ -125,13 +129,17 @@ func TestSelectors(t *testing.T) {
 			{widgets, "fieldSelector=metadata.namespace%3Dother,metadata.name%3Dw003", func(i int) bool {
 				return all.Items[i].Metadata.Name == "w003" && all.Items[i].Metadata.Namespace == "other"
 			}},
-			{widgets, "fieldSelector=metadata.name%3Dw003", func(i int) bool { return all.Items[i].Metadata.Name == "w003" }},
+			{widgets, "fieldSelector=metadata.name%3Dw003",
+				func(i int) bool { return all.Items[i].Metadata.Name == "w003" }},
 			{widgets, "fieldSelector=spec.mode%3Dmanual&labelSelector=shard%3Ds1", func(i int) bool {
 				return all.Items[i].Spec.Mode == "manual" && all.Items[i].Metadata.Labels["shard"] == "s1"
 			}},
-			{widgets, "labelSelector=shard%3Ds2", func(i int) bool { return all.Items[i].Metadata.Labels["shard"] == "s2" }},
-			{widgets, "labelSelector=shard+in+(s2)", func(i int) bool { return all.Items[i].Metadata.Labels["shard"] == "s2" }},
-			{widgets, "labelSelector=shard+in+(s2,s3)", func(i int) bool { l := all.Items[i].Metadata.Labels["shard"]; return l == "s2" || l == "s3" }},
+			{widgets, "labelSelector=shard%3Ds2",
+				func(i int) bool { return all.Items[i].Metadata.Labels["shard"] == "s2" }},
+			{widgets, "labelSelector=shard+in+(s2)",
+				func(i int) bool { return all.Items[i].Metadata.Labels["shard"] == "s2" }},
+			{widgets, "labelSelector=shard+in+(s2,s3)",
+				func(i int) bool { l := all.Items[i].Metadata.Labels["shard"]; return l == "s2" || l == "s3" }},
 			{widgets, "labelSelector=!shard", func(i int) bool { return all.Items[i].Metadata.Labels["shard"] == "" }},
 			{widgetsIn("other"), "fieldSelector=spec.bucket%3Db3", func(i int) bool {
 				return all.Items[i].Spec.Bucket == "b3" && all.Items[i].Metadata.Namespace == "other"
@@ -162,7 +170,8 @@ func TestSelectors(t *testing.T) {
 					break
 				}
 				// What changes between two pages is not in them.
-				send(t, s, http.MethodPatch, widgetsIn("default")+"/w149", `{"spec":{"bucket":"b3"},"metadata":{"labels":{"x":"`+next[:8]+`"}}}`, nil)
+				send(t, s, http.MethodPatch, widgetsIn("default")+"/w149",
+					`{"spec":{"bucket":"b3"},"metadata":{"labels":{"x":"`+next[:8]+`"}}}`, nil)
 				send(t, s, http.MethodPatch, widgetsIn("default")+"/w149", `{"spec":{"bucket":"b9"}}`, nil)
 			}
 			if !slices.Equal(pages, want) {
@@ -171,13 +180,15 @@ func TestSelectors(t *testing.T) {
 		}
 	}
 	check()
-	send(t, s, http.MethodPatch, widgetsIn("other")+"/w003", `{"spec":{"bucket":"b4"},"metadata":{"labels":{"shard":"s2"}}}`, nil)
+	send(t, s, http.MethodPatch, widgetsIn("other")+"/w003",
+		`{"spec":{"bucket":"b4"},"metadata":{"labels":{"shard":"s2"}}}`, nil)
 	send(t, s, http.MethodPatch, widgetsIn("other")+"/w005", `{"spec":{"bucket":"b3","mode":"manual"}}`, nil)
 	send(t, s, http.MethodPatch, widgetsIn("other")+"/w006", `{"spec":{"bucket":null},"metadata":{"labels":null}}`, nil)
 	send(t, s, http.MethodDelete, widgetsIn("default")+"/w013", "", nil)
 	check()
 	// Another definition has another default, for objects that were written before it.
-	send(t, s, http.MethodPatch, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.a.example.com", `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,
+	send(t, s, http.MethodPatch, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.a.example.com",
+		`{"spec":{"versions":[{"name":"v1","served":true,"storage":true,
 		"selectableFields":[{"jsonPath":".spec.bucket"},{"jsonPath":".spec.mode"}],"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{
 		"bucket":{"type":"string","default":"b3"},"mode":{"type":"string"}}}}}}}]}}`, nil)
 	var unset list
@@ -188,8 +199,8 @@ func TestSelectors(t *testing.T) {
 	check()
 }
 
-// TestItemsOfBuiltInKinds: as in Kubernetes, items say what they are in lists of custom kinds alone. A large one is written
-// past the buffer.
+// TestItemsOfBuiltInKinds: as in Kubernetes, items say what they are in lists of custom kinds alone. A large one is
+// written past the buffer.
 func TestItemsOfBuiltInKinds(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -197,7 +208,8 @@ func TestItemsOfBuiltInKinds(t *testing.T) {
 	send(t, s, http.MethodPost, widgetsIn("default"), widget("w", "b1"), nil)
 	const maps = "/api/v1/namespaces/default/configmaps"
 	send(t, s, http.MethodPost, maps, `{"metadata":{"name":"small"},"data":{"kind":"x"}}`, nil)
-	send(t, s, http.MethodPost, maps, `{"metadata":{"name":"zlarge"},"data":{"apiVersion":"`+strings.Repeat("y", 200<<10)+`"}}`, nil)
+	send(t, s, http.MethodPost, maps, `{"metadata":{"name":"zlarge"},"data":{"apiVersion":"`+
+		strings.Repeat("y", 200<<10)+`"}}`, nil)
 	var l struct{ Items []map[string]any }
 	send(t, s, http.MethodGet, maps, "", &l)
 	found := 0
@@ -205,7 +217,8 @@ func TestItemsOfBuiltInKinds(t *testing.T) {
 		if item["kind"] != nil || item["apiVersion"] != nil {
 			t.Errorf("an item of a built-in kind says %v %v", item["apiVersion"], item["kind"])
 		}
-		if data, ok := item["data"].(map[string]any); ok && (data["kind"] == "x" || len(fmt.Sprint(data["apiVersion"])) == 200<<10) {
+		if data, ok := item["data"].(map[string]any); ok &&
+			(data["kind"] == "x" || len(fmt.Sprint(data["apiVersion"])) == 200<<10) {
 			found++
 		}
 	}
@@ -236,7 +249,8 @@ func TestListEnds(t *testing.T) {
 		}
 		boxed, _ := read(t, s, "GET "+c.path, strings.Replace(cmp.Or(c.accept, "application/json"), "json", "cbor", 1))
 		var fromJSON, fromCBOR map[string]any
-		if err := errors.Join(json.Unmarshal([]byte(got), &fromJSON), codec.UnmarshalCBOR([]byte(boxed), &fromCBOR)); err != nil || !reflect.DeepEqual(fromJSON, fromCBOR) {
+		if err := errors.Join(json.Unmarshal([]byte(got), &fromJSON),
+			codec.UnmarshalCBOR([]byte(boxed), &fromCBOR)); err != nil || !reflect.DeepEqual(fromJSON, fromCBOR) {
 			t.Errorf("%s as %q in CBOR: %v, %v, want %v", c.path, c.accept, fromCBOR, err, fromJSON)
 		}
 	}

@@ -34,7 +34,8 @@ const (
 var metaFields = map[string]metaKind{
 	"name": metaString, "generateName": metaString, "namespace": metaString, "selfLink": metaString, "uid": metaString,
 	"resourceVersion": metaString, "generation": metaInt, "creationTimestamp": metaTime, "deletionTimestamp": metaTime,
-	"deletionGracePeriodSeconds": metaInt, "labels": metaStringMap, "annotations": metaStringMap, "finalizers": metaStrings,
+	"deletionGracePeriodSeconds": metaInt, "labels": metaStringMap, "annotations": metaStringMap,
+	"finalizers":      metaStrings,
 	"ownerReferences": metaObjects, "managedFields": metaManaged,
 }
 
@@ -120,8 +121,8 @@ func plausible(kind metaKind, v any) bool {
 		}
 		return len(l) > 0
 	case metaManaged:
-		// Owner references and managed fields have fields of their own; the typed decoder knows them. Only the empty list is
-		// let through, which clients send to reset managed fields.
+		// Owner references and managed fields have fields of their own; the typed decoder knows them. Only the empty
+		// list is let through, which clients send to reset managed fields.
 		l, ok := v.([]any)
 		return ok && len(l) == 0
 	}
@@ -158,7 +159,9 @@ func retypeMeta(obj, meta Object) ([]string, error) {
 	}
 	if has && managed != nil {
 		if _, ok := managed.([]any); !ok {
-			return nil, fmt.Errorf("json: cannot unmarshal %s into Go struct field ObjectMeta.managedFields of type []v1.ManagedFieldsEntry", jsonKind(managed))
+			return nil,
+				fmt.Errorf(
+					"json: cannot unmarshal %s into Go struct field ObjectMeta.managedFields of type []v1.ManagedFieldsEntry", jsonKind(managed))
 		}
 		clean["managedFields"] = managed
 	}
@@ -190,7 +193,8 @@ func matchNamespace(obj Object, namespace string) error {
 	case namespace == "":
 		delete(meta, "namespace") // a cluster-scoped kind
 	default:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
 }
@@ -199,10 +203,12 @@ func matchNamespace(obj Object, namespace string) error {
 func matchName(obj Object, c *Call) error {
 	name := object.String(object.Meta(obj), "name")
 	if name == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: %v", c.Name, "name must be provided"))
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: %v",
+			c.Name, "name must be provided"))
 	}
 	if name != c.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.Name))
 	}
 	return nil
 }
@@ -215,8 +221,8 @@ func (c *Call) matches(obj Object) error {
 	return matchName(obj, c)
 }
 
-// accessor lets the library's metadata checks read an object. It hides managedFields, which the server itself writes and
-// whose typed form is costly to make.
+// accessor lets the library's metadata checks read an object. It hides managedFields, which the server itself writes
+// and whose typed form is costly to make.
 type accessor struct{ unstructured.Unstructured }
 
 func (*accessor) GetManagedFields() []metav1.ManagedFieldsEntry { return nil }
@@ -233,7 +239,8 @@ func (c *Call) validName(name string, prefix bool) []string {
 }
 
 func (c *Call) validateMeta(obj Object) field.ErrorList {
-	return validation.ValidateObjectMetaAccessor(access(obj), c.Resource.Namespaced, c.validName, field.NewPath("metadata"))
+	return validation.ValidateObjectMetaAccessor(access(obj), c.Resource.Namespaced, c.validName,
+		field.NewPath("metadata"))
 }
 
 func (c *Call) validateMetaUpdate(obj, old Object) field.ErrorList {
@@ -265,6 +272,8 @@ func (c *Call) dropDuplicateOwners(obj Object, warn func(string)) {
 	}
 	if len(repeated) > 0 {
 		object.Meta(obj)["ownerReferences"] = kept
-		warn(fmt.Sprintf(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v", strings.Join(repeated, ", ")))
+		warn(
+			fmt.Sprintf(
+				".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v", strings.Join(repeated, ", ")))
 	}
 }

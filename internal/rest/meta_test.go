@@ -17,18 +17,39 @@ func TestCheckMeta(t *testing.T) {
 		unknown []string
 		err     string
 	}{
-		"plain":            {in: Object{"name": "a", "labels": Object{"x": "y"}}, want: Object{"name": "a", "labels": Object{"x": "y"}}},
-		"null":             {in: nil, want: nil},
-		"not an object":    {in: "a", err: "json: cannot unmarshal string into Go value of type v1.ObjectMeta"},
-		"unknown field":    {in: Object{"name": "a", "foo": "b"}, want: Object{"name": "a"}, unknown: []string{"metadata.foo"}},
-		"null field":       {in: Object{"name": "a", "labels": nil}, want: Object{"name": "a"}},
-		"null time":        {in: Object{"name": "a", "creationTimestamp": nil}, want: Object{"name": "a"}},
-		"wrong type":       {in: Object{"name": int64(1)}, err: "cannot unmarshal number into Go struct field ObjectMeta.name of type string"},
-		"wrong label":      {in: Object{"labels": Object{"x": int64(1)}}, err: "cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
-		"time with zone":   {in: Object{"creationTimestamp": "2026-01-02T03:04:05+01:00"}, want: Object{"creationTimestamp": "2026-01-02T02:04:05Z"}},
-		"bad time":         {in: Object{"creationTimestamp": "yesterday"}, err: "cannot parse"},
-		"owner":            {in: Object{"ownerReferences": []any{Object{"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c", "zap": true}}}, want: Object{"ownerReferences": []any{Object{"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c"}}}, unknown: []string{"metadata.ownerReferences[0].zap"}},
-		"managed kept":     {in: Object{"name": "a", "managedFields": []any{Object{"manager": "m"}}}, want: Object{"name": "a", "managedFields": []any{Object{"manager": "m"}}}},
+		"plain": {
+			in: Object{"name": "a", "labels": Object{"x": "y"}}, want: Object{"name": "a", "labels": Object{"x": "y"}},
+		},
+		"null":          {in: nil, want: nil},
+		"not an object": {in: "a", err: "json: cannot unmarshal string into Go value of type v1.ObjectMeta"},
+		"unknown field": {
+			in: Object{"name": "a", "foo": "b"}, want: Object{"name": "a"}, unknown: []string{"metadata.foo"},
+		},
+		"null field": {in: Object{"name": "a", "labels": nil}, want: Object{"name": "a"}},
+		"null time":  {in: Object{"name": "a", "creationTimestamp": nil}, want: Object{"name": "a"}},
+		"wrong type": {
+			in:  Object{"name": int64(1)},
+			err: "cannot unmarshal number into Go struct field ObjectMeta.name of type string",
+		},
+		"wrong label": {
+			in:  Object{"labels": Object{"x": int64(1)}},
+			err: "cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+		},
+		"time with zone": {
+			in:   Object{"creationTimestamp": "2026-01-02T03:04:05+01:00"},
+			want: Object{"creationTimestamp": "2026-01-02T02:04:05Z"},
+		},
+		"bad time": {in: Object{"creationTimestamp": "yesterday"}, err: "cannot parse"},
+		"owner": {
+			in: Object{
+				"ownerReferences": []any{Object{"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c", "zap": true}},
+			}, want: Object{"ownerReferences": []any{Object{"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c"}}},
+			unknown: []string{"metadata.ownerReferences[0].zap"},
+		},
+		"managed kept": {
+			in:   Object{"name": "a", "managedFields": []any{Object{"manager": "m"}}},
+			want: Object{"name": "a", "managedFields": []any{Object{"manager": "m"}}},
+		},
 		"managed no list":  {in: Object{"managedFields": "x"}, err: "ObjectMeta.managedFields"},
 		"empty finalizers": {in: Object{"name": "a", "finalizers": []any{}}, want: Object{"name": "a"}},
 	} {
@@ -71,11 +92,16 @@ func TestDropDuplicateOwners(t *testing.T) {
 // Kube decodes the metadata of a kind with a Go type within the object, which the path in the error shows.
 func TestMetaError(t *testing.T) {
 	custom := &Call{Resource: &catalog.Resource{Kind: "CronTab"}, Version: &catalog.Version{}}
-	typed := &Call{Resource: &catalog.Resource{Kind: "ConfigMap"}, Version: &catalog.Version{New: func() any { return nil }}}
+	typed := &Call{
+		Resource: &catalog.Resource{Kind: "ConfigMap"}, Version: &catalog.Version{New: func() any { return nil }},
+	}
 	for _, c := range []struct{ err, want string }{
-		{"json: cannot unmarshal string into Go value of type v1.ObjectMeta", "json: cannot unmarshal string into Go struct field ConfigMap.metadata of type v1.ObjectMeta"},
-		{"json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string", "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"},
-		{"json: cannot unmarshal number into Go struct field OwnerReference.ownerReferences.name of type string", "json: cannot unmarshal number into Go struct field OwnerReference.metadata.ownerReferences.name of type string"},
+		{"json: cannot unmarshal string into Go value of type v1.ObjectMeta",
+			"json: cannot unmarshal string into Go struct field ConfigMap.metadata of type v1.ObjectMeta"},
+		{"json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+			"json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"},
+		{"json: cannot unmarshal number into Go struct field OwnerReference.ownerReferences.name of type string",
+			"json: cannot unmarshal number into Go struct field OwnerReference.metadata.ownerReferences.name of type string"},
 		{"parsing time: x", "parsing time: x"},
 	} {
 		if got := typed.metaError(errors.New(c.err)).Error(); got != c.want {

@@ -126,8 +126,8 @@ func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	return nil
 }
 
-// getOptions are those of a GET of one object. The parameter export, which went with Kubernetes 1.21, is refused and not
-// ignored: its object is not what a client that sends it expects.
+// getOptions are those of a GET of one object. The parameter export, which went with Kubernetes 1.21, is refused and
+// not ignored: its object is not what a client that sends it expects.
 func getOptions(r *http.Request) (*metav1.GetOptions, error) {
 	o := &metav1.GetOptions{}
 	if r.URL.RawQuery == "" {
@@ -147,7 +147,8 @@ func listOptions(query url.Values) (*metainternal.ListOptions, error) {
 	}
 	metainternal.SetListOptionsDefaults(o, true)
 	if o.ResourceVersion == "0" {
-		o.Limit = 0 // as kube's cache has it: who reads from memory gets everything in one piece. Informers depend on it.
+		// as kube's cache has it: who reads from memory gets everything in one piece. Informers depend on it.
+		o.Limit = 0
 	}
 	return o, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(o, true))
 }

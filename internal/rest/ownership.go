@@ -50,8 +50,9 @@ func (c *Call) version(apiVersion string) *catalog.Version {
 	return nil
 }
 
-// track notes in obj's managedFields that the manager has made obj out of old. An object whose values do not have the types
-// of its schema cannot be tracked: it goes on without managedFields to validation, which tells the client what is wrong.
+// track notes in obj's managedFields that the manager has made obj out of old. An object whose values do not have the
+// types of its schema cannot be tracked: it goes on without managedFields to validation, which tells the client what
+// is wrong.
 func (s *Server) track(own *apply.Ownership, old, obj Object, manager string) {
 	if err := own.Update(old, obj, manager, s.Now()); err != nil {
 		s.Log.Debug("managed fields", "err", err)
@@ -59,8 +60,8 @@ func (s *Server) track(own *apply.Ownership, old, obj Object, manager string) {
 	}
 }
 
-// untrack drops managedFields from an object that is too large for the store, of which they can be more than half: a write may go
-// on without them, but not one that is made to own fields. It returns false if that is of no use.
+// untrack drops managedFields from an object that is too large for the store, of which they can be more than half: a
+// write may go on without them, but not one that is made to own fields. It returns false if that is of no use.
 func (c *Call) untrack(obj Object) bool {
 	meta := object.Meta(obj)
 	if c.applies || meta["managedFields"] == nil {

@@ -80,7 +80,9 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *Call) err
 }
 
 // Patch applies a JSON patch, a merge patch or a strategic merge patch to the named object.
-func (s *Server) Patch(ctx context.Context, c *Call, kind types.PatchType, patch []byte, o metav1.PatchOptions) (*Result, error) {
+func (s *Server) Patch(
+	ctx context.Context, c *Call, kind types.PatchType, patch []byte, o metav1.PatchOptions,
+) (*Result, error) {
 	own, err := s.ownership(ctx, c)
 	if err != nil {
 		return nil, err
@@ -118,7 +120,8 @@ func updateOptionsOf(o metav1.PatchOptions) metav1.UpdateOptions {
 
 // patched returns what the patch makes of the current object, which it does not change, with the problems of the patch
 // itself (repeated fields).
-func (c *Call) patched(kind types.PatchType, current Object, patch []byte, validation string) (Object, []string, error) {
+func (c *Call) patched(kind types.PatchType, current Object, patch []byte, validation string) (Object, []string,
+	error) {
 	switch kind {
 	case types.JSONPatchType:
 		var problems []string
@@ -196,8 +199,8 @@ func strictMergePatch(patch []byte, into *Object, validation string) ([]string, 
 	return problems, nil
 }
 
-// invalidPatch refuses a patch because of what it makes of the current object, which the error shows. It is called for an
-// object that has been changed since, so the patch is applied once more. into makes a Go value of what is patched.
+// invalidPatch refuses a patch because of what it makes of the current object, which the error shows. It is called for
+// an object that has been changed since, so the patch is applied once more. into makes a Go value of what is patched.
 func (c *Call) invalidPatch(kind types.PatchType, current Object, patch []byte, why string, into func() any) error {
 	obj, _, _ := c.patched(kind, current, patch, metav1.FieldValidationIgnore)
 	if kind == types.StrategicMergePatchType {
@@ -213,5 +216,6 @@ func (c *Call) invalidPatch(kind types.PatchType, current Object, patch []byte, 
 }
 
 func invalidPatchText(doc, why string) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), doc, why)})
+	return apierrors.NewInvalid(schema.GroupKind{}, "",
+		field.ErrorList{field.Invalid(field.NewPath("patch"), doc, why)})
 }

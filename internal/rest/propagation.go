@@ -13,14 +13,15 @@ import (
 // warnDependents tells a client that names no policy what becomes of what the object owns, where that surprises.
 func (c *Call) warnDependents(ctx context.Context, o *metav1.DeleteOptions) {
 	//lint:ignore SA1019 older clients send it
-	if rules := c.strategy(); rules != nil && rules.WarnDependents != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
+	if rules := c.strategy(); rules != nil && rules.WarnDependents != "" && o.PropagationPolicy == nil &&
+		o.OrphanDependents == nil {
 		c.warn(ctx, rules.WarnDependents)
 	}
 }
 
-// propagate gives obj the finalizer that its deletion needs, so that the garbage collector first orphans or deletes what
-// obj owns, and takes away the one that it does not need. What the request says counts first, then a finalizer that the
-// object has, then what is usual for the kind.
+// propagate gives obj the finalizer that its deletion needs, so that the garbage collector first orphans or deletes
+// what obj owns, and takes away the one that it does not need. What the request says counts first, then a finalizer
+// that the object has, then what is usual for the kind.
 func propagate(c *Call, obj Object, o metav1.DeleteOptions) {
 	meta := object.Meta(obj)
 	list, _ := meta["finalizers"].([]any)

@@ -1,8 +1,8 @@
 // Package rest answers requests for objects: one file for each verb, for built-in and custom kinds alike.
 //
-// It stands in the middle of a request's path: package front has found out who asks and for what, rest decodes the body,
-// changes the object, validates and stores it (create.go reads top to bottom as that story), and answers reads from the
-// watch cache. Controllers act through the same verbs in process (Server.Create, Update, Delete, ...).
+// It stands in the middle of a request's path: package front has found out who asks and for what, rest decodes the
+// body, changes the object, validates and stores it (create.go reads top to bottom as that story), and answers reads
+// from the watch cache. Controllers act through the same verbs in process (Server.Create, Update, Delete, ...).
 //
 // A Call is one request to one resource. It holds the catalog snapshot that the request began with, so an answer never
 // mixes two states of a definition. A Server is safe for concurrent use.
@@ -36,7 +36,8 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = object.Object
 
-// Config is what a Server works with. All fields are required but Answers, Finders, Allocators, Updated, StoreCBOR, WatchAtLeast and Log.
+// Config is what a Server works with. All fields are required but Answers, Finders, Allocators, Updated, StoreCBOR,
+// WatchAtLeast and Log.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
@@ -51,7 +52,8 @@ type Config struct {
 	// Allocators are those of the kinds whose objects have what no other may have: "services". Optional.
 	Allocators map[string]Allocator
 	// Updated are told of each update that has been written, by the name of what was written to:
-	// "certificatesigningrequests.certificates.k8s.io/status". They get the object as it was and as it is, and change neither. Optional.
+	// "certificatesigningrequests.certificates.k8s.io/status". They get the object as it was and as it is, and change
+	// neither. Optional.
 	Updated map[string]func(old, now Object)
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
 	Now       func() time.Time
@@ -59,8 +61,8 @@ type Config struct {
 	NewSuffix func() string
 	// StoreCBOR writes custom objects as CBOR, which every server reads. Otherwise they are JSON.
 	StoreCBOR bool
-	// WatchAtLeast is the shortest life of a watch whose client sets none, 30 minutes if zero; up to as much again is added at
-	// random, so that clients do not all come back at once.
+	// WatchAtLeast is the shortest life of a watch whose client sets none, 30 minutes if zero; up to as much again is
+	// added at random, so that clients do not all come back at once.
 	WatchAtLeast time.Duration
 	Log          *slog.Logger
 }
@@ -72,7 +74,8 @@ type Server struct {
 	// serial holds a lock per resource whose rules look at other objects of the resource (definitions: their names must
 	// not collide), from the read to the moment the view shows the write.
 	serial sync.Map // catalog.GroupResource -> *sync.Mutex
-	// lifecycle is the plugin of Admit that keeps objects out of namespaces that are being deleted; nil if it is switched off.
+	// lifecycle is the plugin of Admit that keeps objects out of namespaces that are being deleted; nil if it is
+	// switched off.
 	lifecycle admit.Mutator
 }
 
@@ -113,7 +116,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 	if !c.Resource.Custom() && !c.routed(r.Method) {
 		err = c.methodNotSupported(info.Verb)
 	}
-	if c.Version.Deprecated && c.Version.Warning != "" && (err == nil || c.Resource.Custom()) { // kube's router, which refuses verbs of built-in kinds, does not warn
+	// kube's router, which refuses verbs of built-in kinds, does not warn
+	if c.Version.Deprecated && c.Version.Warning != "" && (err == nil || c.Resource.Custom()) {
 		c.warn(r.Context(), c.Version.Warning)
 	}
 	if err != nil {
@@ -173,7 +177,8 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 		}
 	default:
 		sub := c.Resource.Subresource(c.Subresource)
-		if sub != nil && !slices.Contains(sub.Verbs, info.Verb) && !(sub.Name == "proxy" && info.Verb == "") { // OPTIONS is no verb
+		// OPTIONS is no verb
+		if sub != nil && !slices.Contains(sub.Verbs, info.Verb) && !(sub.Name == "proxy" && info.Verb == "") {
 			return nil, c.methodNotSupported(info.Verb)
 		}
 		if sub != nil && sub.Virtual != nil {
@@ -197,8 +202,8 @@ func (s *Server) verb(c *Call, info *request.Info) (func(http.ResponseWriter, *h
 	return nil, c.methodNotSupported(info.Verb)
 }
 
-// routed tells whether Kubernetes' router has a path of a built-in kind for the method. Where it has none, nobody looks at the
-// request any further. Paths of custom kinds do not go through it.
+// routed tells whether Kubernetes' router has a path of a built-in kind for the method. Where it has none, nobody
+// looks at the request any further. Paths of custom kinds do not go through it.
 func (c *Call) routed(method string) bool {
 	switch {
 	case method == http.MethodHead:
@@ -234,9 +239,13 @@ func (s *Server) lookup(info *request.Info, who user.Info) *Call {
 	if res == nil {
 		return nil
 	}
-	c := &Call{Snapshot: snap, Resource: res, Version: ver, Namespace: info.Namespace, Name: info.Name, Subresource: info.Subresource, Verb: info.Verb, User: who}
+	c := &Call{
+		Snapshot: snap, Resource: res, Version: ver, Namespace: info.Namespace, Name: info.Name,
+		Subresource: info.Subresource, Verb: info.Verb, User: who,
+	}
 	switch {
-	case res.Namespaced && c.Namespace == "" && info.Verb != "list" && info.Verb != "watch" && (res.Custom() || res.Virtual || c.Name != ""):
+	case res.Namespaced && c.Namespace == "" && info.Verb != "list" && info.Verb != "watch" &&
+		(res.Custom() || res.Virtual || c.Name != ""):
 		return nil // only these two work across namespaces; see routed
 	case !res.Namespaced && c.Namespace != "" && !res.IsNamespace():
 		return nil
@@ -278,7 +287,8 @@ func (s *Server) seen(c *Call) (*watchcache.Entry, error) {
 	}
 	//lint:ignore SA1019 kube's rule, kept where kube keeps it
 	if why := path.IsValidPathSegmentName(c.Name); len(why) > 0 {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", c.Name, strings.Join(why, ";")))
+		return nil,
+			apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", c.Name, strings.Join(why, ";")))
 	}
 	return nil, apierrors.NewNotFound(c.groupResource(), c.Name)
 }

@@ -27,7 +27,9 @@ type Result struct {
 
 // result puts a new revision on an object. stored is what went to the store; where the call's version is the stored one
 // its bytes are served as they are.
-func (s *Server) result(ctx context.Context, c *Call, obj Object, name string, stored codec.Stored, revision int64) *Result {
+func (s *Server) result(
+	ctx context.Context, c *Call, obj Object, name string, stored codec.Stored, revision int64,
+) *Result {
 	object.Meta(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
 	res := &Result{Object: obj}
 	res.JSON = stored.WithRevision(revision)
@@ -75,8 +77,8 @@ func (c *Call) storage() *catalog.Version {
 	return c.Resource.Storage
 }
 
-// inStoredVersion returns the call in the version in which an entry is stored, where that matters: where it takes a webhook
-// to get another.
+// inStoredVersion returns the call in the version in which an entry is stored, where that matters: where it takes a
+// webhook to get another.
 func (s *Server) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
 	if !s.Convert.NeedsWebhook(c.Resource) {
 		return c
@@ -98,8 +100,8 @@ func (s *Server) toStorage(ctx context.Context, c *Call, obj Object) (codec.Stor
 	return codec.EncodeStored(out), nil
 }
 
-// inVersion returns an entry as of the call's version, if that takes asking somebody. All that looks at an entry's content
-// comes after it.
+// inVersion returns an entry as of the call's version, if that takes asking somebody. All that looks at an entry's
+// content comes after it.
 func (s *Server) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {
 	return s.Convert.Entry(ctx, c.Resource, c.Version, e)
 }
@@ -117,7 +119,8 @@ func (s *Server) fromEntry(c *Call, e *watchcache.Entry) (Object, error) {
 	if raw := e.Cached(c.Version); raw != nil {
 		return decodeStored(raw)
 	}
-	// Most entries that are written again have not been read since, so there are no bytes to decode, and nobody needs any.
+	// Most entries that are written again have not been read since, so there are no bytes to decode, and nobody needs
+	// any.
 	return presented(c, e.JSON())
 }
 
@@ -145,8 +148,8 @@ func (s *Server) served(c *Call, e *watchcache.Entry) ([]byte, error) {
 	return e.Encoded(c.Version, func() ([]byte, error) { return present(c, e.JSON()) })
 }
 
-// present brings stored bytes into the call's version. What is stored under today's definition in the asked version comes
-// back unchanged, as the same slice.
+// present brings stored bytes into the call's version. What is stored under today's definition in the asked version
+// comes back unchanged, as the same slice.
 func present(c *Call, stored []byte) ([]byte, error) {
 	obj, err := presented(c, stored)
 	if err != nil {

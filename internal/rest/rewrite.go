@@ -10,13 +10,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// rewriters is how many objects are rewritten at a time: enough to share an fsync, few enough to leave the store to others.
+// rewriters is how many objects are rewritten at a time: enough to share an fsync, few enough to leave the store to
+// others.
 const rewriters = 2
 
-// Rewrite stores objects of the call's kind anew as they are: in the storage version of today's definition, with its defaults,
-// without what it does not declare. It is what an update that changes nothing does, for many objects with few calls of a
-// conversion webhook, and without asking admission about a change that is none. What would be stored as it is already is left
-// alone, and so is what has been written or deleted since the entries were read. It returns how many were written.
+// Rewrite stores objects of the call's kind anew as they are: in the storage version of today's definition, with its
+// defaults, without what it does not declare. It is what an update that changes nothing does, for many objects with
+// few calls of a conversion webhook, and without asking admission about a change that is none. What would be stored as
+// it is already is left alone, and so is what has been written or deleted since the entries were read. It returns how
+// many were written.
 func (s *Server) Rewrite(ctx context.Context, c *Call, entries []*watchcache.Entry) (written int, err error) {
 	in := *c
 	in.Version = c.Resource.Storage
@@ -75,7 +77,8 @@ func (s *Server) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entr
 	if !ok {
 		return false, errNotAnObject
 	}
-	_, err = s.Store.With(store.Options{TTL: c.ttl()}).Update(ctx, c.key(c.Name), s.persisted(c, codec.EncodeStored(obj)), e.Revision)
+	_, err = s.Store.With(store.Options{TTL: c.ttl()}).Update(ctx, c.key(c.Name),
+		s.persisted(c, codec.EncodeStored(obj)), e.Revision)
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// The scale subresource is a view of three fields of an object as an autoscaling/v1 Scale. Changing the view changes the
-// object, under the object's own rules.
+// The scale subresource is a view of three fields of an object as an autoscaling/v1 Scale. Changing the view changes
+// the object, under the object's own rules.
 
 func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) error {
 	media, err := negotiateScale(r)
@@ -46,7 +46,8 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) 
 		return err
 	}
 	if !found {
-		return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", c.Version.Scale.SpecReplicasPath))
+		return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist",
+			c.Version.Scale.SpecReplicasPath))
 	}
 	return s.writeScale(w, r, c, scale, media)
 }
@@ -64,7 +65,8 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 	if err != nil {
 		return err
 	}
-	obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, scaleKind, func() any { return &autoscalingv1.Scale{} })
+	obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, scaleKind,
+		func() any { return &autoscalingv1.Scale{} })
 	if err == nil {
 		err = s.sameKind(obj, scaleKind)
 	}
@@ -80,7 +82,8 @@ func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Cal
 	if err != nil {
 		return err
 	}
-	scale, err := s.changeScale(r.Context(), c, *options, func(Object) (Object, error) { return runtime.DeepCopyJSON(obj), nil })
+	scale, err := s.changeScale(r.Context(), c, *options,
+		func(Object) (Object, error) { return runtime.DeepCopyJSON(obj), nil })
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,9 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 }
 
 // patchedScale returns what the patch makes of the current Scale, which it does not change.
-func (s *Server) patchedScale(ctx context.Context, c *Call, kind types.PatchType, current Object, patch []byte, validation string) (Object, error) {
+func (s *Server) patchedScale(
+	ctx context.Context, c *Call, kind types.PatchType, current Object, patch []byte, validation string,
+) (Object, error) {
 	obj, problems, err := c.patched(kind, current, patch, validation)
 	if err != nil {
 		return nil, err
@@ -125,7 +130,8 @@ func (s *Server) patchedScale(ctx context.Context, c *Call, kind types.PatchType
 			return nil, invalid(why.Error())
 		}
 	}
-	unknown, err := kjson.UnmarshalStrict(codec.AppendJSON(nil, obj), &autoscalingv1.Scale{}, kjson.DisallowUnknownFields)
+	unknown, err := kjson.UnmarshalStrict(codec.AppendJSON(nil, obj), &autoscalingv1.Scale{},
+		kjson.DisallowUnknownFields)
 	if err != nil {
 		return nil, invalid(err.Error())
 	}
@@ -143,7 +149,9 @@ func (s *Server) patchedScale(ctx context.Context, c *Call, kind types.PatchType
 }
 
 // applyScale is server-side apply of a scale.
-func (s *Server) applyScale(ctx context.Context, c *Call, kind types.PatchType, body []byte, options *metav1.PatchOptions) (*autoscalingv1.Scale, error) {
+func (s *Server) applyScale(
+	ctx context.Context, c *Call, kind types.PatchType, body []byte, options *metav1.PatchOptions,
+) (*autoscalingv1.Scale, error) {
 	applied, _, err := decodeApply(kind, body, false)
 	if err != nil {
 		return nil, err
@@ -155,7 +163,9 @@ func (s *Server) applyScale(ctx context.Context, c *Call, kind types.PatchType, 
 }
 
 // changeScale replaces an object's scale by what change makes of the current one.
-func (s *Server) changeScale(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(Object) (Object, error)) (*autoscalingv1.Scale, error) {
+func (s *Server) changeScale(
+	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(Object) (Object, error),
+) (*autoscalingv1.Scale, error) {
 	return s.rescale(ctx, c, o, func(own *apply.Ownership, current Object) (Object, error) {
 		next, err := change(runtime.DeepCopyJSON(current))
 		if err != nil {
@@ -179,7 +189,10 @@ func (s *Server) changeScale(ctx context.Context, c *Call, o metav1.UpdateOption
 
 // rescale runs a change of the scale as an update of the object, by the object's own rules. The scale has managedFields
 // of its own, made from the object's entries that own the replicas, and given back to them afterwards.
-func (s *Server) rescale(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(own *apply.Ownership, current Object) (Object, error)) (*autoscalingv1.Scale, error) {
+func (s *Server) rescale(
+	ctx context.Context, c *Call, o metav1.UpdateOptions,
+	change func(own *apply.Ownership, current Object) (Object, error),
+) (*autoscalingv1.Scale, error) {
 	main := *c
 	main.Subresource, main.through = "", "scale"
 	own := apply.NewScaleOwnership()
@@ -269,7 +282,8 @@ func (c *Call) checkScale(scale Object) error {
 		return err
 	}
 	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation says so
-		return apierrors.NewInvalid(scaleKind.GroupKind(), c.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
+		return apierrors.NewInvalid(scaleKind.GroupKind(), c.Name,
+			field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
 	}
 	return nil
 }
@@ -285,7 +299,8 @@ func scaleOf(obj Object, p *catalog.Scale) (scale *autoscalingv1.Scale, found bo
 		return nil, false, err
 	}
 	if spec > math.MaxInt32 || spec < math.MinInt32 || status > math.MaxInt32 || status < math.MinInt32 {
-		return nil, false, apierrors.NewInternalError(fmt.Errorf("the replicas of %v do not fit into 32 bits", obj["kind"]))
+		return nil, false,
+			apierrors.NewInternalError(fmt.Errorf("the replicas of %v do not fit into 32 bits", obj["kind"]))
 	}
 	var labels string
 	if p.Selector != nil {
@@ -297,10 +312,13 @@ func scaleOf(obj Object, p *catalog.Scale) (scale *autoscalingv1.Scale, found bo
 	}
 	meta := access(obj)
 	return &autoscalingv1.Scale{
-		TypeMeta:   metav1.TypeMeta{Kind: "Scale", APIVersion: "autoscaling/v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: meta.GetName(), Namespace: meta.GetNamespace(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(), CreationTimestamp: meta.GetCreationTimestamp()},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(spec)},
-		Status:     autoscalingv1.ScaleStatus{Replicas: int32(status), Selector: labels},
+		TypeMeta: metav1.TypeMeta{Kind: "Scale", APIVersion: "autoscaling/v1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: meta.GetName(), Namespace: meta.GetNamespace(), UID: meta.GetUID(),
+			ResourceVersion: meta.GetResourceVersion(), CreationTimestamp: meta.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: int32(spec)},
+		Status: autoscalingv1.ScaleStatus{Replicas: int32(status), Selector: labels},
 	}, found, nil
 }
 
@@ -314,7 +332,9 @@ func scaleObject(obj Object, p *catalog.Scale) (Object, error) {
 }
 
 // writeScale answers with a Scale, or with what the client wants to have of it.
-func (s *Server) writeScale(w http.ResponseWriter, r *http.Request, c *Call, scale *autoscalingv1.Scale, media form) error {
+func (s *Server) writeScale(
+	w http.ResponseWriter, r *http.Request, c *Call, scale *autoscalingv1.Scale, media form,
+) error {
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 	if err != nil {
 		return err

@@ -19,8 +19,8 @@ type selector struct {
 	c      *Call
 	labels labels.Selector     // nil: all
 	fields fields.Requirements // each of = or !=
-	// name is set if the fields ask for one name with "=": then the object is looked up, not searched for. namespace is the
-	// call's, or the one that the fields ask for.
+	// name is set if the fields ask for one name with "=": then the object is looked up, not searched for. namespace
+	// is the call's, or the one that the fields ask for.
 	name, namespace string
 }
 
@@ -144,19 +144,22 @@ type (
 	labelIndex struct{ key string }
 )
 
-// index returns the index that leads to what the selector keeps, and the value to look for: a field that must be equal to
-// a text, else a label. false if there is none. What it finds must still be matched.
+// index returns the index that leads to what the selector keeps, and the value to look for: a field that must be equal
+// to a text, else a label. false if there is none. What it finds must still be matched.
 func (sel *selector) index() (ix watchcache.Index, value string, ok bool) {
-	if sel.s.Convert.NeedsWebhook(sel.c.Resource) { // selectors look at what the webhook answers, which an index cannot wait for
+	// selectors look at what the webhook answers, which an index cannot wait for
+	if sel.s.Convert.NeedsWebhook(sel.c.Resource) {
 		return ix, "", false
 	}
 	for _, req := range sel.fields {
-		if req.Operator == "!=" || req.Value == "" || req.Field == "metadata.name" || req.Field == "metadata.namespace" {
+		if req.Operator == "!=" || req.Value == "" || req.Field == "metadata.name" ||
+			req.Field == "metadata.namespace" {
 			continue
 		}
 		call, s, field := &Call{Resource: sel.c.Resource, Version: sel.c.Version}, sel.s, req.Field
 		return watchcache.Index{Name: fieldIndex{call.Version, field}, Value: func(e *watchcache.Entry) string {
-			return s.fieldOf(call, e, field, func(path string) (string, bool) { return watchcache.FieldOf(e.JSON(), path) })
+			return s.fieldOf(call, e, field,
+				func(path string) (string, bool) { return watchcache.FieldOf(e.JSON(), path) })
 		}}, req.Value, true
 	}
 	if sel.labels == nil {
@@ -165,14 +168,17 @@ func (sel *selector) index() (ix watchcache.Index, value string, ok bool) {
 	requirements, _ := sel.labels.Requirements()
 	for _, req := range requirements {
 		values := req.Values()
-		if op := req.Operator(); op != selection.Equals && op != selection.DoubleEquals && op != selection.In || len(values) != 1 {
+		if op := req.Operator(); op != selection.Equals && op != selection.DoubleEquals && op != selection.In ||
+			len(values) != 1 {
 			continue
 		}
 		if value, _ = values.PopAny(); value == "" {
 			continue
 		}
 		key := req.Key()
-		return watchcache.Index{Name: labelIndex{key}, Value: func(e *watchcache.Entry) string { return e.Labels[key] }}, value, true
+		return watchcache.Index{
+			Name: labelIndex{key}, Value: func(e *watchcache.Entry) string { return e.Labels[key] },
+		}, value, true
 	}
 	return ix, "", false
 }
@@ -183,8 +189,8 @@ type (
 	namespaceIndex struct{}
 )
 
-// concern returns by what, and by which value of it, a watch knows the events that it may have to send: one object, what
-// index says, or a namespace. false if it is all.
+// concern returns by what, and by which value of it, a watch knows the events that it may have to send: one object,
+// what index says, or a namespace. false if it is all.
 func (sel *selector) concern() (ix watchcache.Index, value string, ok bool) {
 	if sel.name != "" && (sel.namespace != "" || !sel.c.Resource.Namespaced) {
 		key := sel.name
@@ -197,7 +203,8 @@ func (sel *selector) concern() (ix watchcache.Index, value string, ok bool) {
 		return ix, value, true
 	}
 	if sel.namespace != "" {
-		return watchcache.Index{Name: namespaceIndex{}, Value: func(e *watchcache.Entry) string { return e.Namespace }}, sel.namespace, true
+		return watchcache.Index{Name: namespaceIndex{}, Value: func(e *watchcache.Entry) string { return e.Namespace }},
+			sel.namespace, true
 	}
 	return ix, "", false
 }

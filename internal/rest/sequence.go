@@ -17,7 +17,8 @@ func (s *Server) lock(c *Call) (unlock func()) {
 	if c.Resource.Strategy == nil || !c.Resource.Strategy.Serial {
 		return func() {}
 	}
-	mu, _ := s.serial.LoadOrStore(catalog.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural}, &sync.Mutex{})
+	mu, _ := s.serial.LoadOrStore(catalog.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural},
+		&sync.Mutex{})
 	mu.(*sync.Mutex).Lock()
 	return mu.(*sync.Mutex).Unlock
 }

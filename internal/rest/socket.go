@@ -17,14 +17,14 @@ type messages struct {
 	form form
 }
 
-// serveSocket takes the connection over as a WebSocket (RFC 6455) and runs a watch on it. What goes wrong from here on the client
-// learns from the handshake or the end of the connection. A client is not listened to, but for its leaving.
+// serveSocket takes the connection over as a WebSocket (RFC 6455) and runs a watch on it. What goes wrong from here on
+// the client learns from the handshake or the end of the connection. A client is not listened to, but for its leaving.
 func serveSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, f form, run func(context.Context, sink)) {
 	websocket.Handler(func(conn *websocket.Conn) {
 		ctx, cancel := context.WithCancel(ctx)
 		left := make(chan struct{})
-		// A client that does not read is not waited for when the watch is over, in run and in Close: half as long as others, because
-		// the end of TLS, which has a deadline of its own, takes five seconds more with it.
+		// A client that does not read is not waited for when the watch is over, in run and in Close: half as long as
+		// others, because the end of TLS, which has a deadline of its own, takes five seconds more with it.
 		defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Now().Add(giveUpAfter / 2)) })()
 		defer func() {
 			cancel()

@@ -29,9 +29,9 @@ func (s *Server) persisted(c *Call, stored codec.Stored) []byte {
 	return out
 }
 
-// Reader returns the function that makes JSON of what lies in the store under a resource's prefix: of what persisted has
-// written, whatever the settings were then, and of what kube-apiserver stores: CBOR and protobuf. JSON comes back as it is.
-// resources are those whose objects may be in another form than JSON and CBOR.
+// Reader returns the function that makes JSON of what lies in the store under a resource's prefix: of what persisted
+// has written, whatever the settings were then, and of what kube-apiserver stores: CBOR and protobuf. JSON comes back
+// as it is. resources are those whose objects may be in another form than JSON and CBOR.
 func Reader(resources []*catalog.Resource) func(prefix string, value []byte) ([]byte, error) {
 	kinds := map[string]*catalog.Resource{}
 	for _, r := range resources {

@@ -18,13 +18,18 @@ func TestReader(t *testing.T) {
 	t.Parallel()
 	newest := &catalog.Version{Name: "v2", New: func() any { return &autoscalingv2.HorizontalPodAutoscaler{} }}
 	older := &catalog.Version{Name: "v1", New: func() any { return &autoscalingv1.HorizontalPodAutoscaler{} }}
-	policy := &catalog.Version{Name: "v1", New: func() any { return &admissionregistrationv1.MutatingAdmissionPolicy{} }}
+	policy := &catalog.Version{
+		Name: "v1", New: func() any { return &admissionregistrationv1.MutatingAdmissionPolicy{} },
+	}
 	rename := func(from, to string) func([]byte) ([]byte, error) {
 		return func(raw []byte) ([]byte, error) { return bytes.Replace(raw, []byte(from), []byte(to), 1), nil }
 	}
 	read := Reader([]*catalog.Resource{
 		{Prefix: "horizontalpodautoscalers", Versions: []*catalog.Version{newest, older}, Storage: newest},
-		{Prefix: "policies", Versions: []*catalog.Version{policy}, Storage: policy, Form: &catalog.Form{Decode: rename("v1beta1", "v1")}},
+		{
+			Prefix: "policies", Versions: []*catalog.Version{policy}, Storage: policy,
+			Form: &catalog.Form{Decode: rename("v1beta1", "v1")},
+		},
 		{Virtual: true, Prefix: "", Form: &catalog.Form{}},
 	})
 	protobuf := func(doc string, into any) string {
@@ -44,9 +49,13 @@ func TestReader(t *testing.T) {
 	for _, c := range []struct{ name, prefix, stored, want string }{
 		{"JSON of any kind", "example.com/things", `{"metadata":{}}`, `{"metadata":{}}`},
 		{"CBOR of any kind", "example.com/things", string(boxed), `{"a":[1,"x"],"metadata":{}}`},
-		{"protobuf in the version that is stored here", "horizontalpodautoscalers", protobuf(v2, &autoscalingv2.HorizontalPodAutoscaler{}), `"metrics":[{"type":"Resource"}]`},
-		{"protobuf in another version", "horizontalpodautoscalers", protobuf(v1, &autoscalingv1.HorizontalPodAutoscaler{}), `"targetCPUUtilizationPercentage":50`},
-		{"protobuf of a version that is not served", "policies", protobuf(beta, &admissionregistrationv1.MutatingAdmissionPolicy{}), `"apiVersion":"admissionregistration.k8s.io/v1"`},
+		{"protobuf in the version that is stored here", "horizontalpodautoscalers",
+			protobuf(v2, &autoscalingv2.HorizontalPodAutoscaler{}), `"metrics":[{"type":"Resource"}]`},
+		{"protobuf in another version", "horizontalpodautoscalers",
+			protobuf(v1, &autoscalingv1.HorizontalPodAutoscaler{}), `"targetCPUUtilizationPercentage":50`},
+		{"protobuf of a version that is not served", "policies",
+			protobuf(beta, &admissionregistrationv1.MutatingAdmissionPolicy{}),
+			`"apiVersion":"admissionregistration.k8s.io/v1"`},
 		{"a form of its own", "policies", beta + "\n", `"apiVersion":"admissionregistration.k8s.io/v1"`},
 	} {
 		got, err := read(c.prefix, []byte(c.stored))
@@ -54,7 +63,11 @@ func TestReader(t *testing.T) {
 			t.Errorf("%s: %v %s", c.name, err, got)
 		}
 	}
-	for name, broken := range map[string]string{"envelope": "k8s\x00\xff", "message": string(codec.Enclose("autoscaling/v2", "HorizontalPodAutoscaler", []byte("\xff"))), "CBOR": "\xd9\xd9\xf7\xff"} {
+	for name, broken := range map[string]string{
+		"envelope": "k8s\x00\xff",
+		"message":  string(codec.Enclose("autoscaling/v2", "HorizontalPodAutoscaler", []byte("\xff"))),
+		"CBOR":     "\xd9\xd9\xf7\xff",
+	} {
 		if got, err := read("horizontalpodautoscalers", []byte(broken)); err == nil {
 			t.Errorf("broken %s: %s", name, got)
 		}

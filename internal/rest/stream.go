@@ -38,7 +38,9 @@ type sink interface {
 
 // initial sends the state at the start as ADDED events and, if the client asked for the initial events by name, the
 // bookmark that marks their end. It returns false if the client has gone.
-func (st *stream) initial(ctx context.Context, snapshot *watchcache.Snapshot, revision int64, o *metainternal.ListOptions) bool {
+func (st *stream) initial(
+	ctx context.Context, snapshot *watchcache.Snapshot, revision int64, o *metainternal.ListOptions,
+) bool {
 	ok := true
 	if st.s.Convert.NeedsWebhook(st.c.Resource) {
 		ok = st.initialForeign(ctx, snapshot, func(e *watchcache.Entry) bool { return st.send(watch.Added, e) })
@@ -119,7 +121,8 @@ func (st *stream) whileServed(end func()) (stop func()) {
 		defer mu.Unlock()
 		forget = context.AfterFunc(life, func() {
 			res, ver := st.s.Catalog.Snapshot().Served(c.Resource.Group, c.Version.Name, c.Resource.Plural)
-			if ver == nil || res.Definition.UID != c.Resource.Definition.UID || res.Definition.Generation != c.Resource.Definition.Generation {
+			if ver == nil || res.Definition.UID != c.Resource.Definition.UID ||
+				res.Definition.Generation != c.Resource.Definition.Generation {
 				end()
 				return
 			}
@@ -134,7 +137,8 @@ func (st *stream) whileServed(end func()) (stop func()) {
 	}
 }
 
-// event sends one change as the selector sees it: an object that comes into view is ADDED, one that leaves it is DELETED.
+// event sends one change as the selector sees it: an object that comes into view is ADDED, one that leaves it is
+// DELETED.
 func (st *stream) event(ev *change) bool {
 	if st.c.Namespace != "" && ev.entry.Namespace != st.c.Namespace {
 		return true
@@ -177,7 +181,8 @@ type frameKey struct {
 	second  int64
 }
 
-// left is the kind of the frame for those whose selector an object has left: DELETED, with the object as they saw it last.
+// left is the kind of the frame for those whose selector an object has left: DELETED, with the object as they saw it
+// last.
 const left = "left"
 
 // frame sends an event whose bytes are encoded once for all watchers.
@@ -201,7 +206,9 @@ func (st *stream) shared(ev *change, kind string) bool {
 
 func (st *stream) frameKey(kind string) any {
 	if st.form.As == "Table" {
-		return frameKey{version: st.c.Version, form: st.form, kind: kind, headers: st.rows == 0, second: st.s.Now().Unix()}
+		return frameKey{
+			version: st.c.Version, form: st.form, kind: kind, headers: st.rows == 0, second: st.s.Now().Unix(),
+		}
 	}
 	key := st.keys[kind]
 	if key == nil {

@@ -19,11 +19,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Subresources that take something else than the object they are below: pods/binding and pods/eviction act on the object, and
-// those that would reach into a node say that none is there.
+// Subresources that take something else than the object they are below: pods/binding and pods/eviction act on the
+// object, and those that would reach into a node say that none is there.
 
 // other chooses the function that answers for such a subresource.
-func (s *Server) other(sub *catalog.Subresource, c *Call, info *request.Info) (func(http.ResponseWriter, *http.Request, *Call) error, error) {
+func (s *Server) other(
+	sub *catalog.Subresource, c *Call, info *request.Info,
+) (func(http.ResponseWriter, *http.Request, *Call) error, error) {
 	switch sub.Name {
 	case "binding":
 		return s.serveBinding, nil
@@ -37,10 +39,12 @@ func (s *Server) other(sub *catalog.Subresource, c *Call, info *request.Info) (f
 	return nil, c.methodNotSupported(info.Verb)
 }
 
-// readOther reads the body of a POST to a subresource into its Go type, and asks admission about it: first who may change it,
-// then, when check finds nothing wrong with into, who judges it. What comes of it is then the server's own doing, about which
-// admission is not asked. A body of one of the older versions is as good.
-func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKind, into any, check func() error, older ...string) (*metav1.CreateOptions, error) {
+// readOther reads the body of a POST to a subresource into its Go type, and asks admission about it: first who may
+// change it, then, when check finds nothing wrong with into, who judges it. What comes of it is then the server's own
+// doing, about which admission is not asked. A body of one of the older versions is as good.
+func (s *Server) readOther(
+	r *http.Request, c *Call, kind schema.GroupVersionKind, into any, check func() error, older ...string,
+) (*metav1.CreateOptions, error) {
 	ctx := r.Context()
 	body, err := readBody(r)
 	if err != nil {
@@ -86,7 +90,9 @@ func (s *Server) readOther(r *http.Request, c *Call, kind schema.GroupVersionKin
 }
 
 // askedOther is what admission is asked about the creation of obj, which is of another kind than the call's resource.
-func (s *Server) askedOther(ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj Object) *admit.Attributes {
+func (s *Server) askedOther(
+	ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj Object,
+) *admit.Attributes {
 	a := s.admissionAttributes(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
 	a.Kind, a.Object = kind, obj
 	a.Convert = func(_ context.Context, obj Object, _, _ *catalog.Version) (Object, error) { return obj, nil }
@@ -114,8 +120,8 @@ func successful(s metav1.Status) ([]byte, error) {
 	return json.Marshal(&s)
 }
 
-// serveNoNode answers for what a kubelet would do: a pod that no node has taken has no logs and no processes, and there is no
-// way to a node that has one.
+// serveNoNode answers for what a kubelet would do: a pod that no node has taken has no logs and no processes, and
+// there is no way to a node that has one.
 func (s *Server) serveNoNode(w http.ResponseWriter, r *http.Request, c *Call) error {
 	ctx := r.Context()
 	if c.Subresource == "proxy" {
@@ -159,5 +165,6 @@ func (s *Server) serveNoNode(w http.ResponseWriter, r *http.Request, c *Call) er
 }
 
 func noKubelet(node string) error {
-	return apierrors.NewInternalError(fmt.Errorf("error dialing backend: node %q is not served: this server has no way to kubelets", node))
+	return apierrors.NewInternalError(
+		fmt.Errorf("error dialing backend: node %q is not served: this server has no way to kubelets", node))
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Finder finds out the objects of a virtual resource at each read: the one of that name, or all of them if name is "", in the
-// order in which they are to be listed. Of metadata they have the name and nothing else. If there is none of that name it
-// returns the error that the client gets.
+// Finder finds out the objects of a virtual resource at each read: the one of that name, or all of them if name is "",
+// in the order in which they are to be listed. Of metadata they have the name and nothing else. If there is none of
+// that name it returns the error that the client gets.
 type Finder func(ctx context.Context, name string) ([]Object, error)
 
-// unstored returns what is found out under a name, "" for all, as entries like those of the view: from there on a read of a
-// virtual resource goes the usual way, through selectors, forms and tables.
+// unstored returns what is found out under a name, "" for all, as entries like those of the view: from there on a read
+// of a virtual resource goes the usual way, through selectors, forms and tables.
 func (s *Server) unstored(ctx context.Context, c *Call, name string) ([]*watchcache.Entry, error) {
 	find := s.Finders[c.Resource.Qualified()]
 	if find == nil {
@@ -33,8 +33,8 @@ func (s *Server) unstored(ctx context.Context, c *Call, name string) ([]*watchca
 	return entries, nil
 }
 
-// listUnstored returns all that the selector keeps, in one page. Limits and revisions mean nothing here; Kubernetes ignores
-// them too.
+// listUnstored returns all that the selector keeps, in one page. Limits and revisions mean nothing here; Kubernetes
+// ignores them too.
 func (s *Server) listUnstored(ctx context.Context, c *Call, sel *selector) (*page, error) {
 	entries, err := s.unstored(ctx, c, "")
 	return &page{entries: slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.matches(e) })}, err

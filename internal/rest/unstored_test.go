@@ -20,15 +20,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
-// TestUnstored reads objects that are found out at each read, in all forms. The answers are those of a running kube-apiserver
-// 1.36.3, with keys in order.
+// TestUnstored reads objects that are found out at each read, in all forms. The answers are those of a running
+// kube-apiserver 1.36.3, with keys in order.
 func TestUnstored(t *testing.T) {
 	t.Parallel()
 	s := rest.New(rest.Config{
 		Catalog: catalog.New(kinds.Resources()...), Now: time.Now,
-		Finders: map[string]rest.Finder{"componentstatuses": func(_ context.Context, name string) ([]rest.Object, error) {
+		Finders: map[string]rest.Finder{"componentstatuses": func(_ context.Context, name string) ([]rest.Object,
+			error) {
 			status := func(name, value string) rest.Object {
-				return rest.Object{"metadata": rest.Object{"name": name}, "conditions": []any{rest.Object{"type": "Healthy", "status": value, "message": "m"}}}
+				return rest.Object{
+					"metadata":   rest.Object{"name": name},
+					"conditions": []any{rest.Object{"type": "Healthy", "status": value, "message": "m"}},
+				}
 			}
 			switch name {
 			case "":
@@ -52,9 +56,12 @@ func TestUnstored(t *testing.T) {
 		return `{"apiVersion":"v1","items":[` + items + `],"kind":"ComponentStatusList","metadata":{}}`
 	}
 	for _, c := range []struct{ do, accept, want, warning string }{
-		{"GET " + root + "/a", "", `{"apiVersion":"v1",` + a + `,"kind":"ComponentStatus","metadata":{"name":"a"}}`, warning},
-		{"GET " + root + "/a?resourceVersion=x", "application/yaml", "apiVersion: v1\nconditions:\n- message: m\n  status: \"True\"\n  type: Healthy\nkind: ComponentStatus\nmetadata:\n  name: a", warning},
-		{"GET " + root + "/a", metadata, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"}}`, warning},
+		{"GET " + root + "/a", "", `{"apiVersion":"v1",` + a + `,"kind":"ComponentStatus","metadata":{"name":"a"}}`,
+			warning},
+		{"GET " + root + "/a?resourceVersion=x", "application/yaml",
+			"apiVersion: v1\nconditions:\n- message: m\n  status: \"True\"\n  type: Healthy\nkind: ComponentStatus\nmetadata:\n  name: a", warning},
+		{"GET " + root + "/a", metadata,
+			`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"}}`, warning},
 		{"GET " + root + "/c", "", `componentstatus "c" not found`, warning},
 		{"GET " + root, "", list(itemA + "," + itemB), warning},
 		{"GET " + root + "?limit=1&resourceVersion=x&continue=x", "", list(itemA + "," + itemB), warning},
@@ -62,7 +69,8 @@ func TestUnstored(t *testing.T) {
 		{"GET " + root + "?fieldSelector=metadata.namespace%3Db", "", list(""), warning},
 		{"GET " + root + "?labelSelector=x", "", list(""), warning},
 		{"GET " + root + "?labelSelector=!x", "", list(itemA + "," + itemB), warning},
-		{"GET " + root + "?fieldSelector=foo%3Db", "", `"foo" is not a known field selector: only "metadata.name", "metadata.namespace"`, warning},
+		{"GET " + root + "?fieldSelector=foo%3Db", "",
+			`"foo" is not a known field selector: only "metadata.name", "metadata.namespace"`, warning},
 		{"GET " + root + "?fieldSelector=metadata.name%3Db", "application/json;as=Table;g=meta.k8s.io;v=v1",
 			`"rows":[{"cells":["b","Unhealthy","m",""],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"b"}}}]}`, warning},
 		{"GET " + root + "?watch=true", "", `watch is not supported on resources of kind "componentstatuses"`, warning},
@@ -84,7 +92,8 @@ func TestUnstored(t *testing.T) {
 	if _, err := codec.FromProtobuf([]byte(body), found); err != nil {
 		t.Fatal(err)
 	}
-	if len(found.Items) != 2 || found.Items[1].Name != "b" || found.Items[1].Conditions[0].Message != "m" || found.ResourceVersion != "" {
+	if len(found.Items) != 2 || found.Items[1].Name != "b" || found.Items[1].Conditions[0].Message != "m" ||
+		found.ResourceVersion != "" {
 		t.Errorf("in protobuf: %v", found)
 	}
 	body, _ = read(t, s, "GET "+root, codec.CBOR)
@@ -92,7 +101,8 @@ func TestUnstored(t *testing.T) {
 	if err := codec.UnmarshalCBOR([]byte(body), found); err != nil {
 		t.Fatal(err)
 	}
-	if len(found.Items) != 2 || found.Items[1].Name != "b" || found.Items[1].Conditions[0].Message != "m" || found.ResourceVersion != "" {
+	if len(found.Items) != 2 || found.Items[1].Name != "b" || found.Items[1].Conditions[0].Message != "m" ||
+		found.ResourceVersion != "" {
 		t.Errorf("in CBOR: %v", found)
 	}
 }
@@ -102,7 +112,8 @@ func read(t *testing.T, s *rest.Server, do, accept string) (body, warnings strin
 	t.Helper()
 	method, path, _ := strings.Cut(do, " ")
 	scope := &request.Scope{}
-	r := httptest.NewRequestWithContext(request.NewContext(codec.WithCBOR(t.Context()), scope), method, path, http.NoBody)
+	r := httptest.NewRequestWithContext(request.NewContext(codec.WithCBOR(t.Context()), scope), method, path,
+		http.NoBody)
 	r.Header.Set("Accept", accept)
 	info, err := request.Parse(r)
 	if err != nil {

@@ -76,7 +76,8 @@ func (s *Server) createByUpdate(ctx context.Context, c *Call, obj Object, o meta
 		return nil, err
 	}
 	delete(object.Meta(obj), "resourceVersion")
-	res, err := s.Create(ctx, c, obj, metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
+	res, err := s.Create(ctx, c, obj,
+		metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	if err == nil {
 		res.Created = true
 	}
@@ -86,7 +87,9 @@ func (s *Server) createByUpdate(ctx context.Context, c *Call, obj Object, o meta
 // Update replaces the named object by what change makes of it. change gets the current object in the call's version and
 // owns it; it is called again with a newer one if another write came between and the result does not insist on a
 // resourceVersion.
-func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(current Object) (Object, error)) (*Result, error) {
+func (s *Server) Update(
+	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(current Object) (Object, error),
+) (*Result, error) {
 	own, err := s.ownership(ctx, c)
 	if err != nil {
 		return nil, err
@@ -110,7 +113,9 @@ func (s *Server) Update(ctx context.Context, c *Call, o metav1.UpdateOptions, ch
 
 // replace is the loop of every write to an existing object: read, change, judge, compare and swap. change gets the
 // current entry and the object decoded from it, which it must not alter, and returns the new object with managedFields.
-func (s *Server) replace(ctx context.Context, c *Call, o metav1.UpdateOptions, change func(e *watchcache.Entry, old Object) (Object, error)) (*Result, error) {
+func (s *Server) replace(
+	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(e *watchcache.Entry, old Object) (Object, error),
+) (*Result, error) {
 	defer s.lock(c)()
 	for {
 		e, err := s.current(ctx, c)
@@ -178,9 +183,10 @@ func (s *Server) updated(c *Call, old, obj Object) {
 	}
 }
 
-// swap writes obj over the entry of old, which it was made from: as an update, as nothing if the bytes are the same, or as the
-// deletion that an emptied list of finalizers completes.
-func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result, error) {
+// swap writes obj over the entry of old, which it was made from: as an update, as nothing if the bytes are the same,
+// or as the deletion that an emptied list of finalizers completes.
+func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result,
+	error) {
 	if s.finished(c, obj) {
 		revision, err := s.erase(ctx, c, old, e.Revision)
 		if err != nil {
@@ -195,7 +201,8 @@ func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, old, ob
 }
 
 // write writes obj over the entry of old, which it was made from, unless the bytes are the same.
-func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result, error) {
+func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result,
+	error) {
 	res, err := s.writeWhole(ctx, c, e, old, obj, o)
 	if errors.Is(err, store.ErrTooLarge) && c.untrack(obj) {
 		return s.writeWhole(ctx, c, e, old, obj, o)
@@ -203,7 +210,9 @@ func (s *Server) write(ctx context.Context, c *Call, e *watchcache.Entry, old, o
 	return res, err
 }
 
-func (s *Server) writeWhole(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result, error) {
+func (s *Server) writeWhole(
+	ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options,
+) (*Result, error) {
 	stored, err := s.toStorage(ctx, c, obj)
 	if err != nil {
 		return nil, err
@@ -241,15 +250,17 @@ func (s *Server) finished(c *Call, obj Object) bool {
 	return rules == nil || rules.PrepareDelete == nil || !rules.PrepareDelete(obj, s.env(c))
 }
 
-// checkUID compares the uid that a client sends in a whole object with that of the stored one, "" if there is none. In a
-// patch it is a change like any other, which validation refuses.
+// checkUID compares the uid that a client sends in a whole object with that of the stored one, "" if there is none. In
+// a patch it is a change like any other, which validation refuses.
 func (s *Server) checkUID(c *Call, sent Object, stored string) error {
 	uid := object.String(object.Meta(sent), "uid")
 	if uid == "" || uid == stored {
 		return nil
 	}
-	return apierrors.NewConflict(c.groupResource(), c.Name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
-		"Precondition failed: UID in precondition: %v, UID in object meta: %v", s.Store.Path(c.key(c.Name)), uid, stored))
+	return apierrors.NewConflict(c.groupResource(), c.Name,
+		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
+			"Precondition failed: UID in precondition: %v, UID in object meta: %v", s.Store.Path(c.key(c.Name)), uid,
+			stored))
 }
 
 // checkRevision compares the resourceVersion that a new object carries with the current one's.
@@ -262,7 +273,10 @@ func (c *Call) checkRevision(obj Object, e *watchcache.Entry) error {
 			return nil
 		}
 		return apierrors.NewInvalid(schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}, c.Name,
-			field.ErrorList{field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0), "must be specified for an update")})
+			field.ErrorList{
+				field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0),
+					"must be specified for an update"),
+			})
 	}
 	revision, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

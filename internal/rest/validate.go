@@ -131,12 +131,17 @@ func (c *Call) warnFinalizer(ctx context.Context, name string) {
 	for _, why := range validation.IsQualifiedName(name) {
 		c.warn(ctx, fmt.Sprintf("metadata.finalizers: %q: %s", name, why))
 	}
-	standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == "kubernetes"
+	standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents ||
+		name == "kubernetes"
 	switch {
 	case strings.Contains(name, "/") || standard:
 	case strings.Contains(name, "."):
-		c.warn(ctx, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", name))
+		c.warn(ctx,
+			fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", name))
 	default:
-		c.warn(ctx, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+		c.warn(ctx,
+			fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
 	}
 }

@@ -37,71 +37,162 @@ const (
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	create := func(name, more string) step {
-		return step{do: "POST " + all, body: `{"metadata":{"name":"` + name + `"` + more + `},"data":{"a":"b"}}`, code: 201}
+		return step{
+			do: "POST " + all, body: `{"metadata":{"name":"` + name + `"` + more + `},"data":{"a":"b"}}`, code: 201,
+		}
 	}
 	stories := map[string][]step{
 		"a write that changes nothing is none": {
 			create("one", ""),
-			{do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"data.a": "c", "metadata.resourceVersion": "RV+1"}},
-			{do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"metadata.resourceVersion": "RV+0"}},
-			{do: "MERGE " + one, body: `{"data":{"a":"c"}}`, code: 200, holds: map[string]string{"metadata.resourceVersion": "RV+0"}},
-			{do: "JSON " + one, body: `[{"op":"test","path":"/data/a","value":"c"}]`, code: 200, holds: map[string]string{"metadata.resourceVersion": "RV+0"}},
+			{
+				do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200,
+				holds: map[string]string{"data.a": "c", "metadata.resourceVersion": "RV+1"},
+			},
+			{
+				do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200,
+				holds: map[string]string{"metadata.resourceVersion": "RV+0"},
+			},
+			{
+				do: "MERGE " + one, body: `{"data":{"a":"c"}}`, code: 200,
+				holds: map[string]string{"metadata.resourceVersion": "RV+0"},
+			},
+			{
+				do: "JSON " + one, body: `[{"op":"test","path":"/data/a","value":"c"}]`, code: 200,
+				holds: map[string]string{"metadata.resourceVersion": "RV+0"},
+			},
 		},
 		"a dry run writes nothing": {
-			{do: "POST " + all + "?dryRun=All", body: `{"metadata":{"name":"one","resourceVersion":"7"}}`, code: 201, holds: map[string]string{"metadata.uid": "*", "metadata.resourceVersion": "<none>"}},
+			{
+				do: "POST " + all + "?dryRun=All", body: `{"metadata":{"name":"one","resourceVersion":"7"}}`, code: 201,
+				holds: map[string]string{"metadata.uid": "*", "metadata.resourceVersion": "<none>"},
+			},
 			{do: "GET " + one, code: 404},
 			create("one", ""),
-			{do: "PUT " + one + "?dryRun=All", body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"data.a": "c", "metadata.resourceVersion": "RV+0"}},
+			{
+				do: "PUT " + one + "?dryRun=All", body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200,
+				holds: map[string]string{"data.a": "c", "metadata.resourceVersion": "RV+0"},
+			},
 			{do: "DELETE " + one + "?dryRun=All", code: 200, holds: map[string]string{"status": "Success"}},
 			{do: "DELETE " + all + "?dryRun=All", code: 200},
 			{do: "GET " + one, code: 200, holds: map[string]string{"data.a": "b"}},
 		},
 		"finalizers hold an object, and the last one lets it go": {
 			create("one", `,"finalizers":["example.com/a","example.com/b"]`),
-			{do: "DELETE " + one, code: 200, holds: map[string]string{"metadata.deletionTimestamp": "*", "metadata.deletionGracePeriodSeconds": "0"}},
+			{
+				do: "DELETE " + one, code: 200,
+				holds: map[string]string{"metadata.deletionTimestamp": "*", "metadata.deletionGracePeriodSeconds": "0"},
+			},
 			{do: "MERGE " + one, body: `{"metadata":{"finalizers":["example.com/c"]}}`, code: 422},
-			{do: "MERGE " + one, body: `{"metadata":{"finalizers":["example.com/b"]}}`, code: 200, holds: map[string]string{"metadata.finalizers": "[example.com/b]"}},
+			{
+				do: "MERGE " + one, body: `{"metadata":{"finalizers":["example.com/b"]}}`, code: 200,
+				holds: map[string]string{"metadata.finalizers": "[example.com/b]"},
+			},
 			{do: "DELETE " + one, code: 200},
 			{do: "MERGE " + one, body: `{"metadata":{"finalizers":null}}`, code: 200},
 			{do: "GET " + one, code: 404},
 		},
 		"an empty list of managedFields ends tracking": {
-			{do: "APPLY " + one + "?fieldManager=me", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"b"}}`, code: 201, holds: map[string]string{"metadata.managedFields.#": "1"}},
-			{do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200, holds: map[string]string{"metadata.managedFields.#": "1"}},
-			{do: "PUT " + one, body: `{"metadata":{"name":"one","managedFields":[]},"data":{"a":"d"}}`, code: 200, holds: map[string]string{"metadata.managedFields": "<none>"}},
-			{do: "MERGE " + one, body: `{"data":{"a":"e"}}`, code: 200, holds: map[string]string{"metadata.managedFields": "<none>"}},
+			{
+				do:   "APPLY " + one + "?fieldManager=me",
+				body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"b"}}`, code: 201,
+				holds: map[string]string{"metadata.managedFields.#": "1"},
+			},
+			{
+				do: "PUT " + one, body: `{"metadata":{"name":"one"},"data":{"a":"c"}}`, code: 200,
+				holds: map[string]string{"metadata.managedFields.#": "1"},
+			},
+			{
+				do: "PUT " + one, body: `{"metadata":{"name":"one","managedFields":[]},"data":{"a":"d"}}`, code: 200,
+				holds: map[string]string{"metadata.managedFields": "<none>"},
+			},
+			{
+				do: "MERGE " + one, body: `{"data":{"a":"e"}}`, code: 200,
+				holds: map[string]string{"metadata.managedFields": "<none>"},
+			},
 		},
 		"who sets a label through status owns it there": {
-			{do: "APPLY " + pod + "?fieldManager=me", body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"a":"1"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
-			{do: "APPLY " + pod + "/status?fieldManager=me", body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"b":"2"}},"spec":{"nodeName":"n"}}`, code: 200,
-				holds: map[string]string{"metadata.labels": "map[a:1 b:2]", "metadata.managedFields.#": "2", "spec.nodeName": "<none>"}},
+			{
+				do:   "APPLY " + pod + "?fieldManager=me",
+				body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"a":"1"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201,
+			},
+			{do: "APPLY " + pod + "/status?fieldManager=me",
+				body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"b":"2"}},"spec":{"nodeName":"n"}}`, code: 200,
+				holds: map[string]string{
+					"metadata.labels": "map[a:1 b:2]", "metadata.managedFields.#": "2", "spec.nodeName": "<none>",
+				}},
 		},
 		"an ephemeral container stays": {
-			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
-			{do: "MERGE " + pod + "/ephemeralcontainers", body: `{"spec":{"ephemeralContainers":[{"name":"e","image":"i","terminationMessagePolicy":"File"}]}}`, code: 200},
+			{
+				do:   "POST /api/v1/namespaces/default/pods",
+				body: `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201,
+			},
+			{
+				do:   "MERGE " + pod + "/ephemeralcontainers",
+				body: `{"spec":{"ephemeralContainers":[{"name":"e","image":"i","terminationMessagePolicy":"File"}]}}`,
+				code: 200,
+			},
 			{do: "MERGE " + pod + "/ephemeralcontainers", body: `{"spec":{"ephemeralContainers":null}}`, code: 422},
-			{do: "JSON " + pod + "/ephemeralcontainers", body: `[{"op":"remove","path":"/spec/ephemeralContainers/0"}]`, code: 422},
+			{
+				do:   "JSON " + pod + "/ephemeralcontainers",
+				body: `[{"op":"remove","path":"/spec/ephemeralContainers/0"}]`, code: 422,
+			},
 			{do: "GET " + pod, code: 200, holds: map[string]string{"spec.ephemeralContainers.#": "1"}},
 		},
 		"a pod says in which zone its node is": {
-			{do: "POST /api/v1/nodes", body: `{"metadata":{"name":"n","labels":{"topology.kubernetes.io/zone":"z","topology.kubernetes.io/region":"r","topology.kubernetes.io/rack":"k"}}}`, code: 201},
-			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"one","labels":{"a":"b","topology.kubernetes.io/zone":"own"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
-			{do: "POST " + pod + "/binding", body: `{"target":{"kind":"Node","name":"n"}}`, code: 400, holds: map[string]string{"message": "name in URL does not match name in Binding object"}},
-			{do: "POST " + pod + "/binding", body: `{"metadata":{"name":"one"},"target":{"kind":"Node","name":"n"}}`, code: 201},
-			{do: "GET " + pod, code: 200, holds: map[string]string{"metadata.labels": "map[a:b topology.kubernetes.io/region:r topology.kubernetes.io/zone:z]"}},
-			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"two"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`, code: 201,
-				holds: map[string]string{"metadata.labels": "map[topology.kubernetes.io/region:r topology.kubernetes.io/zone:z]"}},
-			{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"three"},"spec":{"nodeName":"other","containers":[{"name":"c","image":"i"}]}}`, code: 201, holds: map[string]string{"metadata.labels": "<none>"}},
+			{
+				do:   "POST /api/v1/nodes",
+				body: `{"metadata":{"name":"n","labels":{"topology.kubernetes.io/zone":"z","topology.kubernetes.io/region":"r","topology.kubernetes.io/rack":"k"}}}`, code: 201,
+			},
+			{
+				do:   "POST /api/v1/namespaces/default/pods",
+				body: `{"metadata":{"name":"one","labels":{"a":"b","topology.kubernetes.io/zone":"own"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201,
+			},
+			{
+				do: "POST " + pod + "/binding", body: `{"target":{"kind":"Node","name":"n"}}`, code: 400,
+				holds: map[string]string{"message": "name in URL does not match name in Binding object"},
+			},
+			{
+				do: "POST " + pod + "/binding", body: `{"metadata":{"name":"one"},"target":{"kind":"Node","name":"n"}}`,
+				code: 201,
+			},
+			{
+				do: "GET " + pod, code: 200,
+				holds: map[string]string{
+					"metadata.labels": "map[a:b topology.kubernetes.io/region:r topology.kubernetes.io/zone:z]",
+				},
+			},
+			{do: "POST /api/v1/namespaces/default/pods",
+				body: `{"metadata":{"name":"two"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`,
+				code: 201,
+				holds: map[string]string{
+					"metadata.labels": "map[topology.kubernetes.io/region:r topology.kubernetes.io/zone:z]",
+				}},
+			{
+				do:   "POST /api/v1/namespaces/default/pods",
+				body: `{"metadata":{"name":"three"},"spec":{"nodeName":"other","containers":[{"name":"c","image":"i"}]}}`, code: 201, holds: map[string]string{"metadata.labels": "<none>"},
+			},
 		},
 		"a daemon set's creator owns the count of its templates": {
-			{do: "POST /apis/apps/v1/namespaces/default/daemonsets", body: `{"metadata":{"name":"one"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
-				holds: map[string]string{"metadata.annotations": "map[deprecated.daemonset.template.generation:1]", "metadata.managedFields.0.fieldsV1.f:metadata": "map[f:annotations:map[.:map[] f:deprecated.daemonset.template.generation:map[]]]"}},
+			{do: "POST /apis/apps/v1/namespaces/default/daemonsets",
+				body: `{"metadata":{"name":"one"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
+				holds: map[string]string{
+					"metadata.annotations":                         "map[deprecated.daemonset.template.generation:1]",
+					"metadata.managedFields.0.fieldsV1.f:metadata": "map[f:annotations:map[.:map[] f:deprecated.daemonset.template.generation:map[]]]",
+				}},
 		},
 		"conditions of a deletion": {
 			create("one", ""),
-			{do: "DELETE " + one, body: `{"preconditions":{"uid":"other"}}`, code: 409, holds: map[string]string{"reason": "Conflict"}},
+			{
+				do: "DELETE " + one, body: `{"preconditions":{"uid":"other"}}`, code: 409,
+				holds: map[string]string{"reason": "Conflict"},
+			},
 			{do: "DELETE " + one, body: `{"preconditions":{"resourceVersion":"1"}}`, code: 409},
-			{do: "DELETE " + one, body: `{"kind":"Foo"}`, code: 400, holds: map[string]string{"message": `no kind "Foo" is registered for version "meta.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"`}},
+			{
+				do: "DELETE " + one, body: `{"kind":"Foo"}`, code: 400,
+				holds: map[string]string{
+					"message": `no kind "Foo" is registered for version "meta.k8s.io/v1" in scheme "pkg/runtime/scheme.go:111"`,
+				},
+			},
 			{do: "DELETE " + one, body: `{"kind":"DeleteOptions","apiVersion":"v1"}`, code: 200},
 			{do: "DELETE " + one, code: 404},
 		},
@@ -112,73 +203,182 @@ func TestVerbs(t *testing.T) {
 		},
 		"pages are of one revision": {
 			create("a", ""), create("b", ""), create("c", ""),
-			{do: "GET " + all + "?limit=2", code: 200, holds: map[string]string{"items.#": "2", "metadata.remainingItemCount": "1"}},
+			{
+				do: "GET " + all + "?limit=2", code: 200,
+				holds: map[string]string{"items.#": "2", "metadata.remainingItemCount": "1"},
+			},
 			create("d", ""),
-			{do: "GET " + all + "?limit=2&continue=CONTINUE", code: 200, holds: map[string]string{"items.#": "1", "metadata.continue": "<none>"}},
+			{
+				do: "GET " + all + "?limit=2&continue=CONTINUE", code: 200,
+				holds: map[string]string{"items.#": "1", "metadata.continue": "<none>"},
+			},
 		},
 		"names are made": {
-			{do: "POST " + all, body: `{"metadata":{"generateName":"x-"}}`, code: 201, holds: map[string]string{"metadata.generateName": "x-", "metadata.name": "*"}},
+			{
+				do: "POST " + all, body: `{"metadata":{"generateName":"x-"}}`, code: 201,
+				holds: map[string]string{"metadata.generateName": "x-", "metadata.name": "*"},
+			},
 			{do: "POST " + all, body: `{"metadata":{}}`, code: 422},
 		},
 		"the generation counts changes beyond metadata": {
-			{do: "POST " + tab, body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t","generation":9},"spec":1}`, code: 201, holds: map[string]string{"metadata.generation": "1"}},
-			{do: "MERGE " + tab + "/t", body: `{"metadata":{"labels":{"a":"b"}}}`, code: 200, holds: map[string]string{"metadata.generation": "1"}},
-			{do: "MERGE " + tab + "/t", body: `{"spec":2}`, code: 200, holds: map[string]string{"metadata.generation": "2"}},
-			{do: "PUT " + tab + "/t", body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":3}`, code: 422},
+			{
+				do:   "POST " + tab,
+				body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t","generation":9},"spec":1}`, code: 201, holds: map[string]string{"metadata.generation": "1"},
+			},
+			{
+				do: "MERGE " + tab + "/t", body: `{"metadata":{"labels":{"a":"b"}}}`, code: 200,
+				holds: map[string]string{"metadata.generation": "1"},
+			},
+			{
+				do: "MERGE " + tab + "/t", body: `{"spec":2}`, code: 200,
+				holds: map[string]string{"metadata.generation": "2"},
+			},
+			{
+				do:   "PUT " + tab + "/t",
+				body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":3}`,
+				code: 422,
+			},
 		},
 		"apply owns, and force takes": {
-			{do: "APPLY " + one + "?fieldManager=first", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: b, c: d}}`, code: 201},
-			{do: "APPLY " + one + "?fieldManager=second", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 409, holds: map[string]string{"reason": "Conflict"}},
-			{do: "APPLY " + one + "?fieldManager=second&force=true", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 200, holds: map[string]string{"data.a": "x", "data.c": "d"}},
-			{do: "APPLY " + one + "?fieldManager=first", body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}`, code: 200, holds: map[string]string{"data.a": "x", "data.c": "<none>"}},
+			{
+				do:   "APPLY " + one + "?fieldManager=first",
+				body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: b, c: d}}`, code: 201,
+			},
+			{
+				do:   "APPLY " + one + "?fieldManager=second",
+				body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 409,
+				holds: map[string]string{"reason": "Conflict"},
+			},
+			{
+				do:   "APPLY " + one + "?fieldManager=second&force=true",
+				body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: x}}`, code: 200,
+				holds: map[string]string{"data.a": "x", "data.c": "d"},
+			},
+			{
+				do:   "APPLY " + one + "?fieldManager=first",
+				body: `{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}`, code: 200,
+				holds: map[string]string{"data.a": "x", "data.c": "<none>"},
+			},
 		},
 		"protobuf does not know empty lists, nor nulls in maps of bytes": {
-			{do: "POST /api/v1/namespaces/default/limitranges?dryRun=All", body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 201, holds: map[string]string{"spec": "map[limits:<nil>]"}},
-			{do: "POST /api/v1/namespaces/default/limitranges", body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 201, holds: map[string]string{"spec": "map[limits:<nil>]"}},
-			{do: "GET /api/v1/namespaces/default/limitranges/one", code: 200, holds: map[string]string{"spec": "map[limits:<nil>]"}},
-			{do: "PUT /api/v1/namespaces/default/limitranges/one", body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 200, holds: map[string]string{"spec": "map[limits:<nil>]", "metadata.resourceVersion": "RV+0"}},
-			{do: "POST /api/v1/namespaces/default/secrets", body: `{"metadata":{"name":"one"},"data":{"a":null}}`, code: 201, holds: map[string]string{"data": "map[a:]"}},
+			{
+				do:   "POST /api/v1/namespaces/default/limitranges?dryRun=All",
+				body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 201,
+				holds: map[string]string{"spec": "map[limits:<nil>]"},
+			},
+			{
+				do:   "POST /api/v1/namespaces/default/limitranges",
+				body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 201,
+				holds: map[string]string{"spec": "map[limits:<nil>]"},
+			},
+			{
+				do: "GET /api/v1/namespaces/default/limitranges/one", code: 200,
+				holds: map[string]string{"spec": "map[limits:<nil>]"},
+			},
+			{
+				do:   "PUT /api/v1/namespaces/default/limitranges/one",
+				body: `{"metadata":{"name":"one"},"spec":{"limits":[]}}`, code: 200,
+				holds: map[string]string{"spec": "map[limits:<nil>]", "metadata.resourceVersion": "RV+0"},
+			},
+			{
+				do: "POST /api/v1/namespaces/default/secrets", body: `{"metadata":{"name":"one"},"data":{"a":null}}`,
+				code: 201, holds: map[string]string{"data": "map[a:]"},
+			},
 		},
 		"what has no name may get one": {
-			{do: "POST /api/v1/namespaces/default/limitranges", body: `{"metadata":{}}`, code: 201, holds: map[string]string{"metadata.name": "*", "metadata.uid": "*"}},
+			{
+				do: "POST /api/v1/namespaces/default/limitranges", body: `{"metadata":{}}`, code: 201,
+				holds: map[string]string{"metadata.name": "*", "metadata.uid": "*"},
+			},
 			{do: "POST " + all, body: `{"metadata":{}}`, code: 422},
 		},
 		"a job has the labels that its pods get": {
-			{do: "POST /apis/batch/v1/namespaces/default/jobs", body: `{"metadata":{"name":"one"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
+			{do: "POST /apis/batch/v1/namespaces/default/jobs",
+				body: `{"metadata":{"name":"one"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
 				holds: map[string]string{"metadata.labels.job-name": "one", "metadata.labels.controller-uid": "*"}},
-			{do: "GET /apis/batch/v1/namespaces/default/jobs?labelSelector=job-name=one", code: 200, holds: map[string]string{"items.#": "1"}},
+			{
+				do: "GET /apis/batch/v1/namespaces/default/jobs?labelSelector=job-name=one", code: 200,
+				holds: map[string]string{"items.#": "1"},
+			},
 		},
 		"an autoscaler of the first version aims at the use of processors": {
-			{do: "POST /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers?dryRun=All", body: `{"metadata":{"name":"one"},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`, code: 201,
-				holds: map[string]string{"spec.targetCPUUtilizationPercentage": "80", "metadata.managedFields.0.fieldsV1.f:spec.f:targetCPUUtilizationPercentage": "map[]"}},
-			{do: "POST /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", body: `{"metadata":{"name":"one","annotations":{"autoscaling.alpha.kubernetes.io/metrics":"[{\"type\":\"Resource\",\"resource\":{\"name\":\"memory\",\"targetAverageUtilization\":50}}]"}},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`, code: 201,
+			{do: "POST /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers?dryRun=All",
+				body: `{"metadata":{"name":"one"},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`, code: 201,
+				holds: map[string]string{
+					"spec.targetCPUUtilizationPercentage":                                       "80",
+					"metadata.managedFields.0.fieldsV1.f:spec.f:targetCPUUtilizationPercentage": "map[]",
+				}},
+			{do: "POST /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
+				body: `{"metadata":{"name":"one","annotations":{"autoscaling.alpha.kubernetes.io/metrics":"[{\"type\":\"Resource\",\"resource\":{\"name\":\"memory\",\"targetAverageUtilization\":50}}]"}},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`, code: 201,
 				holds: map[string]string{"spec.targetCPUUtilizationPercentage": "<none>"}},
 		},
 		"metadata has one form, however it comes": {
-			{do: "APPLY " + tab + "/t?fieldManager=me", body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t","labels":{"a":null},"annotations":{},"finalizers":[],"ownerReferences":[],"selfLink":"x"}}`, code: 201,
-				holds: map[string]string{"metadata.labels": "map[a:]", "metadata.annotations": "<none>", "metadata.finalizers": "<none>", "metadata.ownerReferences": "<none>", "metadata.selfLink": "<none>"}},
-			{do: "MERGE " + tab + "/t", body: `{"metadata":{"selfLink":"x","managedFields":[]}}`, code: 200, holds: map[string]string{"metadata.selfLink": "<none>", "metadata.managedFields.#": "1"}},
+			{do: "APPLY " + tab + "/t?fieldManager=me",
+				body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t","labels":{"a":null},"annotations":{},"finalizers":[],"ownerReferences":[],"selfLink":"x"}}`, code: 201,
+				holds: map[string]string{
+					"metadata.labels": "map[a:]", "metadata.annotations": "<none>", "metadata.finalizers": "<none>",
+					"metadata.ownerReferences": "<none>", "metadata.selfLink": "<none>",
+				}},
+			{
+				do: "MERGE " + tab + "/t", body: `{"metadata":{"selfLink":"x","managedFields":[]}}`, code: 200,
+				holds: map[string]string{"metadata.selfLink": "<none>", "metadata.managedFields.#": "1"},
+			},
 			{do: "MERGE " + tab + "/t", body: `{"metadata":5}`, code: 422},
-			{do: "POST " + tab, body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"u","ownerReferences":[]}}`, code: 201, holds: map[string]string{"metadata.ownerReferences": "<none>"}},
-			{do: "POST " + all, body: `{"metadata":{"name":"one","generation":7}}`, code: 201, holds: map[string]string{"metadata.generation": "7"}},
+			{
+				do:   "POST " + tab,
+				body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"u","ownerReferences":[]}}`, code: 201, holds: map[string]string{"metadata.ownerReferences": "<none>"},
+			},
+			{
+				do: "POST " + all, body: `{"metadata":{"name":"one","generation":7}}`, code: 201,
+				holds: map[string]string{"metadata.generation": "7"},
+			},
 		},
 		"who scales to nothing owns nothing": {
-			{do: "APPLY " + deployment + "?fieldManager=me", body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201},
-			{do: "PUT " + deployment + "/scale?fieldManager=other", body: `{"metadata":{"name":"one"},"spec":{"replicas":2}}`, code: 200},
-			{do: "APPLY " + deployment + "?fieldManager=me", body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3}}`, code: 409},
-			{do: "PUT " + deployment + "/scale?fieldManager=other", body: `{"metadata":{"name":"one"},"spec":{"replicas":0}}`, code: 200, holds: map[string]string{"spec": "map[]"}},
-			{do: "GET " + deployment, code: 200, holds: map[string]string{"spec.replicas": "0", "metadata.managedFields.#": "1"}},
+			{
+				do:   "APPLY " + deployment + "?fieldManager=me",
+				body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
+			},
+			{
+				do:   "PUT " + deployment + "/scale?fieldManager=other",
+				body: `{"metadata":{"name":"one"},"spec":{"replicas":2}}`, code: 200,
+			},
+			{
+				do:   "APPLY " + deployment + "?fieldManager=me",
+				body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3}}`,
+				code: 409,
+			},
+			{
+				do:   "PUT " + deployment + "/scale?fieldManager=other",
+				body: `{"metadata":{"name":"one"},"spec":{"replicas":0}}`, code: 200,
+				holds: map[string]string{"spec": "map[]"},
+			},
+			{
+				do: "GET " + deployment, code: 200,
+				holds: map[string]string{"spec.replicas": "0", "metadata.managedFields.#": "1"},
+			},
 		},
 		"a patch of a scale is checked": {
-			{do: "APPLY " + deployment + "?fieldManager=me", body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201},
+			{
+				do:   "APPLY " + deployment + "?fieldManager=me",
+				body: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"one"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, code: 201,
+			},
 			{do: "MERGE " + deployment + "/scale", body: `{"spec":{"replicas":"x"}}`, code: 422},
 			{do: "MERGE " + deployment + "/scale", body: `{"kind":"Pod"}`, code: 422},
-			{do: "MERGE " + deployment + "/scale?fieldValidation=Strict", body: `{"spec":{"replicas":4,"bogus":1}}`, code: 422},
-			{do: "MERGE " + deployment + "/scale?fieldValidation=Ignore", body: `{"spec":{"replicas":4,"bogus":1}}`, code: 200, holds: map[string]string{"spec": "map[replicas:4]"}},
+			{
+				do: "MERGE " + deployment + "/scale?fieldValidation=Strict", body: `{"spec":{"replicas":4,"bogus":1}}`,
+				code: 422,
+			},
+			{
+				do: "MERGE " + deployment + "/scale?fieldValidation=Ignore", body: `{"spec":{"replicas":4,"bogus":1}}`,
+				code: 200, holds: map[string]string{"spec": "map[replicas:4]"},
+			},
 		},
 		"unknown fields, by fieldValidation": {
 			{do: "POST " + all + "?fieldValidation=Strict", body: `{"metadata":{"name":"one"},"bogus":1}`, code: 400},
-			{do: "POST " + all + "?fieldValidation=Ignore", body: `{"metadata":{"name":"one"},"bogus":1}`, code: 201, holds: map[string]string{"bogus": "<none>"}},
+			{
+				do: "POST " + all + "?fieldValidation=Ignore", body: `{"metadata":{"name":"one"},"bogus":1}`, code: 201,
+				holds: map[string]string{"bogus": "<none>"},
+			},
 		},
 	}
 	for name, story := range stories {
@@ -204,10 +404,16 @@ func TestUpdated(t *testing.T) {
 		told = append(told, look(old, "status.phase")+" to "+look(now, "status.phase"))
 	}}
 	tell(t, s, []step{
-		{do: "POST /api/v1/namespaces/default/pods", body: `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201},
+		{
+			do:   "POST /api/v1/namespaces/default/pods",
+			body: `{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, code: 201,
+		},
 		{do: "MERGE " + pod, body: `{"metadata":{"labels":{"a":"b"}}}`, code: 200},
 		{do: "MERGE " + pod + "/status?dryRun=All", body: `{"status":{"phase":"Failed"}}`, code: 200},
-		{do: "MERGE " + pod + "/status", body: `{"metadata":{"resourceVersion":"1"},"status":{"phase":"Failed"}}`, code: 409},
+		{
+			do: "MERGE " + pod + "/status", body: `{"metadata":{"resourceVersion":"1"},"status":{"phase":"Failed"}}`,
+			code: 409,
+		},
 		{do: "MERGE " + pod + "/status", body: `{"status":{"phase":"Running"}}`, code: 200},
 	})
 	if len(told) != 1 || told[0] != "Pending to Running" {
@@ -219,8 +425,8 @@ func defineCrontabs(ctx context.Context, s *rest.Server) (*rest.Result, error) {
 	return create(ctx, s, definitions, "", crontabDefinition())
 }
 
-// tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the answer before (+0), or a newer
-// one (+1); CONTINUE in a query is the token of the answer before.
+// tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the answer before (+0), or a
+// newer one (+1); CONTINUE in a query is the token of the answer before.
 func tell(t *testing.T, s *rest.Server, story []step) {
 	t.Helper()
 	before := map[string]any{}
@@ -254,7 +460,8 @@ func tell(t *testing.T, s *rest.Server, story []step) {
 	}
 }
 
-// look returns the field at a path as text; "#" at its end is the length of a list, "0" between two names its first item.
+// look returns the field at a path as text; "#" at its end is the length of a list, "0" between two names its first
+// item.
 func look(obj map[string]any, path string) string {
 	path, length := strings.CutSuffix(path, ".#")
 	if first, below, ok := strings.Cut(path, ".0."); ok {
@@ -289,7 +496,8 @@ func perform(t *testing.T, s *rest.Server, verb, path, body string) (int, map[st
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r := httptest.NewRequestWithContext(request.NewContext(ctx, &request.Scope{}), method, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(request.NewContext(ctx, &request.Scope{}), method, path,
+		strings.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("User-Agent", "test")
 	info, err := request.Parse(r)
@@ -305,8 +513,8 @@ func perform(t *testing.T, s *rest.Server, verb, path, body string) (int, map[st
 	return w.Code, answer
 }
 
-// TestTooLarge shows that an object is written without managedFields if it is too large for the store with them, but not by an
-// apply, which is about owning fields.
+// TestTooLarge shows that an object is written without managedFields if it is too large for the store with them, but
+// not by an apply, which is about owning fields.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	keys := func(prefix string) string {
@@ -317,10 +525,26 @@ func TestTooLarge(t *testing.T) {
 		return `{` + b.String()[1:] + `}`
 	}
 	tell(t, startWith(t, store.Embedded{MaxRequestBytes: 100 << 10}), []step{
-		{do: "POST " + all, body: `{"metadata":{"name":"one"},"data":` + keys("a") + `}`, code: 201, holds: map[string]string{"metadata.managedFields": "<none>"}},
-		{do: "APPLY " + one + "?fieldManager=me", body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}`, code: 500, holds: map[string]string{"message": "etcdserver: request is too large"}},
-		{do: "POST " + all, body: `{"metadata":{"name":"two"},"data":{"a":"b"}}`, code: 201, holds: map[string]string{"metadata.managedFields.#": "1"}},
-		{do: "MERGE " + all + "/two", body: `{"data":` + keys("b") + `}`, code: 200, holds: map[string]string{"metadata.managedFields": "<none>"}},
-		{do: "MERGE " + all + "/two", body: `{"data":` + keys("c") + `}`, code: 500, holds: map[string]string{"message": "etcdserver: request is too large"}},
+		{
+			do: "POST " + all, body: `{"metadata":{"name":"one"},"data":` + keys("a") + `}`, code: 201,
+			holds: map[string]string{"metadata.managedFields": "<none>"},
+		},
+		{
+			do:   "APPLY " + one + "?fieldManager=me",
+			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}`, code: 500,
+			holds: map[string]string{"message": "etcdserver: request is too large"},
+		},
+		{
+			do: "POST " + all, body: `{"metadata":{"name":"two"},"data":{"a":"b"}}`, code: 201,
+			holds: map[string]string{"metadata.managedFields.#": "1"},
+		},
+		{
+			do: "MERGE " + all + "/two", body: `{"data":` + keys("b") + `}`, code: 200,
+			holds: map[string]string{"metadata.managedFields": "<none>"},
+		},
+		{
+			do: "MERGE " + all + "/two", body: `{"data":` + keys("c") + `}`, code: 500,
+			holds: map[string]string{"message": "etcdserver: request is too large"},
+		},
 	})
 }

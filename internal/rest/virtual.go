@@ -12,13 +12,13 @@ import (
 )
 
 // Answer says what a POST to a virtual resource gets: an object of the same kind that is not stored, a review with its
-// status. obj is what the client sent, decoded, defaulted and changed by admission; it belongs to the answer. When it has
-// found nothing wrong with it, and before it does anything, it asks judge: admission's verdict about the object. For a
-// subresource Call.Name and Call.Namespace are those of the object that it stands below.
+// status. obj is what the client sent, decoded, defaulted and changed by admission; it belongs to the answer. When it
+// has found nothing wrong with it, and before it does anything, it asks judge: admission's verdict about the object.
+// For a subresource Call.Name and Call.Namespace are those of the object that it stands below.
 type Answer func(ctx context.Context, c *Call, obj Object, judge func(Object) error) (Object, error)
 
-// serveVirtual answers a POST to a resource or a subresource whose objects are not stored. It is serveCreate without what
-// comes after admission.
+// serveVirtual answers a POST to a resource or a subresource whose objects are not stored. It is serveCreate without
+// what comes after admission.
 func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *Call) error {
 	of := *c // the call as it would be for a resource of the virtual kind
 	answer := s.Answers[c.Resource.Qualified()]
@@ -86,7 +86,8 @@ func (s *Server) askedVirtual(ctx context.Context, c, of *Call, o *metav1.Create
 	return a
 }
 
-// named returns the name under which admission is asked about a POST of obj: that of the path, or else the object's own.
+// named returns the name under which admission is asked about a POST of obj: that of the path, or else the object's
+// own.
 func named(c *Call, obj Object) string {
 	if c.Name != "" {
 		return c.Name

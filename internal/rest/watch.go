@@ -18,8 +18,8 @@ import (
 // bookmarkEvery is how often a watcher that allows bookmarks learns how far the log has gone.
 const bookmarkEvery = time.Minute
 
-// serveWatch streams changes of a collection until the client leaves, its timeout is over, the server stops, the kind is
-// no longer served, or the client has been too slow to follow.
+// serveWatch streams changes of a collection until the client leaves, its timeout is over, the server stops, the kind
+// is no longer served, or the client has been too slow to follow.
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) error {
 	media, err := c.negotiateWatch(r)
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *Call) err
 	return nil
 }
 
-// watchOne makes a watch of the call's name, which is in the path (the old form /watch/…/name) or the field selector, one of that
-// object.
+// watchOne makes a watch of the call's name, which is in the path (the old form /watch/…/name) or the field selector,
+// one of that object.
 func (c *Call) watchOne(o *metainternal.ListOptions) error {
 	switch {
 	case c.Name == "":
@@ -92,7 +92,8 @@ func (c *Call) watchOne(o *metainternal.ListOptions) error {
 }
 
 // watchStart returns the revision after which events are sent, and the snapshot to send first, nil if none is wanted.
-func (s *Server) watchStart(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector) (from int64, initial *watchcache.Snapshot, err error) {
+func (s *Server) watchStart(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector) (from int64,
+	initial *watchcache.Snapshot, err error) {
 	wantsInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !wantsInitial {
 		from, err = parseRevision(o.ResourceVersion)

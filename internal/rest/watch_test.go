@@ -117,7 +117,8 @@ func (w *watching) want(events ...string) {
 }
 
 func widget(name, bucket string) string {
-	return fmt.Sprintf(`{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":%q,"labels":{"b":%q}},"spec":{"bucket":%q}}`, name, bucket, bucket)
+	return fmt.Sprintf(
+		`{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":%q,"labels":{"b":%q}},"spec":{"bucket":%q}}`, name, bucket, bucket)
 }
 
 // TestWatchSelectors has objects come into the view of selectors, change in it and leave it.
@@ -144,7 +145,8 @@ func TestWatchSelectors(t *testing.T) {
 	send(t, s, http.MethodPatch, in+"/y", `{"metadata":{"labels":{"b":"b1"}},"spec":{"bucket":"b1"}}`, nil)
 	send(t, s, http.MethodDelete, in+"/y", "", nil)
 	send(t, s, http.MethodDelete, in+"/x", "", nil)
-	send(t, s, http.MethodPost, "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`, nil)
+	send(t, s, http.MethodPost, "/api/v1/namespaces",
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`, nil)
 	send(t, s, http.MethodPost, widgetsIn("other"), widget("z", "b3"), nil)
 
 	for _, w := range []*watching{bucket, label, same} {
@@ -154,7 +156,8 @@ func TestWatchSelectors(t *testing.T) {
 	name.want("ADDED y b2", "MODIFIED y b1", "DELETED y b1")
 	old.want("ADDED y b2", "MODIFIED y b1", "DELETED y b1")
 	both.want("ADDED y b1", "DELETED y b1")
-	all.want("ADDED x b1", "ADDED y b2", "MODIFIED x b1", "MODIFIED x b2", "MODIFIED y b1", "DELETED y b1", "DELETED x b2", "ADDED z b3")
+	all.want("ADDED x b1", "ADDED y b2", "MODIFIED x b1", "MODIFIED x b2", "MODIFIED y b1", "DELETED y b1",
+		"DELETED x b2", "ADDED z b3")
 	other.want("ADDED z b3")
 }
 
@@ -170,11 +173,14 @@ func TestWatchList(t *testing.T) {
 	var l list
 	send(t, s, http.MethodGet, in, "", &l)
 	const named = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-	for _, query := range []string{named, named + "&resourceVersion=0", named + "&resourceVersion=" + l.Metadata.ResourceVersion} {
+	for _, query := range []string{named, named + "&resourceVersion=0", named + "&resourceVersion=" +
+		l.Metadata.ResourceVersion} {
 		w := watch(t, s, in+"?watch=1"+query)
 		w.want("ADDED x0 b1", "ADDED x1 b1", "ADDED x2 b1")
 		f := w.next()
-		if f.Type != "BOOKMARK" || f.Object.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" || revision(t, f.Object.Metadata.ResourceVersion) < revision(t, l.Metadata.ResourceVersion) || f.Object.Kind != "Widget" {
+		if f.Type != "BOOKMARK" || f.Object.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" ||
+			revision(t, f.Object.Metadata.ResourceVersion) < revision(t, l.Metadata.ResourceVersion) ||
+			f.Object.Kind != "Widget" {
 			t.Errorf("%s: the end of the initial events is %+v", query, f)
 		}
 		if n := w.writes.Load(); n != 1 {
@@ -197,7 +203,8 @@ func TestWatchList(t *testing.T) {
 		"sendInitialEvents=x":              "sendInitialEvents",
 		"timeoutSeconds=1&fieldSelector=x": "fieldSelector",
 	} {
-		if w := ask(t, s, http.MethodGet, in+"?watch=1&"+query, ""); w.Code/100 != 4 || !strings.Contains(w.Body.String(), want) && want != "fieldSelector" {
+		if w := ask(t, s, http.MethodGet, in+"?watch=1&"+query, ""); w.Code/100 != 4 ||
+			!strings.Contains(w.Body.String(), want) && want != "fieldSelector" {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 	}
@@ -215,7 +222,9 @@ func TestWatchTable(t *testing.T) {
 		send(t, s, http.MethodPost, in, widget(fmt.Sprint("x", i), "b1"), nil)
 		for _, w := range []*watching{a, b} {
 			f := w.next()
-			if f.Object.Kind != "Table" || len(f.Object.Rows) != 1 || f.Object.Rows[0].Object.Metadata.Name != fmt.Sprint("x", i) || len(f.Object.ColumnDefinitions) > 0 != (i == 0) {
+			if f.Object.Kind != "Table" || len(f.Object.Rows) != 1 ||
+				f.Object.Rows[0].Object.Metadata.Name != fmt.Sprint("x", i) ||
+				len(f.Object.ColumnDefinitions) > 0 != (i == 0) {
 				t.Errorf("frame %d: %+v", i, f)
 			}
 		}
@@ -229,8 +238,10 @@ func TestWatchEnds(t *testing.T) {
 	defineWidgets(t, s)
 	in := widgetsIn("default")
 	// The definition was written at some revision; before the first widget nothing of widgets is lost.
-	timed := watch(t, s, in+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion="+fmt.Sprint(s.View.Revision()))
-	send(t, s, http.MethodPost, "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`, nil)
+	timed := watch(t, s, in+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion="+
+		fmt.Sprint(s.View.Revision()))
+	send(t, s, http.MethodPost, "/api/v1/namespaces",
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`, nil)
 	f := timed.next()
 	if f.Type != "BOOKMARK" || f.Object.Metadata.ResourceVersion == "" {
 		t.Errorf("at the end of its time: %+v", f)
@@ -238,7 +249,8 @@ func TestWatchEnds(t *testing.T) {
 	if err := timed.frames.Decode(&f); err != io.EOF {
 		t.Errorf("after the last bookmark: %v %+v", err, f)
 	}
-	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusInternalServerError { // as kube has it
+	// as kube has it
+	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusInternalServerError {
 		t.Errorf("revision abc: %d %s", w.Code, w.Body)
 	}
 }
@@ -281,7 +293,8 @@ func TestWatchOfLostKindEnds(t *testing.T) {
 		s.ServeHTTP(w, r, info, admin)
 	}()
 	<-w.writes
-	send(t, s, http.MethodDelete, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.a.example.com", "", nil)
+	send(t, s, http.MethodDelete, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.a.example.com", "",
+		nil)
 	<-w.given
 	<-ended
 }

@@ -13,11 +13,12 @@ import (
 	stablev1 "github.com/bowsprit/bowsprit/test/clients/api/stable/v1"
 )
 
-// BenchmarkFirstTest is what a suite made by kubebuilder does before its first test can say anything: start the server and
-// install the project's definition, create an object. Stopping is not counted. With $ENVTEST_ASSETS, a directory with
-// Kubernetes' own kube-apiserver and etcd, those are measured beside.
+// BenchmarkFirstTest is what a suite made by kubebuilder does before its first test can say anything: start the server
+// and install the project's definition, create an object. Stopping is not counted. With $ENVTEST_ASSETS, a directory
+// with Kubernetes' own kube-apiserver and etcd, those are measured beside.
 func BenchmarkFirstTest(b *testing.B) {
-	for _, by := range []struct{ name, assets string }{{"bowsprit", assets}, {"kubernetes", os.Getenv("ENVTEST_ASSETS")}} {
+	for _, by := range []struct{ name, assets string }{{"bowsprit", assets},
+		{"kubernetes", os.Getenv("ENVTEST_ASSETS")}} {
 		b.Run(by.name, func(b *testing.B) {
 			if by.assets == "" {
 				b.Skip("ENVTEST_ASSETS names no directory with Kubernetes' binaries")
@@ -51,7 +52,11 @@ func firstObject(b *testing.B) *envtest.Environment {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := c.Create(context.Background(), &stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{Name: "first", Namespace: "default"}, Spec: stablev1.CronTabSpec{CronSpec: "* * * * *"}}); err != nil {
+	if err := c.Create(context.Background(),
+		&stablev1.CronTab{
+			ObjectMeta: metav1.ObjectMeta{Name: "first", Namespace: "default"},
+			Spec:       stablev1.CronTabSpec{CronSpec: "* * * * *"},
+		}); err != nil {
 		b.Fatal(err)
 	}
 	return env

@@ -48,7 +48,8 @@ func (h *helm) see(ctx context.Context, t *testing.T, image string, replicas int
 	t.Helper()
 	deployment, err := h.typed.AppsV1().Deployments("default").Get(ctx, releaseName+"-operator", metav1.GetOptions{})
 	must(t, err)
-	if deployment.Spec.Template.Spec.Containers[0].Image != image || *deployment.Spec.Replicas != replicas || deployment.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
+	if deployment.Spec.Template.Spec.Containers[0].Image != image || *deployment.Spec.Replicas != replicas ||
+		deployment.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
 		t.Errorf("deployment: %+v", deployment.Spec)
 	}
 	service, err := h.typed.CoreV1().Services("default").Get(ctx, releaseName+"-operator", metav1.GetOptions{})
@@ -56,7 +57,9 @@ func (h *helm) see(ctx context.Context, t *testing.T, image string, replicas int
 	if service.Spec.Type != corev1.ServiceTypeClusterIP {
 		t.Errorf("service: %+v", service.Spec)
 	}
-	cron, err := h.dynamic.Resource(schema.GroupVersionResource{Group: "charts.example.com", Version: "v1", Resource: "crontabs"}).Namespace("default").Get(ctx, releaseName, metav1.GetOptions{})
+	cron, err := h.dynamic.Resource(schema.GroupVersionResource{
+		Group: "charts.example.com", Version: "v1", Resource: "crontabs",
+	}).Namespace("default").Get(ctx, releaseName, metav1.GetOptions{})
 	must(t, err)
 	if spec := cron.Object["spec"].(map[string]any); spec["replicas"] != int64(replicas) {
 		t.Errorf("cron tab: %v", spec)
@@ -103,7 +106,8 @@ func TestHelm(t *testing.T) {
 	}
 	_, err = action.NewUninstall(h.Configuration).Run(releaseName)
 	must(t, err)
-	if _, err := h.typed.AppsV1().Deployments("default").Get(ctx, releaseName+"-operator", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := h.typed.AppsV1().Deployments("default").Get(ctx, releaseName+"-operator",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the deployment after removal: %v", err)
 	}
 	_, err = h.typed.CoreV1().ConfigMaps("default").Get(ctx, releaseName+"-gone", metav1.GetOptions{})

@@ -20,7 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// waiting is a chart with what Helm waits for: a hook that is a Job, a Deployment, a test; and a value that it looks up.
+// waiting is a chart with what Helm waits for: a hook that is a Job, a Deployment, a test; and a value that it looks
+// up.
 var waiting = []*loader.BufferedFile{
 	{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: waiting\nversion: 1.0.0\n")},
 	{Name: "values.yaml", Data: []byte("image: good:1\n")},
@@ -49,8 +50,8 @@ spec:
 `)},
 }
 
-// cluster does what the controllers of Kubernetes would: Jobs succeed, and Deployments get a ReplicaSet that is ready, unless their
-// image is bad.
+// cluster does what the controllers of Kubernetes would: Jobs succeed, and Deployments get a ReplicaSet that is ready,
+// unless their image is bad.
 func cluster(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -61,7 +62,8 @@ func cluster(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 				return
 			}
 			now := time.Now().UTC().Format(time.RFC3339)
-			_, _ = client.BatchV1().Jobs("default").Patch(ctx, o.Name, types.MergePatchType, []byte(`{"status":{"startTime":"`+now+`","completionTime":"`+now+`","succeeded":1,"conditions":[
+			_, _ = client.BatchV1().Jobs("default").Patch(ctx, o.Name, types.MergePatchType,
+				[]byte(`{"status":{"startTime":"`+now+`","completionTime":"`+now+`","succeeded":1,"conditions":[
 				{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"`+now+`","lastProbeTime":"`+now+`"},
 				{"type":"Complete","status":"True","lastTransitionTime":"`+now+`","lastProbeTime":"`+now+`"}]}}`), metav1.PatchOptions{}, "status")
 		case *appsv1.Deployment:
@@ -71,17 +73,28 @@ func cluster(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 			}
 			name := fmt.Sprint("web-", o.Generation)
 			_, err := client.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: o.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: o.Name, UID: o.UID, Controller: ptr.To(true)}}},
-				Spec:       appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Template: o.Spec.Template},
+				ObjectMeta: metav1.ObjectMeta{
+					Name: name, Labels: o.Spec.Template.Labels,
+					OwnerReferences: []metav1.OwnerReference{
+						{APIVersion: "apps/v1", Kind: "Deployment", Name: o.Name, UID: o.UID, Controller: ptr.To(true)},
+					},
+				},
+				Spec: appsv1.ReplicaSetSpec{
+					Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Template: o.Spec.Template,
+				},
 			}, metav1.CreateOptions{})
 			if err == nil {
-				_, _ = client.AppsV1().ReplicaSets("default").Patch(ctx, name, types.MergePatchType, []byte(`{"status":{"observedGeneration":1,"replicas":1,"readyReplicas":1,"availableReplicas":1}}`), metav1.PatchOptions{}, "status")
+				_, _ = client.AppsV1().ReplicaSets("default").Patch(ctx, name, types.MergePatchType,
+					[]byte(`{"status":{"observedGeneration":1,"replicas":1,"readyReplicas":1,"availableReplicas":1}}`),
+					metav1.PatchOptions{}, "status")
 			}
-			_, _ = client.AppsV1().Deployments("default").Patch(ctx, o.Name, types.MergePatchType, fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, o.Generation), metav1.PatchOptions{}, "status")
+			_, _ = client.AppsV1().Deployments("default").Patch(ctx, o.Name, types.MergePatchType,
+				fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, o.Generation), metav1.PatchOptions{}, "status")
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, now any) { look(now) }}
-	for _, informer := range []cache.SharedIndexInformer{factory.Batch().V1().Jobs().Informer(), factory.Apps().V1().Deployments().Informer()} {
+	for _, informer := range []cache.SharedIndexInformer{factory.Batch().V1().Jobs().Informer(),
+		factory.Apps().V1().Deployments().Informer()} {
 		_, err := informer.AddEventHandler(handler)
 		must(t, err)
 	}
@@ -91,19 +104,23 @@ func cluster(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 	t.Cleanup(func() { stop(); factory.Shutdown() })
 }
 
-// TestHelmWaits: Helm waits for hooks and Deployments, keeps what others changed, and goes back when an upgrade does not get ready.
+// TestHelmWaits: Helm waits for hooks and Deployments, keeps what others changed, and goes back when an upgrade does
+// not get ready.
 func TestHelmWaits(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)
 	h := newHelm(t, config)
 	cluster(ctx, t, h.typed)
-	_, err := h.typed.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Data: map[string]string{"key": "looked up"}}, metav1.CreateOptions{})
+	_, err := h.typed.CoreV1().ConfigMaps("default").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Data: map[string]string{"key": "looked up"}},
+		metav1.CreateOptions{})
 	must(t, err)
 	chart, err := loader.LoadFiles(waiting)
 	must(t, err)
 
 	install := action.NewInstall(h.Configuration)
-	install.ReleaseName, install.Namespace, install.Wait, install.Atomic, install.Timeout = releaseName, "default", true, true, limit
+	install.ReleaseName, install.Namespace, install.Wait, install.Atomic, install.Timeout = releaseName, "default",
+		true, true, limit
 	_, err = install.RunWithContext(ctx, chart, nil)
 	must(t, err)
 	web := func() *appsv1.Deployment {
@@ -116,7 +133,8 @@ func TestHelmWaits(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 
-	// Somebody adds a variable and a sidecar. Helm's patch, made of what it installed, what it wants and what there is, leaves them.
+	// Somebody adds a variable and a sidecar. Helm's patch, made of what it installed, what it wants and what there
+	// is, leaves them.
 	_, err = h.typed.AppsV1().Deployments("default").Patch(ctx, "web", types.StrategicMergePatchType, []byte(
 		`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"MORE","value":"x"}]},{"name":"sidecar","image":"s"}]}}}}`), metav1.PatchOptions{})
 	must(t, err)

@@ -40,8 +40,11 @@ func TestInformers(t *testing.T) {
 	crons := typed.StableV1().CronTabs("default")
 	name := func(i int) string { return fmt.Sprintf("cron-%03d", i) }
 	create := func(i int) {
-		_, err := crons.Create(ctx, &stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{Name: name(i), Labels: map[string]string{"third": fmt.Sprint(i % 3)}},
-			Spec: stablev1.CronTabSpec{Image: "image"}}, metav1.CreateOptions{})
+		_, err := crons.Create(ctx,
+			&stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{
+				Name: name(i), Labels: map[string]string{"third": fmt.Sprint(i % 3)},
+			},
+				Spec: stablev1.CronTabSpec{Image: "image"}}, metav1.CreateOptions{})
 		must(t, err)
 	}
 	for i := range 150 {
@@ -55,7 +58,8 @@ func TestInformers(t *testing.T) {
 	generated := externalversions.NewSharedInformerFactory(typed, 0)
 	dynamics := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
 	metadatas := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
-	selected := dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, "default", func(o *metav1.ListOptions) { o.LabelSelector = "third=1" })
+	selected := dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, "default",
+		func(o *metav1.ListOptions) { o.LabelSelector = "third=1" })
 	all := map[string]cache.SharedIndexInformer{
 		"typed":    generated.Stable().V1().CronTabs().Informer(),
 		"dynamic":  dynamics.ForResource(cronTabs).Informer(),
@@ -76,7 +80,8 @@ func TestInformers(t *testing.T) {
 		create(i)
 	}
 	for i := range 50 { // a third of them leaves the selection, another comes
-		_, err := crons.Patch(ctx, name(i), types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"third":"%d"}}}`, (i+1)%3), metav1.PatchOptions{})
+		_, err := crons.Patch(ctx, name(i), types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"labels":{"third":"%d"}}}`, (i+1)%3), metav1.PatchOptions{})
 		must(t, err)
 	}
 	must(t, crons.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "third=2"}))
@@ -120,7 +125,10 @@ func TestTypedClient(t *testing.T) {
 	typed, err := versioned.NewForConfig(config)
 	must(t, err)
 	crons := typed.StableV1().CronTabs("default")
-	made, err := crons.Create(ctx, &stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{GenerateName: "cron-"}, Spec: stablev1.CronTabSpec{CronSpec: "* * * * *"}}, metav1.CreateOptions{})
+	made, err := crons.Create(ctx,
+		&stablev1.CronTab{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "cron-"}, Spec: stablev1.CronTabSpec{CronSpec: "* * * * *"},
+		}, metav1.CreateOptions{})
 	must(t, err)
 	if ptr.Deref(made.Spec.Replicas, 0) != 1 || made.Generation != 1 {
 		t.Errorf("not defaulted: %+v", made)
@@ -141,8 +149,10 @@ func TestTypedClient(t *testing.T) {
 	_, err = crons.UpdateScale(ctx, made.Name, current, metav1.UpdateOptions{})
 	must(t, err)
 
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery.NewDiscoveryClientForConfigOrDie(config)))
-	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(discovery.NewDiscoveryClientForConfigOrDie(config)))
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(
+		memory.NewMemCacheClient(discovery.NewDiscoveryClientForConfigOrDie(config)))
+	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(discovery.NewDiscoveryClientForConfigOrDie(config)))
 	must(t, err)
 	seen, err := scales.Scales("default").Get(ctx, cronTabs.GroupResource(), made.Name, metav1.GetOptions{})
 	must(t, err)
@@ -150,7 +160,8 @@ func TestTypedClient(t *testing.T) {
 		t.Errorf("the autoscaler sees %d replicas", seen.Spec.Replicas)
 	}
 	seen.Spec.Replicas = 101
-	if _, err := scales.Scales("default").Update(ctx, cronTabs.GroupResource(), seen, metav1.UpdateOptions{}); err == nil {
+	if _, err := scales.Scales("default").Update(ctx, cronTabs.GroupResource(), seen,
+		metav1.UpdateOptions{}); err == nil {
 		t.Error("more replicas than the schema permits")
 	}
 	must(t, crons.Delete(ctx, made.Name, metav1.DeleteOptions{}))
@@ -160,7 +171,8 @@ func TestTypedClient(t *testing.T) {
 func TestBuiltinInformers(t *testing.T) {
 	t.Parallel()
 	ctx, config := bounded(t), start(t)
-	for _, contentType := range []string{"application/vnd.kubernetes.protobuf", "application/cbor", "application/json"} {
+	for _, contentType := range []string{"application/vnd.kubernetes.protobuf", "application/cbor",
+		"application/json"} {
 		config := rest.CopyConfig(config)
 		config.ContentType = contentType
 		config.AcceptContentTypes = contentType + ",application/json"
@@ -174,9 +186,15 @@ func TestBuiltinInformers(t *testing.T) {
 		factory.Start(ctx.Done())
 		factory.WaitForCacheSync(ctx.Done())
 		name := "from-" + string(contentType[len(contentType)-4:])
-		_, err = client.CoreV1().Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"bytes": {0, 1, 255}}}, metav1.CreateOptions{})
+		_, err = client.CoreV1().Secrets("default").Create(ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"bytes": {0, 1, 255}}},
+			metav1.CreateOptions{})
 		must(t, err)
-		_, err = client.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{})
+		_, err = client.CoreV1().Pods("default").Create(ctx,
+			&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			}, metav1.CreateOptions{})
 		must(t, err)
 		until(ctx, t, contentType, func() (bool, error) {
 			secret, err := secrets.Lister().Secrets("default").Get(name)
@@ -200,7 +218,8 @@ func TestBuiltinInformers(t *testing.T) {
 	must(t, err)
 	list, err := dynamicClient.Resource(corev1.SchemeGroupVersion.WithResource("pods")).List(ctx, metav1.ListOptions{})
 	must(t, err)
-	if len(list.Items) != 3 || !slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetName() == "from-cbor" }) {
+	if len(list.Items) != 3 ||
+		!slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetName() == "from-cbor" }) {
 		t.Errorf("%d pods", len(list.Items))
 	}
 }

@@ -52,7 +52,9 @@ func builtins(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 }
 
 func configMap(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"made": "here"}}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"made": "here"}},
+	}
 }
 
 // TestReading: pages, a list that is a watch, metadata alone, a wait for a condition.
@@ -76,9 +78,14 @@ func TestReading(t *testing.T) {
 	}
 
 	pages, seen := 0, 0
-	p := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) { pages++; return maps.List(ctx, o) }))
+	p := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
+		pages++
+		return maps.List(ctx, o)
+	}))
 	p.PageSize = 7
-	must(t, p.EachListItem(ctx, metav1.ListOptions{LabelSelector: "made=here"}, func(runtime.Object) error { seen++; return nil }))
+	must(t,
+		p.EachListItem(ctx, metav1.ListOptions{LabelSelector: "made=here"},
+			func(runtime.Object) error { seen++; return nil }))
 	if seen != 100 || pages != 15 {
 		t.Errorf("%d objects in %d pages", seen, pages)
 	}
@@ -94,7 +101,8 @@ func TestReading(t *testing.T) {
 	m, err := metadata.NewForConfig(config)
 	must(t, err)
 	partial := m.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")
-	one, err := partial.Patch(ctx, "m-00", types.MergePatchType, []byte(`{"metadata":{"labels":{"made":"there"}}}`), metav1.PatchOptions{})
+	one, err := partial.Patch(ctx, "m-00", types.MergePatchType, []byte(`{"metadata":{"labels":{"made":"there"}}}`),
+		metav1.PatchOptions{})
 	must(t, err)
 	if one.Labels["made"] != "there" {
 		t.Errorf("%+v", one)
@@ -109,17 +117,19 @@ func TestReading(t *testing.T) {
 	go func() {
 		_, _ = maps.Patch(ctx, "m-00", types.MergePatchType, []byte(`{"data":{"done":"yes"}}`), metav1.PatchOptions{})
 	}()
-	last, err := watchtools.Until(ctx, left.ResourceVersion, lwOfOne(client, "m-00"), func(e watch.Event) (bool, error) {
-		cm, ok := e.Object.(*corev1.ConfigMap)
-		return ok && cm.Data["done"] == "yes", nil
-	})
+	last, err := watchtools.Until(ctx, left.ResourceVersion, lwOfOne(client, "m-00"),
+		func(e watch.Event) (bool, error) {
+			cm, ok := e.Object.(*corev1.ConfigMap)
+			return ok && cm.Data["done"] == "yes", nil
+		})
 	must(t, err)
 	if last.Type != watch.Modified {
 		t.Errorf("%+v", last)
 	}
-	_, err = watchtools.UntilWithSync(ctx, lwOfOne(client, "m-00"), &corev1.ConfigMap{}, nil, func(e watch.Event) (bool, error) {
-		return e.Object.(*corev1.ConfigMap).Data["done"] == "yes", nil
-	})
+	_, err = watchtools.UntilWithSync(ctx, lwOfOne(client, "m-00"), &corev1.ConfigMap{}, nil,
+		func(e watch.Event) (bool, error) {
+			return e.Object.(*corev1.ConfigMap).Data["done"] == "yes", nil
+		})
 	must(t, err)
 }
 
@@ -128,9 +138,10 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func lwOfOne(client kubernetes.Interface, name string) *cache.ListWatch {
-	return cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", "default", func(o *metav1.ListOptions) {
-		o.FieldSelector = "metadata.name=" + name
-	})
+	return cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", "default",
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = "metadata.name=" + name
+		})
 }
 
 // TestWriting: many writers of one object, apply with the types that are made for it, conflicts and force.
@@ -141,7 +152,8 @@ func TestWriting(t *testing.T) {
 	maps := client.CoreV1().ConfigMaps("default")
 	_, err := maps.Create(ctx, configMap("counter"), metav1.CreateOptions{})
 	must(t, err)
-	patience := wait.Backoff{Steps: 1000, Duration: time.Millisecond, Jitter: 1} // eight writers are in each other's way
+	// eight writers are in each other's way
+	patience := wait.Backoff{Steps: 1000, Duration: time.Millisecond, Jitter: 1}
 	var writers sync.WaitGroup
 	failures := make(chan error, 8)
 	for range 8 {
@@ -170,16 +182,21 @@ func TestWriting(t *testing.T) {
 		labels := map[string]string{"app": "web"}
 		return appsapply.Deployment("web", "default").WithSpec(appsapply.DeploymentSpec().WithReplicas(replicas).
 			WithSelector(metaapply.LabelSelector().WithMatchLabels(labels)).
-			WithTemplate(coreapply.PodTemplateSpec().WithLabels(labels).WithSpec(coreapply.PodSpec().WithContainers(coreapply.Container().WithName("web").WithImage(image)))))
+			WithTemplate(
+				coreapply.PodTemplateSpec().WithLabels(
+					labels).WithSpec(
+					coreapply.PodSpec().WithContainers(coreapply.Container().WithName("web").WithImage(image)))))
 	}
 	_, err = deployments.Apply(ctx, web("web:1", 1), metav1.ApplyOptions{FieldManager: "one"})
 	must(t, err)
 	_, err = deployments.Apply(ctx, web("web:2", 1), metav1.ApplyOptions{FieldManager: "two"})
-	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "one": .spec.template.spec.containers[name="web"].image`) {
+	if !apierrors.IsConflict(err) ||
+		!strings.Contains(err.Error(), `conflict with "one": .spec.template.spec.containers[name="web"].image`) {
 		t.Errorf("a conflict is wanted: %v", err)
 	}
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || len(status.Status().Details.Causes) != 1 || status.Status().Details.Causes[0].Type != metav1.CauseTypeFieldManagerConflict {
+	if !errors.As(err, &status) || len(status.Status().Details.Causes) != 1 ||
+		status.Status().Details.Causes[0].Type != metav1.CauseTypeFieldManagerConflict {
 		t.Errorf("causes: %+v", status)
 	}
 	made, err := deployments.Apply(ctx, web("web:2", 1), metav1.ApplyOptions{FieldManager: "two", Force: true})
@@ -194,7 +211,9 @@ func TestWriting(t *testing.T) {
 	if *ours.Spec.Template.Spec.Containers[0].Image != "web:2" || *ours.Spec.Replicas != 1 {
 		t.Errorf("two owns %+v", ours.Spec)
 	}
-	_, err = deployments.ApplyStatus(ctx, appsapply.Deployment("web", "default").WithStatus(appsapply.DeploymentStatus().WithReplicas(3)), metav1.ApplyOptions{FieldManager: "status"})
+	_, err = deployments.ApplyStatus(ctx,
+		appsapply.Deployment("web", "default").WithStatus(appsapply.DeploymentStatus().WithReplicas(3)),
+		metav1.ApplyOptions{FieldManager: "status"})
 	must(t, err)
 	scaled, err := deployments.GetScale(ctx, "web", metav1.GetOptions{})
 	must(t, err)
@@ -230,8 +249,10 @@ func TestEvents(t *testing.T) {
 		recorder.Eventf(about, corev1.EventTypeNormal, "Again", "says %s", "the same")
 	}
 	until(ctx, t, "three times in one event", func() (bool, error) {
-		list, err := client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=Again,involvedObject.name=about"})
-		return err == nil && len(list.Items) == 1 && list.Items[0].Count == 3 && list.Items[0].Source.Component == "older", err
+		list, err := client.CoreV1().Events("default").List(ctx,
+			metav1.ListOptions{FieldSelector: "reason=Again,involvedObject.name=about"})
+		return err == nil && len(list.Items) == 1 && list.Items[0].Count == 3 &&
+			list.Items[0].Source.Component == "older", err
 	})
 
 	newer := events.NewEventBroadcasterAdapterWithContext(ctx, client)
@@ -243,14 +264,18 @@ func TestEvents(t *testing.T) {
 	}
 	until(ctx, t, "a series", func() (bool, error) {
 		list, err := client.EventsV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=Twice"})
-		return err == nil && len(list.Items) == 1 && list.Items[0].Series != nil && list.Items[0].Series.Count == 2 && list.Items[0].ReportingController == "example.com/newer", err
+		return err == nil && len(list.Items) == 1 && list.Items[0].Series != nil && list.Items[0].Series.Count == 2 &&
+			list.Items[0].ReportingController == "example.com/newer", err
 	})
-	seen, err := client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=Twice,type=Warning,reportingComponent=example.com/newer"})
+	seen, err := client.CoreV1().Events("default").List(ctx,
+		metav1.ListOptions{FieldSelector: "reason=Twice,type=Warning,reportingComponent=example.com/newer"})
 	must(t, err)
-	if len(seen.Items) != 1 || seen.Items[0].Message != "says the same" || seen.Items[0].InvolvedObject.UID != about.UID {
+	if len(seen.Items) != 1 || seen.Items[0].Message != "says the same" ||
+		seen.Items[0].InvolvedObject.UID != about.UID {
 		t.Errorf("through the older group: %+v", seen.Items)
 	}
-	_, err = client.EventsV1().Events("default").Create(ctx, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}, metav1.CreateOptions{})
+	_, err = client.EventsV1().Events("default").Create(ctx,
+		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}, metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("an event without anything: %v", err)
 	}
@@ -278,10 +303,16 @@ func TestLeaderElection(t *testing.T) {
 	client := builtins(t, config)
 	leads := make(chan string, 2)
 	candidate := func(ctx context.Context, name string) {
-		lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "election"}, Client: client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: name}}
+		lock := &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "election"}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
+		}
 		leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
-			Lock: lock, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond,
-			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { leads <- name }, OnStoppedLeading: func() {}},
+			Lock: lock, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second,
+			RetryPeriod: 200 * time.Millisecond,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(context.Context) { leads <- name }, OnStoppedLeading: func() {},
+			},
 		})
 	}
 	var both sync.WaitGroup
@@ -302,7 +333,8 @@ func TestLeaderElection(t *testing.T) {
 	lease, err := client.CoordinationV1().Leases("default").Get(ctx, "election", metav1.GetOptions{})
 	must(t, err)
 	if *lease.Spec.HolderIdentity != second || *lease.Spec.LeaseTransitions != 1 {
-		t.Errorf("%s has it, after %d transitions; want %s, 1", *lease.Spec.HolderIdentity, *lease.Spec.LeaseTransitions, second)
+		t.Errorf("%s has it, after %d transitions; want %s, 1", *lease.Spec.HolderIdentity,
+			*lease.Spec.LeaseTransitions, second)
 	}
 }
 
@@ -317,11 +349,14 @@ func TestDiscovery(t *testing.T) {
 	if len(groups) < 20 || len(lists) < 20 {
 		t.Errorf("%d groups, %d lists", len(groups), len(lists))
 	}
-	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(kept), kept, func(s string) { t.Error(s) })
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(kept), kept,
+		func(s string) { t.Error(s) })
 	for name, want := range map[string]string{
-		"deploy": "apps/v1, Resource=deployments", "po": "/v1, Resource=pods", "ct": "stable.example.com/v1, Resource=crontabs",
-		"crontab": "stable.example.com/v1, Resource=crontabs", "hpa": "autoscaling/v2, Resource=horizontalpodautoscalers",
-		"events": "/v1, Resource=events", "crd": "apiextensions.k8s.io/v1, Resource=customresourcedefinitions",
+		"deploy": "apps/v1, Resource=deployments", "po": "/v1, Resource=pods",
+		"ct":      "stable.example.com/v1, Resource=crontabs",
+		"crontab": "stable.example.com/v1, Resource=crontabs",
+		"hpa":     "autoscaling/v2, Resource=horizontalpodautoscalers",
+		"events":  "/v1, Resource=events", "crd": "apiextensions.k8s.io/v1, Resource=customresourcedefinitions",
 	} {
 		got, err := mapper.ResourceFor(schema.GroupVersionResource{Resource: name})
 		if err != nil || got.String() != want {
@@ -351,7 +386,9 @@ func TestDiscovery(t *testing.T) {
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.WithWrapConfigFn(func(*rest.Config) *rest.Config { return rest.CopyConfig(config) })
 	flags.APIServer = &config.Host
-	infos, err := resource.NewBuilder(flags).Unstructured().NamespaceParam("default").DefaultNamespace().ResourceNames("cm", "built").ResourceNames("ns", "default").
+	infos, err := resource.NewBuilder(
+		flags).Unstructured().NamespaceParam("default").DefaultNamespace().ResourceNames("cm",
+		"built").ResourceNames("ns", "default").
 		ContinueOnError().Latest().Flatten().Do().Infos()
 	must(t, err)
 	if len(infos) != 2 || infos[0].Mapping.GroupVersionKind.Kind != "ConfigMap" || infos[1].Name != "default" {

@@ -49,7 +49,9 @@ func runTests(m *testing.M) int {
 // start starts a server with the page's definition. It ends with the test.
 func start(t *testing.T) *rest.Config {
 	t.Helper()
-	env := &envtest.Environment{BinaryAssetsDirectory: assets, CRDDirectoryPaths: []string{"crontab.yaml"}, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: assets, CRDDirectoryPaths: []string{"crontab.yaml"}, ErrorIfCRDPathMissing: true,
+	}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatal(err)

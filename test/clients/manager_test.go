@@ -58,11 +58,16 @@ func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err := controllerutil.SetControllerReference(&cron, job, o.Scheme()); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := o.Apply(ctx, client.ApplyConfigurationFromUnstructured(job), client.FieldOwner("operator"), client.ForceOwnership); err != nil {
+	if err := o.Apply(ctx, client.ApplyConfigurationFromUnstructured(job), client.FieldOwner("operator"),
+		client.ForceOwnership); err != nil {
 		return ctrl.Result{}, err
 	}
 	cron.Status.Replicas = ptr.Deref(cron.Spec.Replicas, 0)
-	meta.SetStatusCondition(&cron.Status.Conditions, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Applied", Message: "the job is there", ObservedGeneration: cron.Generation})
+	meta.SetStatusCondition(&cron.Status.Conditions,
+		metav1.Condition{
+			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Applied", Message: "the job is there",
+			ObservedGeneration: cron.Generation,
+		})
 	return ctrl.Result{}, o.Status().Update(ctx, &cron)
 }
 
@@ -74,14 +79,20 @@ func manage(ctx context.Context, t *testing.T, config *rest.Config) ctrl.Manager
 	must(t, stablev1.AddToScheme(scheme))
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		LeaderElection: true, LeaderElectionID: "operator.stable.example.com", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 8},
+		LeaderElection: true, LeaderElectionID: "operator.stable.example.com", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: true,
+		Controller: ctrlconfig.Controller{
+			SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: 8,
+		},
 	})
 	must(t, err)
 	must(t, mgr.GetFieldIndexer().IndexField(ctx, &stablev1.CronTab{}, byImage, func(obj client.Object) []string {
 		return []string{obj.(*stablev1.CronTab).Spec.Image}
 	}))
-	must(t, ctrl.NewControllerManagedBy(mgr).For(&stablev1.CronTab{}).Owns(&corev1.ConfigMap{}).Complete(&operator{mgr.GetClient()}))
+	must(t,
+		ctrl.NewControllerManagedBy(mgr).For(&stablev1.CronTab{}).Owns(&corev1.ConfigMap{}).Complete(&operator{
+			mgr.GetClient(),
+		}))
 	stopped := make(chan error, 1)
 	running, stop := context.WithCancel(ctx)
 	go func() { stopped <- mgr.Start(running) }()
@@ -104,8 +115,14 @@ func TestManager(t *testing.T) {
 	mgr := manage(ctx, t, config)
 	c := mgr.GetClient()
 	for i := range objects {
-		must(t, c.Create(ctx, &stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("cron-%04d", i)},
-			Spec: stablev1.CronTabSpec{CronSpec: "* * * * *", Image: fmt.Sprintf("image-%d", i%10), Replicas: ptr.To(int32(2))}}))
+		must(t,
+			c.Create(ctx,
+				&stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "default", Name: fmt.Sprintf("cron-%04d", i),
+				},
+					Spec: stablev1.CronTabSpec{
+						CronSpec: "* * * * *", Image: fmt.Sprintf("image-%d", i%10), Replicas: ptr.To(int32(2)),
+					}}))
 	}
 	settled := func(image string, replicas int32) (bool, error) {
 		var all stablev1.CronTabList
@@ -115,7 +132,9 @@ func TestManager(t *testing.T) {
 		for i := range all.Items {
 			cron := &all.Items[i]
 			ready := meta.FindStatusCondition(cron.Status.Conditions, "Ready")
-			if ready == nil || ready.ObservedGeneration != cron.Generation || cron.Status.Replicas != *cron.Spec.Replicas || cron.Spec.Image == image && *cron.Spec.Replicas != replicas {
+			if ready == nil || ready.ObservedGeneration != cron.Generation ||
+				cron.Status.Replicas != *cron.Spec.Replicas || cron.Spec.Image == image &&
+				*cron.Spec.Replicas != replicas {
 				return false, nil
 			}
 		}
@@ -153,7 +172,9 @@ func TestManager(t *testing.T) {
 			apply.SetGroupVersionKind(stablev1.SchemeGroupVersion.WithKind("CronTab"))
 			apply.SetNamespace(cron.Namespace)
 			apply.SetName(cron.Name)
-			must(t, c.Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner("scaler"), client.ForceOwnership))
+			must(t,
+				c.Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner("scaler"),
+					client.ForceOwnership))
 		}
 	}
 	until(ctx, t, "the changed ones are ready again", func() (bool, error) { return settled("image-3", 5) })
@@ -162,7 +183,8 @@ func TestManager(t *testing.T) {
 	owned := func() (n int, err error) {
 		err = mgr.GetAPIReader().List(ctx, &jobs, client.InNamespace("default"))
 		for _, job := range jobs.Items {
-			if slices.ContainsFunc(job.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "CronTab" }) {
+			if slices.ContainsFunc(job.OwnerReferences,
+				func(r metav1.OwnerReference) bool { return r.Kind == "CronTab" }) {
 				n++
 			}
 		}
@@ -171,7 +193,8 @@ func TestManager(t *testing.T) {
 	if n, err := owned(); err != nil || n != objects {
 		t.Fatalf("%d owned config maps, want %d: %v", n, objects, err)
 	}
-	// As with envtest's own binaries, nobody collects what the deleted ones owned: that is another process of Kubernetes.
+	// As with envtest's own binaries, nobody collects what the deleted ones owned: that is another process of
+	// Kubernetes.
 	must(t, c.DeleteAllOf(ctx, &stablev1.CronTab{}, client.InNamespace("default")))
 	until(ctx, t, "finalizers go, then the objects", func() (bool, error) {
 		var left stablev1.CronTabList

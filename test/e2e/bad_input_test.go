@@ -58,8 +58,8 @@ type upstream struct {
 // --disable-admission-plugins=ServiceAccount (no controller makes service accounts), and the user be in system:masters.
 const badInputServer = "BAD_INPUT_SERVER"
 
-// TestBadInput sends the requests of testdata/bad_input.yaml, after those of bad_input_setup.yaml. test/oracle/badinput sends
-// them to Kubernetes' server of custom resources. None may change anything.
+// TestBadInput sends the requests of testdata/bad_input.yaml, after those of bad_input_setup.yaml.
+// test/oracle/badinput sends them to Kubernetes' server of custom resources. None may change anything.
 func TestBadInput(t *testing.T) {
 	reference := os.Getenv(badInputServer) != ""
 	const file = "testdata/bad_input.yaml"
@@ -209,7 +209,8 @@ func (s *sender) state(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, path := range []string{
-		"/apis/stable.example.com/v1/crontabs", "/apis/stable.example.com/v1/engines", "/api/v1/configmaps", "/api/v1/secrets", "/api/v1/namespaces",
+		"/apis/stable.example.com/v1/crontabs", "/apis/stable.example.com/v1/engines", "/api/v1/configmaps",
+		"/api/v1/secrets", "/api/v1/namespaces",
 		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 	} {
 		got := s.send(t, &badInput{Method: http.MethodGet, Path: path})
@@ -225,7 +226,8 @@ func (s *sender) state(t *testing.T) map[string]string {
 func (s *sender) send(t *testing.T, c *badInput) answer {
 	t.Helper()
 	body := c.Body + strings.Repeat(" ", c.Pad)
-	request, err := http.NewRequestWithContext(bounded(t, commandLimit), c.Method, s.url.String()+c.Path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(bounded(t, commandLimit), c.Method, s.url.String()+c.Path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +279,8 @@ func (s *sender) truncated(r *http.Request, length int, body string) (*http.Resp
 	}
 	context := r.Context()
 	go func() { <-context.Done(); connection.Close() }()
-	fmt.Fprintf(connection, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+	fmt.Fprintf(connection,
+		"%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
 		r.Method, r.URL.RequestURI(), s.url.Host, r.Header.Get("Content-Type"), s.token, length, body)
 	if err := connection.CloseWrite(); err != nil {
 		return nil, err

@@ -26,14 +26,16 @@ type member struct {
 	stderr                           bytes.Buffer
 }
 
-// startCluster starts n members and waits until all of them serve. They are killed when t ends. seed, if not nil, fills a
-// member's data directory before its first start.
+// startCluster starts n members and waits until all of them serve. They are killed when t ends. seed, if not nil,
+// fills a member's data directory before its first start.
 func startCluster(t *testing.T, n int, seed func(m *member)) *cluster {
 	t.Helper()
 	c := &cluster{}
 	var initial []string
 	for i := range n {
-		m := &member{name: fmt.Sprintf("m%d", i), dir: filepath.Join(t.TempDir(), "etcd"), client: freeURL(t), peer: freeURL(t)}
+		m := &member{
+			name: fmt.Sprintf("m%d", i), dir: filepath.Join(t.TempDir(), "etcd"), client: freeURL(t), peer: freeURL(t),
+		}
 		c.members = append(c.members, m)
 		initial = append(initial, m.name+"="+m.peer)
 	}
@@ -69,7 +71,8 @@ func (c *cluster) endpoints() string {
 
 // start starts the process and waits until it serves, which needs a majority of the members.
 func (m *member) start() error {
-	m.cmd = exec.Command(filepath.Join(binaries, "etcd"), "--name="+m.name, "--data-dir="+m.dir, "--client-url="+m.client, "--peer-url="+m.peer, "--initial-cluster="+m.initial)
+	m.cmd = exec.Command(filepath.Join(binaries, "etcd"), "--name="+m.name, "--data-dir="+m.dir, "--client-url="+
+		m.client, "--peer-url="+m.peer, "--initial-cluster="+m.initial)
 	m.stderr.Reset()
 	m.cmd.Stderr = &m.stderr
 	out, err := m.cmd.StdoutPipe()
@@ -105,8 +108,9 @@ func freeURL(t *testing.T) string {
 // addresses are those that freeAddress has given out.
 var addresses sync.Map
 
-// freeAddress returns an address that nobody listens on and nobody gets by chance: systems take the ports of connections, and of
-// listeners that want any, from 32768 up. So a process can be killed and find its port free when it starts again.
+// freeAddress returns an address that nobody listens on and nobody gets by chance: systems take the ports of
+// connections, and of listeners that want any, from 32768 up. So a process can be killed and find its port free when
+// it starts again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 1000 {

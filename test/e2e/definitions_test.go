@@ -24,10 +24,12 @@ import (
 // corpus is where definitions of real projects are kept, beside the repository. They are not part of it.
 const corpus = "../../../shared/crds"
 
-var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var customResourceDefinitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
-// TestRealDefinitions installs the definitions of cert-manager, the Prometheus operator, Argo CD and the Gateway API, and
-// works with objects of them.
+// TestRealDefinitions installs the definitions of cert-manager, the Prometheus operator, Argo CD and the Gateway API,
+// and works with objects of them.
 func TestRealDefinitions(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(corpus, "real", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -110,7 +112,8 @@ func install(t *testing.T, client dynamic.Interface, document []byte) {
 	t.Helper()
 	definition := decode(t, document)
 	ctx := bounded(t, commandLimit)
-	if _, err := client.Resource(customResourceDefinitions).Create(ctx, definition, metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(customResourceDefinitions).Create(ctx, definition,
+		metav1.CreateOptions{}); err != nil {
 		t.Errorf("%s: %v", definition.GetName(), err)
 		return
 	}
@@ -152,7 +155,8 @@ func work(t *testing.T, client dynamic.Interface, document []byte) {
 	if err != nil || updated.GetLabels()["step"] != "updated" {
 		t.Fatalf("update: %v; got %v", err, updated)
 	}
-	patched, err := resource.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"step":"patched"}}}`), metav1.PatchOptions{})
+	patched, err := resource.Patch(ctx, object.GetName(), types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"step":"patched"}}}`), metav1.PatchOptions{})
 	if err != nil || patched.GetLabels()["step"] != "patched" {
 		t.Fatalf("patch: %v; got %v", err, patched)
 	}

@@ -24,7 +24,8 @@ func TestDiskFull(t *testing.T) {
 			dir := t.TempDir()
 			server := startServer(t, "--data-dir="+dir)
 			client := kubernetes.NewForConfigOrDie(server.config(t)).CoreV1().ConfigMaps("default")
-			if err := unix.Prlimit(server.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
+			if err := unix.Prlimit(server.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit},
+				nil); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(bounded(t, commandLimit), commandLimit)
@@ -33,7 +34,11 @@ func TestDiskFull(t *testing.T) {
 			value := string(bytes.Repeat([]byte("x"), 100<<10))
 			for i := 0; ; i++ {
 				short, done := context.WithTimeout(ctx, 5*time.Second)
-				made, err := client.Create(short, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a-%04d", i)}, Data: map[string]string{"x": value}}, metav1.CreateOptions{})
+				made, err := client.Create(short,
+					&corev1.ConfigMap{
+						ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a-%04d", i)},
+						Data:       map[string]string{"x": value},
+					}, metav1.CreateOptions{})
 				done()
 				if err != nil {
 					t.Logf("after %d objects: %v", i, err)
@@ -48,11 +53,13 @@ func TestDiskFull(t *testing.T) {
 			if err == nil || server.cmd.ProcessState.ExitCode() != 1 {
 				t.Errorf("the server ended with %v, want exit code 1", err)
 			}
-			if log := server.stderr.String(); bytes.Contains(server.stderr.Bytes(), []byte("goroutine ")) || bytes.Count(server.stderr.Bytes(), []byte("nothing that was acknowledged is lost")) != 1 {
+			if log := server.stderr.String(); bytes.Contains(server.stderr.Bytes(), []byte("goroutine ")) ||
+				bytes.Count(server.stderr.Bytes(), []byte("nothing that was acknowledged is lost")) != 1 {
 				t.Errorf("it does not say clearly what is wrong: %s", log)
 			}
 			again := startServer(t, "--data-dir="+dir)
-			checkAcknowledged(t, kubernetes.NewForConfigOrDie(again.config(t)).CoreV1().ConfigMaps("default"), acknowledged)
+			checkAcknowledged(t, kubernetes.NewForConfigOrDie(again.config(t)).CoreV1().ConfigMaps("default"),
+				acknowledged)
 		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// exchanged are objects of every way in which the two servers store: protobuf, JSON, definitions and policies in an older
-// version, several versions of a kind.
+// exchanged are objects of every way in which the two servers store: protobuf, JSON, definitions and policies in an
+// older version, several versions of a kind.
 const exchanged = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -67,8 +67,8 @@ metadata: {name: NAME, namespace: default}
 spec: {holderIdentity: me, renewTime: "2026-01-02T03:04:05.123456Z"}
 `
 
-// TestExchange has bowsprit and a real kube-apiserver (reference) work on one etcd: each serves what the other stores, so one
-// can take the place of the other.
+// TestExchange has bowsprit and a real kube-apiserver (reference) work on one etcd: each serves what the other stores,
+// so one can take the place of the other.
 func TestExchange(t *testing.T) {
 	if reference == "" {
 		t.Skip("E2E_KUBE_APISERVER is not set")
@@ -78,7 +78,8 @@ func TestExchange(t *testing.T) {
 	apply := func(p *process, name string) {
 		kubectl(t, p, bytes.ReplaceAll([]byte(exchanged), []byte("NAME"), []byte(name)), "apply", "-f", "-")
 		kubectl(t, p, nil, "wait", "--for=condition=Established", "crd/"+name+"s.example.com")
-		object := `{"apiVersion":"example.com/v2","kind":"` + name + `","metadata":{"name":"x","namespace":"default"},"spec":{"b":1}}`
+		object := `{"apiVersion":"example.com/v2","kind":"` + name +
+			`","metadata":{"name":"x","namespace":"default"},"spec":{"b":1}}`
 		kubectl(t, p, []byte(object), "apply", "-f", "-")
 	}
 	apply(kube, "first")
@@ -86,7 +87,8 @@ func TestExchange(t *testing.T) {
 	apply(ours, "second")
 	for _, name := range []string{"first", "second"} {
 		kubectl(t, kube, nil, "wait", "--for=condition=Established", "crd/"+name+"s.example.com")
-		for _, kind := range []string{"crd", "secret", "deployment", "hpa", "networkpolicy", "lease", "mutatingadmissionpolicy", name + "s.v1.example.com", name + "s.v2.example.com"} {
+		for _, kind := range []string{"crd", "secret", "deployment", "hpa", "networkpolicy", "lease",
+			"mutatingadmissionpolicy", name + "s.v1.example.com", name + "s.v2.example.com"} {
 			object := name
 			switch kind {
 			case "crd":
@@ -95,7 +97,8 @@ func TestExchange(t *testing.T) {
 				object = "x"
 			}
 			read := func(p *process) (v any) {
-				if err := json.Unmarshal(kubectl(t, p, nil, "get", kind, object, "-o", "json", "--show-managed-fields"), &v); err != nil {
+				if err := json.Unmarshal(kubectl(t, p, nil, "get", kind, object, "-o", "json", "--show-managed-fields"),
+					&v); err != nil {
 					t.Fatal(err)
 				}
 				return v
@@ -114,7 +117,9 @@ func kubectl(t *testing.T, p *process, in []byte, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), append([]string{"--kubeconfig=" + p.kubeconfig, "--cache-dir=" + filepath.Join(t.TempDir(), "cache")}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"),
+		append([]string{"--kubeconfig=" + p.kubeconfig, "--cache-dir=" + filepath.Join(t.TempDir(), "cache")},
+			args...)...)
 	cmd.Stdin = bytes.NewReader(in)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

@@ -27,8 +27,8 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// hook is the conversion webhook of the versioning page: CronTabs of v1beta1 have hostPort, those of v1 host and port. Below
-// /mutate and /validate it is an admission webhook. What the file hook-mode in dir says makes it misbehave.
+// hook is the conversion webhook of the versioning page: CronTabs of v1beta1 have hostPort, those of v1 host and port.
+// Below /mutate and /validate it is an admission webhook. What the file hook-mode in dir says makes it misbehave.
 type hook struct {
 	*httptest.Server
 	dir string
@@ -38,7 +38,8 @@ type hook struct {
 func startHook(t *testing.T, dir string) *hook {
 	h := &hook{dir: dir}
 	h.Server = httptest.NewUnstartedServer(h)
-	authority, certificate := certify(t, "example-conversion-webhook-server.default.svc", "policy.policy-system.svc", "127.0.0.1")
+	authority, certificate := certify(t, "example-conversion-webhook-server.default.svc", "policy.policy-system.svc",
+		"127.0.0.1")
 	h.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	h.Config.ErrorLog = log.New(io.Discard, "", 0)
 	h.EnableHTTP2 = true
@@ -60,8 +61,9 @@ func certify(t *testing.T, names ...string) ([]byte, tls.Certificate) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hook"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hook"}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, name := range names {
@@ -75,7 +77,8 @@ func certify(t *testing.T, names ...string) ([]byte, tls.Certificate) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // ServeHTTP answers reviews of both kinds.
@@ -112,17 +115,22 @@ func (h *hook) admit(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/mutate" && q.Operation == "CREATE" && q.Object.Metadata["labels"] == nil:
 		response["patchType"] = "JSONPatch"
-		response["patch"] = []byte(`[{"op":"add","path":"/metadata/labels","value":{"policy.example.com/seen":"true"}}]`)
+		response["patch"] = []byte(
+			`[{"op":"add","path":"/metadata/labels","value":{"policy.example.com/seen":"true"}}]`)
 	case r.URL.Path == "/validate" && q.Object.Data["forbidden"] != nil:
-		response["allowed"], response["status"] = false, object{"code": http.StatusForbidden, "message": "data.forbidden is forbidden"}
+		response["allowed"], response["status"] = false,
+			object{"code": http.StatusForbidden, "message": "data.forbidden is forbidden"}
 	case r.URL.Path == "/validate" && q.Object.Data["odd"] != nil:
 		response["warnings"] = []string{"data.odd is odd"}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(object{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+	_ = json.NewEncoder(w).Encode(object{
+		"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
+	})
 }
 
-// convert answers a ConversionReview, and notes in the file hook-calls how many objects it was sent and for which version.
+// convert answers a ConversionReview, and notes in the file hook-calls how many objects it was sent and for which
+// version.
 func (h *hook) convert(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		APIVersion string `json:"apiVersion"`
@@ -136,7 +144,8 @@ func (h *hook) convert(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if calls, err := os.OpenFile(filepath.Join(h.dir, "hook-calls"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+	if calls, err := os.OpenFile(filepath.Join(h.dir, "hook-calls"), os.O_APPEND|os.O_CREATE|os.O_WRONLY,
+		0o644); err == nil {
 		fmt.Fprintf(calls, "%d to %s\n", len(review.Request.Objects), review.Request.DesiredAPIVersion)
 		calls.Close()
 	}

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestKill kills the server again and again while clients create objects. What was acknowledged must be there afterwards.
+// TestKill kills the server again and again while clients create objects. What was acknowledged must be there
+// afterwards.
 func TestKill(t *testing.T) {
 	const writers, atLeast = 8, 100
 	rounds := 3
@@ -27,7 +28,8 @@ func TestKill(t *testing.T) {
 	acknowledged := map[string]string{} // name to uid; mu
 	for round := range rounds {
 		server := startServer(t, "--data-dir="+dir)
-		t.Logf("round %d: ready after %v with %d objects", round, server.ready.Round(time.Millisecond), len(acknowledged))
+		t.Logf("round %d: ready after %v with %d objects", round, server.ready.Round(time.Millisecond),
+			len(acknowledged))
 		client := kubernetes.NewForConfigOrDie(server.config(t)).CoreV1().ConfigMaps("default")
 		checkAcknowledged(t, client, acknowledged)
 
@@ -38,7 +40,9 @@ func TestKill(t *testing.T) {
 		for w := range writers {
 			running.Go(func() {
 				for i := 0; ctx.Err() == nil; i++ {
-					object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("round-%d-writer-%d-%d", round, w, i)}}
+					object := &corev1.ConfigMap{
+						ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("round-%d-writer-%d-%d", round, w, i)},
+					}
 					made, err := client.Create(ctx, object, metav1.CreateOptions{})
 					if err != nil {
 						return // killed

@@ -22,9 +22,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestLinearizable has many clients write and read few objects while processes are killed, and checks that what they saw
-// can be explained by one order of all requests, each taking effect at one moment between question and answer
-// (Herlihy and Wing; package porcupine looks for the order). And that every watch saw exactly what the lists around it say.
+// TestLinearizable has many clients write and read few objects while processes are killed, and checks that what they
+// saw can be explained by one order of all requests, each taking effect at one moment between question and answer
+// (Herlihy and Wing; package porcupine looks for the order). And that every watch saw exactly what the lists around it
+// say.
 //
 // E2E_OPERATIONS is how many requests to make; the default is for every day, 200000 for a long look.
 func TestLinearizable(t *testing.T) {
@@ -184,7 +185,8 @@ func (h *history) run(t *testing.T, fault func(round int)) {
 			lost++
 		}
 	}
-	t.Logf("%d requests, %d with an unknown outcome, %d kills, %v", len(h.mu.all), lost, faults, time.Since(h.began).Round(time.Millisecond))
+	t.Logf("%d requests, %d with an unknown outcome, %d kills, %v", len(h.mu.all), lost, faults,
+		time.Since(h.began).Round(time.Millisecond))
 	switch result, info := porcupine.CheckOperationsVerbose(register, h.mu.all, 10*time.Minute); result {
 	case porcupine.Illegal:
 		file := "linearizable.html"
@@ -243,16 +245,20 @@ func (h *history) client(ctx context.Context, id int) {
 			ended = math.MaxInt64
 		}
 		h.mu.Lock()
-		h.mu.all = append(h.mu.all, porcupine.Operation{ClientId: id, Input: q, Output: a, Call: int64(began), Return: ended})
+		h.mu.all = append(h.mu.all,
+			porcupine.Operation{ClientId: id, Input: q, Output: a, Call: int64(began), Return: ended})
 		h.mu.Unlock()
 	}
 }
 
 // ask makes one request, once: what client-go repeats by itself would have happened twice for all we know.
-func ask(ctx context.Context, c rest.Interface, q question, known *corev1.ConfigMap) (got *corev1.ConfigMap, a outcome, drop bool) {
+func ask(ctx context.Context, c rest.Interface, q question, known *corev1.ConfigMap) (got *corev1.ConfigMap, a outcome,
+	drop bool) {
 	ctx, cancel := context.WithTimeout(ctx, linearPatience)
 	defer cancel()
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: q.key, Namespace: "default"}, Data: map[string]string{"value": q.value}}
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: q.key, Namespace: "default"}, Data: map[string]string{"value": q.value},
+	}
 	var request *rest.Request
 	switch q.verb {
 	case "get":
@@ -278,7 +284,8 @@ func ask(ctx context.Context, c rest.Interface, q question, known *corev1.Config
 		return got, outcome{ok: true, value: got.Data["value"]}, false
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
 		return nil, outcome{}, false
-	case q.verb == "get", utilnet.IsConnectionRefused(err): // a read without an answer says nothing, and this write never left
+	case q.verb == "get", utilnet.IsConnectionRefused(err):
+		// a read without an answer says nothing, and this write never left
 		return nil, outcome{}, true
 	}
 	return nil, outcome{lost: true}, false
@@ -331,7 +338,9 @@ func (w *watcher) follow(ctx context.Context, clients []rest.Interface) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		if refused == len(clients) {
 			list := &corev1.ConfigMapList{}
-			if err := clients[i%len(clients)].Get().Namespace("default").Resource("configmaps").MaxRetries(0).Do(ctx).Into(list); err != nil {
+			if err := clients[i%len(
+				clients)].Get().Namespace(
+				"default").Resource("configmaps").MaxRetries(0).Do(ctx).Into(list); err != nil {
 				continue
 			}
 			at, refused = list.ResourceVersion, 0
@@ -342,7 +351,8 @@ func (w *watcher) follow(ctx context.Context, clients []rest.Interface) error {
 			return err
 		}
 		stream, err := clients[i%len(clients)].Get().Namespace("default").Resource("configmaps").
-			VersionedParams(&metav1.ListOptions{Watch: true, ResourceVersion: at}, metav1.ParameterCodec).MaxRetries(0).Watch(ctx)
+			VersionedParams(&metav1.ListOptions{Watch: true, ResourceVersion: at},
+				metav1.ParameterCodec).MaxRetries(0).Watch(ctx)
 		if err != nil {
 			continue // killed; the next one
 		}
@@ -359,7 +369,8 @@ func (w *watcher) follow(ctx context.Context, clients []rest.Interface) error {
 				}
 				m, isMap := ev.Object.(*corev1.ConfigMap)
 				if !isMap {
-					if status := apierrors.FromObject(ev.Object); apierrors.IsResourceExpired(status) || apierrors.IsGone(status) {
+					if status := apierrors.FromObject(ev.Object); apierrors.IsResourceExpired(status) ||
+						apierrors.IsGone(status) {
 						refused++
 					}
 					ended = true
@@ -371,7 +382,8 @@ func (w *watcher) follow(ctx context.Context, clients []rest.Interface) error {
 					return err
 				}
 				at, refused = m.ResourceVersion, 0
-				w.events = append(w.events, event{key: m.Name, sighting: sighting{ev.Type == "DELETED", m.Data["value"], revision}})
+				w.events = append(w.events,
+					event{key: m.Name, sighting: sighting{ev.Type == "DELETED", m.Data["value"], revision}})
 				if revision >= stop {
 					stream.Stop()
 					return nil
@@ -389,12 +401,14 @@ func (h *history) judgeWatch(t *testing.T, ctx context.Context, w *watcher) {
 	marker := &corev1.ConfigMap{}
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "end-", Namespace: "default"}}
 	for marker.Name == "" {
-		if err := h.clients[0].Post().Namespace("default").Resource("configmaps").Body(object).Do(ctx).Into(marker); err != nil && ctx.Err() != nil {
+		if err := h.clients[0].Post().Namespace(
+			"default").Resource("configmaps").Body(object).Do(ctx).Into(marker); err != nil && ctx.Err() != nil {
 			t.Fatal(err)
 		}
 	}
 	last := &corev1.ConfigMapList{}
-	if err := h.clients[len(h.clients)-1].Get().Namespace("default").Resource("configmaps").Do(ctx).Into(last); err != nil {
+	if err := h.clients[len(
+		h.clients)-1].Get().Namespace("default").Resource("configmaps").Do(ctx).Into(last); err != nil {
 		t.Fatal(err)
 	}
 	end, _ := strconv.Atoi(marker.ResourceVersion)

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// reference is the path of a real kube-apiserver. If it is set, the stories run against that instead of bowsprit, with an
-// etcd of its own: with -update their expectations become what Kubernetes says, without it the test tells where bowsprit's
-// recorded answers differ. Stories about what controllers do cannot pass: kube-apiserver has none of them.
+// reference is the path of a real kube-apiserver. If it is set, the stories run against that instead of bowsprit, with
+// an etcd of its own: with -update their expectations become what Kubernetes says, without it the test tells where
+// bowsprit's recorded answers differ. Stories about what controllers do cannot pass: kube-apiserver has none of them.
 var reference = os.Getenv("E2E_KUBE_APISERVER")
 
 // referenceToken is the administrator's.
@@ -58,10 +58,14 @@ current-context: bowsprit
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(reference, append([]string{"--etcd-servers=" + etcd.endpoints(), "--secure-port=" + port, "--bind-address=127.0.0.1", "--cert-dir=" + dir,
-		"--token-auth-file=" + filepath.Join(dir, "tokens.csv"), "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--allow-privileged",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + filepath.Join(dir, "sa.key"),
-		"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key")}, flags...)...)
+	cmd := exec.Command(reference,
+		append([]string{"--etcd-servers=" + etcd.endpoints(), "--secure-port=" + port, "--bind-address=127.0.0.1",
+			"--cert-dir=" + dir,
+			"--token-auth-file=" + filepath.Join(dir, "tokens.csv"), "--service-cluster-ip-range=10.0.0.0/24",
+			"--authorization-mode=RBAC", "--allow-privileged",
+			"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" +
+				filepath.Join(dir, "sa.key"),
+			"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key")}, flags...)...)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-var definitionsGVR = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitionsGVR = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 func definition(group, plural, kind string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -28,7 +30,9 @@ func definition(group, plural, kind string) *unstructured.Unstructured {
 			"group": group, "scope": "Namespaced", "names": map[string]any{"plural": plural, "kind": kind},
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+				"schema": map[string]any{
+					"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				},
 			}},
 		},
 	}}
@@ -53,21 +57,29 @@ func definitionEverywhere(t *testing.T, sites []*site) {
 		ctx := bounded(t, commandLimit)
 		plural := fmt.Sprintf("gadgets%d", i)
 		here, there := sites[i%3], sites[(i+1)%3]
-		if _, err := dynamic.NewForConfigOrDie(here.server.config(t)).Resource(definitionsGVR).Create(ctx, definition("replicas.example.com", plural, "Gadget"+fmt.Sprint(i)), metav1.CreateOptions{}); err != nil {
+		if _, err := dynamic.NewForConfigOrDie(here.server.config(t)).Resource(definitionsGVR).Create(ctx,
+			definition("replicas.example.com", plural, "Gadget"+fmt.Sprint(i)), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		gvr := schema.GroupVersionResource{Group: "replicas.example.com", Version: "v1", Resource: plural}
 		client := dynamic.NewForConfigOrDie(there.server.config(t)).Resource(gvr).Namespace("default")
-		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "replicas.example.com/v1", "kind": "Gadget" + fmt.Sprint(i), "metadata": map[string]any{"name": "a"}}}
+		obj := &unstructured.Unstructured{
+			Object: map[string]any{
+				"apiVersion": "replicas.example.com/v1", "kind": "Gadget" + fmt.Sprint(i),
+				"metadata": map[string]any{"name": "a"},
+			},
+		}
 		if _, err := client.Create(ctx, obj, metav1.CreateOptions{}); err != nil {
 			t.Errorf("round %d: %v", i, err)
 		}
 		if i%2 == 0 { // a namespace, too, is known at once
 			name := fmt.Sprintf("ns-%d", i)
-			if _, err := kubernetes.NewForConfigOrDie(here.server.config(t)).CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			if _, err := kubernetes.NewForConfigOrDie(here.server.config(t)).CoreV1().Namespaces().Create(ctx,
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := kubernetes.NewForConfigOrDie(there.server.config(t)).CoreV1().ConfigMaps(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+			if _, err := kubernetes.NewForConfigOrDie(there.server.config(t)).CoreV1().ConfigMaps(name).Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -83,7 +95,8 @@ func oneNameOnce(t *testing.T, sites []*site) {
 		for i, s := range sites {
 			client := dynamic.NewForConfigOrDie(s.server.config(t)).Resource(definitionsGVR)
 			all.Go(func() {
-				if _, err := client.Create(ctx, definition(group, fmt.Sprintf("things%d", i), "Thing"), metav1.CreateOptions{}); err != nil {
+				if _, err := client.Create(ctx, definition(group, fmt.Sprintf("things%d", i), "Thing"),
+					metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -91,7 +104,8 @@ func oneNameOnce(t *testing.T, sites []*site) {
 		all.Wait()
 		accepted := 0
 		for i := range sites {
-			def, err := dynamic.NewForConfigOrDie(sites[0].server.config(t)).Resource(definitionsGVR).Get(ctx, fmt.Sprintf("things%d.%s", i, group), metav1.GetOptions{})
+			def, err := dynamic.NewForConfigOrDie(sites[0].server.config(t)).Resource(definitionsGVR).Get(ctx,
+				fmt.Sprintf("things%d.%s", i, group), metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,24 +127,28 @@ func readEverywhere(t *testing.T, sites []*site) {
 	}
 	for i := range 60 {
 		name := fmt.Sprintf("read-%d", i)
-		if _, err := clients[i%3].CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		if _, err := clients[i%3].CoreV1().ConfigMaps("default").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := clients[(i+1)%3].CoreV1().ConfigMaps("default").Get(ctx, name, metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
-		list, err := clients[(i+2)%3].CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		list, err := clients[(i+2)%3].CoreV1().ConfigMaps("default").List(ctx,
+			metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 		if err != nil || len(list.Items) != 1 {
 			t.Errorf("list: %d items, %v", len(list.Items), err)
 		}
 	}
 }
 
-// controllersMove kills the replica whose controllers work, and then stops the next one: a namespace is deleted each time.
+// controllersMove kills the replica whose controllers work, and then stops the next one: a namespace is deleted each
+// time.
 func controllersMove(t *testing.T, sites []*site) {
 	lease := func(s *site) *coordinationv1.Lease {
 		t.Helper()
-		l, err := kubernetes.NewForConfigOrDie(s.server.config(t)).CoordinationV1().Leases("kube-system").Get(bounded(t, commandLimit), "bowsprit-controllers", metav1.GetOptions{})
+		l, err := kubernetes.NewForConfigOrDie(s.server.config(t)).CoordinationV1().Leases("kube-system").Get(bounded(t,
+			commandLimit), "bowsprit-controllers", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +166,8 @@ func controllersMove(t *testing.T, sites []*site) {
 			name := fmt.Sprintf("moved-%d-%d", round, i)
 			deleteNamespace(t, others, name)
 			moved := holder(others) != before
-			t.Logf("round %d: server %d ended; a namespace was gone after %v; leader moved: %v", round, i, time.Since(began).Round(time.Millisecond), moved)
+			t.Logf("round %d: server %d ended; a namespace was gone after %v; leader moved: %v", round, i,
+				time.Since(began).Round(time.Millisecond), moved)
 			s.start()
 			if moved {
 				break
@@ -165,10 +184,12 @@ func deleteNamespace(t *testing.T, s *site, name string) {
 	t.Helper()
 	ctx := bounded(t, commandLimit)
 	client := kubernetes.NewForConfigOrDie(s.server.config(t)).CoreV1()
-	if _, err := client.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.ConfigMaps(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.ConfigMaps(name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := client.Namespaces().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -201,7 +222,8 @@ func withoutEtcd(t *testing.T, etcd *cluster, sites []*site) {
 	}
 	etcd.members[0].kill()
 	for { // it may have been the leader; then the first try is lost
-		_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "two-members"}}, metav1.CreateOptions{})
+		_, err := client.CoreV1().ConfigMaps("default").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "two-members"}}, metav1.CreateOptions{})
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			break
 		}
@@ -229,7 +251,8 @@ func withoutEtcd(t *testing.T, etcd *cluster, sites []*site) {
 		t.Logf("a read that must be fresh: %v", err)
 	}
 	short, cancel := context.WithTimeout(ctx, 2*time.Second)
-	if _, err := client.CoreV1().ConfigMaps("default").Create(short, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}, metav1.CreateOptions{}); err == nil {
+	if _, err := client.CoreV1().ConfigMaps("default").Create(short,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}, metav1.CreateOptions{}); err == nil {
 		t.Error("a write without a majority was acknowledged")
 	}
 	cancel()
@@ -254,7 +277,9 @@ func withoutEtcd(t *testing.T, etcd *cluster, sites []*site) {
 				t.Fatalf("server %d does not recover", i)
 			}
 		}
-		if _, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("again-%d", i)}}, metav1.CreateOptions{}); err != nil {
+		if _, err := client.CoreV1().ConfigMaps("default").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("again-%d", i)}},
+			metav1.CreateOptions{}); err != nil {
 			t.Errorf("server %d: %v", i, err)
 		}
 	}

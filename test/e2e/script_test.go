@@ -29,13 +29,14 @@ const commandLimit = 60 * time.Second
 //	wait N         waits until the background command has printed N lines, then ends it; what it printed follows
 //
 // $HOURS_AGO is a time that clients show as 40h ago, without fractions and zone.
-// Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA, and tell it how to misbehave by
-// writing the file hook-mode.
+// Commands find the conversion webhook of hook_test.go in $HOOK_URL, $HOOK_PORT and $HOOK_CA, and tell it how to
+// misbehave by writing the file hook-mode.
 //
-// In stories whose names begin with "accounts" pods have service accounts. Most expectations were recorded from a real kube-apiserver (see reference) and hold bowsprit to it.
+// In stories whose names begin with "accounts" pods have service accounts. Most expectations were recorded from a real
+// kube-apiserver (see reference) and hold bowsprit to it.
 //
-// "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids, resource
-// versions, addresses) is replaced before the comparison, see settle.
+// "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids,
+// resource versions, addresses) is replaced before the comparison, see settle.
 func TestStories(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scripts) == 0 {
@@ -48,7 +49,10 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{server: startStory(t, strings.HasPrefix(filepath.Base(file), "accounts"), serverFlags(string(want))), dir: t.TempDir()}
+			s := &session{
+				server: startStory(t, strings.HasPrefix(filepath.Base(file), "accounts"), serverFlags(string(want))),
+				dir:    t.TempDir(),
+			}
 			s.hook = startHook(t, s.dir)
 			t.Cleanup(s.endBackground)
 			got := s.run(t, strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"))
@@ -74,8 +78,9 @@ func serverFlags(script string) []string {
 // withoutAccounts switches off what gives pods service accounts.
 const withoutAccounts = "--disable-admission-plugins=ServiceAccount"
 
-// startStory starts the server that a script runs against, with more flags. Pods get service accounts only if accounts is true: beside
-// the reference there is no controller that makes the default ones, so there the plugin is off in all other stories, and here too.
+// startStory starts the server that a script runs against, with more flags. Pods get service accounts only if accounts
+// is true: beside the reference there is no controller that makes the default ones, so there the plugin is off in all
+// other stories, and here too.
 func startStory(t *testing.T, accounts bool, flags []string) *process {
 	if !accounts {
 		flags = append(flags, withoutAccounts)
@@ -213,7 +218,8 @@ func steady(out string) string {
 		by      string
 	}{
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
-		{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`), "DATE"},
+		{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}`),
+			"DATE"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} [A-Z]+`), "DATE"},
 		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 		{regexp.MustCompile(`(resourceVersion\\?"?: ?\\?")\d+`), "${1}N"},

@@ -21,13 +21,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMove takes the data of a running server with an embedded etcd to a cluster of three, as etcdutl does it, and back,
-// as etcdctl does it: what docs/backup.md tells.
+// TestMove takes the data of a running server with an embedded etcd to a cluster of three, as etcdutl does it, and
+// back, as etcdctl does it: what docs/backup.md tells.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
 	first := startServer(t, "--data-dir="+filepath.Join(dir, "first"))
 	ctx := bounded(t, 3*commandLimit)
-	if _, err := dynamic.NewForConfigOrDie(first.config(t)).Resource(definitionsGVR).Create(ctx, definition("move.example.com", "boxes", "Box"), metav1.CreateOptions{}); err != nil {
+	if _, err := dynamic.NewForConfigOrDie(first.config(t)).Resource(definitionsGVR).Create(ctx,
+		definition("move.example.com", "boxes", "Box"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	makeBox(t, ctx, first, "packed")
@@ -53,7 +54,8 @@ func TestMove(t *testing.T) {
 
 	etcd := startCluster(t, 3, func(m *member) {
 		err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-			SnapshotPath: backup, Name: m.name, OutputDataDir: m.dir, PeerURLs: []string{m.peer}, InitialCluster: m.initial, InitialClusterToken: "etcd-cluster",
+			SnapshotPath: backup, Name: m.name, OutputDataDir: m.dir, PeerURLs: []string{m.peer},
+			InitialCluster: m.initial, InitialClusterToken: "etcd-cluster",
 			RevisionBump: 1_000_000_000, MarkCompacted: true,
 		})
 		if err != nil {
@@ -64,14 +66,16 @@ func TestMove(t *testing.T) {
 	checkBoxes(t, ctx, second, "packed")
 	makeBox(t, ctx, second, "abroad")
 	back := filepath.Join(dir, "back.db")
-	if _, err := etcdsnapshot.SaveWithVersion(ctx, zap.NewNop(), clientv3.Config{Endpoints: []string{etcd.members[1].client}}, back); err != nil {
+	if _, err := etcdsnapshot.SaveWithVersion(ctx, zap.NewNop(),
+		clientv3.Config{Endpoints: []string{etcd.members[1].client}}, back); err != nil {
 		t.Fatal(err)
 	}
 	second.stop(t)
 
 	third := filepath.Join(dir, "third")
 	bowsprit(t, "snapshot", "restore", back, "--data-dir="+third)
-	if out, err := exec.Command(filepath.Join(binaries, "bowsprit"), "snapshot", "restore", back, "--data-dir="+third).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty; move it away") {
+	if out, err := exec.Command(filepath.Join(binaries, "bowsprit"), "snapshot", "restore", back, "--data-dir="+
+		third).CombinedOutput(); err == nil || !strings.Contains(string(out), "is not empty; move it away") {
 		t.Errorf("restore over what is there: %v, %s", err, out)
 	}
 	if err := os.CopyFS(filepath.Join(third, "pki"), os.DirFS(filepath.Join(dir, "first", "pki"))); err != nil {
@@ -85,7 +89,8 @@ func TestMove(t *testing.T) {
 // bowsprit runs the program and fails the test if it fails.
 func bowsprit(t *testing.T, args ...string) {
 	t.Helper()
-	out, err := exec.CommandContext(bounded(t, commandLimit), filepath.Join(binaries, "bowsprit"), args...).CombinedOutput()
+	out, err := exec.CommandContext(bounded(t, commandLimit), filepath.Join(binaries, "bowsprit"),
+		args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("bowsprit %q: %v\n%s", args, err, out)
 	}
@@ -95,15 +100,21 @@ var boxes = schema.GroupVersionResource{Group: "move.example.com", Version: "v1"
 
 func makeBox(t *testing.T, ctx context.Context, p *process, name string) {
 	t.Helper()
-	box := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "move.example.com/v1", "kind": "Box", "metadata": map[string]any{"name": name}}}
-	if _, err := dynamic.NewForConfigOrDie(p.config(t)).Resource(boxes).Namespace("default").Create(ctx, box, metav1.CreateOptions{}); err != nil {
+	box := &unstructured.Unstructured{
+		Object: map[string]any{
+			"apiVersion": "move.example.com/v1", "kind": "Box", "metadata": map[string]any{"name": name},
+		},
+	}
+	if _, err := dynamic.NewForConfigOrDie(p.config(t)).Resource(boxes).Namespace("default").Create(ctx, box,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func checkBoxes(t *testing.T, ctx context.Context, p *process, want ...string) {
 	t.Helper()
-	list, err := dynamic.NewForConfigOrDie(p.config(t)).Resource(boxes).Namespace("default").List(ctx, metav1.ListOptions{})
+	list, err := dynamic.NewForConfigOrDie(p.config(t)).Resource(boxes).Namespace("default").List(ctx,
+		metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +130,9 @@ func checkBoxes(t *testing.T, ctx context.Context, p *process, want ...string) {
 // writeOn creates objects until ctx ends.
 func writeOn(ctx context.Context, client kubernetes.Interface) error {
 	for i := 0; ; i++ {
-		_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("meanwhile-%d", i)}}, metav1.CreateOptions{})
+		_, err := client.CoreV1().ConfigMaps("default").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("meanwhile-%d", i)}},
+			metav1.CreateOptions{})
 		if ctx.Err() != nil {
 			return nil
 		}

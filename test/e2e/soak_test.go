@@ -56,7 +56,8 @@ func TestSoak(t *testing.T) {
 		select {
 		case <-tick.C:
 			memory = append(memory, residentMB(t, server))
-			t.Logf("%v MB, %d goroutines, %d requests, %d errors", memory[len(memory)-1], s.goroutines(t), s.requests.Load(), s.failures.Load())
+			t.Logf("%v MB, %d goroutines, %d requests, %d errors", memory[len(memory)-1], s.goroutines(t),
+				s.requests.Load(), s.failures.Load())
 		case <-ctx.Done():
 		}
 	}
@@ -82,7 +83,8 @@ func judgeMemory(t *testing.T, samples []int) {
 	if third == 0 {
 		t.Fatal("no samples")
 	}
-	middle, last := slices.Sorted(slices.Values(samples[third:2*third])), slices.Sorted(slices.Values(samples[2*third:]))
+	middle, last := slices.Sorted(slices.Values(samples[third:2*third])),
+		slices.Sorted(slices.Values(samples[2*third:]))
 	was, is := middle[len(middle)/2], last[len(last)/2]
 	t.Logf("memory: median %d MB in the middle third, %d MB in the last", was, is)
 	if is > was+was/10+10 {
@@ -107,21 +109,25 @@ func newSoak(t *testing.T, server *process) *soak {
 	config := server.config(t)
 	config.Timeout = time.Minute
 	client := dynamic.NewForConfigOrDie(config)
-	if _, err := client.Resource(definitionsGVR).Create(ctx, definition("soak.example.com", "things", "Thing"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(definitionsGVR).Create(ctx, definition("soak.example.com", "things", "Thing"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	gvr := schema.GroupVersionResource{Group: "soak.example.com", Version: "v1", Resource: "things"}
 	return &soak{
-		objects: client.Resource(gvr).Namespace("default"), watcher: dynamic.NewForConfigOrDie(server.config(t)).Resource(gvr).Namespace("default"),
-		client: kubernetes.NewForConfigOrDie(config),
+		objects: client.Resource(gvr).Namespace("default"),
+		watcher: dynamic.NewForConfigOrDie(server.config(t)).Resource(gvr).Namespace("default"),
+		client:  kubernetes.NewForConfigOrDie(config),
 	}
 }
 
 func thing(n, version int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "soak.example.com/v1", "kind": "Thing",
-		"metadata": map[string]any{"name": fmt.Sprintf("thing-%d", n), "labels": map[string]any{"part": strconv.Itoa(n % 10)}},
-		"spec":     map[string]any{"version": int64(version), "text": strings.Repeat("x", 1000+rand.IntN(3000))},
+		"metadata": map[string]any{
+			"name": fmt.Sprintf("thing-%d", n), "labels": map[string]any{"part": strconv.Itoa(n % 10)},
+		},
+		"spec": map[string]any{"version": int64(version), "text": strings.Repeat("x", 1000+rand.IntN(3000))},
 	}}
 }
 
@@ -149,7 +155,8 @@ func (s *soak) work(ctx context.Context) {
 		case draw < 30:
 			_, err = s.objects.Get(ctx, name, metav1.GetOptions{})
 		case draw < 60:
-			_, err = s.objects.Patch(ctx, name, types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"version":%d}}`, i)), metav1.PatchOptions{})
+			_, err = s.objects.Patch(ctx, name, types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"version":%d}}`, i)),
+				metav1.PatchOptions{})
 		case draw < 70:
 			_, err = s.objects.Apply(ctx, name, thing(n, i), metav1.ApplyOptions{FieldManager: "soak", Force: true})
 		case draw < 82:
@@ -204,7 +211,8 @@ var goroutineTotal = regexp.MustCompile(`goroutine profile: total (\d+)`)
 
 func (s *soak) goroutines(t *testing.T) int {
 	t.Helper()
-	raw, err := s.client.Discovery().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug", "1").DoRaw(bounded(t, commandLimit))
+	raw, err := s.client.Discovery().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug",
+		"1").DoRaw(bounded(t, commandLimit))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,8 @@ spec:
   issuerRef: {name: authority, kind: Issuer}
 `
 
-// TestCertManager has cert-manager issue a certificate that signs itself and, from that, one for a server; then it changes the
-// wish and takes the result away.
+// TestCertManager has cert-manager issue a certificate that signs itself and, from that, one for a server; then it
+// changes the wish and takes the result away.
 func TestCertManager(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t)
@@ -81,14 +81,16 @@ func TestCertManager(t *testing.T) {
 	}
 
 	certificates := s.resource(t, "cert-manager.io/v1", "Certificate", "default")
-	_, err = certificates.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"dnsNames":["www.example.com"]}}`), metav1.PatchOptions{})
+	_, err = certificates.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"dnsNames":["www.example.com"]}}`),
+		metav1.PatchOptions{})
 	must(t, err)
 	see(2, "www.example.com")
 	must(t, s.typed.CoreV1().Secrets("default").Delete(ctx, "web-tls", metav1.DeleteOptions{}))
 	see(3, "www.example.com")
 
 	until(ctx, t, "events of the certificate", func() (bool, error) {
-		events, err := s.typed.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Certificate,involvedObject.name=web"})
+		events, err := s.typed.CoreV1().Events("default").List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.kind=Certificate,involvedObject.name=web"})
 		if err != nil {
 			return false, err
 		}

@@ -37,19 +37,23 @@ metadata: {name: alerts, namespace: default}
 spec: {replicas: 1}
 `
 
-// TestPrometheusOperator has the prometheus-operator turn a Prometheus and a ServiceMonitor into a StatefulSet, a Service and a
-// configuration, change them, and sees all of it go with its owner.
+// TestPrometheusOperator has the prometheus-operator turn a Prometheus and a ServiceMonitor into a StatefulSet, a
+// Service and a configuration, change them, and sees all of it go with its owner.
 func TestPrometheusOperator(t *testing.T) {
 	t.Parallel()
 	ctx, s := bounded(t), start(t)
 	dir := moduleDir(t, "prometheus", "github.com/prometheus-operator/prometheus-operator")
 	role := filepath.Join(dir, "example/rbac/prometheus-operator/prometheus-operator-")
-	s.apply(ctx, t, filepath.Join(dir, "example/prometheus-operator-crd"), role+"cluster-role.yaml", role+"cluster-role-binding.yaml", role+"service-account.yaml")
+	s.apply(ctx, t, filepath.Join(dir, "example/prometheus-operator-crd"), role+"cluster-role.yaml", role+
+		"cluster-role-binding.yaml", role+"service-account.yaml")
 	files := t.TempDir()
-	for name, data := range map[string][]byte{"ca": s.config.CAData, "cert": s.config.CertData, "key": s.config.KeyData} {
+	for name, data := range map[string][]byte{
+		"ca": s.config.CAData, "cert": s.config.CertData, "key": s.config.KeyData,
+	} {
 		must(t, os.WriteFile(filepath.Join(files, name), data, 0o600))
 	}
-	launch(t, nil, "prometheus-operator", "-apiserver="+s.config.Host, "-ca-file="+filepath.Join(files, "ca"), "-cert-file="+filepath.Join(files, "cert"),
+	launch(t, nil, "prometheus-operator", "-apiserver="+s.config.Host, "-ca-file="+filepath.Join(files, "ca"),
+		"-cert-file="+filepath.Join(files, "cert"),
 		"-key-file="+filepath.Join(files, "key"), "-web.listen-address=127.0.0.1:0")
 	s.create(ctx, t, monitoring)
 
@@ -64,11 +68,13 @@ func TestPrometheusOperator(t *testing.T) {
 	}
 
 	prometheuses := s.resource(t, "monitoring.coreos.com/v1", "Prometheus", "default")
-	_, err := prometheuses.Patch(ctx, "main", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+	_, err := prometheuses.Patch(ctx, "main", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`),
+		metav1.PatchOptions{})
 	must(t, err)
 	s.replicas(ctx, t, "prometheus-main", 3)
 	_, err = s.resource(t, "monitoring.coreos.com/v1", "ServiceMonitor", "default").
-		Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"endpoints":[{"port":"metrics","interval":"23s"}]}}`), metav1.PatchOptions{})
+		Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"endpoints":[{"port":"metrics","interval":"23s"}]}}`),
+			metav1.PatchOptions{})
 	must(t, err)
 	s.configured(ctx, t, "scrape_interval: 23s")
 	until(ctx, t, "status of the Prometheus", func() (bool, error) {

@@ -47,7 +47,8 @@ func runTests(m *testing.M) int {
 	for _, build := range [][]string{
 		{"-C", "../..", "build", "-o", filepath.Join(dir, "bowsprit"), "./cmd/bowsprit"},
 		{"build", "-o", filepath.Join(dir, "certmanager"), "./certmanager"},
-		{"-C", "prometheus", "build", "-o", filepath.Join(dir, "prometheus-operator"), "github.com/prometheus-operator/prometheus-operator/cmd/operator"},
+		{"-C", "prometheus", "build", "-o", filepath.Join(dir, "prometheus-operator"),
+			"github.com/prometheus-operator/prometheus-operator/cmd/operator"},
 	} {
 		cmd := exec.Command("go", build...)
 		cmd.Stderr = os.Stderr
@@ -172,7 +173,8 @@ func (s *server) create(ctx context.Context, t *testing.T, text string) {
 		if len(obj.Object) == 0 {
 			continue
 		}
-		_, err = s.resource(t, obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
+		_, err = s.resource(t, obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()).Create(ctx, obj,
+			metav1.CreateOptions{})
 		must(t, err)
 	}
 }
@@ -180,7 +182,9 @@ func (s *server) create(ctx context.Context, t *testing.T, text string) {
 // resource returns the client for a kind.
 func (s *server) resource(t *testing.T, apiVersion, kind, namespace string) dynamic.ResourceInterface {
 	t.Helper()
-	gvk := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}).GroupVersionKind()
+	gvk := (&unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": apiVersion, "kind": kind},
+	}).GroupVersionKind()
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	must(t, err)
 	if namespace == "" {

@@ -44,9 +44,9 @@ func allocateCreate(*storage.Allocators, *core.Service, bool) (transaction, erro
 //go:linkname allocateUpdate k8s.io/kubernetes/pkg/registry/core/service/storage.(*Allocators).allocateUpdate
 func allocateUpdate(*storage.Allocators, storage.After, storage.Before, bool) (transaction, error)
 
-// TestAssignMatchesUpstream asks for random services, and changes of those that are possible, in clusters of one family and
-// of two, and wants Kubernetes' families, addresses, ports and errors. It is done in dry runs, where Kubernetes leaves nothing
-// to chance. CHECKS is how many services are tried in each cluster, 2000 if unset.
+// TestAssignMatchesUpstream asks for random services, and changes of those that are possible, in clusters of one
+// family and of two, and wants Kubernetes' families, addresses, ports and errors. It is done in dry runs, where
+// Kubernetes leaves nothing to chance. CHECKS is how many services are tried in each cluster, 2000 if unset.
 func TestAssignMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	rounds := 2000
@@ -100,12 +100,16 @@ func newCluster(t *testing.T, ranges []string) *cluster {
 		}
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+	st, err := store.Open(t.Context(),
+		store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
-	records := map[string]string{"servicecidrs/kubernetes": fmt.Sprintf(`{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["%s"]}}`, strings.Join(ranges, `","`))}
+	records := map[string]string{
+		"servicecidrs/kubernetes": fmt.Sprintf(`{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["%s"]}}`,
+			strings.Join(ranges, `","`)),
+	}
 	for _, port := range usedPorts {
 		records[fmt.Sprint("nodeports/", port)] = `{"metadata":{}}`
 	}
@@ -188,8 +192,8 @@ func (c *cluster) update(what string, obj, old map[string]any) {
 	c.agree(ours, svc, err, theirErr)
 }
 
-// allocateUpdate tells also whether Kubernetes panics: it does when a headless service with a family that the cluster has not
-// becomes one that needs an address of it.
+// allocateUpdate tells also whether Kubernetes panics: it does when a headless service with a family that the cluster
+// has not becomes one that needs an address of it.
 func (c *cluster) allocateUpdate(after storage.After, before storage.Before) (err error, panicked bool) {
 	defer func() {
 		if recover() != nil {
@@ -243,7 +247,9 @@ func randomService(r *rand.Rand) map[string]any {
 	if r.Intn(4) > 0 && spec["ports"] == nil {
 		spec["ports"] = randomPorts(r)
 	}
-	return map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a", "namespace": "b"}, "spec": spec}
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a", "namespace": "b"}, "spec": spec,
+	}
 }
 
 func changedService(r *rand.Rand, old map[string]any) map[string]any {
@@ -257,7 +263,8 @@ func changedService(r *rand.Rand, old map[string]any) map[string]any {
 // changeSpec sets or drops one field.
 func changeSpec(r *rand.Rand, spec map[string]any) {
 	one := func(values ...any) any { return values[r.Intn(len(values))] }
-	name := one("type", "type", "clusterIP", "clusterIPs", "both", "ipFamilies", "ipFamilyPolicy", "ipFamilyPolicy", "selector", "ports", "ports",
+	name := one("type", "type", "clusterIP", "clusterIPs", "both", "ipFamilies", "ipFamilyPolicy", "ipFamilyPolicy",
+		"selector", "ports", "ports",
 		"allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "drop").(string)
 	four, six := one("10.0.0.5", "10.0.0.6", "10.1.0.5", "10.0.0.0"), one("fd00::5", "fd00::6", "fe00::5", "FD00::7")
 	switch name {
@@ -268,13 +275,15 @@ func changeSpec(r *rand.Rand, spec map[string]any) {
 	case "clusterIP":
 		spec["clusterIP"] = one("", "None", four, six)
 	case "clusterIPs", "both":
-		list := one([]any{}, []any{four}, []any{six}, []any{four, six}, []any{six, four}, []any{four, four}, []any{"None"}, []any{"None", six}, []any{"10.0.0.5", "fd00::5"}).([]any)
+		list := one([]any{}, []any{four}, []any{six}, []any{four, six}, []any{six, four}, []any{four, four},
+			[]any{"None"}, []any{"None", six}, []any{"10.0.0.5", "fd00::5"}).([]any)
 		spec["clusterIPs"] = list
 		if name == "both" && len(list) > 0 {
 			spec["clusterIP"] = list[0]
 		}
 	case "ipFamilies":
-		spec["ipFamilies"] = one([]any{}, []any{"IPv4"}, []any{"IPv6"}, []any{"IPv4", "IPv6"}, []any{"IPv6", "IPv4"}, []any{"IPv4", "IPv4"}, []any{"IPv5"})
+		spec["ipFamilies"] = one([]any{}, []any{"IPv4"}, []any{"IPv6"}, []any{"IPv4", "IPv6"}, []any{"IPv6", "IPv4"},
+			[]any{"IPv4", "IPv4"}, []any{"IPv5"})
 	case "ipFamilyPolicy":
 		spec["ipFamilyPolicy"] = one("SingleStack", "PreferDualStack", "RequireDualStack", "Dual")
 	case "selector":
@@ -288,14 +297,18 @@ func changeSpec(r *rand.Rand, spec map[string]any) {
 	case "healthCheckNodePort":
 		spec[name] = one(int64(30002), int64(30001), int64(30100), int64(80))
 	case "drop":
-		delete(spec, one("type", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort", "externalTrafficPolicy", "allocateLoadBalancerNodePorts").(string))
+		delete(spec,
+			one("type", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort",
+				"externalTrafficPolicy", "allocateLoadBalancerNodePorts").(string))
 	}
 }
 
 func randomPorts(r *rand.Rand) []any {
 	var out []any
 	for i := range 1 + r.Intn(3) {
-		port := map[string]any{"name": string(rune('a' + i)), "port": int64(80 + r.Intn(2)), "protocol": []string{"TCP", "UDP"}[r.Intn(2)]}
+		port := map[string]any{
+			"name": string(rune('a' + i)), "port": int64(80 + r.Intn(2)), "protocol": []string{"TCP", "UDP"}[r.Intn(2)],
+		}
 		if r.Intn(3) == 0 {
 			port["nodePort"] = int64(30000 + r.Intn(5))
 		}

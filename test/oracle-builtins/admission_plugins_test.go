@@ -80,9 +80,11 @@ func TestAdmissionPlugins(t *testing.T) {
 	t.Parallel()
 	registry := admission.NewPlugins()
 	for _, register := range []func(*admission.Plugins){
-		priority.Register, defaulttolerationseconds.Register, nodetaint.Register, setdefault.Register, defaultingressclass.Register, resize.Register,
+		priority.Register, defaulttolerationseconds.Register, nodetaint.Register, setdefault.Register,
+		defaultingressclass.Register, resize.Register,
 		runtimeclass.Register, limitranger.Register, serviceaccount.Register,
-		storageobjectinuseprotection.Register, podsecurity.Register, approval.Register, signing.Register, subjectrestriction.Register,
+		storageobjectinuseprotection.Register, podsecurity.Register, approval.Register, signing.Register,
+		subjectrestriction.Register,
 		nodedeclaredfeatures.Register, podresize.Register,
 	} {
 		register(registry)
@@ -121,7 +123,8 @@ func TestAdmissionPlugins(t *testing.T) {
 					}
 					said := &heard{}
 					ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), said))
-					err := admitWith(ctx, t, p, obj, old, gvk, c.Subresource, op, &user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups})
+					err := admitWith(ctx, t, p, obj, old, gvk, c.Subresource, op,
+						&user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups})
 					refused := ""
 					if err != nil {
 						refused = err.Error()
@@ -168,7 +171,9 @@ type heard struct{ warnings []string }
 func (h *heard) AddWarning(_, text string) { h.warnings = append(h.warnings, text) }
 
 // startPlugin returns one of Kubernetes' plugins, which finds the stored objects.
-func startPlugin(t *testing.T, registry *admission.Plugins, name string, configuration json.RawMessage, stored []json.RawMessage) admission.Interface {
+func startPlugin(
+	t *testing.T, registry *admission.Plugins, name string, configuration json.RawMessage, stored []json.RawMessage,
+) admission.Interface {
 	t.Helper()
 	var objects []runtime.Object
 	for _, data := range stored {
@@ -182,7 +187,9 @@ func startPlugin(t *testing.T, registry *admission.Plugins, name string, configu
 	if configuration != nil {
 		config = bytes.NewReader(configuration)
 	}
-	p, err := registry.InitPlugin(name, config, initializer.New(client, nil, factory, onlyMasters{}, utilfeature.DefaultFeatureGate, compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), nil))
+	p, err := registry.InitPlugin(name, config,
+		initializer.New(client, nil, factory, onlyMasters{}, utilfeature.DefaultFeatureGate,
+			compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +209,10 @@ func (onlyMasters) Authorize(_ context.Context, a authorizer.Attributes) (author
 }
 
 // admitWith sends a write through both halves of a plugin.
-func admitWith(ctx context.Context, t *testing.T, p admission.Interface, obj, old runtime.Object, gvk schema.GroupVersionKind, subresource string, op admission.Operation, who user.Info) error {
+func admitWith(
+	ctx context.Context, t *testing.T, p admission.Interface, obj, old runtime.Object, gvk schema.GroupVersionKind,
+	subresource string, op admission.Operation, who user.Info,
+) error {
 	t.Helper()
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -212,7 +222,8 @@ func admitWith(ctx context.Context, t *testing.T, p admission.Interface, obj, ol
 	if gvk.Kind == "Namespace" { // so a server says
 		namespace = m.GetName()
 	}
-	a := admission.NewAttributesRecord(obj, old, gvk, namespace, m.GetName(), resourceOf(t, gvk), subresource, op, nil, false, who)
+	a := admission.NewAttributesRecord(obj, old, gvk, namespace, m.GetName(), resourceOf(t, gvk), subresource, op, nil,
+		false, who)
 	if !p.Handles(op) {
 		return nil
 	}
@@ -253,7 +264,8 @@ func hub(t *testing.T, data []byte) (runtime.Object, schema.GroupVersionKind) {
 	t.Helper()
 	obj := typed(t, data)
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	out, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj, schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
+	out, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj,
+		schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
 	if err != nil {
 		t.Fatal(err)
 	}

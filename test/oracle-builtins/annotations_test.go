@@ -16,19 +16,28 @@ func TestAnnotations(t *testing.T) {
 	t.Parallel()
 	texts := map[string][]string{
 		"Pod scheduler.alpha.kubernetes.io/tolerations": {
-			`[]`, `[{"key":"a","operator":"Equal","value":"b","effect":"NoExecute","tolerationSeconds":3}]`, `x`, `{}`, `[{"key":3}]`, `[1]`, `[{"operator":"Equal"}]`,
+			`[]`, `[{"key":"a","operator":"Equal","value":"b","effect":"NoExecute","tolerationSeconds":3}]`, `x`, `{}`,
+			`[{"key":3}]`, `[1]`, `[{"operator":"Equal"}]`,
 			`[{"key":"a b","operator":"Exists","value":"v"},{"key":"a","effect":"Never"},{"key":"a","tolerationSeconds":3}]`, `[{"key":"a","operator":"Like"}]`, `[{"KEY":"a","Value":"-"}]`,
 		},
 		"Node scheduler.alpha.kubernetes.io/taints": {
-			`[]`, `[{"key":"a","value":"b","effect":"NoSchedule"}]`, `x`, `{}`, `[{"effect":1}]`, `[{}]`, `[{"key":"a b","value":"a b","effect":"Never"},{"key":"c","effect":"NoExecute"}]`,
+			`[]`, `[{"key":"a","value":"b","effect":"NoSchedule"}]`, `x`, `{}`, `[{"effect":1}]`, `[{}]`,
+			`[{"key":"a b","value":"a b","effect":"Never"},{"key":"c","effect":"NoExecute"}]`,
 		},
 		"Node scheduler.alpha.kubernetes.io/preferAvoidPods": {
-			`{}`, `{"preferAvoidPods":[]}`, `x`, `[]`, `{"preferAvoidPods":[{}]}`, `{"preferAvoidPods":[{"podSignature":{"podController":{"controller":false}}}]}`,
+			`{}`, `{"preferAvoidPods":[]}`, `x`, `[]`, `{"preferAvoidPods":[{}]}`,
+			`{"preferAvoidPods":[{"podSignature":{"podController":{"controller":false}}}]}`,
 			`{"preferAvoidPods":[{"podSignature":{"podController":{"apiVersion":"v1","kind":"RC","name":"x","controller":true}},"reason":"r"}]}`, `{"preferAvoidPods":1}`,
 		},
 	}
 	specs := map[string]map[string]any{
-		"Pod":  {"containers": []any{map[string]any{"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}}},
+		"Pod": {
+			"containers": []any{
+				map[string]any{
+					"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File",
+				},
+			},
+		},
 		"Node": {},
 	}
 	for _, r := range kinds.Resources() {

@@ -23,12 +23,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite internal/kinds/columns.txt")
 
-// TestColumns prints random objects of every kind with kube's printers and with ours. With -update it writes the columns that
-// kube's have, which are data of package kinds.
+// TestColumns prints random objects of every kind with kube's printers and with ours. With -update it writes the
+// columns that kube's have, which are data of package kinds.
 func TestColumns(t *testing.T) {
 	generator := printers.NewTableGenerator().With(printersinternal.AddHandlers)
 	var text strings.Builder
-	text.WriteString("# Columns of the built-in kinds: name, type, format, priority, description, each behind a tab.\n# Written by TestColumns -update of test/oracle-builtins from kube's printers.\n")
+	text.WriteString(
+		"# Columns of the built-in kinds: name, type, format, priority, description, each behind a tab.\n# Written by TestColumns -update of test/oracle-builtins from kube's printers.\n")
 	for _, r := range kinds.Resources() {
 		if r.Group == "apiextensions.k8s.io" || r.Secondary || r.Kind == "CSIStorageCapacity" {
 			continue // kube-apiserver does not use the printer that it has for CSIStorageCapacity
@@ -67,7 +68,9 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-func theirTable(t *testing.T, g printers.TableGenerator, r *catalog.Resource, v *catalog.Version, doc []byte) *metav1.Table {
+func theirTable(
+	t *testing.T, g printers.TableGenerator, r *catalog.Resource, v *catalog.Version, doc []byte,
+) *metav1.Table {
 	t.Helper()
 	in, err := legacyscheme.Scheme.New(schema.GroupVersionKind{Group: r.Group, Version: v.Name, Kind: r.Kind})
 	if err != nil {
@@ -77,7 +80,8 @@ func theirTable(t *testing.T, g printers.TableGenerator, r *catalog.Resource, v 
 		t.Fatal(err)
 	}
 	legacyscheme.Scheme.Default(in)
-	hub, err := legacyscheme.Scheme.UnsafeConvertToVersion(in, schema.GroupVersion{Group: r.Group, Version: runtime.APIVersionInternal})
+	hub, err := legacyscheme.Scheme.UnsafeConvertToVersion(in,
+		schema.GroupVersion{Group: r.Group, Version: runtime.APIVersionInternal})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +118,8 @@ func compareTable(t *testing.T, r *catalog.Resource, v *catalog.Version, seed in
 	}
 	for i, d := range table.ColumnDefinitions {
 		c := v.Columns[i]
-		if c.Name != d.Name || c.Type != d.Type || c.Format != d.Format || c.Priority != d.Priority || c.Description != d.Description {
+		if c.Name != d.Name || c.Type != d.Type || c.Format != d.Format || c.Priority != d.Priority ||
+			c.Description != d.Description {
 			t.Errorf("column %+v, want %+v", c, d)
 		}
 	}
@@ -134,6 +139,7 @@ func plain(v any) any {
 func writeColumns(b *strings.Builder, kind string, table *metav1.Table) {
 	fmt.Fprintln(b, kind)
 	for _, d := range table.ColumnDefinitions {
-		fmt.Fprintf(b, "\t%s\t%s\t%s\t%d\t%s\n", d.Name, d.Type, d.Format, d.Priority, strings.ReplaceAll(d.Description, "\n", "\\n"))
+		fmt.Fprintf(b, "\t%s\t%s\t%s\t%d\t%s\n", d.Name, d.Type, d.Format, d.Priority,
+			strings.ReplaceAll(d.Description, "\n", "\\n"))
 	}
 }

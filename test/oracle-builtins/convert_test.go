@@ -17,7 +17,8 @@ import (
 func TestConvert(t *testing.T) {
 	t.Parallel()
 	for _, r := range kinds.Resources() {
-		if r.Convert == nil || r.Group == "apiextensions.k8s.io" { // kube's scheme has no definitions; test/oracle/crd compares them
+		// kube's scheme has no definitions; test/oracle/crd compares them
+		if r.Convert == nil || r.Group == "apiextensions.k8s.io" {
 			continue
 		}
 		versions := r.Versions
@@ -55,7 +56,8 @@ func compareConversion(t *testing.T, r *catalog.Resource, from, to *catalog.Vers
 	if err := json.Unmarshal(doc, in); err != nil {
 		t.Fatal(err)
 	}
-	hub, err := legacyscheme.Scheme.UnsafeConvertToVersion(in, schema.GroupVersion{Group: kind(from).Group, Version: "__internal"})
+	hub, err := legacyscheme.Scheme.UnsafeConvertToVersion(in,
+		schema.GroupVersion{Group: kind(from).Group, Version: "__internal"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,8 @@ func fromPodConversion(got, want map[string]any) {
 		switch below := v.(type) {
 		case map[string]any:
 			if below["schedulerName"] != nil && have != nil {
-				below["serviceAccount"], below["serviceAccountName"] = have["serviceAccount"], have["serviceAccountName"]
+				below["serviceAccount"], below["serviceAccountName"] = have["serviceAccount"],
+					have["serviceAccountName"]
 			}
 			if have != nil {
 				fromPodConversion(have, below)
@@ -142,7 +143,8 @@ func randomObject(t *testing.T, r *catalog.Resource, v *catalog.Version, seed in
 
 func filler(seed int64) *randfill.Filler {
 	second := func(c randfill.Continue) time.Time { return time.Unix(c.Int63n(4e9), 0).UTC() }
-	words := []string{"", "", "a", "nginx", "nginx:latest", "x.io/y:v1", "ClusterIP", "NodePort", "LoadBalancer", "Container", "ClientIP", "None", "RollingUpdate", "User", "ExactCount"}
+	words := []string{"", "", "a", "nginx", "nginx:latest", "x.io/y:v1", "ClusterIP", "NodePort", "LoadBalancer",
+		"Container", "ClientIP", "None", "RollingUpdate", "User", "ExactCount"}
 	return randfill.NewWithSeed(seed).NilChance(.6).NumElements(0, 3).MaxDepth(14).Funcs(
 		func(s *string, c randfill.Continue) { *s = words[c.Intn(len(words))] },
 		func(v *metav1.Time, c randfill.Continue) { v.Time = second(c) },

@@ -11,8 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestAnswersOfDeletions compares which kinds answer their deletion with the object that is gone with what k8s.io/kubernetes
-// publishes of them: there, the kind says so by an interface, and the document names the answer's type.
+// TestAnswersOfDeletions compares which kinds answer their deletion with the object that is gone with what
+// k8s.io/kubernetes publishes of them: there, the kind says so by an interface, and the document names the answer's
+// type.
 func TestAnswersOfDeletions(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -48,11 +49,14 @@ func TestAnswersOfDeletions(t *testing.T) {
 			}
 			answer := published.Paths[path+"/"+r.Plural+"/{name}"].Delete.Responses["200"].Schema.Ref
 			if answer == "" || r.IsNamespace() {
-				continue // not deleted by name, or not served by Kubernetes; a namespace is answered though the document says otherwise
+				// not deleted by name, or not served by Kubernetes; a namespace is answered though the document says
+				// otherwise
+				continue
 			}
 			compared++
 			if want := !strings.HasSuffix(answer, ".meta.v1.Status"); r.ReturnsDeleted != want {
-				t.Errorf("%s/%s: answers the object: %v, want %v (%s)", v.Name, r.Qualified(), r.ReturnsDeleted, want, answer)
+				t.Errorf("%s/%s: answers the object: %v, want %v (%s)", v.Name, r.Qualified(), r.ReturnsDeleted, want,
+					answer)
 			}
 		}
 	}

@@ -25,7 +25,8 @@ func TestStoredBudgets(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	keys, operators := []string{"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match", "a"}, []string{"Exists", "DoesNotExist"}
+	keys, operators := []string{"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match", "a"},
+		[]string{"Exists", "DoesNotExist"}
 	for _, version := range []string{"v1beta1", "v1"} {
 		for range 500 {
 			spec := map[string]any{"minAvailable": 1}
@@ -36,12 +37,17 @@ func TestStoredBudgets(t *testing.T) {
 				}
 				var expressions []any
 				for range random.IntN(3) {
-					expressions = append(expressions, map[string]string{"key": keys[random.IntN(2)], "operator": operators[random.IntN(2)]})
+					expressions = append(expressions,
+						map[string]string{"key": keys[random.IntN(2)], "operator": operators[random.IntN(2)]})
 				}
 				selector["matchExpressions"] = expressions
 				spec["selector"] = selector
 			}
-			stored := marshal(t, map[string]any{"apiVersion": "policy/" + version, "kind": "PodDisruptionBudget", "metadata": map[string]any{"name": "a"}, "spec": spec})
+			stored := marshal(t,
+				map[string]any{
+					"apiVersion": "policy/" + version, "kind": "PodDisruptionBudget",
+					"metadata": map[string]any{"name": "a"}, "spec": spec,
+				})
 			want := kubeBudget(t, stored, version)
 			doc, err := kind.Form.Decode(stored)
 			if err != nil {
@@ -54,7 +60,8 @@ func TestStoredBudgets(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(trimmed(t, got.Spec), trimmed(t, want.Spec)) || got.APIVersion != "policy/v1" {
-				t.Fatalf("stored %s\ngot  %s\nwant %s", bytes.TrimSpace(stored), marshal(t, got.Spec), marshal(t, want.Spec))
+				t.Fatalf("stored %s\ngot  %s\nwant %s", bytes.TrimSpace(stored), marshal(t, got.Spec),
+					marshal(t, want.Spec))
 			}
 		}
 	}
@@ -75,7 +82,8 @@ func kubeBudget(t *testing.T, stored []byte, version string) *policyv1.PodDisrup
 	if err := json.Unmarshal(stored, in); err != nil {
 		t.Fatal(err)
 	}
-	hub, err := legacyscheme.Scheme.UnsafeConvertToVersion(in, schema.GroupVersion{Group: "policy", Version: "__internal"})
+	hub, err := legacyscheme.Scheme.UnsafeConvertToVersion(in,
+		schema.GroupVersion{Group: "policy", Version: "__internal"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,18 +16,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/openapi"
 )
 
-// TestPublishedDocuments compares what else is in documents: those of paths without objects, which groups there are and whose kinds
-// the options and events are in v2, how clients show who they are.
+// TestPublishedDocuments compares what else is in documents: those of paths without objects, which groups there are
+// and whose kinds the options and events are in v2, how clients show who they are.
 func TestPublishedDocuments(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cat := catalog.New(everything()...)
-	handler := openapi.New(openapi.Options{Version: "unversioned", WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) }})
+	handler := openapi.New(openapi.Options{
+		Version:    "unversioned",
+		WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) },
+	})
 	ours := func(path string) (doc map[string]any) {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil), cat.Snapshot())
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil),
+			cat.Snapshot())
 		if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
 			t.Fatalf("%s: %v: %.200s", path, err, w.Body)
 		}
@@ -52,7 +56,8 @@ func TestPublishedDocuments(t *testing.T) {
 		our, their := ours("/openapi/v3/"+name), theirs("v3/"+strings.ReplaceAll(name, "/", "__")+"_openapi.json")
 		if parts := strings.Split(name, "/"); len(parts) == 3 && parts[0] == "apis" || name == "api/v1" {
 			ourParts, theirParts := our["components"].(map[string]any), their["components"].(map[string]any)
-			if !reflect.DeepEqual(ourParts["securitySchemes"], theirParts["securitySchemes"]) || !reflect.DeepEqual(our["info"], their["info"]) {
+			if !reflect.DeepEqual(ourParts["securitySchemes"], theirParts["securitySchemes"]) ||
+				!reflect.DeepEqual(our["info"], their["info"]) {
 				t.Errorf("%s: %v, %v", name, ourParts["securitySchemes"], our["info"])
 			}
 			continue // the rest is compared by TestPublishedPaths and TestPublishedSchemas

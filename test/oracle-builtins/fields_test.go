@@ -14,11 +14,16 @@ import (
 func TestFieldLabels(t *testing.T) {
 	t.Parallel()
 	candidates := []string{
-		"name", "type", "reason", "source", "reportingComponent", "reportingController", "involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
-		"involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "regarding.kind", "regarding.namespace",
-		"regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "spec.nodeName", "spec.host",
-		"spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "spec.unschedulable", "spec.clusterIP", "spec.type",
-		"spec.signerName", "spec.driver", "spec.leaseName", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName", "status.replicas",
+		"name", "type", "reason", "source", "reportingComponent", "reportingController", "involvedObject.kind",
+		"involvedObject.namespace", "involvedObject.name",
+		"involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
+		"regarding.kind", "regarding.namespace",
+		"regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath",
+		"spec.nodeName", "spec.host",
+		"spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "spec.unschedulable",
+		"spec.clusterIP", "spec.type",
+		"spec.signerName", "spec.driver", "spec.leaseName", "status.phase", "status.podIP", "status.podIPs",
+		"status.nominatedNodeName", "status.replicas",
 		"status.successful", "status.succeeded", "metadata.uid", "metadata.labels", "spec", "nothing",
 	}
 	for _, r := range kinds.Resources() {

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestBuiltinModels holds internal/api/openapi/builtin.json to what k8s.io/kubernetes publishes: the parameters of subresources that
-// take something else than their object, and the definitions that only documents of built-in kinds need.
+// TestBuiltinModels holds internal/api/openapi/builtin.json to what k8s.io/kubernetes publishes: the parameters of
+// subresources that take something else than their object, and the definitions that only documents of built-in kinds
+// need.
 func TestBuiltinModels(t *testing.T) {
 	type parameter struct {
 		Name        string `json:"name"`
@@ -44,7 +45,8 @@ func TestBuiltinModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, into := range map[string]any{
-		"swagger.json": &v2, "v3/api__v1_openapi.json": &v3, "v3/api_openapi.json": &v3, "v3/apis_openapi.json": &v3, "v3/version_openapi.json": &v3,
+		"swagger.json": &v2, "v3/api__v1_openapi.json": &v3, "v3/api_openapi.json": &v3, "v3/apis_openapi.json": &v3,
+		"v3/version_openapi.json": &v3,
 	} {
 		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "api/openapi-spec", name))
 		if err != nil {
@@ -59,7 +61,8 @@ func TestBuiltinModels(t *testing.T) {
 		Path    parameter              `json:"path"`
 		Known   []groupVersion         `json:"known"`
 		Schemas map[string]any         `json:"schemas"`
-	}{map[string][]parameter{}, parameter{}, v2.Definitions["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].Kinds, map[string]any{}}
+	}{map[string][]parameter{}, parameter{}, v2.Definitions["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].Kinds,
+		map[string]any{}}
 	resolve := func(p parameter) parameter {
 		shared := strings.TrimPrefix(p.Ref, "#/parameters/")
 		if shared != "" {
@@ -69,10 +72,13 @@ func TestBuiltinModels(t *testing.T) {
 		return p
 	}
 	for kind, path := range map[string]string{
-		"PodAttachOptions": "namespaces/{namespace}/pods/{name}/attach", "PodExecOptions": "namespaces/{namespace}/pods/{name}/exec",
-		"PodPortForwardOptions": "namespaces/{namespace}/pods/{name}/portforward", "PodLogOptions": "namespaces/{namespace}/pods/{name}/log",
-		"PodProxyOptions": "namespaces/{namespace}/pods/{name}/proxy", "ServiceProxyOptions": "namespaces/{namespace}/services/{name}/proxy",
-		"NodeProxyOptions": "nodes/{name}/proxy",
+		"PodAttachOptions":      "namespaces/{namespace}/pods/{name}/attach",
+		"PodExecOptions":        "namespaces/{namespace}/pods/{name}/exec",
+		"PodPortForwardOptions": "namespaces/{namespace}/pods/{name}/portforward",
+		"PodLogOptions":         "namespaces/{namespace}/pods/{name}/log",
+		"PodProxyOptions":       "namespaces/{namespace}/pods/{name}/proxy",
+		"ServiceProxyOptions":   "namespaces/{namespace}/services/{name}/proxy",
+		"NodeProxyOptions":      "nodes/{name}/proxy",
 	} {
 		out.Options[kind] = []parameter{}
 		for _, p := range v2.Paths["/api/v1/"+path].Parameters {
@@ -88,10 +94,14 @@ func TestBuiltinModels(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"io.k8s.api.policy.v1.Eviction", "io.k8s.apimachinery.pkg.version.Info", "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
-		"io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions", "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup", "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList",
-		"io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery", "io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR",
-		"io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList", "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", "io.k8s.apimachinery.pkg.runtime.RawExtension",
+		"io.k8s.api.policy.v1.Eviction", "io.k8s.apimachinery.pkg.version.Info",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions", "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR",
+		"io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList", "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
+		"io.k8s.apimachinery.pkg.runtime.RawExtension",
 	} {
 		if out.Schemas[name] = v3.Components.Schemas[name]; out.Schemas[name] == nil {
 			t.Fatalf("no definition of %s", name)
@@ -109,6 +119,7 @@ func TestBuiltinModels(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("internal/api/openapi/builtin.json is not what Kubernetes publishes (%v): run go test -run TestBuiltinModels -update", err)
+		t.Errorf(
+			"internal/api/openapi/builtin.json is not what Kubernetes publishes (%v): run go test -run TestBuiltinModels -update", err)
 	}
 }

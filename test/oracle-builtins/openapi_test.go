@@ -22,7 +22,8 @@ import (
 
 // TestPublishedSchemas compares the definitions of every published group version with those in k8s.io/kubernetes'
 // api/openapi-spec. The files are made
-// without enums, which servers publish: their values and what descriptions say of them are compared with the generated code.
+// without enums, which servers publish: their values and what descriptions say of them are compared with the generated
+// code.
 func TestPublishedSchemas(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -30,7 +31,9 @@ func TestPublishedSchemas(t *testing.T) {
 	}
 	generated := generated.GetOpenAPIDefinitions(func(string) spec.Ref { return spec.Ref{} })
 	cat := catalog.New(everything()...)
-	handler := openapi.New(openapi.Options{WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) }})
+	handler := openapi.New(openapi.Options{
+		WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) },
+	})
 	compared, enums := 0, 0
 	for _, g := range cat.Snapshot().Groups() {
 		for _, v := range g.Versions {
@@ -42,9 +45,12 @@ func TestPublishedSchemas(t *testing.T) {
 				at, file = "api/"+v.Name, "api__"+v.Name
 			}
 			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/openapi/v3/"+at, nil), cat.Snapshot())
+			handler.ServeHTTP(w,
+				httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/openapi/v3/"+at, nil),
+				cat.Snapshot())
 			ours := definitionsOf(t, w.Body.Bytes())
-			data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "api/openapi-spec/v3", file+"_openapi.json"))
+			data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "api/openapi-spec/v3", file+
+				"_openapi.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +77,8 @@ func everything() []*catalog.Resource {
 	return resources
 }
 
-// takeEnums removes from a published definition what it says of enums, compares it with the generated one and returns their
-// number.
+// takeEnums removes from a published definition what it says of enums, compares it with the generated one and returns
+// their number.
 func takeEnums(t *testing.T, at string, our map[string]any, their spec.Schema) int {
 	properties, _ := our["properties"].(map[string]any)
 	found := 0

@@ -26,7 +26,9 @@ func TestPublishedPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	cat := catalog.New(everything()...)
-	handler := openapi.New(openapi.Options{WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) }})
+	handler := openapi.New(openapi.Options{
+		WriteError: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), 500) },
+	})
 	read := func(name string) map[string]string {
 		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "api/openapi-spec", name))
 		if err != nil {
@@ -36,7 +38,8 @@ func TestPublishedPaths(t *testing.T) {
 	}
 	serve := func(path string) map[string]string {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil), cat.Snapshot())
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil),
+			cat.Snapshot())
 		return operationsOf(t, w.Body.Bytes())
 	}
 	v2, theirV2 := serve("/openapi/v2"), read("swagger.json")
@@ -50,7 +53,8 @@ func TestPublishedPaths(t *testing.T) {
 			if g.Name == "" {
 				at, file = "api/"+v.Name, "api__"+v.Name
 			}
-			compared += compareOperations(t, "v3", serve("/openapi/v3/"+at), read("v3/"+file+"_openapi.json"), "/"+at+"/")
+			compared += compareOperations(t, "v3", serve("/openapi/v3/"+at), read("v3/"+file+"_openapi.json"), "/"+at+
+				"/")
 			compareOperations(t, "v2", v2, theirV2, "/"+at+"/")
 		}
 	}
@@ -82,8 +86,8 @@ func compareOperations(t *testing.T, edition string, ours, theirs map[string]str
 	return n
 }
 
-// operationsOf returns what is compared of each operation of a document, by "path method". The published documents are those of a
-// server with CBOR, which is off by default.
+// operationsOf returns what is compared of each operation of a document, by "path method". The published documents are
+// those of a server with CBOR, which is off by default.
 func operationsOf(t *testing.T, data []byte) map[string]string {
 	t.Helper()
 	var doc struct {
@@ -127,7 +131,8 @@ func operationsOf(t *testing.T, data []byte) map[string]string {
 					t.Fatalf("no parameter %s", name)
 				}
 			}
-			out = append(out, fmt.Sprint(p.Name, " ", p.In, p.Schema.Ref, p.Schema.Type, p.Type, p.Required, p.Description))
+			out = append(out,
+				fmt.Sprint(p.Name, " ", p.In, p.Schema.Ref, p.Schema.Type, p.Type, p.Required, p.Description))
 		}
 		slices.Sort(out)
 		return strings.Join(out, ", ")
@@ -153,8 +158,10 @@ func operationsOf(t *testing.T, data []byte) map[string]string {
 			if err := json.Unmarshal(raw, &op); err != nil {
 				t.Fatal(err)
 			}
-			out[path+" "+method] = fmt.Sprintf("%s | %s | %s | %s | %s | of the path: %s | %s | %s | %s | %s | %s", op.ID, op.Action, canonical(t, op.Kind), op.Description, op.Tags,
-				describe(item["parameters"]), describe(op.Parameters), withoutCBOR(op.Consumes), withoutCBOR(op.Produces), canonical(t, op.Body), canonical(t, op.Responses))
+			out[path+" "+method] = fmt.Sprintf("%s | %s | %s | %s | %s | of the path: %s | %s | %s | %s | %s | %s",
+				op.ID, op.Action, canonical(t, op.Kind), op.Description, op.Tags,
+				describe(item["parameters"]), describe(op.Parameters), withoutCBOR(op.Consumes),
+				withoutCBOR(op.Produces), canonical(t, op.Body), canonical(t, op.Responses))
 		}
 	}
 	return out

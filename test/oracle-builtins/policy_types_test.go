@@ -33,39 +33,49 @@ func gadgets() *catalog.Resource {
 	version := func(name, properties string) *catalog.Version {
 		return &catalog.Version{Name: name, Served: true, Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
 			s := &apiextensionsv1.JSONSchemaProps{}
-			return s, json.Unmarshal([]byte(`{"type":"object","properties":{"spec":{"type":"object","properties":`+properties+`}}}`), s)
+			return s,
+				json.Unmarshal([]byte(`{"type":"object","properties":{"spec":{"type":"object","properties":`+properties+
+					`}}}`), s)
 		}}
 	}
-	v1 := version("v1", `{"replicas":{"type":"integer"},"port":{"x-kubernetes-int-or-string":true},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+	v1 := version("v1",
+		`{"replicas":{"type":"integer"},"port":{"x-kubernetes-int-or-string":true},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
 		"template":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
 		"items":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"when":{"type":"string","format":"date-time"}}}},
 		"limits":{"type":"object","additionalProperties":{"type":"number"}},"raw":{"type":"string","format":"byte"},"in":{"type":"boolean"}}`)
 	v2 := version("v2", `{"count":{"type":"integer"}}`)
 	return &catalog.Resource{
-		Group: "example.com", Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList", Namespaced: true, Served: true,
+		Group: "example.com", Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList",
+		Namespaced: true, Served: true,
 		Versions: []*catalog.Version{v2, v1}, Storage: v1, Prefix: "example.com/gadgets",
 		Definition: catalog.Definition{Name: "gadgets.example.com"},
 	}
 }
 
-// theirs is Kubernetes' type checker, of the kinds in the catalog. Schemas of built-in kinds are its own; those of custom ones
-// are read from the documents that we publish, as its controller does.
+// theirs is Kubernetes' type checker, of the kinds in the catalog. Schemas of built-in kinds are its own; those of
+// custom ones are read from the documents that we publish, as its controller does.
 func theirs(t *testing.T, served *catalog.Snapshot, documents *openapi.Handler) *upstream.TypeChecker {
 	var groups []*restmapper.APIGroupResources
 	for _, g := range served.Groups() {
-		group := &restmapper.APIGroupResources{Group: metav1.APIGroup{Name: g.Name}, VersionedResources: map[string][]metav1.APIResource{}}
+		group := &restmapper.APIGroupResources{
+			Group: metav1.APIGroup{Name: g.Name}, VersionedResources: map[string][]metav1.APIResource{},
+		}
 		for _, v := range g.Versions {
-			group.Group.Versions = append(group.Group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: g.Name + "/" + v.Name, Version: v.Name})
+			group.Group.Versions = append(group.Group.Versions,
+				metav1.GroupVersionForDiscovery{GroupVersion: g.Name + "/" + v.Name, Version: v.Name})
 			for _, r := range v.Resources {
 				group.VersionedResources[v.Name] = append(group.VersionedResources[v.Name],
-					metav1.APIResource{Name: r.Plural, SingularName: r.Singular, Kind: r.Kind, Namespaced: r.Namespaced})
+					metav1.APIResource{
+						Name: r.Plural, SingularName: r.Singular, Kind: r.Kind, Namespaced: r.Namespaced,
+					})
 			}
 		}
 		groups = append(groups, group)
 	}
 	return &upstream.TypeChecker{
 		RestMapper: restmapper.NewDiscoveryRESTMapper(groups),
-		SchemaResolver: resolver.NewDefinitionsSchemaResolver(generated.GetOpenAPIDefinitions, k8sscheme.Scheme, scheme.Scheme).Combine(
+		SchemaResolver: resolver.NewDefinitionsSchemaResolver(generated.GetOpenAPIDefinitions, k8sscheme.Scheme,
+			scheme.Scheme).Combine(
 			publishedSchemas{t, served, documents}),
 	}
 }
@@ -78,7 +88,9 @@ type publishedSchemas struct {
 
 func (p publishedSchemas) ResolveSchema(kind schema.GroupVersionKind) (*spec.Schema, error) {
 	w := httptest.NewRecorder()
-	p.documents.ServeHTTP(w, httptest.NewRequestWithContext(p.Context(), http.MethodGet, "/openapi/v3/apis/"+kind.Group+"/"+kind.Version, nil), p.served)
+	p.documents.ServeHTTP(w,
+		httptest.NewRequestWithContext(p.Context(), http.MethodGet, "/openapi/v3/apis/"+kind.Group+"/"+kind.Version,
+			nil), p.served)
 	if w.Code != http.StatusOK {
 		return nil, fmt.Errorf("%v: %w", kind, resolver.ErrSchemaNotFound)
 	}
@@ -129,22 +141,35 @@ func TestTypeWarnings(t *testing.T) {
 		return s
 	}
 	expressions := []string{
-		"true", "object.spec.replicas > 1", "object.spec.replicas > '1'", "object.spec.replicsa > 1", "object.metadata.name == 'x'", "object.metadata.nmae == 'x'",
-		"oldObject == null || object.spec == oldObject.spec", "object.spec > 3", "object == 3", "object.spec.template.spec.containers.all(c, c.image.startsWith('x'))",
-		"object.spec.template.spec.containers.all(c, c.imag == '')", "object.spec.template.spec.containers.all(c, c.resources.limits.cpu == '1')",
-		"object.spec.template.spec.containers.exists(c, c.ports.all(p, p.containerPort > 80))", "object.spec.template.metadata.labels['x'] == 3",
-		"object.spec.strategy.rollingUpdate.maxSurge == 1", "has(object.spec.paused) && object.spec.paused", "object.data.x == 'y'", "object.data.size() < 3", "object.data == 3",
-		"object.spec.port == 80", "object.spec.free.anything == 1", "object.spec.template.kind == 'X'", "object.spec.items.all(i, i.when < now)", "object.spec.items[0].name + 1 == 2",
-		"object.spec.limits['a'] < 2.0", "object.spec.raw == b'x'", "object.spec.__in__", "object.spec.count == 1", "object.metadata.creationTimestamp > 1",
-		"request.operation == 'CREATE'", "request.nothing == ''", "namespaceObject.metadata.name == 'x'", "namespaceObject.spec.nothing == 1", "authorizer.group('').resource('pods').check('get').allowed()",
-		"authorizer.requestResource.check('get').allowed()", "params.spec.replicas == 1", "params.data.most == '3'", "params.data.most == 3", "nobody.knows", "object.spec.replicas >", "variables.v == 1",
-		"variables.v == 'x'", "variables.list.all(x, x == 1)", "variables.broken == 1", "variables.none == 1", "object.spec.ports.all(p, p.targetPort == 80)", "object.spec.type == 'x' && object.spec.x == 1",
-		"object.spec.schema.openAPIV3Schema.properties.x == 1", "object.spec.versions.all(v, v.name == 1)", "'x' + object.metadata.name", "[object.metadata.name, 1]", "object.items == 1",
-		"quantity(object.spec.resources.requests.storage).isGreaterThan(quantity('1'))", "object.webhooks.all(w, w.nme == '')", "object.spec.jobTemplate.spec.template.spec.hostNetwork == 1",
+		"true", "object.spec.replicas > 1", "object.spec.replicas > '1'", "object.spec.replicsa > 1",
+		"object.metadata.name == 'x'", "object.metadata.nmae == 'x'",
+		"oldObject == null || object.spec == oldObject.spec", "object.spec > 3", "object == 3",
+		"object.spec.template.spec.containers.all(c, c.image.startsWith('x'))",
+		"object.spec.template.spec.containers.all(c, c.imag == '')",
+		"object.spec.template.spec.containers.all(c, c.resources.limits.cpu == '1')",
+		"object.spec.template.spec.containers.exists(c, c.ports.all(p, p.containerPort > 80))",
+		"object.spec.template.metadata.labels['x'] == 3",
+		"object.spec.strategy.rollingUpdate.maxSurge == 1", "has(object.spec.paused) && object.spec.paused",
+		"object.data.x == 'y'", "object.data.size() < 3", "object.data == 3",
+		"object.spec.port == 80", "object.spec.free.anything == 1", "object.spec.template.kind == 'X'",
+		"object.spec.items.all(i, i.when < now)", "object.spec.items[0].name + 1 == 2",
+		"object.spec.limits['a'] < 2.0", "object.spec.raw == b'x'", "object.spec.__in__", "object.spec.count == 1",
+		"object.metadata.creationTimestamp > 1",
+		"request.operation == 'CREATE'", "request.nothing == ''", "namespaceObject.metadata.name == 'x'",
+		"namespaceObject.spec.nothing == 1", "authorizer.group('').resource('pods').check('get').allowed()",
+		"authorizer.requestResource.check('get').allowed()", "params.spec.replicas == 1", "params.data.most == '3'",
+		"params.data.most == 3", "nobody.knows", "object.spec.replicas >", "variables.v == 1",
+		"variables.v == 'x'", "variables.list.all(x, x == 1)", "variables.broken == 1", "variables.none == 1",
+		"object.spec.ports.all(p, p.targetPort == 80)", "object.spec.type == 'x' && object.spec.x == 1",
+		"object.spec.schema.openAPIV3Schema.properties.x == 1", "object.spec.versions.all(v, v.name == 1)",
+		"'x' + object.metadata.name", "[object.metadata.name, 1]", "object.items == 1",
+		"quantity(object.spec.resources.requests.storage).isGreaterThan(quantity('1'))",
+		"object.webhooks.all(w, w.nme == '')", "object.spec.jobTemplate.spec.template.spec.hostNetwork == 1",
 	}
 	rules := func(groups, versions, resources string) admissionregistrationv1.NamedRuleWithOperations {
 		return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{
-			APIGroups: strings.Split(groups, ","), APIVersions: strings.Split(versions, ","), Resources: strings.Split(resources, ","),
+			APIGroups: strings.Split(groups, ","), APIVersions: strings.Split(versions, ","),
+			Resources: strings.Split(resources, ","),
 		}}}
 	}
 	type named = []admissionregistrationv1.NamedRuleWithOperations
@@ -158,22 +183,32 @@ func TestTypeWarnings(t *testing.T) {
 		{rules("example.com", "v1,v2,v3", "gadgets,nothings")},
 		{rules("apps", "*", "deployments"), rules("batch", "v1", "cronjobs")},
 		{rules("*", "v1", "deployments"), rules("", "v1", "services,pods/status,*")},
-		{rules("apiextensions.k8s.io,admissionregistration.k8s.io", "v1", "customresourcedefinitions,validatingwebhookconfigurations")},
-		{rules("", "v1", "configmaps,endpoints,events,limitranges,namespaces,nodes,persistentvolumes,pods,podtemplates,resourcequotas,secrets,services"), rules("apps", "v1", "deployments")},
+		{
+			rules("apiextensions.k8s.io,admissionregistration.k8s.io", "v1",
+				"customresourcedefinitions,validatingwebhookconfigurations")},
+		{
+			rules("", "v1",
+				"configmaps,endpoints,events,limitranges,namespaces,nodes,persistentvolumes,pods,podtemplates,resourcequotas,secrets,services"), rules("apps", "v1", "deployments")},
 		{rules("", "v1", "persistentvolumeclaims")},
 		{rules("nobody.example.com", "v1", "things")},
 		nil,
 	} {
-		for _, param := range []*admissionregistrationv1.ParamKind{nil, {APIVersion: "v1", Kind: "ConfigMap"}, {APIVersion: "example.com/v1", Kind: "Gadget"}, {APIVersion: "example.com/v1", Kind: "Nothing"}} {
+		for _, param := range []*admissionregistrationv1.ParamKind{nil, {APIVersion: "v1", Kind: "ConfigMap"},
+			{APIVersion: "example.com/v1", Kind: "Gadget"}, {APIVersion: "example.com/v1", Kind: "Nothing"}} {
 			for _, variables := range [][]admissionregistrationv1.Variable{nil, {
-				{Name: "v", Expression: "object.metadata.name"}, {Name: "list", Expression: "[1, 2]"}, {Name: "broken", Expression: "object.metadata.nmae"}, {Name: "spec", Expression: "object.spec"},
+				{Name: "v", Expression: "object.metadata.name"}, {Name: "list", Expression: "[1, 2]"},
+				{Name: "broken", Expression: "object.metadata.nmae"}, {Name: "spec", Expression: "object.spec"},
 			}} {
 				policy := &admissionregistrationv1.ValidatingAdmissionPolicy{Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-					ParamKind: param, Variables: variables, MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: matched},
+					ParamKind: param, Variables: variables,
+					MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: matched},
 				}}
 				some := expressions
 				if param != nil || variables != nil { // upstream builds an environment for each expression and kind
-					some = slices.DeleteFunc(slices.Clone(expressions), func(e string) bool { return !strings.Contains(e, "params") && !strings.Contains(e, "variables") })
+					some = slices.DeleteFunc(slices.Clone(expressions),
+						func(e string) bool {
+							return !strings.Contains(e, "params") && !strings.Contains(e, "variables")
+						})
 				}
 				for i, e := range some {
 					v := admissionregistrationv1.Validation{Expression: e}
@@ -182,11 +217,13 @@ func TestTypeWarnings(t *testing.T) {
 					}
 					policy.Spec.Validations = append(policy.Spec.Validations, v)
 				}
-				ours, want := withoutNumbers(registration.TypeWarnings(&policy.Spec, served, schemaOf)), withoutNumbers(their.Check(policy))
+				ours, want := withoutNumbers(registration.TypeWarnings(&policy.Spec, served, schemaOf)),
+					withoutNumbers(their.Check(policy))
 				compared += len(want)
 				for i := range max(len(ours), len(want)) {
 					if i >= len(ours) || i >= len(want) || ours[i] != want[i] {
-						t.Errorf("%v, params %v: %d and %d warnings; the first that differs:\nours %s\ntheirs %s", matched, param, len(ours), len(want), at(ours, i), at(want, i))
+						t.Errorf("%v, params %v: %d and %d warnings; the first that differs:\nours %s\ntheirs %s",
+							matched, param, len(ours), len(want), at(ours, i), at(want, i))
 						break
 					}
 				}

@@ -32,8 +32,8 @@ func makeAlloc(core.IPFamily, map[core.IPFamily]ipallocator.Interface, portalloc
 //go:linkname initIPFamilyFields k8s.io/kubernetes/pkg/registry/core/service/storage.(*Allocators).initIPFamilyFields
 func initIPFamilyFields(*storage.Allocators, storage.After, storage.Before) error
 
-// keepGiven does what is done before an update, in a cluster that has the addresses that the old service has. It is false if that
-// fails.
+// keepGiven does what is done before an update, in a cluster that has the addresses that the old service has. It is
+// false if that fails.
 func keepGiven(svc, old *core.Service) bool {
 	after, before := storage.After{Service: svc}, storage.Before{Service: old}
 	patchAllocatedValues(after, before)
@@ -70,7 +70,8 @@ func (c *comparison) keepFamilies(obj, old map[string]any) bool {
 //go:linkname defaultOnRead k8s.io/kubernetes/pkg/registry/core/service/storage.(*REST).defaultOnReadService
 func defaultOnRead(*storage.REST, *core.Service)
 
-// TestReadMatchesUpstream reads services as servers from before there were lists of addresses and families have stored them.
+// TestReadMatchesUpstream reads services as servers from before there were lists of addresses and families have stored
+// them.
 func TestReadMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	for _, ranges := range []string{"10.0.0.0/24", "fd00::/112,10.0.0.0/24"} {
@@ -80,18 +81,25 @@ func TestReadMatchesUpstream(t *testing.T) {
 		}
 		resources := kinds.Resources()
 		address.Install(resources, networks)
-		services := resources[slices.IndexFunc(resources, func(r *catalog.Resource) bool { return r.Kind == "Service" })]
+		services := resources[slices.IndexFunc(resources,
+			func(r *catalog.Resource) bool { return r.Kind == "Service" })]
 		upstream := &storage.REST{}
 		family := reflect.ValueOf(upstream).Elem().FieldByName("primaryIPFamily")
-		*(*core.IPFamily)(family.Addr().UnsafePointer()) = map[bool]core.IPFamily{false: core.IPv4Protocol, true: core.IPv6Protocol}[networks[0].Addr().Is6()]
+		*(*core.IPFamily)(family.Addr().UnsafePointer()) = map[bool]core.IPFamily{
+			false: core.IPv4Protocol, true: core.IPv6Protocol,
+		}[networks[0].Addr().Is6()]
 		for _, spec := range []string{
-			`{}`, `{"clusterIP":"10.0.0.9"}`, `{"clusterIP":"fd00::9"}`, `{"clusterIP":"None"}`, `{"clusterIP":"None","selector":{"a":"b"}}`,
-			`{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"]}`, `{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9","fd00::9"]}`,
+			`{}`, `{"clusterIP":"10.0.0.9"}`, `{"clusterIP":"fd00::9"}`, `{"clusterIP":"None"}`,
+			`{"clusterIP":"None","selector":{"a":"b"}}`,
+			`{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"]}`,
+			`{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9","fd00::9"]}`,
 			`{"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"PreferDualStack"}`,
-			`{"type":"ExternalName","externalName":"a.b","internalTrafficPolicy":"Cluster"}`, `{"type":"LoadBalancer","clusterIP":"10.0.0.9","ports":[{"port":80}]}`,
+			`{"type":"ExternalName","externalName":"a.b","internalTrafficPolicy":"Cluster"}`,
+			`{"type":"LoadBalancer","clusterIP":"10.0.0.9","ports":[{"port":80}]}`,
 		} {
 			c := &comparison{t: t, r: services, kind: "Service", what: spec}
-			doc := tree(t, []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"b"},"spec":`+spec+`}`))
+			doc := tree(t,
+				[]byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"b"},"spec":`+spec+`}`))
 			ours, theirs, ok := c.read(doc)
 			if !ok {
 				t.Fatal(spec)

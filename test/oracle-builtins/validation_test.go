@@ -34,9 +34,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestValidation breaks valid objects at one, two or three places, and wants the same errors as from Kubernetes' strategies: for the
-// broken object as a new one, and as an update of the valid one through each of the kind's paths. What the strategies have made of
-// an object that is valid is compared too. CHECKS is how many objects are made of each valid one, 30 if unset.
+// TestValidation breaks valid objects at one, two or three places, and wants the same errors as from Kubernetes'
+// strategies: for the broken object as a new one, and as an update of the valid one through each of the kind's paths.
+// What the strategies have made of an object that is valid is compared too. CHECKS is how many objects are made of
+// each valid one, 30 if unset.
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	byKind := map[string]*catalog.Resource{}
@@ -56,10 +57,11 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestValidationCoordinated does the same with Leases while the feature gate is on that keeps their fields of coordinated leader
-// election. It is not parallel to others, as Kubernetes has one gate for all.
+// TestValidationCoordinated does the same with Leases while the feature gate is on that keeps their fields of
+// coordinated leader election. It is not parallel to others, as Kubernetes has one gate for all.
 func TestValidationCoordinated(t *testing.T) {
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CoordinatedLeaderElection, true)
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.CoordinatedLeaderElection,
+		true)
 	resources := kinds.Resources()
 	kinds.CoordinateLeases(resources)
 	lease := resources[slices.IndexFunc(resources, func(r *catalog.Resource) bool { return r.Kind == "Lease" })]
@@ -153,7 +155,8 @@ func (c *comparison) inNamespace(obj, old map[string]any, subresource string) fi
 	return c.r.Strategy.ValidateIn(obj, old, subresource, func() (map[string]string, error) { return nil, nil })
 }
 
-// internal reads an object as kube-apiserver does: into its Go type, with defaults, and into the internal type. ours is what we make of it.
+// internal reads an object as kube-apiserver does: into its Go type, with defaults, and into the internal type. ours
+// is what we make of it.
 func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runtime.Object, ok bool) {
 	c.t.Helper()
 	ours = runtime.DeepCopyJSON(obj)
@@ -170,7 +173,8 @@ func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runti
 		return nil, nil, false
 	}
 	legacyscheme.Scheme.Default(typed)
-	theirs, err = legacyscheme.Scheme.UnsafeConvertToVersion(typed, schema.GroupVersion{Group: c.r.Group, Version: runtime.APIVersionInternal})
+	theirs, err = legacyscheme.Scheme.UnsafeConvertToVersion(typed,
+		schema.GroupVersion{Group: c.r.Group, Version: runtime.APIVersionInternal})
 	if err != nil {
 		return nil, nil, false // a conversion refuses what validation would
 	}
@@ -216,7 +220,8 @@ func (c *comparison) warned(what string, ours, theirs []string) {
 	}
 }
 
-// older tells whether an object is one that an older Kubernetes has stored, and that today's would not take as it is. An annotation says so.
+// older tells whether an object is one that an older Kubernetes has stored, and that today's would not take as it is.
+// An annotation says so.
 func older(obj map[string]any) bool {
 	annotations, _ := obj["metadata"].(map[string]any)["annotations"].(map[string]any)
 	return annotations["stored"] == "before"
@@ -266,9 +271,12 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
 	errs := c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) })
 	if len(c.texts(errs)) == 0 {
-		c.warned("update "+subresource, c.r.Strategy.Warnings(ours, was, subresource), s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
+		c.warned("update "+subresource, c.r.Strategy.Warnings(ours, was, subresource),
+			s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
 	}
-	c.same("update "+subresource, append(c.inNamespace(ours, was, subresource), c.r.Strategy.ValidateUpdate(ours, was, subresource)...), errs, ours, theirs)
+	c.same("update "+subresource,
+		append(c.inNamespace(ours, was, subresource), c.r.Strategy.ValidateUpdate(ours, was, subresource)...), errs,
+		ours, theirs)
 }
 
 // ask returns Kubernetes' errors, nil if it panics: it answers 500 then.
@@ -307,7 +315,8 @@ func (c *comparison) prepareUpdate(obj, old map[string]any, subresource string) 
 }
 
 // fromMetadata are errors that rest finds, not the rules of the kind.
-var fromMetadata = regexp.MustCompile(`^metadata\.(name|generateName|namespace|labels|annotations|ownerReferences|resourceVersion|uid|creationTimestamp|managedFields|generation|deletion|finalizers|selfLink|annotations)\b`)
+var fromMetadata = regexp.MustCompile(
+	`^metadata\.(name|generateName|namespace|labels|annotations|ownerReferences|resourceVersion|uid|creationTimestamp|managedFields|generation|deletion|finalizers|selfLink|annotations)\b`)
 
 func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[string]any, their runtime.Object) {
 	c.t.Helper()
@@ -323,7 +332,8 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 	if len(want) > 0 {
 		return
 	}
-	v1, err := legacyscheme.Scheme.UnsafeConvertToVersion(their, schema.GroupVersion{Group: c.r.Group, Version: c.r.Storage.Name})
+	v1, err := legacyscheme.Scheme.UnsafeConvertToVersion(their,
+		schema.GroupVersion{Group: c.r.Group, Version: c.r.Storage.Name})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -394,7 +404,8 @@ func (c *comparison) texts(errs field.ErrorList) []string {
 // wholly are the kinds whose errors are compared with the objects that they show.
 var wholly = []string{"ResourceClaim", "ResourceClaimTemplate", "IPAddress"}
 
-// value returns what an error shows of a value that is a text, a number or a truth. Objects are shown with other names, empty ones as null.
+// value returns what an error shows of a value that is a text, a number or a truth. Objects are shown with other
+// names, empty ones as null.
 func (c *comparison) value(e *field.Error) string {
 	data, err := json.Marshal(e.BadValue)
 	if err == nil && slices.Contains(wholly, c.kind) {
@@ -427,17 +438,27 @@ func newMutator(seed int64) *mutator { return &mutator{Rand: rand.New(rand.NewSo
 
 var words = []string{
 	"OldestEmulationVersion", "1.36.0", "v1.36.0", "1.34.7-rc.1", "1.37", "0.0.0",
-	"", "", "a", "A_b", "-x", "x.y", "UPPER", strings.Repeat("l", 64), strings.Repeat("m", 300), "10.0.0.1", "010.1.1.1", "fd00::1", "10.0.0.0/8", "10.0.0.1/8", "127.0.0.1", "a/b", "../x", "/abs", "..x", "a//b",
-	"TCP", "SCTP", "25%", "150%", "1.5", "None", "Always", "Never", "OnFailure", "Local", "Cluster", "ClientIP", "ExternalName", "NodePort", "LoadBalancer", "ClusterIP", "IPv6", "Exists", "In", "Gt", "DoesNotExist",
-	"metadata.labels['a b']", "metadata.annotations['x']", "metadata.namespace", "limits.memory", "kernel.msgmax", "Unmasked", "Localhost", "RuntimeDefault", "Unconfined", "Bidirectional", "windows", "linux", "http", "Recreate", "OnDelete", "RollingUpdate",
-	"Parallel", "Failed", "FailJob", "Indexed", "NonIndexed", "1,3", "2-1", "0-2", "@hourly", "TZ=UTC 0 0 * * *", "Mars/Phobos", "UTC", "Recycle", "Delete", "ReadWriteOncePod", "Block", "User", "ServiceAccount", "Role", "Namespace", "BestEffort", "Terminating", "Percent", "Max", "Value", "system-x", "*.a.b", "a*b", " nginx", "RequireDualStack", "PreferDualStack", "True",
+	"", "", "a", "A_b", "-x", "x.y", "UPPER", strings.Repeat("l", 64), strings.Repeat("m", 300), "10.0.0.1",
+	"010.1.1.1", "fd00::1", "10.0.0.0/8", "10.0.0.1/8", "127.0.0.1", "a/b", "../x", "/abs", "..x", "a//b",
+	"TCP", "SCTP", "25%", "150%", "1.5", "None", "Always", "Never", "OnFailure", "Local", "Cluster", "ClientIP",
+	"ExternalName", "NodePort", "LoadBalancer", "ClusterIP", "IPv6", "Exists", "In", "Gt", "DoesNotExist",
+	"metadata.labels['a b']", "metadata.annotations['x']", "metadata.namespace", "limits.memory", "kernel.msgmax",
+	"Unmasked", "Localhost", "RuntimeDefault", "Unconfined", "Bidirectional", "windows", "linux", "http", "Recreate",
+	"OnDelete", "RollingUpdate",
+	"Parallel", "Failed", "FailJob", "Indexed", "NonIndexed", "1,3", "2-1", "0-2", "@hourly", "TZ=UTC 0 0 * * *",
+	"Mars/Phobos", "UTC", "Recycle", "Delete", "ReadWriteOncePod", "Block", "User", "ServiceAccount", "Role",
+	"Namespace", "BestEffort", "Terminating", "Percent", "Max", "Value", "system-x", "*.a.b", "a*b", " nginx",
+	"RequireDualStack", "PreferDualStack", "True",
 }
 
-// expressions are about devices: good ones, such that do not compile, such that are no question, and such that take too long.
+// expressions are about devices: good ones, such that do not compile, such that are no question, and such that take
+// too long.
 var expressions = []string{
-	"", "true", "device.driver", "device.attributes['a'].b", "device.capacity", "device.nothing", "device.driver ==", "1 + 1", "'a' == 1", strings.Repeat("a", 10*1024+1),
+	"", "true", "device.driver", "device.attributes['a'].b", "device.capacity", "device.nothing", "device.driver ==",
+	"1 + 1", "'a' == 1", strings.Repeat("a", 10*1024+1),
 	"device.driver.matches('.*') && device.attributes.exists(d, device.attributes[d].exists(k, device.attributes.exists(e, e.contains(k) && device.attributes[e].exists(l, k.matches(l)))))",
-	"cel.bind(x, device.attributes['a'], x.b && x.c)", "device.attributes['a'].v.isGreaterThan(semver('1.0.0'))", "isSemver('v1.0', true)", "device.allowMultipleAllocations == true",
+	"cel.bind(x, device.attributes['a'], x.b && x.c)", "device.attributes['a'].v.isGreaterThan(semver('1.0.0'))",
+	"isSemver('v1.0', true)", "device.allowMultipleAllocations == true",
 }
 
 func (m *mutator) word() string { return words[m.Intn(len(words))] }

@@ -28,8 +28,8 @@ import (
 //go:linkname reconcileElectionStep k8s.io/kubernetes/pkg/controlplane/controller/leaderelection.(*Controller).reconcileElectionStep
 func reconcileElectionStep(*leaderelection.Controller, context.Context, types.NamespacedName) (time.Duration, error)
 
-// TestElectionMatchesUpstream has Kubernetes' controller take one step with random Leases and candidates, and wants the same pings and
-// the same Lease of package leaseelection.
+// TestElectionMatchesUpstream has Kubernetes' controller take one step with random Leases and candidates, and wants
+// the same pings and the same Lease of package leaseelection.
 func TestElectionMatchesUpstream(t *testing.T) {
 	t.Parallel()
 	pings, leases, waits := 0, 0, 0
@@ -40,7 +40,8 @@ func TestElectionMatchesUpstream(t *testing.T) {
 		if errors.Is(err, errPanic) || err != nil && strings.Contains(err.Error(), "differing strategies") {
 			continue // with a Lease that has no holder; in an order that is chance, it may not look at the newest
 		}
-		r.Candidates = slices.DeleteFunc(r.Candidates, func(c *coordinationv1beta1.LeaseCandidate) bool { return leaseelection.Left(c.Spec.RenewTime, now) < 0 })
+		r.Candidates = slices.DeleteFunc(r.Candidates,
+			func(c *coordinationv1beta1.LeaseCandidate) bool { return leaseelection.Left(c.Spec.RenewTime, now) < 0 })
 		var got leaseelection.Step
 		if len(r.Candidates) > 0 {
 			got, _ = r.Next()
@@ -52,7 +53,8 @@ func TestElectionMatchesUpstream(t *testing.T) {
 		if !slices.Equal(pinged, wantPinged) {
 			t.Errorf("seed %d: pings %v, want %v (%v)", seed, pinged, wantPinged, err)
 		}
-		if got.Lease != nil && got.Lease.RenewTime != nil && want != nil && want.RenewTime != nil && want.RenewTime.Sub(got.Lease.RenewTime.Time).Abs() < time.Minute {
+		if got.Lease != nil && got.Lease.RenewTime != nil && want != nil && want.RenewTime != nil &&
+			want.RenewTime.Sub(got.Lease.RenewTime.Time).Abs() < time.Minute {
 			got.Lease.RenewTime = want.RenewTime // Kubernetes asks another clock
 		}
 		if !reflect.DeepEqual(got.Lease, want) {
@@ -85,10 +87,19 @@ func randomRound(random *rand.Rand, now time.Time) *leaseelection.Round {
 	r := &leaseelection.Round{Now: now}
 	calm := random.IntN(2) // of some rounds all are there
 	for i, name := range names[:1+random.IntN(4)] {
-		c := &coordinationv1beta1.LeaseCandidate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Duration(random.IntN(99)*4+i) * time.Hour).Truncate(time.Second))}}
+		c := &coordinationv1beta1.LeaseCandidate{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: name,
+				CreationTimestamp: metav1.NewTime(
+					now.Add(-time.Duration(random.IntN(99)*4+i) * time.Hour).Truncate(time.Second)),
+			},
+		}
 		c.Spec = coordinationv1beta1.LeaseCandidateSpec{
-			LeaseName: "l", BinaryVersion: versions[random.IntN(4)], EmulationVersion: versions[random.IntN(5)], Strategy: own[random.IntN(12)/11],
-			PingTime: ago(time.Second, 4900*time.Millisecond, 5200*time.Millisecond, 20*time.Minute), RenewTime: ago(time.Second, 3*time.Second, 4800*time.Millisecond, 5100*time.Millisecond, 16*time.Minute, 31*time.Minute),
+			LeaseName: "l", BinaryVersion: versions[random.IntN(4)], EmulationVersion: versions[random.IntN(5)],
+			Strategy: own[random.IntN(12)/11],
+			PingTime: ago(time.Second, 4900*time.Millisecond, 5200*time.Millisecond, 20*time.Minute),
+			RenewTime: ago(time.Second, 3*time.Second, 4800*time.Millisecond, 5100*time.Millisecond, 16*time.Minute,
+				31*time.Minute),
 		}
 		if calm == 1 {
 			c.Spec.PingTime, c.Spec.RenewTime = ago(4*time.Second), &metav1.MicroTime{Time: now.Add(-time.Second)}
@@ -123,7 +134,8 @@ func theirStep(t *testing.T, r *leaseelection.Round) (pinged []string, lease *co
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	leases, candidates := factory.Coordination().V1().Leases(), factory.Coordination().V1beta1().LeaseCandidates()
-	controller, err := leaderelection.NewController(leases, candidates, client.CoordinationV1(), client.CoordinationV1beta1())
+	controller, err := leaderelection.NewController(leases, candidates, client.CoordinationV1(),
+		client.CoordinationV1beta1())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestWarnings has objects that are valid and full of what Kubernetes warns about, and wants the same warnings: for the object as a
-// new one, for an update that changes its generation, for one that does not, and for each subresource.
+// TestWarnings has objects that are valid and full of what Kubernetes warns about, and wants the same warnings: for
+// the object as a new one, for an update that changes its generation, for one that does not, and for each subresource.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	byKind := map[string]*catalog.Resource{}
@@ -48,7 +48,10 @@ func TestWarnings(t *testing.T) {
 			c.what = "as it is"
 			c.update(old, old, "", strategies[kind])
 			changed := runtime.DeepCopyJSON(old)
-			for path, value := range map[string]any{"spec.revisionHistoryLimit": int64(-2), "spec.suspend": true, "spec.paused": true, "spec.minReadySeconds": int64(7), "spec.template.metadata.labels.new": "x"} {
+			for path, value := range map[string]any{
+				"spec.revisionHistoryLimit": int64(-2), "spec.suspend": true, "spec.paused": true,
+				"spec.minReadySeconds": int64(7), "spec.template.metadata.labels.new": "x",
+			} {
 				fields := strings.Split(path, ".")
 				if parent := mapAt(changed, fields[:len(fields)-1]); parent != nil {
 					parent[fields[len(fields)-1]] = value

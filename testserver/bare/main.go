@@ -1,7 +1,7 @@
 // Command bare is the limit of what an API server on net/http can do: it answers every GET with the bytes that another
-// server has answered the first time, over HTTP/2 and TLS, and does nothing else. A load generator that runs against both
-// tells which part of the time is the server's own work. A merge patch of spec.counter is stored nowhere: it is an event for
-// those who watch the collection, and nothing else.
+// server has answered the first time, over HTTP/2 and TLS, and does nothing else. A load generator that runs against
+// both tells which part of the time is the server's own work. A merge patch of spec.counter is stored nowhere: it is
+// an event for those who watch the collection, and nothing else.
 //
 //	bare -kubeconfig FILE -write-kubeconfig FILE
 //
@@ -108,7 +108,10 @@ func ask(client *http.Client, url string, r *http.Request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{resp.StatusCode, http.Header{"Content-Type": resp.Header["Content-Type"], "Content-Length": {strconv.Itoa(len(body))}}, body}, nil
+	return &answer{resp.StatusCode,
+			http.Header{"Content-Type": resp.Header["Content-Type"], "Content-Length": {strconv.Itoa(len(body))}},
+			body},
+		nil
 }
 
 func (a *answer) write(w http.ResponseWriter) {

@@ -62,7 +62,8 @@ func (h *hub) tell(path string, event []byte) {
 // counter is the one field that a patch may change.
 var counter = regexp.MustCompile(`"counter":\d+`)
 
-// patch answers with the object that a says, its spec.counter as the merge patch in r wants it, and tells those who watch.
+// patch answers with the object that a says, its spec.counter as the merge patch in r wants it, and tells those who
+// watch.
 func (h *hub) patch(w http.ResponseWriter, r *http.Request, a *answer) {
 	body, err := io.ReadAll(r.Body)
 	var p struct{ Spec struct{ Counter int } }
@@ -74,7 +75,8 @@ func (h *hub) patch(w http.ResponseWriter, r *http.Request, a *answer) {
 		return
 	}
 	object := bytes.TrimSpace(counter.ReplaceAll(a.body, fmt.Appendf(nil, `"counter":%d`, p.Spec.Counter)))
-	h.tell(r.URL.Path[:strings.LastIndex(r.URL.Path, "/")], fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", object))
+	h.tell(r.URL.Path[:strings.LastIndex(r.URL.Path, "/")],
+		fmt.Appendf(nil, "{\"type\":\"MODIFIED\",\"object\":%s}\n", object))
 	w.Header()["Content-Type"] = a.header["Content-Type"]
 	w.Write(object) // an error means that the client is gone
 }

@@ -1,5 +1,6 @@
-// Package configuration reads the file of --admission-control-config-file: what an AdmissionConfiguration of kube-apiserver says of the
-// plugins that can be configured here. It only reads; what is read goes to the plugins when the server is put together.
+// Package configuration reads the file of --admission-control-config-file: what an AdmissionConfiguration of
+// kube-apiserver says of the plugins that can be configured here. It only reads; what is read goes to the plugins when
+// the server is put together.
 package configuration
 
 import (
@@ -56,7 +57,8 @@ func Read(path string) (Configuration, error) {
 		return c, fmt.Errorf("unable to read admission control configuration: %w", err)
 	}
 	var f file
-	if err := decode(data, &f, &f.TypeMeta, "AdmissionConfiguration", "apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"); err != nil {
+	if err := decode(data, &f, &f.TypeMeta, "AdmissionConfiguration", "apiserver.config.k8s.io/v1",
+		"apiserver.k8s.io/v1alpha1"); err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	seen := map[string]bool{}
@@ -125,7 +127,8 @@ func limitedOf(data []byte) ([]Limited, error) {
 	}
 	err := decode(data, &q, &q.TypeMeta, "ResourceQuotaConfiguration", "apiserver.config.k8s.io/v1")
 	if err != nil && q.Kind == "Configuration" {
-		err = decode(data, &q, &q.TypeMeta, "Configuration", "resourcequota.admission.k8s.io/v1beta1", "resourcequota.admission.k8s.io/v1alpha1")
+		err = decode(data, &q, &q.TypeMeta, "Configuration", "resourcequota.admission.k8s.io/v1beta1",
+			"resourcequota.admission.k8s.io/v1alpha1")
 	}
 	if err != nil {
 		return nil, err

@@ -42,20 +42,29 @@ func TestRead(t *testing.T) {
 			MutatingKubeconfig: "/a", ValidatingKubeconfig: "/b", Unused: []string{"PodTolerationRestriction"},
 			PodSecurity: &podsecurity.PodSecurityConfiguration{
 				Defaults: podsecurity.PodSecurityDefaults{
-					Enforce: "baseline", EnforceVersion: "latest", Audit: "privileged", AuditVersion: "latest", Warn: "privileged", WarnVersion: "latest",
+					Enforce: "baseline", EnforceVersion: "latest", Audit: "privileged", AuditVersion: "latest",
+					Warn: "privileged", WarnVersion: "latest",
 				},
 				Exemptions: podsecurity.PodSecurityExemptions{Namespaces: []string{"a"}},
 			},
-			Limited: []Limited{{Resource: "pods", MatchContains: []string{"pods"}}, {Group: "apps", Resource: "deployments"}},
+			Limited: []Limited{{Resource: "pods", MatchContains: []string{"pods"}},
+				{Group: "apps", Resource: "deployments"}},
 		}, ""},
-		{"an older quota", head + "- {name: ResourceQuota, configuration: {apiVersion: resourcequota.admission.k8s.io/v1beta1, kind: Configuration, limitedResources: [{resource: pods}]}}",
+		{"an older quota", head +
+			"- {name: ResourceQuota, configuration: {apiVersion: resourcequota.admission.k8s.io/v1beta1, kind: Configuration, limitedResources: [{resource: pods}]}}",
 			Configuration{Limited: []Limited{{Resource: "pods"}}}, ""},
-		{"another kind", "apiVersion: v1\nkind: Pod", Configuration{}, `it is of apiVersion "v1", kind "Pod": use apiserver.config.k8s.io/v1, AdmissionConfiguration`},
-		{"another kind of a plugin", head + "- {name: ResourceQuota, configuration: {apiVersion: v1, kind: Pod}}", Configuration{}, "configuration of ResourceQuota: it is of apiVersion"},
-		{"a level that is none", head + "- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: most}}}", Configuration{}, `configuration of PodSecurity: defaults.enforce: Invalid value: "most"`},
-		{"an unknown field of a plugin", head + "- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, default: {}}}", Configuration{}, `unknown field "default"`},
-		{"no resource", head + "- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [{}]}}", Configuration{}, "limitedResources[0].resource: Required value"},
-		{"relative", head + "- {name: MutatingAdmissionWebhook, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: a}}", Configuration{}, "must be an absolute file path"},
+		{"another kind", "apiVersion: v1\nkind: Pod", Configuration{},
+			`it is of apiVersion "v1", kind "Pod": use apiserver.config.k8s.io/v1, AdmissionConfiguration`},
+		{"another kind of a plugin", head + "- {name: ResourceQuota, configuration: {apiVersion: v1, kind: Pod}}",
+			Configuration{}, "configuration of ResourceQuota: it is of apiVersion"},
+		{"a level that is none", head +
+			"- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: most}}}", Configuration{}, `configuration of PodSecurity: defaults.enforce: Invalid value: "most"`},
+		{"an unknown field of a plugin", head +
+			"- {name: PodSecurity, configuration: {apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, default: {}}}", Configuration{}, `unknown field "default"`},
+		{"no resource", head +
+			"- {name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [{}]}}", Configuration{}, "limitedResources[0].resource: Required value"},
+		{"relative", head +
+			"- {name: MutatingAdmissionWebhook, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: a}}", Configuration{}, "must be an absolute file path"},
 		{"unknown field", head + "- {name: X, config: {}}", Configuration{}, `unknown field "config"`},
 		{"no such file", head + "- {name: ResourceQuota, path: nope.yaml}", Configuration{}, "no such file"},
 		{"no YAML", "{", Configuration{}, "yaml"},

@@ -56,7 +56,8 @@ func (a *asked) asResource() schema.GroupVersionResource { return (*Authorizer)(
 // decides here does not look at them.
 func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
 	what := &request.Info{
-		Verb: q.GetVerb(), IsResource: q.IsResourceRequest(), Path: q.GetPath(), APIPrefix: "apis", Group: q.GetAPIGroup(), Version: q.GetAPIVersion(),
+		Verb: q.GetVerb(), IsResource: q.IsResourceRequest(), Path: q.GetPath(), APIPrefix: "apis",
+		Group: q.GetAPIGroup(), Version: q.GetAPIVersion(),
 		Namespace: q.GetNamespace(), Resource: q.GetResource(), Subresource: q.GetSubresource(), Name: q.GetName(),
 	}
 	if what.IsResource && what.Group == "" {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Checker checks the expressions of a policy as if all objects were of one kind. What it finds does not keep an expression
-// from being used: without it objects are dyn, and a wrong field is noticed when the expression runs.
+// Checker checks the expressions of a policy as if all objects were of one kind. What it finds does not keep an
+// expression from being used: without it objects are dyn, and a wrong field is noticed when the expression runs.
 type Checker struct {
 	set       *environment.EnvSet
 	variables *apiservercel.DeclType
@@ -30,8 +30,8 @@ type Shapes struct {
 	HasParams bool
 }
 
-// Shape returns the type of the objects of a schema in which no reference is left; nil if it says nothing about them. Errors
-// call the type by name, which must be unique within one Shapes.
+// Shape returns the type of the objects of a schema in which no reference is left; nil if it says nothing about them.
+// Errors call the type by name, which must be unique within one Shapes.
 func Shape(name string, s *spec.Schema) *ObjectType {
 	t := common.SchemaDeclType(&openapi.Schema{Schema: s}, true)
 	if t == nil {
@@ -53,7 +53,8 @@ func NewChecker(s Shapes) (*Checker, error) {
 		return cel.Variable(name, t.CelType())
 	}
 	declared := []cel.EnvOption{
-		cel.Variable(namespaceName, namespace.CelType()), cel.Variable(requestName, request.CelType()), cel.Variable(variablesName, c.variables.CelType()),
+		cel.Variable(namespaceName, namespace.CelType()), cel.Variable(requestName, request.CelType()),
+		cel.Variable(variablesName, c.variables.CelType()),
 		typed(objectName, s.Object), typed(oldObjectName, s.Object),
 		// Its part authorizer.requestResource is unknown to Kubernetes' type checking, and warned about.
 		cel.Variable(authorizerName, library.AuthorizerType),

@@ -35,8 +35,8 @@ type variables struct {
 	exprs []*Expression
 }
 
-// Mode says whether an expression enters the system or is there already. What the release before does not know may not be
-// used in new expressions, so that a control plane can be rolled back.
+// Mode says whether an expression enters the system or is there already. What the release before does not know may not
+// be used in new expressions, so that a control plane can be rolled back.
 type Mode = environment.Type
 
 // Modes.
@@ -51,11 +51,14 @@ type Compiler struct {
 	envs      map[Scope]*environment.EnvSet // with variables only
 }
 
-// Composed returns a compiler whose expressions can use the variables that Variable declares. The zero Compiler knows none.
+// Composed returns a compiler whose expressions can use the variables that Variable declares. The zero Compiler knows
+// none.
 func Composed() *Compiler {
 	return &Compiler{
-		variables: &variables{typ: apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})},
-		envs:      map[Scope]*environment.EnvSet{},
+		variables: &variables{
+			typ: apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{}),
+		},
+		envs: map[Scope]*environment.EnvSet{},
 	}
 }
 
@@ -87,13 +90,16 @@ func (c *Compiler) Compile(source string, s Scope, mode Mode, want ...*Type) *Ex
 	}
 	ast, issues := env.Compile(source)
 	if issues != nil {
-		return fail(apiservercel.ErrorTypeInvalid, apiservercel.NewCompilationError(issues), "compilation failed: %s", issues.String())
+		return fail(apiservercel.ErrorTypeInvalid, apiservercel.NewCompilationError(issues), "compilation failed: %s",
+			issues.String())
 	}
 	if !oneOf(ast.OutputType(), want) {
 		if len(want) == 1 {
-			return fail(apiservercel.ErrorTypeInvalid, nil, "must evaluate to %v but got %v", want[0].String(), ast.OutputType().String())
+			return fail(apiservercel.ErrorTypeInvalid, nil, "must evaluate to %v but got %v", want[0].String(),
+				ast.OutputType().String())
 		}
-		return fail(apiservercel.ErrorTypeInvalid, nil, "must evaluate to one of %v but got %v", want, ast.OutputType().String())
+		return fail(apiservercel.ErrorTypeInvalid, nil, "must evaluate to one of %v but got %v", want,
+			ast.OutputType().String())
 	}
 	if e.program, err = env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return fail(apiservercel.ErrorTypeInternal, nil, "program instantiation failed: %v", err)
@@ -146,8 +152,8 @@ func (c *Compiler) usesNamespace(ast *cel.Ast) bool {
 	return found
 }
 
-// declType returns the type that a variable of a CEL type is declared with. What cannot be said is dyn; nil, the type of an
-// expression that did not compile, too.
+// declType returns the type that a variable of a CEL type is declared with. What cannot be said is dyn; nil, the type
+// of an expression that did not compile, too.
 func declType(t *cel.Type) *apiservercel.DeclType {
 	switch t {
 	case nil:

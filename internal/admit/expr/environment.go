@@ -123,7 +123,8 @@ func requestType() *apiservercel.DeclType {
 	gvr := apiservercel.NewObjectType("kubernetes.GroupVersionResource",
 		fieldsOf(required("group", text), required("version", text), required("resource", text)))
 	who := apiservercel.NewObjectType("kubernetes.UserInfo", fieldsOf(
-		optional("username", text), optional("uid", text), optional("groups", listOf(text)), optional("extra", mapOf(listOf(text)))))
+		optional("username", text), optional("uid", text), optional("groups", listOf(text)),
+		optional("extra", mapOf(listOf(text)))))
 	return apiservercel.NewObjectType("kubernetes.AdmissionRequest", fieldsOf(
 		required("kind", gvk), required("resource", gvr), optional("subResource", text),
 		required("requestKind", gvk), required("requestResource", gvr), optional("requestSubResource", text),
@@ -136,14 +137,20 @@ func requestType() *apiservercel.DeclType {
 func namespaceType() *apiservercel.DeclType {
 	text, number, moment := apiservercel.StringType, apiservercel.IntType, apiservercel.TimestampType
 	condition := apiservercel.NewObjectType("kubernetes.NamespaceCondition", fieldsOf(
-		required("status", text), required("type", text), required("lastTransitionTime", moment), required("message", text), required("reason", text)))
+		required("status", text), required("type", text), required("lastTransitionTime", moment),
+		required("message", text), required("reason", text)))
 	metadata := apiservercel.NewObjectType("kubernetes.NamespaceMetadata", fieldsOf(
-		required("name", text), required("generateName", text), required("namespace", text), required("labels", mapOf(text)),
+		required("name", text), required("generateName", text), required("namespace", text),
+		required("labels", mapOf(text)),
 		required("annotations", mapOf(text)), required("UID", text), required("creationTimestamp", moment),
-		required("deletionGracePeriodSeconds", number), required("deletionTimestamp", moment), required("generation", number),
+		required("deletionGracePeriodSeconds", number), required("deletionTimestamp", moment),
+		required("generation", number),
 		required("resourceVersion", text), required("finalizers", listOf(text))))
 	return apiservercel.NewObjectType("kubernetes.Namespace", fieldsOf(
 		required("metadata", metadata),
-		required("spec", apiservercel.NewObjectType("kubernetes.NamespaceSpec", fieldsOf(required("finalizers", listOf(text))))),
-		required("status", apiservercel.NewObjectType("kubernetes.NamespaceStatus", fieldsOf(required("conditions", listOf(condition)), required("phase", text))))))
+		required("spec",
+			apiservercel.NewObjectType("kubernetes.NamespaceSpec", fieldsOf(required("finalizers", listOf(text))))),
+		required("status",
+			apiservercel.NewObjectType("kubernetes.NamespaceStatus",
+				fieldsOf(required("conditions", listOf(condition)), required("phase", text))))))
 }

@@ -59,7 +59,8 @@ func (r Result) Operations() ([]Operation, error) {
 				o.Value, err = json.Marshal(v)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("JSONPath valueExpression evaluated to a type that could not marshal to JSON: %w", err)
+				return nil,
+					fmt.Errorf("JSONPath valueExpression evaluated to a type that could not marshal to JSON: %w", err)
 			}
 		}
 		out = append(out, o)

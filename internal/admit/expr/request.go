@@ -6,9 +6,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 )
 
-// Request returns the variable request: the AdmissionRequest of a write, seen as resource and kind, without its objects.
+// Request returns the variable request: the AdmissionRequest of a write, seen as resource and kind, without its
+// objects.
 func Request(a *admit.Attributes, resource schema.GroupVersionResource, kind schema.GroupVersionKind) map[string]any {
-	requested := schema.GroupVersionResource{Group: a.Resource.Group, Version: a.Version.Name, Resource: a.Resource.Plural}
+	requested := schema.GroupVersionResource{
+		Group: a.Resource.Group, Version: a.Version.Name, Resource: a.Resource.Plural,
+	}
 	r := map[string]any{
 		"uid":                "",
 		"kind":               kindObject(kind),

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/lazy"
 )
 
-// Budgets in CEL cost units: of all validations of a policy and binding, or one mutation, and of a list of match conditions.
+// Budgets in CEL cost units: of all validations of a policy and binding, or one mutation, and of a list of match
+// conditions.
 const (
 	Budget               = celconfig.RuntimeCELCostBudget
 	MatchConditionBudget = celconfig.RuntimeCELCostBudgetMatchConditions
@@ -30,8 +31,8 @@ type Input struct {
 	Request func() map[string]any
 	// Authorizer is nil if expressions have none.
 	Authorizer *Authorizer
-	// Exact has the cost of every expression counted. Otherwise those that cannot cost much are charged the most that they
-	// can; Estimated tells that some were.
+	// Exact has the cost of every expression counted. Otherwise those that cannot cost much are charged the most that
+	// they can; Estimated tells that some were.
 	Exact, Estimated bool
 
 	request map[string]any
@@ -69,8 +70,8 @@ func run(ctx context.Context, exprs []*Expression, in *Input, budget int64) (res
 	return results, budget, nil
 }
 
-// activation resolves the names of expressions. Variables are evaluated once, when they are first used; what they cost is
-// charged to the expression that used them.
+// activation resolves the names of expressions. Variables are evaluated once, when they are first used; what they cost
+// is charged to the expression that used them.
 type activation struct {
 	in        *Input
 	ctx       context.Context //nolint:containedctx // lives as long as the call that got it
@@ -125,7 +126,11 @@ func value(obj map[string]any) any {
 
 func (a *activation) evaluate(e *Expression, budget int64) (Result, int64, error) {
 	if e.Err != nil {
-		return Result{Err: &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: fmt.Sprintf("compilation error: %v", e.Err), Cause: e.Err}}, budget, nil
+		return Result{
+			Err: &apiservercel.Error{
+				Type: apiservercel.ErrorTypeInvalid, Detail: fmt.Sprintf("compilation error: %v", e.Err), Cause: e.Err,
+			},
+		}, budget, nil
 	}
 	if a.variables == nil && e.variables != nil {
 		a.compose(e.variables)
@@ -138,8 +143,11 @@ func (a *activation) evaluate(e *Expression, budget int64) (Result, int64, error
 	}
 	budget, a.cost = budget-a.cost, 0
 	if cost == nil {
-		return Result{}, -1, &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Cause: apiservercel.ErrOutOfBudget,
-			Detail: fmt.Sprintf("runtime cost could not be calculated for expression: %v, no further expression will be run", e.Source)}
+		return Result{}, -1,
+			&apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Cause: apiservercel.ErrOutOfBudget,
+				Detail: fmt.Sprintf(
+					"runtime cost could not be calculated for expression: %v, no further expression will be run",
+					e.Source)}
 	}
 	if *cost > math.MaxInt64 || int64(*cost) > budget {
 		return Result{}, -1, outOfBudget()

@@ -11,23 +11,26 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Counting what an expression costs takes longer than evaluating it. A simple expression costs at most simpleCost whatever
-// the objects are: it looks at fields and compares them with literals, as most policies do. It runs uncounted and is charged
-// the most that it can cost; only if the budget would be spent because of that, everything is evaluated again and counted.
+// Counting what an expression costs takes longer than evaluating it. A simple expression costs at most simpleCost
+// whatever the objects are: it looks at fields and compares them with literals, as most policies do. It runs uncounted
+// and is charged the most that it can cost; only if the budget would be spent because of that, everything is evaluated
+// again and counted.
 const simpleCost = 1000
 
 // simpleFunctions are those whose cost does not depend on the size of their arguments, comparisons and in excepted.
 var simpleFunctions = map[string]bool{
-	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true, operators.Index: true,
-	overloads.Size: true,
+	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
+	operators.Index: true,
+	overloads.Size:  true,
 }
 
 var comparisons = map[string]bool{
-	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true,
+	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true,
+	operators.Greater: true, operators.GreaterEquals: true,
 }
 
-// mostOf returns what evaluating an expression costs at most, math.MaxUint64 if that depends on the objects. The costs are
-// those of cel-go's interpreter/runtimecost.go, rounded up.
+// mostOf returns what evaluating an expression costs at most, math.MaxUint64 if that depends on the objects. The costs
+// are those of cel-go's interpreter/runtimecost.go, rounded up.
 func mostOf(e celast.Expr) uint64 {
 	sum := uint64(0)
 	add := func(costs ...uint64) {
@@ -123,6 +126,7 @@ func plan(env *cel.Env, ast *cel.Ast) (interpreter.Interpretable, error) {
 		}
 	}
 	attributes := interpreter.NewAttributeFactory(env.Container, env.CELTypeAdapter(), env.CELTypeProvider())
-	return interpreter.NewInterpreter(dispatcher, env.Container, env.CELTypeProvider(), env.CELTypeAdapter(), attributes).
+	return interpreter.NewInterpreter(dispatcher, env.Container, env.CELTypeProvider(), env.CELTypeAdapter(),
+		attributes).
 		NewInterpretable(ast.NativeRep(), interpreter.Optimize())
 }

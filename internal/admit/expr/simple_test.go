@@ -8,13 +8,15 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// TestSimpleExpressions shows that an expression that runs uncounted gives what it gives counted, and never costs more than
-// it is charged.
+// TestSimpleExpressions shows that an expression that runs uncounted gives what it gives counted, and never costs more
+// than it is charged.
 func TestSimpleExpressions(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	object := map[string]any{
 		"metadata": map[string]any{"name": long, "labels": map[string]any{"a": "b"}},
-		"spec":     map[string]any{"replicas": int64(3), "ratio": 1.5, "list": []any{long, "b"}, "paused": true, "nothing": nil},
+		"spec": map[string]any{
+			"replicas": int64(3), "ratio": 1.5, "list": []any{long, "b"}, "paused": true, "nothing": nil,
+		},
 	}
 	in := func() *Input {
 		return &Input{Object: object, Request: func() map[string]any {
@@ -72,7 +74,8 @@ func TestSimpleExpressions(t *testing.T) {
 		if charged > left {
 			t.Errorf("%s: charged %d, costs %d", source, Budget-charged, Budget-left)
 		}
-		if a, b := fast[0], slow[0]; a.Err != nil && (b.Err == nil || a.Err.Error() != b.Err.Error()) || a.Err == nil && (b.Err != nil || a.Value.Equal(b.Value).Value() != true) {
+		if a, b := fast[0], slow[0]; a.Err != nil && (b.Err == nil || a.Err.Error() != b.Err.Error()) || a.Err == nil &&
+			(b.Err != nil || a.Value.Equal(b.Value).Value() != true) {
 			t.Errorf("%s: %v, counted %v", source, fast[0], slow[0])
 		}
 		if !estimated.Estimated || counted.Estimated {
@@ -83,7 +86,8 @@ func TestSimpleExpressions(t *testing.T) {
 			t.Errorf("%s with %d units: %v", source, Budget-left, err)
 		}
 		if cost := Budget - left; cost > 0 {
-			if _, _, err := Run(t.Context(), []*Expression{e}, in(), cost-1); !errors.Is(err, apiservercel.ErrOutOfBudget) {
+			if _, _, err := Run(t.Context(), []*Expression{e}, in(), cost-1); !errors.Is(err,
+				apiservercel.ErrOutOfBudget) {
 				t.Errorf("%s with %d units: %v", source, cost-1, err)
 			}
 		}

@@ -68,7 +68,8 @@ var identifier = regexp.MustCompile("^[_a-zA-Z][_a-zA-Z0-9]*$")
 
 // reserved are the words of the language.
 var reserved = []string{
-	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",
+	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+	"loop", "package",
 	"namespace", "return", "var", "void", "while",
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/match"
 )
 
-// callError says that a webhook could not be asked, or did not give a usable answer. The failure policy decides what that
-// means for the write.
+// callError says that a webhook could not be asked, or did not give a usable answer. The failure policy decides what
+// that means for the write.
 type callError struct {
 	webhook string
 	code    int32 // that metrics count it under
@@ -68,16 +68,19 @@ func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotati
 		return apierrors.NewInternalError(failed)
 	}
 	if !left {
-		c.Log.Warn("a webhook could not be asked; the write goes on", "webhook", h.Name, "configuration", h.configuration, "err", err)
+		c.Log.Warn("a webhook could not be asked; the write goes on", "webhook", h.Name, "configuration",
+			h.configuration, "err", err)
 		c.Metrics.WebhookFailedOpen(counted)
 		a.Annotate(annotation, h.Name)
 	}
 	return nil
 }
 
-// call asks the webhook about a write that it wants to see, and returns its answer. An error is a *callError, a *refusal, or
-// what the client gets.
-func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match.Target, obj, old map[string]any) (*verdict, error) {
+// call asks the webhook about a write that it wants to see, and returns its answer. An error is a *callError, a
+// *refusal, or what the client gets.
+func (h *hook) call(
+	ctx context.Context, c *Config, a *admit.Attributes, t match.Target, obj, old map[string]any,
+) (*verdict, error) {
 	fail := func(code int32, format string, args ...any) (*verdict, error) {
 		return nil, &callError{h.Name, code, fmt.Errorf(format, args...)}
 	}
@@ -85,13 +88,15 @@ func (h *hook) call(ctx context.Context, c *Config, a *admit.Attributes, t match
 		if h.SideEffects == nil {
 			return fail(http.StatusBadRequest, "Webhook SideEffects is nil")
 		}
-		if s := *h.SideEffects; s != admissionregistrationv1.SideEffectClassNone && s != admissionregistrationv1.SideEffectClassNoneOnDryRun {
+		if s := *h.SideEffects; s != admissionregistrationv1.SideEffectClassNone &&
+			s != admissionregistrationv1.SideEffectClassNoneOnDryRun {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.Name))
 		}
 	}
 	version, ok := h.reviewVersion()
 	if !ok {
-		return fail(http.StatusBadRequest, "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)")
+		return fail(http.StatusBadRequest,
+			"could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)")
 	}
 	uid := c.NewUID()
 	target := h.target

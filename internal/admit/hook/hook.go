@@ -1,15 +1,15 @@
 // Package hook calls admission webhooks.
 //
-// Its plugins, Mutating and Validating, stand in the admission chain. For each write they go through the webhooks of all
-// configurations, in the order of the configurations' names: is the webhook about the write (admit/match), do its match
-// conditions hold (admit/expr); then it is asked with an AdmissionReview through package webhook. Mutating webhooks are
-// asked one after another, each seeing what those before it have changed; validating ones all at once.
+// Its plugins, Mutating and Validating, stand in the admission chain. For each write they go through the webhooks of
+// all configurations, in the order of the configurations' names: is the webhook about the write (admit/match), do its
+// match conditions hold (admit/expr); then it is asked with an AdmissionReview through package webhook. Mutating
+// webhooks are asked one after another, each seeing what those before it have changed; validating ones all at once.
 //
 // The goroutines of Validating end before Validate returns; nothing else runs in the background. Plugins are safe for
 // concurrent use. Texts and codes of refusals are those of Kubernetes.
 //
-// Rules: "Dynamic Admission Control" in the Kubernetes documentation, KEP-2041 (reinvocation), KEP-3716 (match conditions);
-// test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/webhook.
+// Rules: "Dynamic Admission Control" in the Kubernetes documentation, KEP-2041 (reinvocation), KEP-3716 (match
+// conditions); test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/webhook.
 package hook
 
 import (
@@ -84,12 +84,15 @@ func newHooks(half, configuration string, list []registration.Hook) []*hook {
 		}
 		w.conditions = sync.OnceValue(func() (compiled []*expr.Expression) {
 			for _, m := range h.MatchConditions {
-				compiled = append(compiled, new(expr.Compiler).Compile(m.Expression, expr.Scope{Authorizer: true}, expr.Stored, expr.Bool))
+				compiled = append(compiled,
+					new(expr.Compiler).Compile(m.Expression, expr.Scope{Authorizer: true}, expr.Stored, expr.Bool))
 			}
 			return compiled
 		})
 		if s := h.ClientConfig.Service; s != nil {
-			w.target.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name, Path: ptr.Deref(s.Path, ""), Port: ptr.Deref(s.Port, 443)}
+			w.target.Service = &webhook.Service{
+				Namespace: s.Namespace, Name: s.Name, Path: ptr.Deref(s.Path, ""), Port: ptr.Deref(s.Port, 443),
+			}
 		}
 		out = append(out, w)
 	}
@@ -103,25 +106,28 @@ type hooks struct {
 	all            source.Derived[[]*hook, []*hook]
 }
 
-func newHookSource(c *Config, plural, half string, read func(obj map[string]any) (string, []registration.Hook, error)) *hooks {
-	return &hooks{half: half, configurations: source.New(c.View.Collection(plural), func(e *watchcache.Entry) ([]*hook, bool) {
-		v, err := codec.DecodeJSON(e.JSON())
-		obj, ok := v.(map[string]any)
-		if err != nil || !ok {
-			return nil, false
-		}
-		registration.DefaultWebhooks(obj, half == admitting)
-		name, list, err := read(obj)
-		if err != nil {
-			c.Log.Warn("a stored webhook configuration cannot be read", "name", e.Name, "err", err)
-			return nil, false
-		}
-		return newHooks(half, name, list), len(list) > 0
-	})}
+func newHookSource(
+	c *Config, plural, half string, read func(obj map[string]any) (string, []registration.Hook, error),
+) *hooks {
+	return &hooks{half: half,
+		configurations: source.New(c.View.Collection(plural), func(e *watchcache.Entry) ([]*hook, bool) {
+			v, err := codec.DecodeJSON(e.JSON())
+			obj, ok := v.(map[string]any)
+			if err != nil || !ok {
+				return nil, false
+			}
+			registration.DefaultWebhooks(obj, half == admitting)
+			name, list, err := read(obj)
+			if err != nil {
+				c.Log.Warn("a stored webhook configuration cannot be read", "name", e.Name, "err", err)
+				return nil, false
+			}
+			return newHooks(half, name, list), len(list) > 0
+		})}
 }
 
-// concerned returns the webhooks that may be about a write, in the order of their configurations' names. None is asked about
-// the configuration of admission itself.
+// concerned returns the webhooks that may be about a write, in the order of their configurations' names. None is asked
+// about the configuration of admission itself.
 func (s *hooks) concerned(c *Config, a *admit.Attributes) []*hook {
 	all := s.all.Get(s.configurations.List(), func(configurations [][]*hook) []*hook {
 		all := slices.Concat(configurations...)
@@ -165,7 +171,8 @@ func (h *hook) wants(ctx context.Context, c *Config, a *admit.Attributes) (t mat
 		Object: obj, OldObject: old,
 		Request: func() map[string]any { return expr.Request(a, own, t.Kind) },
 		Authorizer: &expr.Authorizer{
-			Authz: c.Authz, User: a.User, Resource: own, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+			Authz: c.Authz, User: a.User, Resource: own, Subresource: a.Subresource, Namespace: a.Namespace,
+			Name: a.Name,
 		},
 	})
 	if held.All {

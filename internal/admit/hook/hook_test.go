@@ -37,12 +37,14 @@ func TestReinvocation(t *testing.T) {
 		return object{"allowed": true}
 	})
 	again := func(w object) { w["reinvocationPolicy"] = "IfNeeded" }
-	c.register(mutating, "a", l.webhook("count", "/count", again), l.webhook("once", "/once", nil), l.webhook("set", "/set", again))
+	c.register(mutating, "a", l.webhook("count", "/count", again), l.webhook("once", "/once", nil),
+		l.webhook("set", "/set", again))
 	made := c.must("POST", configMaps, configMap("x", object{"k": "v"}))
 	if want := (object{"k": "v", "count": "3", "set": "yes"}); !reflect.DeepEqual(made["data"], want) {
 		t.Errorf("data %v, want %v", made["data"], want)
 	}
-	// The second round calls what asks for it and ran before a change: count, and then set, because count has changed again.
+	// The second round calls what asks for it and ran before a change: count, and then set, because count has changed
+	// again.
 	if got, want := l.paths(), []string{"/count", "/once", "/set", "/count", "/set"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("called %v, want %v", got, want)
 	}
@@ -53,7 +55,8 @@ func TestReview(t *testing.T) {
 	l := listen(t, func(string, object) object {
 		return object{"allowed": true, "warnings": []any{"mind the gap"}, "auditAnnotations": object{"k": "v"}}
 	})
-	c.register(validating, "v", l.webhook("v", "/v", func(w object) { w["admissionReviewVersions"] = []any{"v7", "v1beta1", "v1"} }))
+	c.register(validating, "v",
+		l.webhook("v", "/v", func(w object) { w["admissionReviewVersions"] = []any{"v7", "v1beta1", "v1"} }))
 	code, _, warnings := c.do("POST", configMaps+"?dryRun=All&fieldManager=me", configMap("x", nil))
 	if code != 201 || len(warnings) != 1 || !strings.Contains(warnings[0], "mind the gap") {
 		t.Errorf("code %d, warnings %v", code, warnings)
@@ -70,10 +73,15 @@ func TestReview(t *testing.T) {
 	}
 	first := asked[0]["request"].(object)
 	for key, want := range map[string]any{
-		"kind": object{"group": "", "version": "v1", "kind": "ConfigMap"}, "requestKind": object{"group": "", "version": "v1", "kind": "ConfigMap"},
-		"resource": object{"group": "", "version": "v1", "resource": "configmaps"}, "name": "x", "namespace": "default", "operation": "CREATE",
-		"dryRun": true, "oldObject": nil, "subResource": nil,
-		"options": object{"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": []any{"All"}, "fieldManager": "me"},
+		"kind":        object{"group": "", "version": "v1", "kind": "ConfigMap"},
+		"requestKind": object{"group": "", "version": "v1", "kind": "ConfigMap"},
+		"resource":    object{"group": "", "version": "v1", "resource": "configmaps"}, "name": "x",
+		"namespace": "default",
+		"operation": "CREATE",
+		"dryRun":    true, "oldObject": nil, "subResource": nil,
+		"options": object{
+			"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": []any{"All"}, "fieldManager": "me",
+		},
 	} {
 		if !reflect.DeepEqual(first[key], want) {
 			t.Errorf("%s: %v, want %v", key, first[key], want)
@@ -87,10 +95,12 @@ func TestReview(t *testing.T) {
 		t.Errorf("a validating webhook sees the object as it will be stored, not %v", meta)
 	}
 	update, deletion := asked[2]["request"].(object), asked[3]["request"].(object)
-	if update["operation"] != "UPDATE" || update["oldObject"] == nil || update["options"].(object)["kind"] != "UpdateOptions" {
+	if update["operation"] != "UPDATE" || update["oldObject"] == nil ||
+		update["options"].(object)["kind"] != "UpdateOptions" {
 		t.Errorf("update %v", update)
 	}
-	if deletion["operation"] != "DELETE" || deletion["object"] != nil || deletion["oldObject"] == nil || deletion["options"].(object)["kind"] != "DeleteOptions" {
+	if deletion["operation"] != "DELETE" || deletion["object"] != nil || deletion["oldObject"] == nil ||
+		deletion["options"].(object)["kind"] != "DeleteOptions" {
 		t.Errorf("deletion %v", deletion)
 	}
 }
@@ -103,14 +113,24 @@ func TestRefusals(t *testing.T) {
 		code   int
 		text   string
 	}{
-		{validating, object{"allowed": false, "status": object{"message": "no", "code": 418, "reason": "Teapot"}}, 418, `admission webhook "w.example.com" denied the request: no`},
-		{validating, object{"allowed": false, "status": object{"reason": "Because"}}, 400, `admission webhook "w.example.com" denied the request: Because`},
-		{mutating, object{"allowed": false}, 400, `admission webhook "w.example.com" denied the request without explanation`},
-		{mutating, object{"allowed": true, "patch": []byte(`[]`)}, 500, `Internal error occurred: failed calling webhook "w.example.com": received invalid webhook response: webhook returned response.patch but not response.patchType`},
-		{mutating, patch(`{`), 500, `Internal error occurred: failed calling webhook "w.example.com": received undecodable patch in webhook response: unexpected end of JSON input`},
-		{mutating, patch(`[{"op":"remove","path":"/nothing"}]`), 500, `Internal error occurred: error in remove for path: '/nothing': Unable to remove nonexistent key: nothing: missing value`},
-		{mutating, object{"allowed": true, "patchType": "Merge", "patch": []byte(`[{"op":"add","path":"/data/x","value":"1"}]`)}, 500, `Internal error occurred: failed calling webhook "w.example.com": unsupported patch type "Merge"`},
-		{validating, patch(`[]`), 500, `Internal error occurred: failed calling webhook "w.example.com": received invalid webhook response: validating webhook may not return response.patch`},
+		{validating, object{"allowed": false, "status": object{"message": "no", "code": 418, "reason": "Teapot"}}, 418,
+			`admission webhook "w.example.com" denied the request: no`},
+		{validating, object{"allowed": false, "status": object{"reason": "Because"}}, 400,
+			`admission webhook "w.example.com" denied the request: Because`},
+		{mutating, object{"allowed": false}, 400,
+			`admission webhook "w.example.com" denied the request without explanation`},
+		{mutating, object{"allowed": true, "patch": []byte(`[]`)}, 500,
+			`Internal error occurred: failed calling webhook "w.example.com": received invalid webhook response: webhook returned response.patch but not response.patchType`},
+		{mutating, patch(`{`), 500,
+			`Internal error occurred: failed calling webhook "w.example.com": received undecodable patch in webhook response: unexpected end of JSON input`},
+		{mutating, patch(`[{"op":"remove","path":"/nothing"}]`), 500,
+			`Internal error occurred: error in remove for path: '/nothing': Unable to remove nonexistent key: nothing: missing value`},
+		{mutating,
+			object{
+				"allowed": true, "patchType": "Merge", "patch": []byte(`[{"op":"add","path":"/data/x","value":"1"}]`),
+			}, 500, `Internal error occurred: failed calling webhook "w.example.com": unsupported patch type "Merge"`},
+		{validating, patch(`[]`), 500,
+			`Internal error occurred: failed calling webhook "w.example.com": received invalid webhook response: validating webhook may not return response.patch`},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			l := listen(t, func(string, object) object { return test.answer })
@@ -135,8 +155,10 @@ func TestConditionsAndSelectors(t *testing.T) {
 				object{"name": "marked", "expression": "object.metadata.?labels['mark'].orValue('') == 'yes'"},
 			}
 		}),
-		l.webhook("labels", "/labels", func(w object) { w["objectSelector"] = object{"matchLabels": object{"label": "yes"}} }),
-		l.webhook("namespaces", "/namespaces", func(w object) { w["namespaceSelector"] = object{"matchLabels": object{"watched": "yes"}} }))
+		l.webhook("labels", "/labels",
+			func(w object) { w["objectSelector"] = object{"matchLabels": object{"label": "yes"}} }),
+		l.webhook("namespaces", "/namespaces",
+			func(w object) { w["namespaceSelector"] = object{"matchLabels": object{"watched": "yes"}} }))
 	with := func(key string) object {
 		m := configMap("x-"+key, nil)
 		m["metadata"].(object)["labels"] = object{key: "yes"}
@@ -168,7 +190,8 @@ func TestDryRunAndFailurePolicy(t *testing.T) {
 	c.must("POST", configMaps, configMap("ignored", nil))
 	c.register(mutating, "m", l.webhook("m", "/m", nil))
 	code, status, _ := c.do("POST", configMaps, configMap("failed", nil))
-	want := fmt.Sprintf(`Internal error occurred: failed calling webhook "m.example.com": failed to call webhook: Post "%s/m?timeout=10s": dial tcp %s: connect: connection refused`,
+	want := fmt.Sprintf(
+		`Internal error occurred: failed calling webhook "m.example.com": failed to call webhook: Post "%s/m?timeout=10s": dial tcp %s: connect: connection refused`,
 		l.URL, strings.TrimPrefix(l.URL, "https://"))
 	if code != 500 || status["message"] != want {
 		t.Errorf("%d %v\nwant %s", code, status["message"], want)

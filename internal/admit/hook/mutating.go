@@ -59,7 +59,9 @@ func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 }
 
 // ask calls one webhook and does to the object what it wants.
-func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, r *admit.Reinvocation, index int) error {
+func (p *Mutating) ask(
+	ctx context.Context, a *admit.Attributes, h *hook, t match.Target, r *admit.Reinvocation, index int,
+) error {
 	place := fmt.Sprintf("round_%d_index_%d", 0, index)
 	if r.Second() {
 		place = fmt.Sprintf("round_%d_index_%d", 1, index)
@@ -98,9 +100,12 @@ func annotate(a *admit.Attributes, key string, n note) {
 }
 
 // change calls the webhook and applies its patch to the object. changed tells whether the patch made a difference.
-func (p *Mutating) change(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string) (changed bool, err error) {
+func (p *Mutating) change(
+	ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string,
+) (changed bool, err error) {
 	defer func() {
-		annotate(a, "mutation.webhook.admission.k8s.io/"+place, note{Configuration: h.configuration, Webhook: h.Name, Mutated: &changed})
+		annotate(a, "mutation.webhook.admission.k8s.io/"+place,
+			note{Configuration: h.configuration, Webhook: h.Name, Mutated: &changed})
 	}()
 	obj, old, err := a.In(ctx, t.Version)
 	if err != nil {
@@ -112,22 +117,30 @@ func (p *Mutating) change(ctx context.Context, a *admit.Attributes, h *hook, t m
 	}
 	patch, err := jsonpatch.DecodePatch(v.patch)
 	if err != nil {
-		return false, &callError{h.Name, http.StatusInternalServerError, fmt.Errorf("received undecodable patch in webhook response: %w", err)}
+		return false,
+			&callError{h.Name, http.StatusInternalServerError,
+				fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
 	if len(patch) == 0 {
 		return false, nil
 	}
 	if obj == nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", h.Name))
+		return false,
+			apierrors.NewInternalError(
+				fmt.Errorf(
+					"admission webhook %q attempted to modify the object, which is not supported for this operation",
+					h.Name))
 	}
 	if v.patchType != admissionv1.PatchTypeJSONPatch {
-		return false, &callError{h.Name, http.StatusInternalServerError, fmt.Errorf("unsupported patch type %q", v.patchType)}
+		return false,
+			&callError{h.Name, http.StatusInternalServerError, fmt.Errorf("unsupported patch type %q", v.patchType)}
 	}
 	next, err := applyPatch(obj, patch)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	annotate(a, "patch.webhook.admission.k8s.io/"+place, note{Configuration: h.configuration, Webhook: h.Name, Patch: patch, PatchType: string(v.patchType)})
+	annotate(a, "patch.webhook.admission.k8s.io/"+place,
+		note{Configuration: h.configuration, Webhook: h.Name, Patch: patch, PatchType: string(v.patchType)})
 	changed = !reflect.DeepEqual(obj, next)
 	return changed, put(ctx, a, t, next)
 }

@@ -6,15 +6,16 @@ import (
 	"testing"
 )
 
-// TestRepeatedOwners: repeated owner references are removed before webhooks see the object, and after; those that a patch
-// brings only after, as in Kubernetes.
+// TestRepeatedOwners: repeated owner references are removed before webhooks see the object, and after; those that a
+// patch brings only after, as in Kubernetes.
 func TestRepeatedOwners(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	adds := false
 	l := listen(t, func(_ string, request object) object {
 		if adds {
-			return patch(`[{"op":"add","path":"/metadata/ownerReferences/-","value":{"apiVersion":"v1","kind":"Namespace","name":"default","uid":"u"}}]`)
+			return patch(
+				`[{"op":"add","path":"/metadata/ownerReferences/-","value":{"apiVersion":"v1","kind":"Namespace","name":"default","uid":"u"}}]`)
 		}
 		return object{"allowed": true}
 	})
@@ -49,7 +50,8 @@ func TestRepeatedOwners(t *testing.T) {
 		if len(seen) != test.seen || len(kept) != 1 {
 			t.Errorf("%s: webhooks see %v, the client %v", test.what, seen, kept)
 		}
-		if len(warnings) > 1 || (test.warns != "") != (len(warnings) == 1) || !strings.Contains(strings.Join(warnings, ""), test.warns) {
+		if len(warnings) > 1 || (test.warns != "") != (len(warnings) == 1) ||
+			!strings.Contains(strings.Join(warnings, ""), test.warns) {
 			t.Errorf("%s: warnings %q, want one that %s", test.what, warnings, test.warns)
 		}
 	}

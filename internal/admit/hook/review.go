@@ -56,7 +56,8 @@ var reviews = sync.OnceValue(func() runtime.Decoder {
 			panic(err) // types that contradict themselves
 		}
 	}
-	return serializer.NewCodecFactory(scheme).LegacyCodec(admissionv1.SchemeGroupVersion, admissionv1beta1.SchemeGroupVersion)
+	return serializer.NewCodecFactory(scheme).LegacyCodec(admissionv1.SchemeGroupVersion,
+		admissionv1beta1.SchemeGroupVersion)
 })
 
 // decodeReview reads and checks the answer to an AdmissionReview of the given version and uid.

@@ -110,7 +110,9 @@ func listen(t testing.TB, answer func(path string, request object) object) *list
 		}
 		response := answer(r.URL.Path, request)
 		response["uid"] = request["uid"]
-		_ = json.NewEncoder(w).Encode(object{"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response})
+		_ = json.NewEncoder(w).Encode(object{
+			"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response,
+		})
 	}))
 	t.Cleanup(l.Close)
 	return l
@@ -142,7 +144,8 @@ func (l *listener) webhook(name, path string, change func(object)) object {
 		"name": name + ".example.com", "admissionReviewVersions": []any{"v1"}, "sideEffects": "None",
 		"clientConfig": object{"url": l.URL + path, "caBundle": l.authority()},
 		"rules": []any{object{
-			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"*"}, "resources": []any{"configmaps"},
+			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"*"},
+			"resources": []any{"configmaps"},
 		}},
 	}
 	if change != nil {
@@ -154,7 +157,8 @@ func (l *listener) webhook(name, path string, change func(object)) object {
 func (c *client) register(kind, name string, hooks ...object) {
 	c.t.Helper()
 	c.must("POST", "/apis/admissionregistration.k8s.io/v1/"+strings.ToLower(kind)+"s", object{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": object{"name": name}, "webhooks": hooks,
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": object{"name": name},
+		"webhooks": hooks,
 	})
 }
 

@@ -15,8 +15,9 @@ import (
 // clients is how many write at a time what a webhook wants to see.
 const clients = 200
 
-// TestStorm lets many clients write while webhooks misbehave in every way. With failurePolicy Fail each gets the reason, with
-// Ignore each write succeeds; kinds that no webhook is about do not notice, and no goroutine and no memory is left.
+// TestStorm lets many clients write while webhooks misbehave in every way. With failurePolicy Fail each gets the
+// reason, with Ignore each write succeeds; kinds that no webhook is about do not notice, and no goroutine and no
+// memory is left.
 func TestStorm(t *testing.T) {
 	c := start(t)
 	c.must("POST", configMaps, configMap("warm", nil))
@@ -54,7 +55,8 @@ func TestStorm(t *testing.T) {
 				}
 			}
 		case "/uid":
-			fmt.Fprint(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"x","allowed":true}}`)
+			fmt.Fprint(w,
+				`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"x","allowed":true}}`)
 		case "/kind":
 			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod"}`)
 		}
@@ -70,18 +72,27 @@ func TestStorm(t *testing.T) {
 	good := &listener{Server: server}
 	for _, test := range []struct{ name, url, want string }{
 		{"slow", server.URL + "/slow", `failed to call webhook: Post "%s/slow?timeout=1s": context deadline exceeded`},
-		{"dead", dead.URL + "/dead", `failed to call webhook: Post "%s/dead?timeout=30s": dial tcp %s: connect: connection refused`},
-		{"garbage", server.URL + "/garbage", `failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct {`},
-		{"empty", server.URL + "/empty", `failed to call webhook: 0-length response with status code: 200 and content type: `},
-		{"html", server.URL + "/html", `failed to call webhook: an error on the server ("<html>bad gateway</html>") has prevented the request from succeeding`},
-		{"hang", server.URL + "/hang", `failed to call webhook: unexpected error when reading response body. Please retry. Original error: context deadline exceeded`},
-		{"huge", server.URL + "/huge", `failed to call webhook: unexpected error when reading response body. Please retry. Original error: the answer is longer than the`},
+		{"dead", dead.URL + "/dead",
+			`failed to call webhook: Post "%s/dead?timeout=30s": dial tcp %s: connect: connection refused`},
+		{"garbage", server.URL + "/garbage",
+			`failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct {`},
+		{"empty", server.URL + "/empty",
+			`failed to call webhook: 0-length response with status code: 200 and content type: `},
+		{"html", server.URL + "/html",
+			`failed to call webhook: an error on the server ("<html>bad gateway</html>") has prevented the request from succeeding`},
+		{"hang", server.URL + "/hang",
+			`failed to call webhook: unexpected error when reading response body. Please retry. Original error: context deadline exceeded`},
+		{"huge", server.URL + "/huge",
+			`failed to call webhook: unexpected error when reading response body. Please retry. Original error: the answer is longer than the`},
 		{"uid", server.URL + "/uid", `received invalid webhook response: expected response.uid="`},
-		{"kind", server.URL + "/kind", `failed to call webhook: no kind "Pod" is registered for version "v1" in scheme`},
-		{"certificate", server.URL + "/uid", `failed to call webhook: Post "%s/uid?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown authority`},
+		{"kind", server.URL + "/kind",
+			`failed to call webhook: no kind "Pod" is registered for version "v1" in scheme`},
+		{"certificate", server.URL + "/uid",
+			`failed to call webhook: Post "%s/uid?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown authority`},
 	} {
 		base := test.url[:strings.LastIndexByte(test.url, '/')]
-		test.want = strings.Replace(strings.Replace(test.want, "%s", base, 1), "%s", strings.TrimPrefix(base, "https://"), 1)
+		test.want = strings.Replace(strings.Replace(test.want, "%s", base, 1), "%s",
+			strings.TrimPrefix(base, "https://"), 1)
 		for _, kind := range []string{validating, mutating} {
 			for _, policy := range []string{"Fail", "Ignore"} {
 				t.Run(test.name+"/"+kind[:4]+"/"+policy, func(t *testing.T) {
@@ -106,22 +117,29 @@ func TestStorm(t *testing.T) {
 					var wg sync.WaitGroup
 					for i := range clients {
 						wg.Go(func() {
-							code, status, _ := c.do("POST", configMaps+"?dryRun=All", configMap(fmt.Sprintf("x%d", i), nil))
+							code, status, _ := c.do("POST", configMaps+"?dryRun=All",
+								configMap(fmt.Sprintf("x%d", i), nil))
 							message, _ := status["message"].(string)
 							switch {
 							case policy == "Ignore":
 								if code != 201 {
 									t.Errorf("%d %s", code, message)
 								}
-							case test.name == "hang" && strings.HasSuffix(message, "context deadline exceeded"): // on a busy machine, before the answer begins
-							case code != 500 || !strings.HasPrefix(message, `Internal error occurred: failed calling webhook "w.example.com": `+test.want):
+							case test.name == "hang" && strings.HasSuffix(message, "context deadline exceeded"):
+								// on a busy machine, before the answer begins
+							case code != 500 ||
+								!strings.HasPrefix(message,
+									`Internal error occurred: failed calling webhook "w.example.com": `+test.want):
 								t.Errorf("%d %s\nwant %s", code, message, test.want)
 							}
 						})
 					}
 					for range 20 {
 						wg.Go(func() {
-							if code, status, _ := c.do("POST", "/api/v1/namespaces/default/secrets?dryRun=All", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}}); code != 201 {
+							if code, status, _ := c.do("POST", "/api/v1/namespaces/default/secrets?dryRun=All",
+								object{
+									"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"},
+								}); code != 201 {
 								t.Errorf("a secret: %d %v", code, status["message"])
 							}
 						})
@@ -138,8 +156,8 @@ func TestStorm(t *testing.T) {
 	settle(t, "bytes of heap", func() (int64, int64) { return heapInUse(), heap + 64<<20 })
 }
 
-// TestOthersGoOn shows that writes that wait for a webhook hold up nobody else, however many they are: while all of them
-// wait, others read and write; then the webhook answers, and they are done.
+// TestOthersGoOn shows that writes that wait for a webhook hold up nobody else, however many they are: while all of
+// them wait, others read and write; then the webhook answers, and they are done.
 func TestOthersGoOn(t *testing.T) {
 	for _, kind := range []string{validating, mutating} {
 		t.Run(kind, func(t *testing.T) {
@@ -157,7 +175,9 @@ func TestOthersGoOn(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range clients {
 				wg.Go(func() {
-					if code, status, _ := c.do("POST", configMaps, configMap(fmt.Sprintf("x%d", i), nil)); code != 201 && !strings.Contains(fmt.Sprint(status["message"]), "context deadline exceeded") {
+					if code, status, _ := c.do("POST", configMaps,
+						configMap(fmt.Sprintf("x%d", i), nil)); code != 201 &&
+						!strings.Contains(fmt.Sprint(status["message"]), "context deadline exceeded") {
 						t.Errorf("%d %v", code, status["message"])
 					}
 				})
@@ -166,7 +186,8 @@ func TestOthersGoOn(t *testing.T) {
 			for range clients / 2 {
 				<-asked
 			}
-			c.must("POST", "/api/v1/namespaces/default/secrets", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}})
+			c.must("POST", "/api/v1/namespaces/default/secrets",
+				object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}})
 			c.must("GET", configMaps+"/there", nil)
 			c.must("GET", "/api/v1/configmaps", nil)
 			c.must("DELETE", "/api/v1/namespaces/default/secrets/s", nil)
@@ -197,7 +218,8 @@ func BenchmarkOthers(b *testing.B) {
 				<-asked
 			}
 			for b.Loop() {
-				c.must("POST", "/api/v1/namespaces/default/secrets?dryRun=All", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}})
+				c.must("POST", "/api/v1/namespaces/default/secrets?dryRun=All",
+					object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}})
 				c.must("GET", "/api/v1/namespaces/default", nil)
 			}
 			close(answer)

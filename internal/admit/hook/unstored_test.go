@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestUnstored: what webhooks are asked about connections, bindings, evictions, reviews and tokens, which store nothing, and
-// about events, which are in two groups. testdata/unstored.txt is what a running kube-apiserver said.
+// TestUnstored: what webhooks are asked about connections, bindings, evictions, reviews and tokens, which store
+// nothing, and about events, which are in two groups. testdata/unstored.txt is what a running kube-apiserver said.
 func TestUnstored(t *testing.T) {
 	t.Parallel()
 	golden, err := os.ReadFile("testdata/unstored.txt")
@@ -21,15 +21,20 @@ func TestUnstored(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := start(t)
-	pod := object{"metadata": object{"name": "one"}, "spec": object{"containers": []any{object{"name": "a", "image": "b"}}}}
+	pod := object{
+		"metadata": object{"name": "one"}, "spec": object{"containers": []any{object{"name": "a", "image": "b"}}},
+	}
 	c.must("POST", "/api/v1/nodes", object{"metadata": object{"name": "node1"}})
 	c.must("POST", "/api/v1/namespaces/default/pods", pod)
-	c.must("POST", "/api/v1/namespaces/default/services", object{"metadata": object{"name": "one"}, "spec": object{"ports": []any{object{"port": 80}}}})
+	c.must("POST", "/api/v1/namespaces/default/services",
+		object{"metadata": object{"name": "one"}, "spec": object{"ports": []any{object{"port": 80}}}})
 	c.must("POST", "/api/v1/namespaces/default/serviceaccounts", object{"metadata": object{"name": "one"}})
 	l := listen(t, func(string, object) object { return object{"allowed": true} })
 	rules := func(w object) {
 		rule := func(resources []any, groups ...any) object {
-			return object{"apiGroups": groups, "apiVersions": []any{"v1"}, "operations": []any{"*"}, "resources": resources}
+			return object{
+				"apiGroups": groups, "apiVersions": []any{"v1"}, "operations": []any{"*"}, "resources": resources,
+			}
 		}
 		w["rules"] = []any{
 			rule([]any{"bindings", "pods/*", "nodes/*", "services/*", "events", "serviceaccounts/token"}, ""),

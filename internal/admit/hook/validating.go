@@ -36,8 +36,8 @@ type question struct {
 	obj, old map[string]any
 }
 
-// Validate asks every webhook that wants to see the write, all at once, and waits for all of them. Of several refusals the
-// client gets the first in the order of the webhooks; in Kubernetes, the first to arrive.
+// Validate asks every webhook that wants to see the write, all at once, and waits for all of them. Of several refusals
+// the client gets the first in the order of the webhooks; in Kubernetes, the first to arrive.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 	questions, err := p.questions(ctx, a)
 	if err != nil || len(questions) == 0 {

@@ -2,8 +2,8 @@ package match
 
 import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
-// ExemptFromPolicies tells whether no policy is asked about a resource: policies and their bindings, so that a mistake in one
-// can be mended, and reviews of who somebody is and what he may do, without which a cluster does not work.
+// ExemptFromPolicies tells whether no policy is asked about a resource: policies and their bindings, so that a mistake
+// in one can be mended, and reviews of who somebody is and what he may do, without which a cluster does not work.
 func ExemptFromPolicies(r *catalog.Resource) bool {
 	switch r.Group {
 	case "admissionregistration.k8s.io":
@@ -16,14 +16,15 @@ func ExemptFromPolicies(r *catalog.Resource) bool {
 
 func isPolicy(r *catalog.Resource) bool {
 	switch r.Kind {
-	case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
+	case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
+		"MutatingAdmissionPolicyBinding":
 		return true
 	}
 	return false
 }
 
-// ExemptFromWebhooks tells whether no webhook is asked about a resource: what configures admission. Policies are asked about
-// the configurations of webhooks, as in Kubernetes.
+// ExemptFromWebhooks tells whether no webhook is asked about a resource: what configures admission. Policies are asked
+// about the configurations of webhooks, as in Kubernetes.
 func ExemptFromWebhooks(r *catalog.Resource) bool {
 	return r.Group == "admissionregistration.k8s.io" &&
 		(isPolicy(r) || r.Kind == "ValidatingWebhookConfiguration" || r.Kind == "MutatingWebhookConfiguration")

@@ -45,7 +45,8 @@ type Criteria struct {
 	objects        selector
 }
 
-// selector is a label selector, or the error of one that cannot be understood, which counts once everything else matches.
+// selector is a label selector, or the error of one that cannot be understood, which counts once everything else
+// matches.
 type selector struct {
 	labels.Selector
 	err error
@@ -59,28 +60,36 @@ func compile(s *metav1.LabelSelector) selector {
 	return selector{Selector: compiled}
 }
 
-// Resources compiles the matchConstraints of a policy or the matchResources of a binding. A nil m, or one without rules,
-// is about everything; defaults are filled in. An error is what the policy's failure policy decides about.
+// Resources compiles the matchConstraints of a policy or the matchResources of a binding. A nil m, or one without
+// rules, is about everything; defaults are filled in. An error is what the policy's failure policy decides about.
 func Resources(m *admissionregistrationv1.MatchResources) (*Criteria, error) {
 	if m == nil {
-		return &Criteria{everything: true, namespaces: selector{Selector: labels.Everything()}, objects: selector{Selector: labels.Everything()}}, nil
+		return &Criteria{
+			everything: true, namespaces: selector{Selector: labels.Everything()},
+			objects: selector{Selector: labels.Everything()},
+		}, nil
 	}
 	for _, s := range []struct {
 		name string
 		is   *metav1.LabelSelector
 	}{{"namespace", m.NamespaceSelector}, {"object", m.ObjectSelector}} {
 		if s.is == nil {
-			return nil, fmt.Errorf("a nil %s selector was passed, please ensure selectors are initialized properly", s.name)
+			return nil,
+				fmt.Errorf("a nil %s selector was passed, please ensure selectors are initialized properly", s.name)
 		}
 	}
 	return &Criteria{
-		rules: m.ResourceRules, exclude: m.ExcludeResourceRules, everything: len(m.ResourceRules) == 0, equivalent: isEquivalent(m.MatchPolicy),
+		rules: m.ResourceRules, exclude: m.ExcludeResourceRules, everything: len(m.ResourceRules) == 0,
+		equivalent: isEquivalent(m.MatchPolicy),
 		namespaces: compile(m.NamespaceSelector), objects: compile(m.ObjectSelector),
 	}, nil
 }
 
 // Webhook compiles what a webhook says about the writes that it wants to see. Without rules it is about nothing.
-func Webhook(rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType, namespaces, objects *metav1.LabelSelector) *Criteria {
+func Webhook(
+	rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType, namespaces,
+	objects *metav1.LabelSelector,
+) *Criteria {
 	c := &Criteria{equivalent: isEquivalent(policy), namespaces: compile(namespaces), objects: compile(objects)}
 	for _, r := range rules {
 		c.rules = append(c.rules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: r})
@@ -92,8 +101,8 @@ func isEquivalent(p *admissionregistrationv1.MatchPolicyType) bool {
 	return p != nil && *p == admissionregistrationv1.Equivalent
 }
 
-// Match tells whether the criteria are about a write, and in which form it is to be seen. An error means that they are but
-// that their selectors could not be evaluated: a *apierrors.StatusError.
+// Match tells whether the criteria are about a write, and in which form it is to be seen. An error means that they are
+// but that their selectors could not be evaluated: a *apierrors.StatusError.
 func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces) (t Target, ok bool, err error) {
 	// The rules first, since they cost least; what fails in a selector counts only for a write that they match.
 	if _, excluded := c.matchRules(c.exclude, a); excluded {
@@ -120,7 +129,8 @@ func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces
 	return t, true, nil
 }
 
-func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) (Target, bool) {
+func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) (Target,
+	bool) {
 	for i := range rules {
 		if r := &rules[i]; matches(&r.RuleWithOperations, a, a.Resource, a.Version) && named(r, a) {
 			return AsRequested(a), true
@@ -143,8 +153,8 @@ func (c *Criteria) matchRules(rules []admissionregistrationv1.NamedRuleWithOpera
 	return Target{}, false
 }
 
-// equivalents returns the versions of the resource in which the objects of a write could be seen too, in the order of the
-// definition: all of a custom kind, those that are served of a built-in one.
+// equivalents returns the versions of the resource in which the objects of a write could be seen too, in the order of
+// the definition: all of a custom kind, those that are served of a built-in one.
 func equivalents(a *admit.Attributes) []*catalog.Version {
 	versions := slices.DeleteFunc(slices.Clone(a.Resource.Versions), func(v *catalog.Version) bool {
 		if !v.Served && !a.Resource.Custom() {
@@ -181,13 +191,16 @@ func target(a *admit.Attributes, v *catalog.Version) Target {
 	return t
 }
 
-// named tells whether a rule that is about certain names is about this one. A name that is still to be generated is none.
+// named tells whether a rule that is about certain names is about this one. A name that is still to be generated is
+// none.
 func named(r *admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) bool {
 	return len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name)
 }
 
 // matches tells whether a rule is about a write, seen as one to a version of a resource, its own or its twin.
-func matches(r *admissionregistrationv1.RuleWithOperations, a *admit.Attributes, as *catalog.Resource, v *catalog.Version) bool {
+func matches(
+	r *admissionregistrationv1.RuleWithOperations, a *admit.Attributes, as *catalog.Resource, v *catalog.Version,
+) bool {
 	return matchesScope(r.Scope, a) && matchesOperation(r.Operations, a.Operation) && hasOrAll(r.APIGroups, as.Group) &&
 		hasOrAll(r.APIVersions, v.Name) && matchesResource(r.Resources, as.Plural, a.Subresource)
 }
@@ -265,7 +278,8 @@ func (c *Criteria) matchObject(a *admit.Attributes) (bool, error) {
 	case c.objects.Empty():
 		return true, nil
 	}
-	return a.Object != nil && c.objects.Matches(labelsOf(a.Object)) || a.Old != nil && c.objects.Matches(labelsOf(a.Old)), nil
+	return a.Object != nil && c.objects.Matches(labelsOf(a.Object)) || a.Old != nil &&
+		c.objects.Matches(labelsOf(a.Old)), nil
 }
 
 // labelsOf returns metadata.labels of a decoded object.

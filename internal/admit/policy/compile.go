@@ -117,7 +117,9 @@ func compileVariables(list []admissionregistrationv1.Variable, scope expr.Scope)
 	return c, namespace
 }
 
-func compileConditions(c *expr.Compiler, list []admissionregistrationv1.MatchCondition, scope expr.Scope) (out []*expr.Expression) {
+func compileConditions(
+	c *expr.Compiler, list []admissionregistrationv1.MatchCondition, scope expr.Scope,
+) (out []*expr.Expression) {
 	for _, m := range list {
 		out = append(out, c.Compile(m.Expression, scope, expr.Stored, expr.Bool))
 	}
@@ -134,7 +136,8 @@ func newValidatingBinding(e *watchcache.Entry) (*binding, bool) {
 		return nil, false
 	}
 	return &binding{
-		name: b.Name, policy: b.Spec.PolicyName, params: b.Spec.ParamRef, match: compileCriteria(b.Spec.MatchResources), actions: b.Spec.ValidationActions,
+		name: b.Name, policy: b.Spec.PolicyName, params: b.Spec.ParamRef, match: compileCriteria(b.Spec.MatchResources),
+		actions: b.Spec.ValidationActions,
 	}, true
 }
 

@@ -34,7 +34,9 @@ type decision struct {
 type annotation struct{ key, value, err string }
 
 // evaluate runs the policy's expressions. param is nil without parameters, namespace if nothing uses it.
-func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Target, param, namespace map[string]any) answer {
+func (p *validating) evaluate(
+	ctx context.Context, s *seen, f *form, t match.Target, param, namespace map[string]any,
+) answer {
 	program := p.program()
 	in := s.input(f, t, param)
 	if len(program.conditions) > 0 {
@@ -83,9 +85,10 @@ func (p *validating) evaluate(ctx context.Context, s *seen, f *form, t match.Tar
 	return out
 }
 
-// validate runs the validations and, with what they leave of the budget, their messages. messages are nil if there are none
-// or messageErr ended their evaluation.
-func (p *validating) validate(ctx context.Context, in *expr.Input) (results, messages []expr.Result, messageErr, err error) {
+// validate runs the validations and, with what they leave of the budget, their messages. messages are nil if there are
+// none or messageErr ended their evaluation.
+func (p *validating) validate(ctx context.Context, in *expr.Input) (results, messages []expr.Result, messageErr,
+	err error) {
 	program := p.program()
 	results, left, err := expr.Run(ctx, program.validations, in, expr.Budget)
 	if err != nil || program.messages == nil {
@@ -111,8 +114,8 @@ func (p *validating) failure(err error) decision {
 	return decision{deny: !p.ignoresFailures(), failed: true, message: err.Error()}
 }
 
-// decide returns what validation i says. message is what its messageExpression gave, messageErr the error that ended the
-// evaluation of all of them.
+// decide returns what validation i says. message is what its messageExpression gave, messageErr the error that ended
+// the evaluation of all of them.
 func (p *validating) decide(i int, r, message expr.Result, messageErr error) decision {
 	switch {
 	case r.Err != nil:
@@ -162,7 +165,8 @@ func (p *validating) annotation(i int, r expr.Result) (annotation, bool) {
 	if r.Absent() {
 		return n, false
 	}
-	n.err = fmt.Sprintf("valueExpression '%v' resulted in unsupported return type: %v. Return type must be either string or null.",
+	n.err = fmt.Sprintf(
+		"valueExpression '%v' resulted in unsupported return type: %v. Return type must be either string or null.",
 		p.spec.AuditAnnotations[i].ValueExpression, r.TypeName())
 	return n, true
 }

@@ -42,9 +42,10 @@ func (*Mutating) Name() string { return "MutatingAdmissionPolicy" }
 // Mutate runs the mutations of every policy that matches, one after another. Which they are is decided before the first
 // runs. There is nothing to change in a deletion.
 func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
-	policies := p.bound.Get(p.policies.List(), p.bindings.List(), func(policies []*mutating, bindings []*binding) []bound[*mutating] {
-		return bind(&p.config, true, policies, func(m *mutating) string { return m.name }, bindings)
-	})
+	policies := p.bound.Get(p.policies.List(), p.bindings.List(),
+		func(policies []*mutating, bindings []*binding) []bound[*mutating] {
+			return bind(&p.config, true, policies, func(m *mutating) string { return m.name }, bindings)
+		})
 	if len(policies) == 0 || a.Operation == admit.Delete || match.ExemptFromPolicies(a.Resource) {
 		return nil
 	}

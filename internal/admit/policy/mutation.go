@@ -54,7 +54,9 @@ func newMutatingBinding(e *watchcache.Entry) (*binding, bool) {
 	if !decode(e, registration.DefaultBinding, &b) {
 		return nil, false
 	}
-	return &binding{name: b.Name, policy: b.Spec.PolicyName, params: b.Spec.ParamRef, match: compileCriteria(b.Spec.MatchResources)}, true
+	return &binding{
+		name: b.Name, policy: b.Spec.PolicyName, params: b.Spec.ParamRef, match: compileCriteria(b.Spec.MatchResources),
+	}, true
 }
 
 func compileMutating(spec *admissionregistrationv1.MutatingAdmissionPolicySpec) *mutatingProgram {
@@ -68,7 +70,8 @@ func compileMutating(spec *admissionregistrationv1.MutatingAdmissionPolicySpec) 
 		case m.PatchType == admissionregistrationv1.PatchTypeJSONPatch && m.JSONPatch != nil:
 			compiled = mutation{c.Compile(m.JSONPatch.Expression, scope, expr.Stored, expr.JSONPatches), patchJSON}
 		case m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
-			compiled = mutation{c.Compile(m.ApplyConfiguration.Expression, scope, expr.Stored, expr.Applied), applyConfiguration}
+			compiled = mutation{c.Compile(m.ApplyConfiguration.Expression, scope, expr.Stored, expr.Applied),
+				applyConfiguration}
 		default:
 			continue
 		}

@@ -53,7 +53,9 @@ var withoutParams = []map[string]any{nil}
 // stands for a policy or binding without parameters. No parameters at all mean that the binding has nothing to say.
 //
 // They are what was acknowledged before, so that a client that has written parameters sees them honoured.
-func (c *Config) params(ctx context.Context, kind *paramKind, ref *admissionregistrationv1.ParamRef, namespace string) ([]map[string]any, error) {
+func (c *Config) params(
+	ctx context.Context, kind *paramKind, ref *admissionregistrationv1.ParamRef, namespace string,
+) ([]map[string]any, error) {
 	if kind == nil || ref == nil {
 		return withoutParams, nil
 	}
@@ -73,7 +75,8 @@ func (c *Config) params(ctx context.Context, kind *paramKind, ref *admissionregi
 	if err != nil {
 		return nil, err
 	}
-	if len(entries) == 0 && ref.ParameterNotFoundAction != nil && *ref.ParameterNotFoundAction == admissionregistrationv1.DenyAction {
+	if len(entries) == 0 && ref.ParameterNotFoundAction != nil &&
+		*ref.ParameterNotFoundAction == admissionregistrationv1.DenyAction {
 		return nil, errNoParams
 	}
 	params := make([]map[string]any, 0, len(entries))
@@ -87,7 +90,9 @@ func (c *Config) params(ctx context.Context, kind *paramKind, ref *admissionregi
 	return params, nil
 }
 
-func (c *Config) paramEntries(ctx context.Context, kind *paramKind, ref *admissionregistrationv1.ParamRef, namespace string) (entries []*watchcache.Entry, err error) {
+func (c *Config) paramEntries(
+	ctx context.Context, kind *paramKind, ref *admissionregistrationv1.ParamRef, namespace string,
+) (entries []*watchcache.Entry, err error) {
 	if _, err := c.View.Fresh(ctx); err != nil {
 		return nil, err
 	}

@@ -1,15 +1,15 @@
 // Package policy enforces ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
 //
-// Its plugins, Validating and Mutating, stand in the admission chain. For each write they go through the policies that have
-// bindings, in the order of their names: does the policy's matchConstraints match (admit/match), does the binding's, which
-// parameters does the binding name (params.go); then the expressions are run (admit/expr), once for each parameter. What a
-// policy is made into when it is first needed is kept for each revision of it (admit/source), so a policy that was
-// acknowledged on this server before a request is honoured by it.
+// Its plugins, Validating and Mutating, stand in the admission chain. For each write they go through the policies that
+// have bindings, in the order of their names: does the policy's matchConstraints match (admit/match), does the
+// binding's, which parameters does the binding name (params.go); then the expressions are run (admit/expr), once for
+// each parameter. What a policy is made into when it is first needed is kept for each revision of it (admit/source),
+// so a policy that was acknowledged on this server before a request is honoured by it.
 //
 // Texts and codes of refusals are those of Kubernetes. Plugins are safe for concurrent use and start no goroutine.
 //
-// Rules: "Validating Admission Policy" and "Mutating Admission Policy" in the Kubernetes documentation, KEP-3488, KEP-3962;
-// test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/policy.
+// Rules: "Validating Admission Policy" and "Mutating Admission Policy" in the Kubernetes documentation, KEP-3488,
+// KEP-3962; test/oracle/admit compares with k8s.io/apiserver/pkg/admission/plugin/policy.
 package policy
 
 import (
@@ -33,7 +33,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	Authz   authz.Authorizer
 	// Read returns a stored object of a resource in one of its versions, as decoded JSON.
-	Read    func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any, error)
+	Read func(ctx context.Context, r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (map[string]any,
+		error)
 	Log     *slog.Logger
 	Metrics *admit.Metrics
 }
@@ -51,12 +52,15 @@ func (c *Config) Labels(ctx context.Context, namespace string) (labels.Set, erro
 }
 
 // hold runs the match conditions of a policy, which has some.
-func (c *Config) hold(ctx context.Context, policy string, a *admit.Attributes, conditions []*expr.Expression, in *expr.Input) (bool, error) {
+func (c *Config) hold(
+	ctx context.Context, policy string, a *admit.Attributes, conditions []*expr.Expression, in *expr.Input,
+) (bool, error) {
 	began := time.Now()
 	held, err := expr.Hold(ctx, conditions, in)
 	if !held.All {
 		c.Metrics.ConditionsEvaluated(admit.Conditions{
-			Name: policy, Kind: "policy", Type: "validate", Operation: a.Operation, Errors: held.Errors, // both kinds of policies have this type in Kubernetes
+			// both kinds of policies have this type in Kubernetes
+			Name: policy, Kind: "policy", Type: "validate", Operation: a.Operation, Errors: held.Errors,
 		}, time.Since(began))
 	}
 	return held.All, err
@@ -102,8 +106,8 @@ func (s *seen) in(ctx context.Context, v *catalog.Version) *form {
 	return f
 }
 
-// namespaceObject returns what expressions may see of the namespace that the object is in: nil for cluster-wide objects,
-// and for namespaces themselves.
+// namespaceObject returns what expressions may see of the namespace that the object is in: nil for cluster-wide
+// objects, and for namespaces themselves.
 func (s *seen) namespaceObject(ctx context.Context) (map[string]any, error) {
 	if s.a.Namespace == "" || s.a.Resource.IsNamespace() || s.namespace != nil {
 		return s.namespace, nil
@@ -115,7 +119,8 @@ func (s *seen) namespaceObject(ctx context.Context) (map[string]any, error) {
 	meta, _ := obj["metadata"].(map[string]any)
 	visible := map[string]any{}
 	for _, key := range []string{
-		"name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+		"deletionTimestamp",
 		"deletionGracePeriodSeconds", "labels", "annotations", "finalizers",
 	} {
 		if v, ok := meta[key]; ok {

@@ -24,7 +24,8 @@ func TestSafeUpgrades(t *testing.T) {
 	client := dynamic.NewForConfigOrDie(testserver.Start(t).RESTConfig())
 	create := func(group, version, resource string, obj map[string]any) error {
 		r := schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
-		_, err := client.Resource(r).Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{FieldValidation: "Strict"})
+		_, err := client.Resource(r).Create(t.Context(), &unstructured.Unstructured{Object: obj},
+			metav1.CreateOptions{FieldValidation: "Strict"})
 		return err
 	}
 	for i, document := range strings.Split(string(content), "\n---\n") {
@@ -46,7 +47,12 @@ func TestSafeUpgrades(t *testing.T) {
 			}},
 			"spec": map[string]any{
 				"group": group, "scope": "Namespaced", "names": map[string]any{"plural": plural, "kind": plural},
-				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+				"versions": []any{
+					map[string]any{
+						"name": "v1", "served": true, "storage": true,
+						"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+					},
+				},
 			},
 		}
 	}
@@ -57,19 +63,26 @@ func TestSafeUpgrades(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitions := schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 	for what, err := range map[string]error{
-		"another group": create("apiextensions.k8s.io", "v1", definitions.Resource, definition("things", "example.com", "experimental", "v0.1.0")),
-		"a new release": create("apiextensions.k8s.io", "v1", definitions.Resource, definition("gateways", "gateway.networking.k8s.io", "standard", "v1.5.1")),
+		"another group": create("apiextensions.k8s.io", "v1", definitions.Resource,
+			definition("things", "example.com", "experimental", "v0.1.0")),
+		"a new release": create("apiextensions.k8s.io", "v1", definitions.Resource,
+			definition("gateways", "gateway.networking.k8s.io", "standard", "v1.5.1")),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refused("an old release", create("apiextensions.k8s.io", "v1", definitions.Resource, definition("routes", "gateway.networking.k8s.io", "standard", "v0.8.0")),
+	refused("an old release",
+		create("apiextensions.k8s.io", "v1", definitions.Resource,
+			definition("routes", "gateway.networking.k8s.io", "standard", "v0.8.0")),
 		"Installing CRDs with version before v1.5.0 is prohibited by default.")
 
-	gateways, err := client.Resource(definitions).Get(t.Context(), "gateways.gateway.networking.k8s.io", metav1.GetOptions{})
+	gateways, err := client.Resource(definitions).Get(t.Context(), "gateways.gateway.networking.k8s.io",
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,5 +90,6 @@ func TestSafeUpgrades(t *testing.T) {
 	annotations["gateway.networking.k8s.io/channel"] = "experimental"
 	gateways.SetAnnotations(annotations)
 	_, err = client.Resource(definitions).Update(t.Context(), gateways, metav1.UpdateOptions{})
-	refused("experimental over standard", err, "Installing experimental CRDs on top of standard channel CRDs is prohibited by default.")
+	refused("experimental over standard", err,
+		"Installing experimental CRDs on top of standard channel CRDs is prohibited by default.")
 }

@@ -20,7 +20,8 @@ import (
 // rig is a view that holds what put writes, and what plugins are made of.
 func rig(t testing.TB, stored map[string]string) Config {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	s, err := store.Open(t.Context(),
+		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func rig(t testing.TB, stored map[string]string) Config {
 	t.Cleanup(func() { cancel(); <-ended })
 	return Config{
 		View: v, Catalog: catalog.New(widgets()), Authz: authz.Basic{},
-		Read: func(_ context.Context, _ *catalog.Resource, _ *catalog.Version, e *watchcache.Entry) (map[string]any, error) {
+		Read: func(_ context.Context, _ *catalog.Resource, _ *catalog.Version, e *watchcache.Entry) (map[string]any,
+			error) {
 			v, err := codec.DecodeJSON(e.JSON())
 			obj, _ := v.(map[string]any)
 			return obj, err
@@ -50,26 +52,34 @@ func rig(t testing.TB, stored map[string]string) Config {
 
 func widgets() *catalog.Resource {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	v := &catalog.Version{Name: "v1", Served: true, Status: true, Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
-		return &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"replicas": {Type: "integer"},
-				"list":     {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
-				"set":      {Type: "array", XListType: ptr.To("set"), Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
-			}},
-		}}, nil
-	}}
+	v := &catalog.Version{Name: "v1", Served: true, Status: true,
+		Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
+			return &apiextensionsv1.JSONSchemaProps{Type: "object",
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"replicas": {Type: "integer"},
+						"list":     {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
+						"set": {
+							Type: "array", XListType: ptr.To("set"),
+							Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text},
+						},
+					}},
+				}}, nil
+		}}
 	return &catalog.Resource{
-		Group: "example.com", Plural: "widgets", Kind: "Widget", Namespaced: true, Versions: []*catalog.Version{v}, Storage: v,
-		Prefix: "example.com/widgets", Served: true,
+		Group: "example.com", Plural: "widgets", Kind: "Widget", Namespaced: true, Versions: []*catalog.Version{v},
+		Storage: v,
+		Prefix:  "example.com/widgets", Served: true,
 	}
 }
 
 func write(c Config, obj map[string]any) *admit.Attributes {
 	r := c.Catalog.Snapshot().Resource("example.com", "widgets")
 	return &admit.Attributes{
-		Operation: admit.Create, Resource: r, Version: r.Storage, Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
-		Namespace: "default", Name: "w", User: &user.DefaultInfo{Name: "me", Groups: []string{user.SystemPrivilegedGroup}},
+		Operation: admit.Create, Resource: r, Version: r.Storage,
+		Kind:      schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"},
+		Namespace: "default", Name: "w",
+		User:    &user.DefaultInfo{Name: "me", Groups: []string{user.SystemPrivilegedGroup}},
 		Options: func() admit.Object { return admit.Object{"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"} },
 		Object:  obj, Warn: func(string) {}, Normalize: func(*catalog.Version, admit.Object) error { return nil },
 	}
@@ -77,7 +87,8 @@ func write(c Config, obj map[string]any) *admit.Attributes {
 
 func widget() map[string]any {
 	return map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default", "labels": map[string]any{"a": "b"}},
-		"spec": map[string]any{"replicas": int64(3), "list": []any{"a", "b", "c"}},
+		"apiVersion": "example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": "w", "namespace": "default", "labels": map[string]any{"a": "b"}},
+		"spec":     map[string]any{"replicas": int64(3), "list": []any{"a", "b", "c"}},
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestUnstored: policies are asked about bindings, connections and tokens, though nothing of them is stored, and about events
-// of either group, but not about reviews, even if they are about everything.
+// TestUnstored: policies are asked about bindings, connections and tokens, though nothing of them is stored, and about
+// events of either group, but not about reviews, even if they are about everything.
 func TestUnstored(t *testing.T) {
 	t.Parallel()
 	config := testserver.Start(t).RESTConfig()
@@ -28,19 +28,26 @@ func TestUnstored(t *testing.T) {
 	}
 	ctx, pods := t.Context(), client.CoreV1().Pods("default")
 	if _, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "one"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "b"}}},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	rule := func(operations, groups, resources string) map[string]any {
-		return map[string]any{"operations": []any{operations}, "apiGroups": []any{groups}, "apiVersions": []any{"*"}, "resources": []any{resources}}
+		return map[string]any{
+			"operations": []any{operations}, "apiGroups": []any{groups}, "apiVersions": []any{"*"},
+			"resources": []any{resources},
+		}
 	}
 	policies := dynamic.NewForConfigOrDie(config)
 	create := func(resource, kind, name string, spec map[string]any) {
 		t.Helper()
-		_, err := policies.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}).Create(ctx,
+		_, err := policies.Resource(schema.GroupVersionResource{
+			Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource,
+		}).Create(ctx,
 			&unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
+				"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": map[string]any{"name": name},
+				"spec": spec,
 			}}, metav1.CreateOptions{FieldValidation: "Strict"})
 		if err != nil {
 			t.Fatal(err)
@@ -50,16 +57,21 @@ func TestUnstored(t *testing.T) {
 		rules      []any
 		expression string
 	}{
-		"connections": {[]any{rule("CONNECT", "*", "*/*")}, "'has asked for ' + object.command[0] + ' ' + string(request.options == null)"},
-		"bindings":    {[]any{rule("CREATE", "", "bindings"), rule("CREATE", "", "pods/binding")}, "request.resource.resource + ' ' + request.name + ' to ' + object.target.name"},
-		"events":      {[]any{rule("CREATE", "", "events")}, "object.message + ' about ' + object.involvedObject.name + ' through ' + request.requestKind.group"},
-		"reviews":     {[]any{rule("*", "authentication.k8s.io", "*"), rule("*", "authorization.k8s.io", "*")}, "'reviewed'"},
+		"connections": {[]any{rule("CONNECT", "*", "*/*")},
+			"'has asked for ' + object.command[0] + ' ' + string(request.options == null)"},
+		"bindings": {[]any{rule("CREATE", "", "bindings"), rule("CREATE", "", "pods/binding")},
+			"request.resource.resource + ' ' + request.name + ' to ' + object.target.name"},
+		"events": {[]any{rule("CREATE", "", "events")},
+			"object.message + ' about ' + object.involvedObject.name + ' through ' + request.requestKind.group"},
+		"reviews": {[]any{rule("*", "authentication.k8s.io", "*"), rule("*", "authorization.k8s.io", "*")},
+			"'reviewed'"},
 	} {
 		create("validatingadmissionpolicies", "ValidatingAdmissionPolicy", name, map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": says.rules},
 			"validations":      []any{map[string]any{"expression": "false", "messageExpression": says.expression}},
 		})
-		create("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", name, map[string]any{"policyName": name, "validationActions": []any{"Deny"}})
+		create("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", name,
+			map[string]any{"policyName": name, "validationActions": []any{"Deny"}})
 	}
 	create("mutatingadmissionpolicies", "MutatingAdmissionPolicy", "m", map[string]any{
 		"matchConstraints":   map[string]any{"resourceRules": []any{rule("CREATE", "", "events")}},
@@ -69,23 +81,35 @@ func TestUnstored(t *testing.T) {
 		}}},
 	})
 	create("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "m", map[string]any{"policyName": "m"})
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+	binding := &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"},
+	}
 	post := func() error {
-		return client.CoreV1().RESTClient().Post().Namespace("default").Resource("bindings").Body(binding).Do(ctx).Error()
+		return client.CoreV1().RESTClient().Post().Namespace(
+			"default").Resource("bindings").Body(binding).Do(ctx).Error()
 	}
 	_, event := client.EventsV1().Events("default").Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "e"}, EventTime: metav1.NowMicro(), ReportingController: "example.com/c", ReportingInstance: "i", Action: "A",
-		Reason: "R", Type: "Normal", Note: "news", Regarding: corev1.ObjectReference{Kind: "Pod", Name: "one", Namespace: "default"},
+		ObjectMeta: metav1.ObjectMeta{Name: "e"}, EventTime: metav1.NowMicro(), ReportingController: "example.com/c",
+		ReportingInstance: "i", Action: "A",
+		Reason: "R", Type: "Normal", Note: "news",
+		Regarding: corev1.ObjectReference{Kind: "Pod", Name: "one", Namespace: "default"},
 	}, metav1.CreateOptions{})
-	_, who := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	_, token := client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}}, metav1.CreateOptions{})
-	_, rules := client.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}, metav1.CreateOptions{})
+	_, who := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
+	_, token := client.AuthenticationV1().TokenReviews().Create(ctx,
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}}, metav1.CreateOptions{})
+	_, rules := client.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx,
+		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}},
+		metav1.CreateOptions{})
 	for _, test := range []struct {
 		what string
 		err  error
 		want string // "" if it is let through
 	}{
-		{"exec", client.CoreV1().RESTClient().Post().Namespace("default").Resource("pods").Name("one").SubResource("exec").Param("command", "ls").Do(ctx).Error(), "has asked for ls true"},
+		{"exec",
+			client.CoreV1().RESTClient().Post().Namespace(
+				"default").Resource("pods").Name("one").SubResource("exec").Param("command", "ls").Do(ctx).Error(),
+			"has asked for ls true"},
 		{"bindings", post(), "bindings one to n"},
 		{"pods/binding", pods.Bind(ctx, binding, metav1.CreateOptions{}), "pods one to n"},
 		{"event", event, "good news about one through events.k8s.io"},
@@ -93,7 +117,8 @@ func TestUnstored(t *testing.T) {
 		{"tokenreviews", token, ""},
 		{"selfsubjectrulesreviews", rules, ""},
 	} {
-		if test.want == "" && test.err != nil || test.want != "" && (test.err == nil || !strings.HasSuffix(test.err.Error(), "denied request: "+test.want)) {
+		if test.want == "" && test.err != nil || test.want != "" &&
+			(test.err == nil || !strings.HasSuffix(test.err.Error(), "denied request: "+test.want)) {
 			t.Errorf("%s: %v, want %q", test.what, test.err, test.want)
 		}
 	}

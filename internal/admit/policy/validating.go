@@ -40,9 +40,10 @@ func (*Validating) Name() string { return "ValidatingAdmissionPolicy" }
 
 // Validate asks every policy that matches, and refuses with the first denial.
 func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
-	policies := p.bound.Get(p.policies.List(), p.bindings.List(), func(policies []*validating, bindings []*binding) []bound[*validating] {
-		return bind(&p.config, false, policies, func(v *validating) string { return v.name }, bindings)
-	})
+	policies := p.bound.Get(p.policies.List(), p.bindings.List(),
+		func(policies []*validating, bindings []*binding) []bound[*validating] {
+			return bind(&p.config, false, policies, func(v *validating) string { return v.name }, bindings)
+		})
 	if len(policies) == 0 || match.ExemptFromPolicies(a.Resource) {
 		return nil
 	}
@@ -96,7 +97,9 @@ func (v *verdict) ask(ctx context.Context, p *validating, bindings []*binding) e
 	return nil
 }
 
-func (v *verdict) askBound(ctx context.Context, p *validating, b *binding, t match.Target, kind *paramKind, notes *annotations) error {
+func (v *verdict) askBound(
+	ctx context.Context, p *validating, b *binding, t match.Target, kind *paramKind, notes *annotations,
+) error {
 	fault := func(err error) error {
 		v.fault(p, b.name, fmt.Errorf("failed to configure binding: %w", err))
 		return nil
@@ -153,7 +156,8 @@ func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotati
 				v.deny(p, b.name, d)
 				v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "deny", d.took)
 			case admissionregistrationv1.Warn:
-				v.a.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, d.message))
+				v.a.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s",
+					p.name, b.name, d.message))
 				v.config.Metrics.PolicyDecided(p.name, b.name, d.message, "warn", d.took)
 			case admissionregistrationv1.Audit:
 				v.annotateFailure(b, i, d)
@@ -171,7 +175,8 @@ func (v *verdict) hear(p *validating, b *binding, answer answer, notes *annotati
 	}
 }
 
-// annotateFailure notes a failure for the audit log. The value is a list, as in Kubernetes, so that it may hold more one day.
+// annotateFailure notes a failure for the audit log. The value is a list, as in Kubernetes, so that it may hold more
+// one day.
 func (v *verdict) annotateFailure(b *binding, index int, d decision) {
 	value, err := json.Marshal([]struct {
 		Message           string                                     `json:"message"`
@@ -206,7 +211,8 @@ func (v *verdict) refusal() error {
 	}
 	text := fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: %s", d.policy, d.message)
 	if d.binding != "" {
-		text = fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", d.policy, d.binding, d.message)
+		text = fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", d.policy, d.binding,
+			d.message)
 	}
 	var err *apierrors.StatusError = admit.Forbidden(v.a, errors.New(text))
 	err.ErrStatus.Reason = metav1.StatusReasonInvalid

@@ -24,10 +24,14 @@ func CheckValidatingBinding(b *admissionregistrationv1.ValidatingAdmissionPolicy
 func CheckMutatingBinding(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := checkBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources, path)
-	return append(errs, checkMutatingOperations(b.Spec.MatchResources, path.Child("matchResources", "resourceRules", "operations"))...)
+	return append(errs,
+		checkMutatingOperations(b.Spec.MatchResources, path.Child("matchResources", "resourceRules", "operations"))...)
 }
 
-func checkBinding(policy string, params *admissionregistrationv1.ParamRef, match *admissionregistrationv1.MatchResources, path *field.Path) (errs field.ErrorList) {
+func checkBinding(
+	policy string, params *admissionregistrationv1.ParamRef, match *admissionregistrationv1.MatchResources,
+	path *field.Path,
+) (errs field.ErrorList) {
 	if policy == "" {
 		errs = append(errs, field.Required(path.Child("policyName"), ""))
 	} else {
@@ -53,7 +57,9 @@ func checkParamRef(ref *admissionregistrationv1.ParamRef, path *field.Path) (err
 		}
 	}
 	if ref.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(ref.Selector, metav1validation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+		errs = append(errs,
+			metav1validation.ValidateLabelSelector(ref.Selector, metav1validation.LabelSelectorValidationOptions{},
+				path.Child("selector"))...)
 		if ref.Name != "" {
 			errs = append(errs, field.Forbidden(path.Child("selector"), both))
 		}
@@ -66,7 +72,9 @@ func checkParamRef(ref *admissionregistrationv1.ParamRef, path *field.Path) (err
 	case action == nil || *action == "":
 		errs = append(errs, field.Required(at, ""))
 	case *action != admissionregistrationv1.DenyAction && *action != admissionregistrationv1.AllowAction:
-		errs = append(errs, field.NotSupported(at, action, []string{string(admissionregistrationv1.DenyAction), string(admissionregistrationv1.AllowAction)}))
+		errs = append(errs,
+			field.NotSupported(at, action,
+				[]string{string(admissionregistrationv1.DenyAction), string(admissionregistrationv1.AllowAction)}))
 	}
 	return errs
 }
@@ -78,8 +86,11 @@ func checkActions(actions []admissionregistrationv1.ValidationAction, path *fiel
 			errs = append(errs, field.Duplicate(path.Index(i), action))
 		}
 	}
-	if slices.Contains(actions, admissionregistrationv1.Deny) && slices.Contains(actions, admissionregistrationv1.Warn) {
-		errs = append(errs, field.Invalid(path, actions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
+	if slices.Contains(actions, admissionregistrationv1.Deny) &&
+		slices.Contains(actions, admissionregistrationv1.Warn) {
+		errs = append(errs,
+			field.Invalid(path, actions,
+				"must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
 	}
 	if len(actions) == 0 {
 		errs = append(errs, field.Required(path, "at least one validation action is required"))

@@ -2,7 +2,8 @@ package registration
 
 import "github.com/bowsprit/bowsprit/internal/api/catalog"
 
-// Defaults work on decoded JSON, in place. What does not have the form that it should have is left alone: decoding says why.
+// Defaults work on decoded JSON, in place. What does not have the form that it should have is left alone: decoding
+// says why.
 
 type object = map[string]any
 

@@ -11,7 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
 )
 
-// mode returns how strictly an expression is judged: one that was there before may use what the release before did not know.
+// mode returns how strictly an expression is judged: one that was there before may use what the release before did not
+// know.
 func mode(preexisting bool) expr.Mode {
 	if preexisting {
 		return expr.Stored
@@ -23,7 +24,9 @@ func mode(preexisting bool) expr.Mode {
 const maxConditions = 64
 
 // checkConditions is about match conditions. old are the expressions that were there before.
-func checkConditions(list []admissionregistrationv1.MatchCondition, params bool, old map[string]bool, path *field.Path) (errs field.ErrorList) {
+func checkConditions(
+	list []admissionregistrationv1.MatchCondition, params bool, old map[string]bool, path *field.Path,
+) (errs field.ErrorList) {
 	if len(list) > maxConditions {
 		errs = append(errs, field.TooMany(path, len(list), maxConditions))
 	}
@@ -33,7 +36,8 @@ func checkConditions(list []admissionregistrationv1.MatchCondition, params bool,
 		if text := strings.TrimSpace(m.Expression); text == "" {
 			errs = append(errs, field.Required(at.Child("expression"), ""))
 		} else {
-			e := new(expr.Compiler).Compile(text, expr.Scope{Params: params, Authorizer: true}, mode(old[text]), expr.Bool)
+			e := new(expr.Compiler).Compile(text, expr.Scope{Params: params, Authorizer: true}, mode(old[text]),
+				expr.Bool)
 			errs = append(errs, e.Problems(at.Child("expression"), text)...)
 		}
 		if m.Name == "" {
@@ -41,7 +45,8 @@ func checkConditions(list []admissionregistrationv1.MatchCondition, params bool,
 			continue
 		}
 		errs = append(errs, checkQualifiedName(m.Name, at.Child("name"))...)
-		if slices.ContainsFunc(list[:i], func(o admissionregistrationv1.MatchCondition) bool { return o.Name == m.Name }) {
+		if slices.ContainsFunc(list[:i],
+			func(o admissionregistrationv1.MatchCondition) bool { return o.Name == m.Name }) {
 			errs = append(errs, field.Duplicate(at.Child("name"), m.Name))
 		}
 	}
@@ -56,7 +61,9 @@ func checkQualifiedName(name string, path *field.Path) (errs field.ErrorList) {
 }
 
 // checkVariables declares the variables in c, one after another.
-func checkVariables(c *expr.Compiler, list []admissionregistrationv1.Variable, params bool, old map[string]bool, path *field.Path) (errs field.ErrorList) {
+func checkVariables(
+	c *expr.Compiler, list []admissionregistrationv1.Variable, params bool, old map[string]bool, path *field.Path,
+) (errs field.ErrorList) {
 	for i, v := range list {
 		at := path.Index(i)
 		if strings.TrimSpace(v.Name) == "" {

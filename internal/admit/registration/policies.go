@@ -20,8 +20,8 @@ const (
 	maxAnnotationExpression = 5 * 1024
 )
 
-// CheckValidatingPolicy returns what is wrong with a policy beyond its metadata. old is nil for a new one; expressions that
-// it had may stay although they would not be accepted today.
+// CheckValidatingPolicy returns what is wrong with a policy beyond its metadata. old is nil for a new one; expressions
+// that it had may stay although they would not be accepted today.
 func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPolicy) field.ErrorList {
 	spec, path := &p.Spec, field.NewPath("spec")
 	params := spec.ParamKind != nil
@@ -30,8 +30,11 @@ func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPo
 		was = old.Spec
 	}
 	errs := checkPolicyHead(spec.FailurePolicy, spec.ParamKind, spec.MatchConstraints, path)
-	if old == nil || !equality.Semantic.DeepEqual(spec.ParamKind, was.ParamKind) || !equality.Semantic.DeepEqual(spec.MatchConditions, was.MatchConditions) {
-		errs = append(errs, checkConditions(spec.MatchConditions, params, conditionTexts(was.MatchConditions), path.Child("matchConditions"))...)
+	if old == nil || !equality.Semantic.DeepEqual(spec.ParamKind, was.ParamKind) ||
+		!equality.Semantic.DeepEqual(spec.MatchConditions, was.MatchConditions) {
+		errs = append(errs,
+			checkConditions(spec.MatchConditions, params, conditionTexts(was.MatchConditions),
+				path.Child("matchConditions"))...)
 	}
 	c := new(expr.Compiler)
 	if len(spec.Variables) > 0 {
@@ -46,16 +49,21 @@ func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPo
 	errs = append(errs, checkVariables(c, spec.Variables, params, before, path.Child("variables"))...)
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
 		const why = "validations or auditAnnotations must contain at least one item"
-		return append(errs, field.Required(path.Child("validations"), why), field.Required(path.Child("auditAnnotations"), why))
+		return append(errs, field.Required(path.Child("validations"), why),
+			field.Required(path.Child("auditAnnotations"), why))
 	}
 	for i := range spec.Validations {
-		errs = append(errs, checkValidation(c, &spec.Validations[i], params, before, messages, path.Child("validations").Index(i))...)
+		errs = append(errs,
+			checkValidation(c, &spec.Validations[i], params, before, messages, path.Child("validations").Index(i))...)
 	}
 	return append(errs, checkAnnotations(c, p.Name, spec, was.AuditAnnotations, path.Child("auditAnnotations"))...)
 }
 
 // checkPolicyHead is about what policies of both kinds have.
-func checkPolicyHead(failure *admissionregistrationv1.FailurePolicyType, params *admissionregistrationv1.ParamKind, match *admissionregistrationv1.MatchResources, path *field.Path) field.ErrorList {
+func checkPolicyHead(
+	failure *admissionregistrationv1.FailurePolicyType, params *admissionregistrationv1.ParamKind,
+	match *admissionregistrationv1.MatchResources, path *field.Path,
+) field.ErrorList {
 	errs := checkRequiredEnum(path.Child("failurePolicy"), failure, failurePolicies...)
 	if params != nil {
 		errs = append(errs, checkParamKind(params, path.Child("paramKind"))...)
@@ -95,7 +103,9 @@ func checkParamKind(k *admissionregistrationv1.ParamKind, path *field.Path) (err
 		return append(errs, field.Required(path.Child("kind"), ""))
 	}
 	if problems := utilvalidation.IsDNS1035Label(strings.ToLower(k.Kind)); len(problems) > 0 {
-		errs = append(errs, field.Invalid(path.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+strings.Join(problems, ",")))
+		errs = append(errs,
+			field.Invalid(path.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+
+				strings.Join(problems, ",")))
 	}
 	return errs
 }
@@ -108,18 +118,23 @@ func conditionTexts(list []admissionregistrationv1.MatchCondition) map[string]bo
 	return texts
 }
 
-func checkValidation(c *expr.Compiler, v *admissionregistrationv1.Validation, params bool, before, messages map[string]bool, path *field.Path) (errs field.ErrorList) {
+func checkValidation(
+	c *expr.Compiler, v *admissionregistrationv1.Validation, params bool, before, messages map[string]bool,
+	path *field.Path,
+) (errs field.ErrorList) {
 	if strings.TrimSpace(v.Expression) == "" {
 		errs = append(errs, field.Required(path.Child("expression"), "expression is not specified"))
 	} else {
-		e := c.Compile(v.Expression, expr.Scope{Params: params, Authorizer: true}, mode(before[v.Expression]), expr.Bool)
+		e := c.Compile(v.Expression, expr.Scope{Params: params, Authorizer: true}, mode(before[v.Expression]),
+			expr.Bool)
 		errs = append(errs, e.Problems(path.Child("expression"), v.Expression)...)
 	}
 	if at := path.Child("messageExpression"); v.MessageExpression != "" {
 		if strings.TrimSpace(v.MessageExpression) == "" {
 			errs = append(errs, field.Invalid(at, v.MessageExpression, "must be non-empty if specified"))
 		} else {
-			e := c.Compile(v.MessageExpression, expr.Scope{Params: params}, mode(messages[v.MessageExpression]), expr.String)
+			e := c.Compile(v.MessageExpression, expr.Scope{Params: params}, mode(messages[v.MessageExpression]),
+				expr.String)
 			errs = append(errs, e.Problems(at, v.MessageExpression)...)
 		}
 	}
@@ -130,16 +145,22 @@ func checkValidation(c *expr.Compiler, v *admissionregistrationv1.Validation, pa
 		errs = append(errs, field.Invalid(path.Child("message"), v.Message, "must not contain line breaks"))
 	}
 	return append(errs, checkEnum(path.Child("reason"), v.Reason,
-		string(metav1.StatusReasonForbidden), string(metav1.StatusReasonInvalid), string(metav1.StatusReasonRequestEntityTooLarge))...)
+		string(metav1.StatusReasonForbidden), string(metav1.StatusReasonInvalid),
+		string(metav1.StatusReasonRequestEntityTooLarge))...)
 }
 
-func checkAnnotations(c *expr.Compiler, name string, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec, old []admissionregistrationv1.AuditAnnotation, path *field.Path) (errs field.ErrorList) {
+func checkAnnotations(
+	c *expr.Compiler, name string, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec,
+	old []admissionregistrationv1.AuditAnnotation, path *field.Path,
+) (errs field.ErrorList) {
 	before := map[string]bool{}
 	for _, a := range old {
 		before[a.ValueExpression] = true
 	}
 	if len(spec.AuditAnnotations) > maxAnnotations {
-		errs = append(errs, field.Invalid(path, spec.AuditAnnotations, fmt.Sprintf("must not have more than %d auditAnnotations", maxAnnotations)))
+		errs = append(errs,
+			field.Invalid(path, spec.AuditAnnotations,
+				fmt.Sprintf("must not have more than %d auditAnnotations", maxAnnotations)))
 	}
 	for i, a := range spec.AuditAnnotations {
 		at := path.Index(i)
@@ -152,12 +173,16 @@ func checkAnnotations(c *expr.Compiler, name string, spec *admissionregistration
 		case text == "":
 			errs = append(errs, field.Required(at.Child("valueExpression"), "valueExpression is not specified"))
 		case len(text) > maxAnnotationExpression:
-			errs = append(errs, field.Required(at.Child("valueExpression"), fmt.Sprintf("must not exceed %d bytes in length", maxAnnotationExpression)))
+			errs = append(errs,
+				field.Required(at.Child("valueExpression"),
+					fmt.Sprintf("must not exceed %d bytes in length", maxAnnotationExpression)))
 		default:
-			e := c.Compile(text, expr.Scope{Params: spec.ParamKind != nil, Authorizer: true}, mode(before[a.ValueExpression]), expr.String, expr.Null)
+			e := c.Compile(text, expr.Scope{Params: spec.ParamKind != nil, Authorizer: true},
+				mode(before[a.ValueExpression]), expr.String, expr.Null)
 			errs = append(errs, e.Problems(at.Child("valueExpression"), a.ValueExpression)...)
 		}
-		if slices.ContainsFunc(spec.AuditAnnotations[:i], func(o admissionregistrationv1.AuditAnnotation) bool { return o.Key == a.Key }) {
+		if slices.ContainsFunc(spec.AuditAnnotations[:i],
+			func(o admissionregistrationv1.AuditAnnotation) bool { return o.Key == a.Key }) {
 			errs = append(errs, field.Duplicate(at.Child("key"), a.Key))
 		}
 	}
@@ -173,9 +198,14 @@ func CheckMutatingPolicy(p, old *admissionregistrationv1.MutatingAdmissionPolicy
 		was = old.Spec
 	}
 	errs := checkPolicyHead(spec.FailurePolicy, spec.ParamKind, spec.MatchConstraints, path)
-	errs = append(errs, checkMutatingOperations(spec.MatchConstraints, path.Child("matchConstraints", "resourceRules", "operations"))...)
-	if old == nil || !equality.Semantic.DeepEqual(spec.ParamKind, was.ParamKind) || !equality.Semantic.DeepEqual(spec.MatchConditions, was.MatchConditions) {
-		errs = append(errs, checkConditions(spec.MatchConditions, params, conditionTexts(was.MatchConditions), path.Child("matchConditions"))...)
+	errs = append(errs,
+		checkMutatingOperations(spec.MatchConstraints,
+			path.Child("matchConstraints", "resourceRules", "operations"))...)
+	if old == nil || !equality.Semantic.DeepEqual(spec.ParamKind, was.ParamKind) ||
+		!equality.Semantic.DeepEqual(spec.MatchConditions, was.MatchConditions) {
+		errs = append(errs,
+			checkConditions(spec.MatchConditions, params, conditionTexts(was.MatchConditions),
+				path.Child("matchConditions"))...)
 	}
 	c := expr.Composed()
 	errs = append(errs, checkVariables(c, spec.Variables, params, nil, path.Child("variables"))...)
@@ -194,10 +224,13 @@ func CheckMutatingPolicy(p, old *admissionregistrationv1.MutatingAdmissionPolicy
 	if spec.ReinvocationPolicy == "" {
 		return append(errs, field.Required(path.Child("reinvocationPolicy"), ""))
 	}
-	return append(errs, checkEnum(path.Child("reinvocationPolicy"), &spec.ReinvocationPolicy, reinvocationPolicies...)...)
+	return append(errs,
+		checkEnum(path.Child("reinvocationPolicy"), &spec.ReinvocationPolicy, reinvocationPolicies...)...)
 }
 
-func checkMutation(c *expr.Compiler, m *admissionregistrationv1.Mutation, params bool, before map[string]bool, path *field.Path) (errs field.ErrorList) {
+func checkMutation(
+	c *expr.Compiler, m *admissionregistrationv1.Mutation, params bool, before map[string]bool, path *field.Path,
+) (errs field.ErrorList) {
 	compile := func(source string, at *field.Path, want *expr.Type) {
 		text := strings.TrimSpace(source)
 		if text == "" {
@@ -218,7 +251,8 @@ func checkMutation(c *expr.Compiler, m *admissionregistrationv1.Mutation, params
 			compile(m.JSONPatch.Expression, patch.Child("expression"), expr.JSONPatches)
 		}
 		if m.ApplyConfiguration != nil {
-			errs = append(errs, field.Invalid(applied, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
+			errs = append(errs,
+				field.Invalid(applied, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
 		}
 	case admissionregistrationv1.PatchTypeApplyConfiguration:
 		if m.ApplyConfiguration == nil {
@@ -227,7 +261,8 @@ func checkMutation(c *expr.Compiler, m *admissionregistrationv1.Mutation, params
 			compile(m.ApplyConfiguration.Expression, applied.Child("expression"), expr.Applied)
 		}
 		if m.JSONPatch != nil {
-			errs = append(errs, field.Invalid(patch, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
+			errs = append(errs,
+				field.Invalid(patch, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
 		}
 	default:
 		errs = append(errs, notSupported(path.Child("patchType"), m.PatchType, "ApplyConfiguration", "JSONPatch"))

@@ -49,7 +49,9 @@ func checkRule(r *admissionregistrationv1.RuleWithOperations, path *field.Path) 
 		errs = append(errs, field.Required(path.Child("operations"), ""))
 	}
 	if len(r.Operations) > 1 && slices.Contains(r.Operations, admissionregistrationv1.OperationAll) {
-		errs = append(errs, field.Invalid(path.Child("operations"), r.Operations, "if '*' is present, must not specify other operations"))
+		errs = append(errs,
+			field.Invalid(path.Child("operations"), r.Operations,
+				"if '*' is present, must not specify other operations"))
 	}
 	for i, op := range r.Operations {
 		errs = append(errs, checkEnum(path.Child("operations").Index(i), &op, operations...)...)
@@ -59,7 +61,8 @@ func checkRule(r *admissionregistrationv1.RuleWithOperations, path *field.Path) 
 			errs = append(errs, field.Required(path.Child(name), ""))
 		}
 		if len(list) > 1 && slices.Contains(list, "*") {
-			errs = append(errs, field.Invalid(path.Child(name), list, "if '*' is present, must not specify other API "+what))
+			errs = append(errs,
+				field.Invalid(path.Child(name), list, "if '*' is present, must not specify other API "+what))
 		}
 	}
 	wild(r.APIGroups, "apiGroups", "groups")
@@ -92,10 +95,13 @@ func checkResources(resources []string, path *field.Path) (errs field.ErrorList)
 			continue
 		}
 		if allOf[resource] {
-			errs = append(errs, field.Invalid(path.Index(i), text, fmt.Sprintf("if '%s/*' is present, must not specify %s", resource, text)))
+			errs = append(errs,
+				field.Invalid(path.Index(i), text,
+					fmt.Sprintf("if '%s/*' is present, must not specify %s", resource, text)))
 		}
 		if inAll[sub] {
-			errs = append(errs, field.Invalid(path.Index(i), text, fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, text)))
+			errs = append(errs,
+				field.Invalid(path.Index(i), text, fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, text)))
 		}
 		allOf[resource] = allOf[resource] || sub == "*"
 		inAll[sub] = inAll[sub] || resource == "*"
@@ -104,7 +110,8 @@ func checkResources(resources []string, path *field.Path) (errs field.ErrorList)
 		errs = append(errs, field.Invalid(path, resources, "if '*/*' is present, must not specify other resources"))
 	}
 	if plain && slices.Contains(resources, "*") {
-		errs = append(errs, field.Invalid(path, resources, "if '*' is present, must not specify other resources without subresources"))
+		errs = append(errs,
+			field.Invalid(path, resources, "if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs
 }
@@ -132,12 +139,14 @@ func checkMatchResources(m *admissionregistrationv1.MatchResources, path *field.
 	if m.NamespaceSelector == nil {
 		errs = append(errs, field.Required(path.Child("namespaceSelector"), ""))
 	} else {
-		errs = append(errs, metav1validation.ValidateLabelSelector(m.NamespaceSelector, strict, path.Child("namespaceSelector"))...)
+		errs = append(errs,
+			metav1validation.ValidateLabelSelector(m.NamespaceSelector, strict, path.Child("namespaceSelector"))...)
 	}
 	if m.ObjectSelector == nil {
 		errs = append(errs, field.Required(path.Child("objectSelector"), ""))
 	} else {
-		errs = append(errs, metav1validation.ValidateLabelSelector(m.ObjectSelector, strict, path.Child("objectSelector"))...)
+		errs = append(errs,
+			metav1validation.ValidateLabelSelector(m.ObjectSelector, strict, path.Child("objectSelector"))...)
 	}
 	for i := range m.ResourceRules {
 		errs = append(errs, checkNamedRule(&m.ResourceRules[i], path.Child("resourceRules").Index(i))...)

@@ -21,10 +21,12 @@ const maxKinds = 10
 // SchemaOf returns the schema of a kind with no reference left in it; nil if there is no such kind.
 type SchemaOf func(kind schema.GroupVersionKind) *spec.Schema
 
-// TypeWarnings checks the expressions of a policy against the schemas of the kinds that it names, and returns what is wrong
-// with them for some kind: nil if nothing is. Rule: "Type checking" of ValidatingAdmissionPolicy in the Kubernetes
-// documentation; test/oracle-builtins compares with k8s.io/apiserver/pkg/admission/plugin/policy/validating.
-func TypeWarnings(p *admissionregistrationv1.ValidatingAdmissionPolicySpec, served *catalog.Snapshot, schemaOf SchemaOf) []admissionregistrationv1.ExpressionWarning {
+// TypeWarnings checks the expressions of a policy against the schemas of the kinds that it names, and returns what is
+// wrong with them for some kind: nil if nothing is. Rule: "Type checking" of ValidatingAdmissionPolicy in the
+// Kubernetes documentation; test/oracle-builtins compares with k8s.io/apiserver/pkg/admission/plugin/policy/validating.
+func TypeWarnings(
+	p *admissionregistrationv1.ValidatingAdmissionPolicySpec, served *catalog.Snapshot, schemaOf SchemaOf,
+) []admissionregistrationv1.ExpressionWarning {
 	checks := checksOf(p, served, schemaOf)
 	var warnings []admissionregistrationv1.ExpressionWarning
 	check := func(path *field.Path, expression string) {
@@ -35,7 +37,8 @@ func TypeWarnings(p *admissionregistrationv1.ValidatingAdmissionPolicySpec, serv
 			}
 		}
 		if len(found) > 0 {
-			warnings = append(warnings, admissionregistrationv1.ExpressionWarning{FieldRef: path.String(), Warning: strings.Join(found, "\n")})
+			warnings = append(warnings,
+				admissionregistrationv1.ExpressionWarning{FieldRef: path.String(), Warning: strings.Join(found, "\n")})
 		}
 	}
 	for i, v := range p.Validations {
@@ -54,7 +57,9 @@ type kindCheck struct {
 	kind schema.GroupVersionKind
 }
 
-func checksOf(p *admissionregistrationv1.ValidatingAdmissionPolicySpec, served *catalog.Snapshot, schemaOf SchemaOf) (checks []kindCheck) {
+func checksOf(
+	p *admissionregistrationv1.ValidatingAdmissionPolicySpec, served *catalog.Snapshot, schemaOf SchemaOf,
+) (checks []kindCheck) {
 	shape := func(kind schema.GroupVersionKind, number int) (*expr.ObjectType, bool) {
 		s := schemaOf(kind)
 		if s == nil {
@@ -86,8 +91,8 @@ func checksOf(p *admissionregistrationv1.ValidatingAdmissionPolicySpec, served *
 	return checks
 }
 
-// matchedKinds returns the kinds that the rules of a policy name, sorted. Rules with a * in their groups or versions, and
-// resources with one, name none; nor do subresources.
+// matchedKinds returns the kinds that the rules of a policy name, sorted. Rules with a * in their groups or versions,
+// and resources with one, name none; nor do subresources.
 func matchedKinds(m *admissionregistrationv1.MatchResources, served *catalog.Snapshot) []schema.GroupVersionKind {
 	if m == nil {
 		return nil
@@ -103,13 +108,16 @@ func matchedKinds(m *admissionregistrationv1.MatchResources, served *catalog.Sna
 		kinds = append(kinds, k)
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Kind, b.Kind))
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version),
+			strings.Compare(a.Kind, b.Kind))
 	})
 	return kinds
 }
 
 // matchRuleKinds adds the kinds that a rule names to found. false ends the search: there are as many as are checked.
-func matchRuleKinds(rule *admissionregistrationv1.Rule, served *catalog.Snapshot, found map[schema.GroupVersionKind]bool) bool {
+func matchRuleKinds(
+	rule *admissionregistrationv1.Rule, served *catalog.Snapshot, found map[schema.GroupVersionKind]bool,
+) bool {
 	wild := func(s string) bool { return strings.Contains(s, "*") }
 	if slices.ContainsFunc(rule.APIGroups, wild) || slices.ContainsFunc(rule.APIVersions, wild) {
 		return true
@@ -133,8 +141,8 @@ func matchRuleKinds(rule *admissionregistrationv1.Rule, served *catalog.Snapshot
 	return true
 }
 
-// kindsFor returns the kinds that kube's RESTMapper finds for a resource. To it the group "" is no group but any: pods of v1
-// are one kind, but events of v1 and deployments of v1 are found in other groups too.
+// kindsFor returns the kinds that kube's RESTMapper finds for a resource. To it the group "" is no group but any: pods
+// of v1 are one kind, but events of v1 and deployments of v1 are found in other groups too.
 func kindsFor(served *catalog.Snapshot, group, version, resource string) (kinds []schema.GroupVersionKind) {
 	resource = strings.ToLower(resource)
 	for _, g := range served.Groups() {

@@ -35,7 +35,8 @@ type Hook struct {
 func MutatingHooks(c *admissionregistrationv1.MutatingWebhookConfiguration) (out []Hook) {
 	for _, w := range c.Webhooks {
 		out = append(out, Hook{
-			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector, w.SideEffects, w.TimeoutSeconds,
+			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
+			w.SideEffects, w.TimeoutSeconds,
 			w.AdmissionReviewVersions, w.ReinvocationPolicy, w.MatchConditions,
 		})
 	}
@@ -46,15 +47,16 @@ func MutatingHooks(c *admissionregistrationv1.MutatingWebhookConfiguration) (out
 func ValidatingHooks(c *admissionregistrationv1.ValidatingWebhookConfiguration) (out []Hook) {
 	for _, w := range c.Webhooks {
 		out = append(out, Hook{
-			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector, w.SideEffects, w.TimeoutSeconds,
+			w.Name, w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
+			w.SideEffects, w.TimeoutSeconds,
 			w.AdmissionReviewVersions, nil, w.MatchConditions,
 		})
 	}
 	return out
 }
 
-// CheckMutatingWebhooks returns what is wrong with a configuration beyond its metadata. old is nil for a new one; what was
-// wrong with it before may stay.
+// CheckMutatingWebhooks returns what is wrong with a configuration beyond its metadata. old is nil for a new one; what
+// was wrong with it before may stay.
 func CheckMutatingWebhooks(c, old *admissionregistrationv1.MutatingWebhookConfiguration) field.ErrorList {
 	if old == nil {
 		return checkHooks(MutatingHooks(c), nil, false)
@@ -88,7 +90,9 @@ func checkHooks(hooks, old []Hook, update bool) (errs field.ErrorList) {
 	for i := range hooks {
 		path := field.NewPath("webhooks").Index(i)
 		errs = append(errs, checkHook(&hooks[i], l, path)...)
-		errs = append(errs, webhook.CheckReviewVersions(hooks[i].AdmissionReviewVersions, "must specify one of v1, v1beta1", l.reviews, path.Child("admissionReviewVersions"))...)
+		errs = append(errs,
+			webhook.CheckReviewVersions(hooks[i].AdmissionReviewVersions, "must specify one of v1, v1beta1", l.reviews,
+				path.Child("admissionReviewVersions"))...)
 		name := hooks[i].Name
 		same := func(h Hook) bool { return h.Name == name }
 		if !l.names && name != "" && slices.ContainsFunc(hooks[:i], same) {
@@ -104,10 +108,13 @@ func allowancesOf(hooks, old []Hook) allowances {
 		h := &old[i]
 		l.conditions = l.conditions && reflect.DeepEqual(hooks[i].MatchConditions, h.MatchConditions)
 		l.sideEffects = l.sideEffects || h.SideEffects == nil || !slices.Contains(harmless, string(*h.SideEffects))
-		l.reviews = l.reviews || len(h.AdmissionReviewVersions) > 0 && !slices.ContainsFunc(h.AdmissionReviewVersions, webhook.KnownReview)
+		l.reviews = l.reviews || len(h.AdmissionReviewVersions) > 0 &&
+			!slices.ContainsFunc(h.AdmissionReviewVersions, webhook.KnownReview)
 		l.names = l.names || slices.ContainsFunc(old[:i], func(o Hook) bool { return o.Name == h.Name })
 		for _, s := range []*metav1.LabelSelector{h.NamespaceSelector, h.ObjectSelector} {
-			l.labelValues = l.labelValues || s != nil && len(metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, nil)) > 0
+			l.labelValues = l.labelValues || s != nil &&
+				len(metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{},
+					nil)) > 0
 		}
 		for _, m := range h.MatchConditions {
 			l.preexistingCE[m.Expression] = true
@@ -131,23 +138,28 @@ func checkHook(h *Hook, l allowances, path *field.Path) field.ErrorList {
 		allowed = []string{"None", "NoneOnDryRun", "Some", "Unknown"}
 	}
 	if h.SideEffects == nil {
-		errs = append(errs, field.Required(path.Child("sideEffects"), "must specify one of "+strings.Join(allowed, ", ")))
+		errs = append(errs,
+			field.Required(path.Child("sideEffects"), "must specify one of "+strings.Join(allowed, ", ")))
 	}
 	errs = append(errs, checkEnum(path.Child("sideEffects"), h.SideEffects, allowed...)...)
 	if t := h.TimeoutSeconds; t != nil && (*t > 30 || *t < 1) {
-		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *t, "the timeout value must be between 1 and 30 seconds"))
+		errs = append(errs,
+			field.Invalid(path.Child("timeoutSeconds"), *t, "the timeout value must be between 1 and 30 seconds"))
 	}
 	lenient := metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: l.labelValues}
 	if h.NamespaceSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(h.NamespaceSelector, lenient, path.Child("namespaceSelector"))...)
+		errs = append(errs,
+			metav1validation.ValidateLabelSelector(h.NamespaceSelector, lenient, path.Child("namespaceSelector"))...)
 	}
 	if h.ObjectSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(h.ObjectSelector, lenient, path.Child("objectSelector"))...)
+		errs = append(errs,
+			metav1validation.ValidateLabelSelector(h.ObjectSelector, lenient, path.Child("objectSelector"))...)
 	}
 	errs = append(errs, checkEnum(path.Child("reinvocationPolicy"), h.ReinvocationPolicy, reinvocationPolicies...)...)
 	errs = append(errs, checkClient(&h.ClientConfig, path.Child("clientConfig"))...)
 	if !l.conditions {
-		errs = append(errs, checkConditions(h.MatchConditions, false, l.preexistingCE, path.Child("matchConditions"))...)
+		errs = append(errs,
+			checkConditions(h.MatchConditions, false, l.preexistingCE, path.Child("matchConditions"))...)
 	}
 	return errs
 }

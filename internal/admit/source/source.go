@@ -1,9 +1,10 @@
 // Package source keeps the compiled form of configuration objects: policies, bindings, webhooks.
 //
-// It stands between the admission plugins and the view. A Source compiles each object of one kind once for each revision of
-// it and gives all of them as a List, in the order of their names. A List is immutable and the same one until something
-// changes, so that what is derived from it can be kept with it. There is no informer and no goroutine: a Source looks at
-// the view's snapshot, which is a comparison of pointers while nothing has changed, and so knows what the view knows.
+// It stands between the admission plugins and the view. A Source compiles each object of one kind once for each
+// revision of it and gives all of them as a List, in the order of their names. A List is immutable and the same one
+// until something changes, so that what is derived from it can be kept with it. There is no informer and no goroutine:
+// a Source looks at the view's snapshot, which is a comparison of pointers while nothing has changed, and so knows
+// what the view knows.
 //
 // A Source is safe for concurrent use.
 package source
@@ -37,8 +38,8 @@ type result[T any] struct {
 	ok   bool
 }
 
-// New returns a source of the collection's objects. compile must not fail slowly or often: what it refuses (false) is left
-// out. It is called once for each revision of an object.
+// New returns a source of the collection's objects. compile must not fail slowly or often: what it refuses (false) is
+// left out. It is called once for each revision of an object.
 func New[T any](collection *watchcache.Collection, compile func(*watchcache.Entry) (T, bool)) *Source[T] {
 	return &Source[T]{collection: collection, compile: compile}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 func TestListFollowsTheView(t *testing.T) {
-	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	s, err := store.Open(t.Context(),
+		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func conflictError(conflicts merge.Conflicts) error {
 	}
 	if len(conflicts) == 1 {
 		c := conflicts[0]
-		return apierrors.NewApplyConflict(causes, fmt.Sprintf("Apply failed with 1 conflict: conflict with %s: %v", printManager(c.Manager), c.Path))
+		return apierrors.NewApplyConflict(causes,
+			fmt.Sprintf("Apply failed with 1 conflict: conflict with %s: %v", printManager(c.Manager), c.Path))
 	}
 	var lines []string
 	for i, c := range conflicts {
@@ -34,7 +35,8 @@ func conflictError(conflicts merge.Conflicts) error {
 		}
 		lines = append(lines, fmt.Sprintf("- %v", c.Path))
 	}
-	return apierrors.NewApplyConflict(causes, fmt.Sprintf("Apply failed with %d conflicts: %s", len(conflicts), strings.Join(lines, "\n")))
+	return apierrors.NewApplyConflict(causes,
+		fmt.Sprintf("Apply failed with %d conflicts: %s", len(conflicts), strings.Join(lines, "\n")))
 }
 
 func printManager(id string) string {

@@ -4,13 +4,14 @@ import (
 	"strings"
 )
 
-// diff compares two objects under a schema: which fields one has and the other has not, and which have changed. It gives
-// up, by setting unsure, on whatever is not plainly of the schema's types; the long way decides about that.
+// diff compares two objects under a schema: which fields one has and the other has not, and which have changed. It
+// gives up, by setting unsure, on whatever is not plainly of the schema's types; the long way decides about that.
 type diff struct {
 	unsure bool
 	// distinct also makes it give up on two items of one identity inside what is owned as a whole.
 	distinct bool
-	// owned is the node of every field that is owned as a whole: most nodes are, and a map each is most of a tree's cost.
+	// owned is the node of every field that is owned as a whole: most nodes are, and a map each is most of a tree's
+	// cost.
 	owned fields
 }
 
@@ -222,8 +223,8 @@ func (d *diff) whole(p place, value any) fields {
 	}
 }
 
-// flatAlike tells whether a and b are maps of scalars with the same keys, as the items of one list often are: they have the
-// same fields, and one tree can stand for both.
+// flatAlike tells whether a and b are maps of scalars with the same keys, as the items of one list often are: they
+// have the same fields, and one tree can stand for both.
 func flatAlike(a, b any) bool {
 	first, ok := a.(map[string]any)
 	second, both := b.(map[string]any)
@@ -239,7 +240,8 @@ func flatAlike(a, b any) bool {
 	return len(first) > 0
 }
 
-// wholeMap is whole of a map that is owned field by field. Its keys are pieces of one string: an allocation for all of them.
+// wholeMap is whole of a map that is owned field by field. Its keys are pieces of one string: an allocation for all of
+// them.
 func (d *diff) wholeMap(p place, value map[string]any) fields {
 	size := 0
 	for name := range value {

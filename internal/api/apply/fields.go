@@ -3,9 +3,9 @@ package apply
 import "maps"
 
 // fields is a set of fields as managedFields holds it (fieldsV1), decoded JSON: a tree whose keys are path elements,
-// "f:name" of a map's field, `k:{"name":"a"}` and "v:..." of a list's item. A node is in the set if it is empty or has the
-// key "."; otherwise it only leads to what is below. The root is never in the set. Every node of a tree that this package
-// makes is either in the set or leads somewhere.
+// "f:name" of a map's field, `k:{"name":"a"}` and "v:..." of a list's item. A node is in the set if it is empty or has
+// the key "."; otherwise it only leads to what is below. The root is never in the set. Every node of a tree that this
+// package makes is either in the set or leads somewhere.
 //
 // Nodes may be shared between trees and are not changed once they are in one.
 type fields = map[string]any
@@ -174,5 +174,6 @@ func fits(p place, f fields, isLeaf bool) bool {
 
 // guessed tells whether the type at p is made up from the value.
 func guessed(p place) bool {
-	return p.node == deduced || p.node.Type == "" && p.node != untyped || p.node.Type == "string" && scalarType(p) == "untyped"
+	return p.node == deduced || p.node.Type == "" && p.node != untyped || p.node.Type == "string" &&
+		scalarType(p) == "untyped"
 }

@@ -9,9 +9,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Foreign converts objects of kinds whose versions differ in more than their name. Somebody has to be asked for that, so it is
-// done for versions only in which somebody owns fields, that are served, and only if the change is about more than metadata,
-// which all versions share. Managers of a version that is not served keep what they own as it is: nobody can write in it.
+// Foreign converts objects of kinds whose versions differ in more than their name. Somebody has to be asked for that,
+// so it is done for versions only in which somebody owns fields, that are served, and only if the change is about more
+// than metadata, which all versions share. Managers of a version that is not served keep what they own as it is:
+// nobody can write in it.
 type Foreign struct {
 	// Convert returns objs, which it does not change, in another version.
 	Convert func(objs []map[string]any, apiVersion string) ([]map[string]any, error)
@@ -26,8 +27,8 @@ func (o *Ownership) With(f Foreign) *Ownership {
 	return &with
 }
 
-// prepared converts by looking up what was converted before. Where there is nothing, it gives the object's metadata only: as
-// far as the versions are concerned, nothing else has changed then, and managers keep what they own.
+// prepared converts by looking up what was converted before. Where there is nothing, it gives the object's metadata
+// only: as far as the versions are concerned, nothing else has changed then, and managers keep what they own.
 type prepared struct {
 	o    *Ownership
 	made map[preparedKey]*typed.TypedValue
@@ -63,16 +64,19 @@ func (p prepared) Convert(object *typed.TypedValue, version fieldpath.APIVersion
 
 func (prepared) IsMissingVersionError(err error) bool { return errors.As(err, new(errNoVersion)) }
 
-// prepare returns the converter for an update of live to obj that m's managers are to be told of. A version that cannot be
-// had does not stop the update: it is not the one that the client writes in.
-func (o *Ownership) prepare(live, obj map[string]any, liveTyped, newTyped *typed.TypedValue, m *managed) merge.Converter {
+// prepare returns the converter for an update of live to obj that m's managers are to be told of. A version that
+// cannot be had does not stop the update: it is not the one that the client writes in.
+func (o *Ownership) prepare(
+	live, obj map[string]any, liveTyped, newTyped *typed.TypedValue, m *managed,
+) merge.Converter {
 	p := prepared{o: o, made: map[preparedKey]*typed.TypedValue{}}
 	if sameBeyondMetadata(live, obj) {
 		return p
 	}
 	for _, set := range m.fields {
 		version := set.APIVersion()
-		if _, done := p.made[preparedKey{newTyped, version}]; done || string(version) == o.apiVersion || !o.foreign.Served(string(version)) {
+		if _, done := p.made[preparedKey{newTyped, version}]; done || string(version) == o.apiVersion ||
+			!o.foreign.Served(string(version)) {
 			continue
 		}
 		if converted, err := o.foreign.Convert([]map[string]any{live, obj}, string(version)); err == nil {

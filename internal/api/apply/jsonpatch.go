@@ -22,8 +22,9 @@ const (
 // limitCopies tells the library, whose limit is a package variable.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxCopied })
 
-// JSONPatch applies a JSON patch (RFC 6902) to the JSON document doc. The error is a *apierrors.StatusError as kube-apiserver
-// answers it: 400 for a patch that cannot be decoded, 413 for too many operations, 422 for one that cannot be applied.
+// JSONPatch applies a JSON patch (RFC 6902) to the JSON document doc. The error is a *apierrors.StatusError as
+// kube-apiserver answers it: 400 for a patch that cannot be decoded, 413 for too many operations, 422 for one that
+// cannot be applied.
 func JSONPatch(doc, patch []byte) ([]byte, error) {
 	limitCopies()
 	operations, err := jsonpatch.DecodePatch(patch)
@@ -31,11 +32,16 @@ func JSONPatch(doc, patch []byte) ([]byte, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if len(operations) > maxOperations {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(operations)))
+		return nil,
+			apierrors.NewRequestEntityTooLargeError(
+				fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations,
+					len(operations)))
 	}
 	out, err := operations.Apply(doc)
 	if err != nil {
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil,
+			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+				err.Error(), 0, false)
 	}
 	return out, nil
 }

@@ -49,8 +49,8 @@ func (o *Ownership) lastApplied(live map[string]any) (*fieldpath.Set, error) {
 	return fields.Difference(changes.Modified).Difference(changes.Added).Difference(changes.Removed), nil
 }
 
-// refreshLastApplied keeps the annotation true when kubectl applies on the server an object that has it, so that an older
-// kubectl can go on with client-side apply.
+// refreshLastApplied keeps the annotation true when kubectl applies on the server an object that has it, so that an
+// older kubectl can go on with client-side apply.
 func refreshLastApplied(obj, applied map[string]any) error {
 	if annotation(obj, lastAppliedAnnotation) == "" {
 		return nil

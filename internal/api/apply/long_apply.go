@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Apply is server-side apply: it returns live with the fields of applied, without those that name applied before and does
-// not now, and with managedFields kept. live is nil if the object does not exist. Both are read only; the result may share
-// parts of them. If nothing changes, the result equals live.
+// Apply is server-side apply: it returns live with the fields of applied, without those that name applied before and
+// does not now, and with managedFields kept. live is nil if the object does not exist. Both are read only; the result
+// may share parts of them. If nothing changes, the result equals live.
 //
-// Conflicts with other managers are a *apierrors.StatusError (409) unless force takes the fields over; what the client did
-// wrong is one too (400). The result is not pruned or defaulted: the caller does that.
-func (o *Ownership) Apply(live, applied map[string]any, name string, force bool, now time.Time) (map[string]any, error) {
+// Conflicts with other managers are a *apierrors.StatusError (409) unless force takes the fields over; what the client
+// did wrong is one too (400). The result is not pruned or defaulted: the caller does that.
+func (o *Ownership) Apply(live, applied map[string]any, name string, force bool, now time.Time) (map[string]any,
+	error) {
 	if err := o.checkApplied(applied); err != nil {
 		return nil, err
 	}
@@ -31,7 +32,8 @@ func (o *Ownership) Apply(live, applied map[string]any, name string, force bool,
 	return o.applyLong(live, applied, name, force, now)
 }
 
-func (o *Ownership) applyLong(live, applied map[string]any, name string, force bool, now time.Time) (map[string]any, error) {
+func (o *Ownership) applyLong(live, applied map[string]any, name string, force bool, now time.Time) (map[string]any,
+	error) {
 	m, err := decodeEntries(entriesOf(live))
 	if err != nil {
 		return nil, fmt.Errorf("failed to decode managed fields: %w", err)
@@ -67,7 +69,9 @@ func (o *Ownership) checkApplied(applied map[string]any) error {
 }
 
 // applyOver is one apply; kubectl's first server-side apply after client-side ones is forced for what those wrote.
-func (o *Ownership) applyOver(live, applied map[string]any, m *managed, name string, force bool, now time.Time) (map[string]any, *managed, error) {
+func (o *Ownership) applyOver(
+	live, applied map[string]any, m *managed, name string, force bool, now time.Time,
+) (map[string]any, *managed, error) {
 	result, after, err := o.applyOnce(live, applied, m, name, force, now)
 	conflicts, conflicting := err.(merge.Conflicts)
 	if name != kubectl || !conflicting {
@@ -89,7 +93,9 @@ func (o *Ownership) applyOver(live, applied map[string]any, m *managed, name str
 	return o.applyOnce(live, applied, m, name, true, now)
 }
 
-func (o *Ownership) applyOnce(live, applied map[string]any, m *managed, name string, force bool, now time.Time) (map[string]any, *managed, error) {
+func (o *Ownership) applyOnce(
+	live, applied map[string]any, m *managed, name string, force bool, now time.Time,
+) (map[string]any, *managed, error) {
 	m = m.clone()
 	if len(m.fields) == 0 {
 		// Who wrote the fields that are there is unknown; they get an owner of their own.
@@ -111,7 +117,8 @@ func (o *Ownership) applyOnce(live, applied map[string]any, m *managed, name str
 	}
 	who := o.manager(name, metav1.ManagedFieldsOperationApply).id()
 	restore := o.unserved(m)
-	newTyped, fields, err := o.updater().Apply(liveTyped, appliedTyped, fieldpath.APIVersion(o.apiVersion), m.fields, who, force)
+	newTyped, fields, err := o.updater().Apply(liveTyped, appliedTyped, fieldpath.APIVersion(o.apiVersion), m.fields,
+		who, force)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +132,9 @@ func (o *Ownership) applyOnce(live, applied map[string]any, m *managed, name str
 	}
 	result, ok := newTyped.AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, nil, fmt.Errorf("failed to convert new typed object (%s) to object: it is %T", o.describe(applied), newTyped.AsValue().Unstructured())
+		return nil, nil,
+			fmt.Errorf("failed to convert new typed object (%s) to object: it is %T", o.describe(applied),
+				newTyped.AsValue().Unstructured())
 	}
 	m.times[who] = &metav1.Time{Time: now.UTC()}
 	// The merged object is made of parts of live and applied; the caller goes on to change it.

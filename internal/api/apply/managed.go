@@ -32,7 +32,9 @@ func (m manager) id() string {
 }
 
 func (m manager) entry() metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: m.name, Operation: m.operation, APIVersion: m.apiVersion, Subresource: m.subresource}
+	return metav1.ManagedFieldsEntry{
+		Manager: m.name, Operation: m.operation, APIVersion: m.apiVersion, Subresource: m.subresource,
+	}
 }
 
 // managerOf is the inverse of id.
@@ -82,7 +84,8 @@ func decodeEntries(entries []metav1.ManagedFieldsEntry) (*managed, error) {
 		if e.Operation == metav1.ManagedFieldsOperationApply {
 			who.apiVersion = ""
 		}
-		m.fields[who.id()] = fieldpath.NewVersionedSet(&set, fieldpath.APIVersion(e.APIVersion), e.Operation == metav1.ManagedFieldsOperationApply)
+		m.fields[who.id()] = fieldpath.NewVersionedSet(&set, fieldpath.APIVersion(e.APIVersion),
+			e.Operation == metav1.ManagedFieldsOperationApply)
 		m.times[who.id()] = e.Time
 	}
 	return m, nil
@@ -94,13 +97,14 @@ func ValidateManagedFields(entries []metav1.ManagedFieldsEntry) error {
 	return err
 }
 
-// requested decides which managers an update starts from: those that the new object states, if they are good, else those
-// of the live one, so that clients that do not know managedFields cannot delete them. A list of one empty entry, or of
-// none, asks for a fresh start.
+// requested decides which managers an update starts from: those that the new object states, if they are good, else
+// those of the live one, so that clients that do not know managedFields cannot delete them. A list of one empty entry,
+// or of none, asks for a fresh start.
 func requested(live, obj map[string]any, subresource string) *managed {
 	if subresource == "" {
 		entries := entriesOf(obj)
-		if entries != nil && len(entries) == 0 || len(entries) == 1 && reflect.DeepEqual(entries[0], metav1.ManagedFieldsEntry{}) {
+		if entries != nil && len(entries) == 0 || len(entries) == 1 &&
+			reflect.DeepEqual(entries[0], metav1.ManagedFieldsEntry{}) {
 			return noManagers()
 		}
 		if m, err := decodeEntries(entries); err == nil && len(m.fields) > 0 {
@@ -215,14 +219,16 @@ func (m *managed) strip(id string) {
 
 // serverOwned are the fields that no manager owns.
 var serverOwned = func() *fieldpath.Set {
-	set := fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"))
+	set := fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
+		fieldpath.MakePathOrDie("metadata"))
 	for _, name := range serverOwnedMeta {
 		set.Insert(fieldpath.MakePathOrDie("metadata", name))
 	}
 	return set
 }()
 
-var serverOwnedMeta = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
+var serverOwnedMeta = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+	"managedFields", "resourceVersion"}
 
 const (
 	// maxUpdaters is how many entries of operation Update an object may have; the oldest are put together beyond that.
@@ -264,13 +270,16 @@ func (m *managed) limit() {
 			first[version] = id
 			continue
 		}
-		bucket := manager{name: ancientChanges, operation: metav1.ManagedFieldsOperationUpdate, apiVersion: version}.id()
+		bucket := manager{
+			name: ancientChanges, operation: metav1.ManagedFieldsOperationUpdate, apiVersion: version,
+		}.id()
 		if _, ok := m.fields[bucket]; !ok {
 			start := m.fields[oldest]
 			delete(m.fields, oldest)
 			m.fields[bucket] = start
 		}
-		m.fields[bucket] = fieldpath.NewVersionedSet(set.Set().Union(m.fields[bucket].Set()), set.APIVersion(), set.Applied())
+		m.fields[bucket] = fieldpath.NewVersionedSet(set.Set().Union(m.fields[bucket].Set()), set.APIVersion(),
+			set.Applied())
 		delete(m.fields, id)
 		left--
 		m.times[bucket] = m.times[id]

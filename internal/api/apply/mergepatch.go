@@ -11,8 +11,8 @@ import (
 // MergePatch returns target with the JSON merge patch applied (RFC 7386). Both are decoded JSON. Maps of target and of
 // patch may be changed and become part of the result: the caller owns both.
 //
-// Where kube's library differs from the RFC, kube is followed: nulls inside the arrays of a field that is new stay, those
-// of objects inside them go.
+// Where kube's library differs from the RFC, kube is followed: nulls inside the arrays of a field that is new stay,
+// those of objects inside them go.
 func MergePatch(target, patch any) any {
 	patchMap, ok := patch.(map[string]any)
 	if !ok {
@@ -60,8 +60,8 @@ func dropNulls(v any) {
 	}
 }
 
-// DecodeMergePatch decodes a merge patch. strict, for fieldValidation Warn and Strict, also reports duplicate fields and
-// refuses a patch that is not an object. The error is a 400 with kube's text.
+// DecodeMergePatch decodes a merge patch. strict, for fieldValidation Warn and Strict, also reports duplicate fields
+// and refuses a patch that is not an object. The error is a 400 with kube's text.
 func DecodeMergePatch(patch []byte, strict bool) (decoded any, strictErrs []string, err error) {
 	if strict {
 		object := map[string]any{}

@@ -12,11 +12,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Overlay returns live with the fields of patch, an apply configuration, merged into it by the types of version v. Nobody
-// comes to own them: mutating policies change objects so. Neither is changed; the result may share parts of both.
+// Overlay returns live with the fields of patch, an apply configuration, merged into it by the types of version v.
+// Nobody comes to own them: mutating policies change objects so. Neither is changed; the result may share parts of
+// both.
 //
-// A patch may not touch what can only be replaced as a whole (atomic lists, maps and structs): whoever means to change one
-// field of it would remove the others. Errors are those of Kubernetes.
+// A patch may not touch what can only be replaced as a whole (atomic lists, maps and structs): whoever means to change
+// one field of it would remove the others. Errors are those of Kubernetes.
 func Overlay(v *catalog.Version, live, patch map[string]any) (map[string]any, error) {
 	t, err := typeOf(v)
 	if err != nil {
@@ -27,7 +28,9 @@ func Overlay(v *catalog.Version, live, patch map[string]any) (map[string]any, er
 		return nil, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
 	if found := atomics(nil, patchTyped.Schema(), patchTyped.TypeRef(), patchTyped.AsValue()); len(found) > 0 {
-		return nil, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %v", strings.Join(found, ", "))
+		return nil,
+			fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %v",
+				strings.Join(found, ", "))
 	}
 	liveTyped, err := t.long().FromUnstructured(live, typed.AllowDuplicates)
 	if err != nil {
@@ -70,7 +73,8 @@ func atomics(path fieldpath.Path, s *smdschema.Schema, ref smdschema.TypeRef, v 
 		}
 		list := v.AsList()
 		for i := range list.Length() {
-			found = append(found, atomics(below(fieldpath.PathElement{Index: &i}), s, a.List.ElementType, list.At(i))...)
+			found = append(found,
+				atomics(below(fieldpath.PathElement{Index: &i}), s, a.List.ElementType, list.At(i))...)
 		}
 	}
 	return found

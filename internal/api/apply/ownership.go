@@ -26,11 +26,12 @@ type Ownership struct {
 	types       func(apiVersion string) (*objectType, error)
 	// foreign is nil where versions differ in name only.
 	foreign *Foreign
-	// blank is an object of the kind before anything is set, to be copied; nil for custom kinds, which then have apiVersion
-	// and kind alone. Built-in kinds have the fields that their Go type always writes: nobody owns an empty spec.
+	// blank is an object of the kind before anything is set, to be copied; nil for custom kinds, which then have
+	// apiVersion and kind alone. Built-in kinds have the fields that their Go type always writes: nobody owns an empty
+	// spec.
 	blank map[string]any
-	// reach is what the endpoint lets its callers change in version apiVersion. filters says the same, of all versions, to
-	// structured-merge-diff.
+	// reach is what the endpoint lets its callers change in version apiVersion. filters says the same, of all
+	// versions, to structured-merge-diff.
 	reach   catalog.ResetFields
 	filters map[fieldpath.APIVersion]fieldpath.Filter
 }
@@ -72,8 +73,8 @@ func typeOf(v *catalog.Version) (*objectType, error) {
 	return d.typ, d.err
 }
 
-// NewOwnership returns the ownership of r's objects as version v and subresource ("", "status", ...) write them. It is kept
-// with v; calling it for each request is fine. Other versions convert as strategy None does; see With.
+// NewOwnership returns the ownership of r's objects as version v and subresource ("", "status", ...) write them. It is
+// kept with v; calling it for each request is fine. Other versions convert as strategy None does; see With.
 func NewOwnership(r *catalog.Resource, v *catalog.Version, subresource string) (*Ownership, error) {
 	if _, err := typeOf(v); err != nil {
 		return nil, fmt.Errorf("types of %s: %w", r.Qualified(), err)
@@ -171,9 +172,9 @@ func (e errNoVersion) Error() string { return "no version " + e.apiVersion }
 // Update records in obj.metadata.managedFields that name has written obj: a create (live is nil), an update or a patch
 // other than apply. live, the object before, is read only; obj may come to share parts of its managedFields.
 //
-// What obj itself says in managedFields is taken up if it is good (subresources ignore it). now is the entry's time if the
-// fields that name owns changed. An error leaves obj without managedFields, as kube does; it means that the object does
-// not have the types of its schema, which validation will say better.
+// What obj itself says in managedFields is taken up if it is good (subresources ignore it). now is the entry's time if
+// the fields that name owns changed. An error leaves obj without managedFields, as kube does; it means that the object
+// does not have the types of its schema, which validation will say better.
 func (o *Ownership) Update(live, obj map[string]any, name string, now time.Time) error {
 	if o.updateShort(live, obj, name, now) {
 		return nil
@@ -234,8 +235,8 @@ func (o *Ownership) update(live, obj map[string]any, m *managed, name string, no
 	return m, nil
 }
 
-// self stands for the writer while an update is worked out, so that the fields it owned before can be told from those it
-// writes now.
+// self stands for the writer while an update is worked out, so that the fields it owned before can be told from those
+// it writes now.
 const self = "current-operation"
 
 // beforeFirstApply owns the fields of an object that had no managers when it is first applied to.

@@ -17,7 +17,8 @@ import (
 // widgets is the kind that the load generator uses: 5 KB objects with a list of named items.
 func widgets(t testing.TB) *catalog.Resource {
 	t.Helper()
-	return resource(t, "Widget", `{"type":"object","properties":{"spec":{"type":"object","required":["bucket"],"properties":{
+	return resource(t, "Widget",
+		`{"type":"object","properties":{"spec":{"type":"object","required":["bucket"],"properties":{
 		"bucket":{"type":"string"},"counter":{"type":"integer"},"mode":{"type":"string","default":"auto"},"replicas":{"type":"integer"},
 		"items":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],
 		"properties":{"name":{"type":"string"},"value":{"type":"string"},"weight":{"type":"integer","default":1}}}}}},
@@ -31,9 +32,16 @@ func resource(t testing.TB, kind, schema string) *catalog.Resource {
 		t.Fatal(err)
 	}
 	source := func() (*apiextensionsv1.JSONSchemaProps, error) { return &props, nil }
-	r := &catalog.Resource{Group: "bench.example.com", Plural: "widgets", Kind: kind, Definition: catalog.Definition{Name: "widgets.bench.example.com"}}
+	r := &catalog.Resource{
+		Group: "bench.example.com", Plural: "widgets", Kind: kind,
+		Definition: catalog.Definition{Name: "widgets.bench.example.com"},
+	}
 	for _, name := range []string{"v1", "v2"} {
-		r.Versions = append(r.Versions, &catalog.Version{Name: name, Served: true, Status: true, Source: source, Scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas"}})
+		r.Versions = append(r.Versions,
+			&catalog.Version{
+				Name: name, Served: true, Status: true, Source: source,
+				Scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas"},
+			})
 	}
 	return r
 }
@@ -41,12 +49,15 @@ func resource(t testing.TB, kind, schema string) *catalog.Resource {
 func widget(counter int64) map[string]any {
 	var items []any
 	for k := range 30 {
-		items = append(items, map[string]any{"name": fmt.Sprintf("item-%03d", k), "value": fmt.Sprintf("%032d", k), "weight": int64(1)})
+		items = append(items,
+			map[string]any{"name": fmt.Sprintf("item-%03d", k), "value": fmt.Sprintf("%032d", k), "weight": int64(1)})
 	}
 	return map[string]any{
 		"apiVersion": "bench.example.com/v1", "kind": "Widget",
-		"metadata": map[string]any{"name": "w-1", "namespace": "default", "labels": map[string]any{"app": "bench", "shard": "s1"}},
-		"spec":     map[string]any{"bucket": "b01", "counter": counter, "mode": "auto", "items": items},
+		"metadata": map[string]any{
+			"name": "w-1", "namespace": "default", "labels": map[string]any{"app": "bench", "shard": "s1"},
+		},
+		"spec": map[string]any{"bucket": "b01", "counter": counter, "mode": "auto", "items": items},
 	}
 }
 
@@ -54,7 +65,8 @@ func widget(counter int64) map[string]any {
 func stored(obj map[string]any) map[string]any {
 	obj = runtime.DeepCopyJSON(obj)
 	meta := obj["metadata"].(map[string]any)
-	meta["uid"], meta["creationTimestamp"], meta["generation"], meta["resourceVersion"] = "u-1", "2026-01-01T00:00:00Z", int64(1), "1"
+	meta["uid"], meta["creationTimestamp"], meta["generation"], meta["resourceVersion"] = "u-1", "2026-01-01T00:00:00Z",
+		int64(1), "1"
 	return obj
 }
 
@@ -87,8 +99,9 @@ func entries(t *testing.T, obj map[string]any) string {
 func TestStory(t *testing.T) {
 	r := widgets(t)
 	main, status := own1(t, r, ""), own1(t, r, "status")
-	obj := map[string]any{"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x", "labels": map[string]any{"a": "1"}},
-		"spec": map[string]any{"bucket": "b", "items": []any{map[string]any{"name": "i", "weight": int64(1)}}}}
+	obj := map[string]any{"apiVersion": "bench.example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": "x", "labels": map[string]any{"a": "1"}},
+		"spec":     map[string]any{"bucket": "b", "items": []any{map[string]any{"name": "i", "weight": int64(1)}}}}
 	step := func(what string, err error, want string) {
 		t.Helper()
 		if err != nil {
@@ -100,19 +113,22 @@ func TestStory(t *testing.T) {
 		obj = stored(obj)
 	}
 
-	step("create", main.Update(nil, obj, "alice", day), `alice Update 2026-01-01T00:00:00Z {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{".":{},"f:bucket":{},"f:items":{".":{},"k:{\"name\":\"i\"}":{".":{},"f:name":{},"f:weight":{}}}}}`)
+	step("create", main.Update(nil, obj, "alice", day),
+		`alice Update 2026-01-01T00:00:00Z {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{".":{},"f:bucket":{},"f:items":{".":{},"k:{\"name\":\"i\"}":{".":{},"f:name":{},"f:weight":{}}}}}`)
 
 	live := obj
 	obj = stored(obj)
 	obj["spec"].(map[string]any)["bucket"] = "c"
-	step("update by another", main.Update(live, obj, "bob", day.Add(time.Hour)), `alice Update 2026-01-01T00:00:00Z {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{".":{},"f:items":{".":{},"k:{\"name\":\"i\"}":{".":{},"f:name":{},"f:weight":{}}}}}
+	step("update by another", main.Update(live, obj, "bob", day.Add(time.Hour)),
+		`alice Update 2026-01-01T00:00:00Z {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{".":{},"f:items":{".":{},"k:{\"name\":\"i\"}":{".":{},"f:name":{},"f:weight":{}}}}}
 bob Update 2026-01-01T01:00:00Z {"f:spec":{"f:bucket":{}}}`)
 
 	live = obj
 	obj = stored(obj)
 	obj["status"] = map[string]any{"phase": "up"}
 	obj["metadata"].(map[string]any)["labels"] = map[string]any{"a": "2"} // the status endpoint resets it
-	step("status", status.Update(live, obj, "ctrl", day.Add(2*time.Hour)), `alice Update 2026-01-01T00:00:00Z {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{".":{},"f:items":{".":{},"k:{\"name\":\"i\"}":{".":{},"f:name":{},"f:weight":{}}}}}
+	step("status", status.Update(live, obj, "ctrl", day.Add(2*time.Hour)),
+		`alice Update 2026-01-01T00:00:00Z {"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{".":{},"f:items":{".":{},"k:{\"name\":\"i\"}":{".":{},"f:name":{},"f:weight":{}}}}}
 bob Update 2026-01-01T01:00:00Z {"f:spec":{"f:bucket":{}}}
 ctrl Update 2026-01-01T02:00:00Zstatus {"f:status":{".":{},"f:phase":{}}}`)
 
@@ -122,7 +138,10 @@ ctrl Update 2026-01-01T02:00:00Zstatus {"f:status":{".":{},"f:phase":{}}}`)
 	step("nothing changes", main.Update(live, obj, "dave", day.Add(3*time.Hour)), before)
 
 	live = obj
-	applied := map[string]any{"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"bucket": "d"}}
+	applied := map[string]any{
+		"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"},
+		"spec": map[string]any{"bucket": "d"},
+	}
 	_, err := main.Apply(live, applied, "erin", false, day.Add(4*time.Hour))
 	if want := `Apply failed with 1 conflict: conflict with "bob" using bench.example.com/v1: .spec.bucket`; !apierrors.IsConflict(err) || err.Error() != want {
 		t.Fatalf("conflict: %v, want %s", err, want)
@@ -168,7 +187,8 @@ func TestShortWayIsTaken(t *testing.T) {
 	live := stored(obj)
 	next := stored(obj)
 	next["spec"].(map[string]any)["counter"] = int64(2)
-	next["spec"].(map[string]any)["items"] = append(next["spec"].(map[string]any)["items"].([]any)[1:], map[string]any{"name": "new"})
+	next["spec"].(map[string]any)["items"] = append(next["spec"].(map[string]any)["items"].([]any)[1:],
+		map[string]any{"name": "new"})
 	if !o.updateShort(live, next, "other", day) {
 		t.Error("update")
 	}
@@ -183,7 +203,10 @@ func TestShortWayIsTaken(t *testing.T) {
 
 func TestTooManyUpdaters(t *testing.T) {
 	o := own1(t, widgets(t), "")
-	live := map[string]any{"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"bucket": "b"}}
+	live := map[string]any{
+		"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"},
+		"spec": map[string]any{"bucket": "b"},
+	}
 	if err := o.Update(nil, live, "m0", day); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +226,8 @@ func TestTooManyUpdaters(t *testing.T) {
 		live = stored(obj)
 	}
 	all := live["metadata"].(map[string]any)["managedFields"].([]any)
-	if oldest := all[0].(map[string]any); len(all) != maxUpdaters || oldest["manager"] != ancientChanges || oldest["time"] != "2026-01-01T05:00:00Z" {
+	if oldest := all[0].(map[string]any); len(all) != maxUpdaters || oldest["manager"] != ancientChanges ||
+		oldest["time"] != "2026-01-01T05:00:00Z" {
 		t.Fatalf("%d entries, the oldest %v at %v", len(all), oldest["manager"], oldest["time"])
 	}
 }
@@ -211,7 +235,10 @@ func TestTooManyUpdaters(t *testing.T) {
 func TestScale(t *testing.T) {
 	r := widgets(t)
 	main := own1(t, r, "")
-	obj := map[string]any{"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"bucket": "b", "replicas": int64(1)}}
+	obj := map[string]any{
+		"apiVersion": "bench.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"},
+		"spec": map[string]any{"bucket": "b", "replicas": int64(1)},
+	}
 	if err := main.Update(nil, obj, "alice", day); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +248,11 @@ func TestScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := func(replicas int64) map[string]any {
-		return map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": "x", "uid": "u-1", "managedFields": shown}, "spec": map[string]any{"replicas": replicas}}
+		return map[string]any{
+			"apiVersion": "autoscaling/v1", "kind": "Scale",
+			"metadata": map[string]any{"name": "x", "uid": "u-1", "managedFields": shown},
+			"spec":     map[string]any{"replicas": replicas},
+		}
 	}
 	live, next := scale(1), scale(3)
 	if err := NewScaleOwnership().Update(live, next, "hpa", day.Add(time.Hour)); err != nil {
@@ -231,7 +262,8 @@ func TestScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `alice Update 2026-01-01T00:00:00Z {"f:spec":{".":{},"f:bucket":{}}}`
-	if got := entries(t, obj); !strings.Contains(got, want) || !strings.Contains(got, `hpa Update`) || !strings.Contains(got, `scale {"f:spec":{"f:replicas":{}}}`) {
+	if got := entries(t, obj); !strings.Contains(got, want) || !strings.Contains(got, `hpa Update`) ||
+		!strings.Contains(got, `scale {"f:spec":{"f:replicas":{}}}`) {
 		t.Errorf("%s, want %s and hpa as owner of replicas", got, want)
 	}
 }
@@ -270,7 +302,8 @@ func TestKeepTimes(t *testing.T) {
 
 func TestManagerName(t *testing.T) {
 	for _, c := range [][3]string{
-		{"given", "kubectl/v1.36", "given"}, {"", "kubectl/v1.36 (linux/amd64)", "kubectl"}, {"", "Mozilla/5.0", "Mozilla"}, {"", "", ""},
+		{"given", "kubectl/v1.36", "given"}, {"", "kubectl/v1.36 (linux/amd64)", "kubectl"},
+		{"", "Mozilla/5.0", "Mozilla"}, {"", "", ""},
 		{"", "a\x00b\u200bc", "abc"}, {"", strings.Repeat("é", 100), strings.Repeat("é", 64)},
 	} {
 		if got := ManagerName(c[0], c[1]); got != c[2] {

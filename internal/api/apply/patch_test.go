@@ -22,10 +22,14 @@ func decode(t *testing.T, doc string) (v any) {
 
 // mergePatches are pairs of a document and a patch: the examples of RFC 7386, appendix A, and where libraries differ.
 var mergePatches = [][2]string{
-	{`{"a":"b"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`}, {`{"a":"b"}`, `{"a":null}`}, {`{"a":"b","b":"c"}`, `{"a":null}`},
-	{`{"a":["b"]}`, `{"a":"c"}`}, {`{"a":"c"}`, `{"a":["b"]}`}, {`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`}, {`{"a":[{"b":"c"}]}`, `{"a":[1]}`},
-	{`{"e":null}`, `{"a":1}`}, {`{}`, `{"a":{"bb":{"ccc":null}}}`}, {`{}`, `{"a":[null,{"b":null},[{"c":null}]]}`}, {`{"a":1}`, `{"a":[null,{"b":null}]}`},
-	{`{"a":null}`, `{"a":{"b":null,"c":[{"d":null}]}}`}, {`{"a":[1]}`, `{"a":{"b":null,"c":1}}`}, {`{"a":{}}`, `{"a":[{"b":null}]}`}, {`{"n":9007199254740993}`, `{"m":1.0}`},
+	{`{"a":"b"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`}, {`{"a":"b"}`, `{"a":null}`},
+	{`{"a":"b","b":"c"}`, `{"a":null}`},
+	{`{"a":["b"]}`, `{"a":"c"}`}, {`{"a":"c"}`, `{"a":["b"]}`}, {`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`},
+	{`{"a":[{"b":"c"}]}`, `{"a":[1]}`},
+	{`{"e":null}`, `{"a":1}`}, {`{}`, `{"a":{"bb":{"ccc":null}}}`}, {`{}`, `{"a":[null,{"b":null},[{"c":null}]]}`},
+	{`{"a":1}`, `{"a":[null,{"b":null}]}`},
+	{`{"a":null}`, `{"a":{"b":null,"c":[{"d":null}]}}`}, {`{"a":[1]}`, `{"a":{"b":null,"c":1}}`},
+	{`{"a":{}}`, `{"a":[{"b":null}]}`}, {`{"n":9007199254740993}`, `{"m":1.0}`},
 	{`{"a":{"b":null}}`, `{"a":{"c":1}}`}, {`{"a":1}`, `{}`}, {`{"a":{"b":{"c":1}}}`, `{"a":{"b":null}}`},
 }
 
@@ -70,23 +74,27 @@ func TestDecodeMergePatch(t *testing.T) {
 		{`{`, "error decoding patch: unexpected end of JSON input", "Invalid JSON Patch"},
 		{``, "error decoding patch: unexpected end of JSON input", "Invalid JSON Patch"},
 		{`null`, "Invalid JSON Patch", "Invalid JSON Patch"},
-		{`"x"`, "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}", "Invalid JSON Patch"},
+		{`"x"`, "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}",
+			"Invalid JSON Patch"},
 	} {
 		for strict, want := range map[bool]string{true: c.strict, false: c.lenient} {
 			_, _, err := DecodeMergePatch([]byte(c.patch), strict)
-			if want == "" && err != nil || want != "" && (err == nil || err.Error() != want || !apierrors.IsBadRequest(err)) {
+			if want == "" && err != nil || want != "" &&
+				(err == nil || err.Error() != want || !apierrors.IsBadRequest(err)) {
 				t.Errorf("%q strict %v: %v, want %q", c.patch, strict, err, want)
 			}
 		}
 	}
-	if _, errs, _ := DecodeMergePatch([]byte(`{"a":{"b":1,"b":2}}`), true); len(errs) != 1 || errs[0] != `duplicate field "a.b"` {
+	if _, errs, _ := DecodeMergePatch([]byte(`{"a":{"b":1,"b":2}}`), true); len(errs) != 1 ||
+		errs[0] != `duplicate field "a.b"` {
 		t.Errorf("duplicates: %q", errs)
 	}
 }
 
 func TestJSONPatch(t *testing.T) {
 	many := "[" + strings.Repeat(`{"op":"test","path":"/a","value":1},`, 10000) + `{"op":"test","path":"/a","value":1}]`
-	double := "[" + strings.Repeat(`{"op":"copy","from":"/b","path":"/b/-"},`, 40) + `{"op":"test","path":"/a","value":1}]`
+	double := "[" + strings.Repeat(`{"op":"copy","from":"/b","path":"/b/-"},`, 40) +
+		`{"op":"test","path":"/a","value":1}]`
 	for _, c := range []struct {
 		patch, want string
 		code        int32
@@ -95,11 +103,20 @@ func TestJSONPatch(t *testing.T) {
 		{patch: `[{"op":"add","path":"/c","value":{"x":null}}]`, want: `{"a":1,"b":["x"],"c":{"x":null}}`},
 		{patch: `[{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/b/0"}]`, want: `{"a":2,"b":[]}`},
 		{patch: `[]`, want: `{"a":1,"b":["x"]}`},
-		{patch: `{"op":"add"}`, code: 400, message: "json: cannot unmarshal object into Go value of type jsonpatch.Patch"},
+		{
+			patch: `{"op":"add"}`, code: 400,
+			message: "json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+		},
 		{patch: `[{"op":"add"`, code: 400, message: "unexpected end of JSON input"},
-		{patch: `[{"op":"test","path":"/a","value":9}]`, code: 422, message: "the server rejected our request due to an error in our request"},
+		{
+			patch: `[{"op":"test","path":"/a","value":9}]`, code: 422,
+			message: "the server rejected our request due to an error in our request",
+		},
 		{patch: `[{"op":"remove","path":"/nope"}]`, code: 422, message: ""},
-		{patch: many, code: 413, message: "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"},
+		{
+			patch: many, code: 413,
+			message: "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001",
+		},
 		{patch: double, code: 422, message: ""},
 	} {
 		got, err := JSONPatch([]byte(`{"a":1,"b":["x"]}`), []byte(c.patch))

@@ -3,8 +3,8 @@ package apply
 import "github.com/bowsprit/bowsprit/internal/object/schema"
 
 // place is a position in an object's schema, as ownership sees it: which shapes a value may have, and which of them are
-// granular (owned field by field) or atomic (owned as a whole). The rules are those by which Kubernetes turns the OpenAPI
-// schema of a definition into one of structured-merge-diff (k8s.io/kube-openapi/pkg/schemaconv).
+// granular (owned field by field) or atomic (owned as a whole). The rules are those by which Kubernetes turns the
+// OpenAPI schema of a definition into one of structured-merge-diff (k8s.io/kube-openapi/pkg/schemaconv).
 type place struct {
 	node *schema.Node
 	// preserve is true if unknown fields are kept here: x-kubernetes-preserve-unknown-fields is passed on to all
@@ -30,18 +30,22 @@ var (
 	stringMap  = &schema.Node{Type: "object", AdditionalProperties: stringNode}
 	// metaNode is ObjectMeta.
 	metaNode = &schema.Node{Type: "object", Properties: map[string]*schema.Node{
-		"name": stringNode, "generateName": stringNode, "namespace": stringNode, "selfLink": stringNode, "uid": stringNode,
-		"resourceVersion": stringNode, "generation": intNode, "creationTimestamp": timeNode, "deletionTimestamp": timeNode,
+		"name": stringNode, "generateName": stringNode, "namespace": stringNode, "selfLink": stringNode,
+		"uid":             stringNode,
+		"resourceVersion": stringNode, "generation": intNode, "creationTimestamp": timeNode,
+		"deletionTimestamp":          timeNode,
 		"deletionGracePeriodSeconds": intNode, "labels": stringMap, "annotations": stringMap,
 		"finalizers": {Type: "array", ListType: "set", Items: stringNode},
 		"ownerReferences": {Type: "array", ListType: "map", ListMapKeys: []string{"uid"}, Items: &schema.Node{
 			Type: "object", MapType: "atomic", Properties: map[string]*schema.Node{
-				"apiVersion": stringNode, "kind": stringNode, "name": stringNode, "uid": {Type: "string", Default: "", HasDefault: true},
+				"apiVersion": stringNode, "kind": stringNode, "name": stringNode,
+				"uid":        {Type: "string", Default: "", HasDefault: true},
 				"controller": boolNode, "blockOwnerDeletion": boolNode,
 			}}},
 		"managedFields": {Type: "array", Items: &schema.Node{Type: "object", Properties: map[string]*schema.Node{
-			"manager": stringNode, "operation": stringNode, "apiVersion": stringNode, "time": timeNode, "fieldsType": stringNode,
-			"fieldsV1": {Type: "object"}, "subresource": stringNode,
+			"manager": stringNode, "operation": stringNode, "apiVersion": stringNode, "time": timeNode,
+			"fieldsType": stringNode,
+			"fieldsV1":   {Type: "object"}, "subresource": stringNode,
 		}}},
 	}}
 )
@@ -93,7 +97,8 @@ func (p place) implied(name string) *schema.Node {
 	return nil
 }
 
-// field is the place of a field. declared is false for one that the schema does not name, ok for one that may not exist.
+// field is the place of a field. declared is false for one that the schema does not name, ok for one that may not
+// exist.
 func (p place) field(name string) (child place, declared, ok bool) {
 	if p.node == deduced || p.node == untyped {
 		return p, false, true

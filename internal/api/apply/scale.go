@@ -20,8 +20,8 @@ const (
 
 // NewScaleOwnership returns the ownership of autoscaling/v1 Scale objects, as /scale of any resource shows them.
 //
-// A write to /scale takes ScaleEntries of the object into the Scale before, Update or Apply of this ownership between, and
-// TakeScaleEntries back into the object behind.
+// A write to /scale takes ScaleEntries of the object into the Scale before, Update or Apply of this ownership between,
+// and TakeScaleEntries back into the object behind.
 func NewScaleOwnership() *Ownership {
 	replicas := &schema.Node{Type: "object", Properties: map[string]*schema.Node{"replicas": intNode}}
 	typ := newObjectType(rootOf(&schema.Node{Type: "object", Properties: map[string]*schema.Node{

@@ -108,10 +108,12 @@ func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
 		default:
 			return nil, false
 		}
-		if e.fields, ok = raw["fieldsV1"].(fields); !ok || len(e.fields) == 0 || len(raw) != known+2 || e.time != "" && len(e.time) != len(time.RFC3339)-len("07:00") {
+		if e.fields, ok = raw["fieldsV1"].(fields); !ok || len(e.fields) == 0 || len(raw) != known+2 || e.time != "" &&
+			len(e.time) != len(time.RFC3339)-len("07:00") {
 			return nil, false
 		}
-		if !fits(root, e.fields, false) || slices.ContainsFunc(entries, func(other shortEntry) bool { return other.manager == e.manager }) {
+		if !fits(root, e.fields, false) ||
+			slices.ContainsFunc(entries, func(other shortEntry) bool { return other.manager == e.manager }) {
 			return nil, false
 		}
 		entries = append(entries, e)
@@ -120,7 +122,9 @@ func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
 }
 
 // recordShort returns managedFields after name has made obj of live. obj has none.
-func (o *Ownership) recordShort(root place, live, obj map[string]any, entries []shortEntry, name string, now time.Time) ([]any, bool) {
+func (o *Ownership) recordShort(
+	root place, live, obj map[string]any, entries []shortEntry, name string, now time.Time,
+) ([]any, bool) {
 	if live == nil {
 		live = o.empty()
 	}

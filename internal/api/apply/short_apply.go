@@ -8,9 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// applyShort is Apply by the short way; ok is false if it does not know, and for everything that ends in an error. It does
-// applies that take nothing out of the object: a manager's first, and those that name all fields that they named before.
-func (o *Ownership) applyShort(live, applied map[string]any, name string, force bool, now time.Time) (result map[string]any, ok bool) {
+// applyShort is Apply by the short way; ok is false if it does not know, and for everything that ends in an error. It
+// does applies that take nothing out of the object: a manager's first, and those that name all fields that they named
+// before.
+func (o *Ownership) applyShort(
+	live, applied map[string]any, name string, force bool, now time.Time,
+) (result map[string]any, ok bool) {
 	root, ok := o.here(live)
 	if !ok || !o.isHere(applied) || name == kubectl && annotation(live, lastAppliedAnnotation) != "" {
 		return nil, false
@@ -76,7 +79,9 @@ func (o *Ownership) take(entries []shortEntry, who manager, claimed fields, c ch
 			others = append(others, e)
 		}
 	}
-	if !force && slices.ContainsFunc(others, func(e shortEntry) bool { return overlap(e.fields, c.modified) || overlap(e.fields, c.added) }) {
+	if !force &&
+		slices.ContainsFunc(others,
+			func(e shortEntry) bool { return overlap(e.fields, c.modified) || overlap(e.fields, c.added) }) {
 		return nil, false
 	}
 	entries = lose(others, c)
@@ -119,8 +124,8 @@ func overlap(f, g fields) bool {
 	return false
 }
 
-// claims returns the fields that an applied configuration names: its leaves and the items of its lists, and of maps those
-// that are empty or that the schema does not declare.
+// claims returns the fields that an applied configuration names: its leaves and the items of its lists, and of maps
+// those that are empty or that the schema does not declare.
 func (d *diff) claims(p place, obj map[string]any) fields {
 	f := fields{}
 	for name, value := range obj {
@@ -182,8 +187,8 @@ func (d *diff) claim(p place, value any, self bool) fields {
 	return f
 }
 
-// union returns what applied makes of old at p: its values where it has some, old's elsewhere. The result shares nothing
-// with either.
+// union returns what applied makes of old at p: its values where it has some, old's elsewhere. The result shares
+// nothing with either.
 func (d *diff) union(p place, old, applied any) any {
 	switch applied := applied.(type) {
 	case map[string]any:

@@ -19,7 +19,8 @@ func StrategicMerge(original, patch map[string]any, typ any) (map[string]any, er
 		return out, nil
 	}
 	for _, bad := range []error{
-		mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+		mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
+		mergepatch.ErrBadPatchFormatForRetainKeys,
 		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
 	} {
 		if errors.Is(err, bad) {
@@ -28,7 +29,9 @@ func StrategicMerge(original, patch map[string]any, typ any) (map[string]any, er
 	}
 	for _, bad := range []error{mergepatch.ErrNoListOfLists, mergepatch.ErrPatchContentNotMatchRetainKeys} {
 		if errors.Is(err, bad) {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			return nil,
+				apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+					err.Error(), 0, false)
 		}
 	}
 	return nil, err

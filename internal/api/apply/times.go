@@ -1,8 +1,8 @@
 package apply
 
 // KeepTimes gives the entries of obj's managedFields the times that they have in live if these times are all that tells
-// the two objects apart, so that writing the same again is no write. It belongs behind everything that changes obj in an
-// update. live is read only.
+// the two objects apart, so that writing the same again is no write. It belongs behind everything that changes obj in
+// an update. live is read only.
 func KeepTimes(live, obj map[string]any) {
 	before, _ := storedEntries(live)
 	after, _ := storedEntries(obj)

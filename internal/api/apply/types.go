@@ -12,8 +12,8 @@ var (
 	rootName    = "object"
 )
 
-// parseable makes the type of structured-merge-diff for objects at p: what the long way works with. It costs a few times
-// the compiled schema, so it is made when it is first needed.
+// parseable makes the type of structured-merge-diff for objects at p: what the long way works with. It costs a few
+// times the compiled schema, so it is made when it is first needed.
 func parseable(p place) typed.ParseableType {
 	if p.node == deduced {
 		return typed.DeducedParseableType
@@ -75,7 +75,8 @@ func atom(p place) smdschema.Atom {
 		}
 		add := func(name string) {
 			child, _, _ := p.field(name)
-			a.Map.Fields = append(a.Map.Fields, smdschema.StructField{Name: name, Type: ref(child), Default: child.node.Default})
+			a.Map.Fields = append(a.Map.Fields,
+				smdschema.StructField{Name: name, Type: ref(child), Default: child.node.Default})
 		}
 		for name := range p.node.Properties {
 			if p.implied(name) == nil {

@@ -1,8 +1,8 @@
 // Package catalog holds what the server serves right now: groups, versions, resources.
 //
 // Built-in kinds (package kinds) and custom kinds (package crd) both become a Resource here, and every later step of a
-// request works on that one type. A request takes one Snapshot at its start and keeps it to its end, so that a definition
-// which changes meanwhile cannot make half of an answer old and half of it new.
+// request works on that one type. A request takes one Snapshot at its start and keeps it to its end, so that a
+// definition which changes meanwhile cannot make half of an answer old and half of it new.
 //
 // Snapshots, groups, resources and versions are immutable once published and safe for concurrent use. A Catalog has one
 // writer at a time; readers never wait.
@@ -44,7 +44,10 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.cur.Load()
-	next := &Snapshot{Revision: max(revision, old.Revision), Stamp: old.Stamp + 1, groups: maps.Clone(old.groups), byPrefix: maps.Clone(old.byPrefix)}
+	next := &Snapshot{
+		Revision: max(revision, old.Revision), Stamp: old.Stamp + 1, groups: maps.Clone(old.groups),
+		byPrefix: maps.Clone(old.byPrefix),
+	}
 	changed := map[string]*Group{}
 	var retired []*Resource
 	open := func(name string) *Group {

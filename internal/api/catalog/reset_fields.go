@@ -1,6 +1,7 @@
 package catalog
 
-// ResetFields is what of an object an endpoint lets its callers change. Nobody comes to own a field that is out of reach.
+// ResetFields is what of an object an endpoint lets its callers change. Nobody comes to own a field that is out of
+// reach.
 type ResetFields struct {
 	// Except are the paths of fields that are put back as they were, whatever is sent.
 	Except [][]string
@@ -8,8 +9,8 @@ type ResetFields struct {
 	Only [][]string
 }
 
-// ResetFieldsOf returns what the endpoint of a version (subresource "" is the object's own) lets its callers change, in the version
-// of that is seen.
+// ResetFieldsOf returns what the endpoint of a version (subresource "" is the object's own) lets its callers change,
+// in the version of that is seen.
 func (v *Version) ResetFieldsOf(subresource string, of *Version) ResetFields {
 	if v.ResetFields != nil {
 		return v.ResetFields[subresource]

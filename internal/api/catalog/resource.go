@@ -31,32 +31,35 @@ type Resource struct {
 	// "<group>/<plural>" for custom kinds, what kube-apiserver uses for built-in ones.
 	Prefix string
 
-	// Conversion returns the webhook that converts between versions. It may decode the definition anew at each call; nil
-	// means that there is none.
+	// Conversion returns the webhook that converts between versions. It may decode the definition anew at each call;
+	// nil means that there is none.
 	Conversion func() (*apiextensionsv1.WebhookConversion, error)
 
 	// Served is false for a definition that is not established or is being deleted: no endpoint answers for it.
 	Served bool
-	// Terminating is true while a custom resource's definition is being deleted: existing objects may go, new ones may not come.
+	// Terminating is true while a custom resource's definition is being deleted: existing objects may go, new ones may
+	// not come.
 	Terminating bool
 
 	// Definition identifies the CustomResourceDefinition; zero for built-in kinds.
 	Definition Definition
-	// Strategy are what the kind checks and sets beyond its schema, for all versions that have none of their own; nil for
-	// custom kinds.
+	// Strategy are what the kind checks and sets beyond its schema, for all versions that have none of their own; nil
+	// for custom kinds.
 	Strategy *Strategy
-	// Convert turns obj, which is of version from, into one of version to, in place. Built-in kinds of several versions have
-	// it; nil for all others.
+	// Convert turns obj, which is of version from, into one of version to, in place. Built-in kinds of several
+	// versions have it; nil for all others.
 	Convert func(from, to *Version, obj Object) error
 	// Form is how the store keeps the bytes; nil for nearly all kinds: the JSON of Storage.
 	Form *Form
-	// Secondary is true if the objects belong to another resource, which has the same Prefix: the events of events.k8s.io are
-	// those of the core group. Storage is then that resource's version. What goes over all objects leaves aliases out.
+	// Secondary is true if the objects belong to another resource, which has the same Prefix: the events of
+	// events.k8s.io are those of the core group. Storage is then that resource's version. What goes over all objects
+	// leaves aliases out.
 	Secondary bool
-	// Cohabits names the other resource whose objects these are too: the alias, or the one that it is an alias of. Zero for all others.
+	// Cohabits names the other resource whose objects these are too: the alias, or the one that it is an alias of.
+	// Zero for all others.
 	Cohabits GroupResource
-	// Virtual is true if objects are not stored. Verbs says what can be done with them: a POST gets an answer, and that is all
-	// (reviews), or a read finds them out (component statuses). Prefix is "" then.
+	// Virtual is true if objects are not stored. Verbs says what can be done with them: a POST gets an answer, and
+	// that is all (reviews), or a read finds them out (component statuses). Prefix is "" then.
 	Virtual bool
 	// Subresources beyond status and scale, sorted by name.
 	Subresources []Subresource
@@ -84,7 +87,8 @@ type Definition struct {
 	Revision int64
 }
 
-// Life ends when the catalog replaces or removes the resource: long requests (watches) then look whether they may go on.
+// Life ends when the catalog replaces or removes the resource: long requests (watches) then look whether they may go
+// on.
 func (r *Resource) Life() context.Context { return r.life }
 
 // Version returns the declared version of that name, or nil.
@@ -146,13 +150,13 @@ func (r *Resource) Subresource(name string) *Subresource {
 	return nil
 }
 
-// Form is how the store keeps the bytes of a kind's objects where that is not the JSON of the storage version. It is for what
-// kube-apiserver stores in a version that is no good to anything above the store.
+// Form is how the store keeps the bytes of a kind's objects where that is not the JSON of the storage version. It is
+// for what kube-apiserver stores in a version that is no good to anything above the store.
 type Form struct {
 	// Version is the version that the store's bytes name, "" if it is that of Resource.Storage.
 	Version string
-	// Encode returns what goes into the store for an object's JSON (storage version, sorted keys), Decode the JSON of what
-	// lies there, Encode's or kube-apiserver's. Both may return their argument, and do not change it.
+	// Encode returns what goes into the store for an object's JSON (storage version, sorted keys), Decode the JSON of
+	// what lies there, Encode's or kube-apiserver's. Both may return their argument, and do not change it.
 	Encode, Decode func([]byte) ([]byte, error)
 }
 
@@ -175,14 +179,16 @@ type Subresource struct {
 	Verbs []string
 	// Object is true if it takes and answers the object itself ("finalize").
 	Object bool
-	// Virtual is the resource whose objects a POST takes and answers ("token", "eviction"); nil for subresources without one.
+	// Virtual is the resource whose objects a POST takes and answers ("token", "eviction"); nil for subresources
+	// without one.
 	Virtual *Resource
 }
 
 // Version is one version of a resource.
 type Version struct {
 	Name string
-	// APIVersion that objects of this version carry, if it is not the resource's group and Name: that of an alias's storage.
+	// APIVersion that objects of this version carry, if it is not the resource's group and Name: that of an alias's
+	// storage.
 	APIVersion string
 	Served     bool
 	Deprecated bool
@@ -195,7 +201,8 @@ type Version struct {
 	SelectableFields []string
 	// Status is true if /status exists.
 	Status bool
-	// ResetFields is what each endpoint of a built-in kind lets its callers change, by subresource; nil for custom kinds. See ResetFieldsOf.
+	// ResetFields is what each endpoint of a built-in kind lets its callers change, by subresource; nil for custom
+	// kinds. See ResetFieldsOf.
 	ResetFields map[string]ResetFields
 	// Scale is nil if /scale does not exist.
 	Scale *Scale
@@ -206,22 +213,22 @@ type Version struct {
 	// PreserveUnknownFields turns pruning off for the whole object (spec.preserveUnknownFields of old definitions).
 	PreserveUnknownFields bool
 
-	// Source returns the version's OpenAPI schema. It may decode the definition anew at each call and is not for hot paths;
-	// nil means that the version has no schema.
+	// Source returns the version's OpenAPI schema. It may decode the definition anew at each call and is not for hot
+	// paths; nil means that the version has no schema.
 	Source func() (*apiextensionsv1.JSONSchemaProps, error)
 
 	// Rules compiles the CEL rules of the schema (schema.Options.Rules); nil means that the kind has none.
 	Rules func(root *schema.Node) (schema.Evaluator, error)
 
-	// New returns a pointer to a fresh Go value of the version's published type (*corev1.ConfigMap): what built-in kinds are
-	// decoded through and what strategic merge patches need. nil for custom kinds.
+	// New returns a pointer to a fresh Go value of the version's published type (*corev1.ConfigMap): what built-in
+	// kinds are decoded through and what strategic merge patches need. nil for custom kinds.
 	New func() any
 
 	// Strategy are the rules of this version if they are not the resource's.
 	Strategy *Strategy
 
-	// Model is the name of the Go type in published documents, Models returns what package kinds/gen writes about a type of
-	// that name, or an error: its schema with references to others. Both are for built-in kinds.
+	// Model is the name of the Go type in published documents, Models returns what package kinds/gen writes about a
+	// type of that name, or an error: its schema with references to others. Both are for built-in kinds.
 	Model  string
 	Models func(name string) ([]byte, error)
 
@@ -254,7 +261,10 @@ func (v *Version) Schema() (*schema.Schema, error) {
 		if err != nil || props == nil {
 			return nil, err
 		}
-		return schema.Compile(props, schema.Options{PreserveUnknownFields: v.PreserveUnknownFields, Scale: v.Scale.subresource(), Rules: v.Rules})
+		return schema.Compile(props,
+			schema.Options{
+				PreserveUnknownFields: v.PreserveUnknownFields, Scale: v.Scale.subresource(), Rules: v.Rules,
+			})
 	})
 }
 
@@ -288,7 +298,9 @@ func (s *Scale) subresource() *apiextensionsv1.CustomResourceSubresourceScale {
 	if s == nil {
 		return nil
 	}
-	sub := &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: s.SpecReplicasPath, StatusReplicasPath: s.StatusReplicasPath}
+	sub := &apiextensionsv1.CustomResourceSubresourceScale{
+		SpecReplicasPath: s.SpecReplicasPath, StatusReplicasPath: s.StatusReplicasPath,
+	}
 	if s.LabelSelectorPath != "" {
 		sub.LabelSelectorPath = &s.LabelSelectorPath
 	}

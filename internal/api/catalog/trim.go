@@ -3,9 +3,9 @@ package catalog
 // idleRounds is how many rounds of Trim nobody has used what was compiled from a version before it is dropped.
 const idleRounds = 10
 
-// Trim drops what has been compiled from versions that nobody uses: those that no request has needed for ten calls, or, if
-// memory is tight, since the last one. What is in use stays, however tight it is: it would be compiled again at once. Trim
-// returns how many versions it has relieved. It is for one goroutine, at regular times.
+// Trim drops what has been compiled from versions that nobody uses: those that no request has needed for ten calls,
+// or, if memory is tight, since the last one. What is in use stays, however tight it is: it would be compiled again at
+// once. Trim returns how many versions it has relieved. It is for one goroutine, at regular times.
 func (c *Catalog) Trim(tight bool) (dropped int) {
 	c.Snapshot().Resources(func(r *Resource) {
 		if !r.Custom() {

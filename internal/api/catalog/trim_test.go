@@ -15,7 +15,10 @@ func TestTrim(t *testing.T) {
 			compiled[name]++
 			return &apiextensionsv1.JSONSchemaProps{Type: "object"}, nil
 		}}
-		return &Resource{Group: "a.b", Plural: name, Kind: name, Served: true, Versions: []*Version{v}, Storage: v, Definition: definition}
+		return &Resource{
+			Group: "a.b", Plural: name, Kind: name, Served: true, Versions: []*Version{v}, Storage: v,
+			Definition: definition,
+		}
 	}
 	hot, cold := kind("hot", Definition{Name: "hot.a.b"}), kind("cold", Definition{Name: "cold.a.b"})
 	builtin := kind("builtin", Definition{})

@@ -16,18 +16,21 @@ import (
 
 const (
 	// maxBatch and maxBatchBytes bound what goes into one call: enough to make the way there cheap, little enough for a
-	// webhook that takes 30 ms for an object to answer in time, and less than the 7 MiB that controller-runtime's servers read.
+	// webhook that takes 30 ms for an object to answer in time, and less than the 7 MiB that controller-runtime's
+	// servers read.
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20
 	// maxCalls is how many calls of one list run at a time.
 	maxCalls = 4
 )
 
-// Entries returns entries of r as of version to. Those that are stored in it, and all of kinds that need no call, come back
-// as they are; the others are converted, or found converted. The slice is not changed; nil in it stays nil.
+// Entries returns entries of r as of version to. Those that are stored in it, and all of kinds that need no call, come
+// back as they are; the others are converted, or found converted. The slice is not changed; nil in it stays nil.
 //
 // One object that cannot be converted makes the whole an error.
-func (c *Converter) Entries(ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
+func (c *Converter) Entries(
+	ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry,
+) ([]*watchcache.Entry, error) {
 	if !c.NeedsWebhook(r) {
 		return entries, nil
 	}
@@ -74,7 +77,9 @@ func (c *Converter) Entries(ctx context.Context, r *catalog.Resource, to *catalo
 }
 
 // Entry is Entries for one.
-func (c *Converter) Entry(ctx context.Context, r *catalog.Resource, to *catalog.Version, e *watchcache.Entry) (*watchcache.Entry, error) {
+func (c *Converter) Entry(
+	ctx context.Context, r *catalog.Resource, to *catalog.Version, e *watchcache.Entry,
+) (*watchcache.Entry, error) {
 	out, err := c.Entries(ctx, r, to, []*watchcache.Entry{e})
 	if err != nil {
 		return nil, err
@@ -104,8 +109,8 @@ type job struct {
 	mine   bool              // the flight is this caller's
 }
 
-// wait waits for the job's flight and takes its result. again is true if somebody else's flight ended for reasons that need
-// not hold for this caller; single, that the caller wants one object, and will not have it fail because of others.
+// wait waits for the job's flight and takes its result. again is true if somebody else's flight ended for reasons that
+// need not hold for this caller; single, that the caller wants one object, and will not have it fail because of others.
 func (j *job) wait(ctx context.Context, single bool) (again bool, err error) {
 	f := j.flight
 	if f == nil {
@@ -187,7 +192,8 @@ func (c *Converter) flyBatch(ctx context.Context, r *catalog.Resource, to *catal
 		return
 	}
 	for i, j := range batch {
-		c.cache.land(j.key, j.flight, func(f *flight) { f.entry, f.err, f.alone = converted[i], errs[i], len(batch) == 1 })
+		c.cache.land(j.key, j.flight,
+			func(f *flight) { f.entry, f.err, f.alone = converted[i], errs[i], len(batch) == 1 })
 	}
 }
 
@@ -219,7 +225,9 @@ func batches(jobs []*job) (all [][]*job) {
 }
 
 // convertEntries converts stored objects in one call. It returns as many entries and errors.
-func (c *Converter) convertEntries(ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry) ([]*watchcache.Entry, []error) {
+func (c *Converter) convertEntries(
+	ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry,
+) ([]*watchcache.Entry, []error) {
 	out, errs := make([]*watchcache.Entry, len(entries)), make([]error, len(entries))
 	var objs []Object
 	var at []int // objs[j] is entries[at[j]]

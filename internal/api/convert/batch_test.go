@@ -60,7 +60,9 @@ func hooked() *catalog.Resource {
 	r.Prefix = "example.com/things"
 	r.Definition = catalog.Definition{Name: "things.example.com", UID: "d", Generation: 1}
 	r.Conversion = func() (*apiextensionsv1.WebhookConversion, error) {
-		return &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}, ConversionReviewVersions: []string{"v1"}}, nil
+		return &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{}, ConversionReviewVersions: []string{"v1"},
+		}, nil
 	}
 	return r
 }
@@ -92,7 +94,8 @@ func TestEntriesAreConvertedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, e := range out {
-			if want := fmt.Sprintf(`"name":"a%d"`, i); !strings.Contains(string(e.JSON()), want) || e.APIVersion != "example.com/v2" || e.Revision != int64(i+1) || !e.IsConverted() {
+			if want := fmt.Sprintf(`"name":"a%d"`, i); !strings.Contains(string(e.JSON()), want) ||
+				e.APIVersion != "example.com/v2" || e.Revision != int64(i+1) || !e.IsConverted() {
 				t.Fatalf("entry %d is %s", i, e.JSON())
 			}
 		}
@@ -267,20 +270,28 @@ func TestPanicLandsFlights(t *testing.T) {
 
 func TestFunction(t *testing.T) {
 	r := twoVersions()
-	c := New(Options{Functions: map[gvk.GroupKind]Function{{Group: "example.com", Kind: "Thing"}: func(_ context.Context, objs []Object, apiVersion string) ([]Object, error) {
+	c := New(Options{Functions: map[gvk.GroupKind]Function{{
+		Group: "example.com", Kind: "Thing",
+	}: func(_ context.Context, objs []Object, apiVersion string) ([]Object, error) {
 		if objs[0]["spec"] == nil {
 			return nil, errors.New("no spec")
 		}
-		out := Object{"apiVersion": apiVersion, "kind": "Thing", "metadata": objs[0]["metadata"], "spec": Object{"b": objs[0]["spec"].(Object)["a"], "unknown": "x"}}
+		out := Object{
+			"apiVersion": apiVersion, "kind": "Thing", "metadata": objs[0]["metadata"],
+			"spec": Object{"b": objs[0]["spec"].(Object)["a"], "unknown": "x"},
+		}
 		return []Object{out}, nil
 	}}})
-	obj := Object{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": Object{"name": "n"}, "spec": Object{"a": "1"}}
+	obj := Object{
+		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": Object{"name": "n"}, "spec": Object{"a": "1"},
+	}
 	out, err := c.Convert(t.Context(), r, r.Storage, r.Versions[0], obj)
 	if err != nil || fmt.Sprint(out["spec"]) != "map[b:1]" {
 		t.Errorf("got %v, %v", out, err)
 	}
 	delete(obj, "spec")
-	if _, err := c.Convert(t.Context(), r, r.Storage, r.Versions[0], obj); err == nil || err.Error() != "conversion function for example.com/v1, Kind=Thing failed: no spec" {
+	if _, err := c.Convert(t.Context(), r, r.Storage, r.Versions[0], obj); err == nil ||
+		err.Error() != "conversion function for example.com/v1, Kind=Thing failed: no spec" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -288,11 +299,13 @@ func TestFunction(t *testing.T) {
 func TestUnknownStoredVersion(t *testing.T) {
 	c := New(Options{Call: (&fake{}).call})
 	r := hooked()
-	e, err := watchcache.NewEntry("ns/a", []byte(`{"apiVersion":"example.com/v0","kind":"Thing","metadata":{"name":"a"}}`), 1)
+	e, err := watchcache.NewEntry("ns/a",
+		[]byte(`{"apiVersion":"example.com/v0","kind":"Thing","metadata":{"name":"a"}}`), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Entry(t.Context(), r, r.Storage, e); err == nil || err.Error() != "request to convert CR from an invalid group/version: example.com/v0" {
+	if _, err := c.Entry(t.Context(), r, r.Storage, e); err == nil ||
+		err.Error() != "request to convert CR from an invalid group/version: example.com/v0" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,8 +14,8 @@ type cacheKey struct {
 	shape    unique.Handle[shape]
 }
 
-// shape is what objects are converted to. A definition's generation changes with its spec, so a new schema or webhook makes
-// all that was converted before unreachable.
+// shape is what objects are converted to. A definition's generation changes with its spec, so a new schema or webhook
+// makes all that was converted before unreachable.
 type shape struct {
 	version    string
 	definition string // uid
@@ -54,8 +54,8 @@ func newCache(limit int) *cache {
 	return c
 }
 
-// claim looks up what the jobs want, and fills in what is there. A job that finds nothing gets a flight: that of another, or
-// one that is now its own to fly and to land.
+// claim looks up what the jobs want, and fills in what is there. A job that finds nothing gets a flight: that of
+// another, or one that is now its own to fly and to land.
 func (c *cache) claim(jobs []*job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,11 +14,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// call converts objs into apiVersion, in one call of r's function or webhook, and checks what comes back. It returns as many
-// objects and errors as objs; where there is an error there is no object. objs are not changed.
+// call converts objs into apiVersion, in one call of r's function or webhook, and checks what comes back. It returns
+// as many objects and errors as objs; where there is an error there is no object. objs are not changed.
 //
 // Texts of errors are kube's, which says "object" of one and "object at index" of several.
-func (c *Converter) call(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object, errs []error) {
+func (c *Converter) call(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object,
+	errs []error) {
 	start := time.Now()
 	out, errs, failure := c.ask(ctx, r, apiVersion, objs)
 	from, _ := objs[0]["apiVersion"].(string)
@@ -27,7 +28,8 @@ func (c *Converter) call(ctx context.Context, r *catalog.Resource, apiVersion st
 }
 
 // ask is call, and says in which way it failed, if it did.
-func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object, errs []error, failure string) {
+func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object,
+	errs []error, failure string) {
 	out, errs = make([]Object, len(objs)), make([]error, len(objs))
 	kind := kindOf(objs[0])
 	all := func(failure string, err error) ([]Object, []error, string) {
@@ -42,7 +44,9 @@ func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion str
 			return all(callFailure, fmt.Errorf("conversion function for %v failed: %w", kind, err))
 		}
 		if len(converted) != len(objs) {
-			return all(partialReply, fmt.Errorf("conversion function for %v returned %d objects, expected %d", kind, len(converted), len(objs)))
+			return all(partialReply,
+				fmt.Errorf("conversion function for %v returned %d objects, expected %d", kind, len(converted),
+					len(objs)))
 		}
 		for i, obj := range converted {
 			if out[i], errs[i] = obj, check(objs, i, obj, apiVersion); errs[i] != nil {
@@ -61,7 +65,8 @@ func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion str
 		case err == nil:
 			err = check(objs, i, obj, apiVersion)
 		case len(objs) > 1:
-			err = fmt.Errorf("conversion webhook for %v returned invalid converted object at index %v: %w", kind, i, err)
+			err = fmt.Errorf("conversion webhook for %v returned invalid converted object at index %v: %w", kind, i,
+				err)
 		}
 		if errs[i] = err; err != nil {
 			failure = invalidObject
@@ -76,7 +81,9 @@ func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion str
 //
 // What goes wrong on the way is told in words but not wrapped: a webhook's Status or timeout is not the answer to the
 // request that needed the webhook.
-func (c *Converter) post(ctx context.Context, r *catalog.Resource, kind gvk.GroupVersionKind, apiVersion string, objs []Object) (converted []runtime.RawExtension, failure string, err error) {
+func (c *Converter) post(
+	ctx context.Context, r *catalog.Resource, kind gvk.GroupVersionKind, apiVersion string, objs []Object,
+) (converted []runtime.RawExtension, failure string, err error) {
 	hook, err := conversionOf(r)
 	if err != nil {
 		return nil, callFailure, err
@@ -95,7 +102,8 @@ func (c *Converter) post(ctx context.Context, r *catalog.Resource, kind gvk.Grou
 		return nil, malformedReply, fmt.Errorf("conversion webhook for %v failed: %v", kind, err)
 	}
 	if len(converted) != len(objs) {
-		return nil, partialReply, fmt.Errorf("conversion webhook for %v returned %d objects, expected %d", kind, len(converted), len(objs))
+		return nil, partialReply,
+			fmt.Errorf("conversion webhook for %v returned %d objects, expected %d", kind, len(converted), len(objs))
 	}
 	return converted, "", nil
 }
@@ -118,7 +126,8 @@ func target(c *apiextensionsv1.WebhookClientConfig) webhook.Target {
 	return t
 }
 
-// check judges the i-th converted object against what was sent, and gives it the metadata that is not the webhook's to change.
+// check judges the i-th converted object against what was sent, and gives it the metadata that is not the webhook's to
+// change.
 func check(sent []Object, i int, got Object, apiVersion string) error {
 	before, after := kindOf(sent[i]), kindOf(got)
 	invalid := fmt.Sprintf("conversion webhook for %v returned invalid ", before)
@@ -130,7 +139,8 @@ func check(sent []Object, i int, got Object, apiVersion string) error {
 	want, _ := gvk.ParseGroupVersion(apiVersion)
 	switch {
 	case after.GroupVersion() != want:
-		return fmt.Errorf("%s%s: invalid groupVersion (expected %v, received %v)", invalid, at, want, after.GroupVersion())
+		return fmt.Errorf("%s%s: invalid groupVersion (expected %v, received %v)", invalid, at, want,
+			after.GroupVersion())
 	case after.Kind != before.Kind:
 		return fmt.Errorf("%s%s: invalid kind (expected %v, received %v)", invalid, at, before.Kind, after.Kind)
 	}

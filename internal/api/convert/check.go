@@ -29,8 +29,8 @@ func checkIdentity(in, out Object) error {
 	return nil
 }
 
-// restoreMetadata gives a converted object the metadata of the original, with the labels and annotations of the converted
-// one: nothing else of metadata is a webhook's to change.
+// restoreMetadata gives a converted object the metadata of the original, with the labels and annotations of the
+// converted one: nothing else of metadata is a webhook's to change.
 func restoreMetadata(original, converted Object) error {
 	v, found := converted["metadata"]
 	if !found {

@@ -1,16 +1,17 @@
 // Package convert brings objects of one version of their kind into another.
 //
-// It stands between the stored bytes and the version that a request names: on reads from storage to request, on writes back.
-// Kinds without a webhook are converted by the strategy None: only apiVersion changes, and what the target version's schema
-// does not declare is dropped. For the others a Converter calls their webhook (package webhook), or a function that the
-// program which embeds the server has given.
+// It stands between the stored bytes and the version that a request names: on reads from storage to request, on writes
+// back. Kinds without a webhook are converted by the strategy None: only apiVersion changes, and what the target
+// version's schema does not declare is dropped. For the others a Converter calls their webhook (package webhook), or a
+// function that the program which embeds the server has given.
 //
-// Webhooks are slow and may be broken, so they are asked as seldom as can be: an object is converted once into a version that
-// somebody asks for (cache.go), many objects go into one call (batch.go), those who want the same at the same time share the
-// call. Nothing is converted into a version that nobody asked for, and an object that is stored in the asked version never is.
+// Webhooks are slow and may be broken, so they are asked as seldom as can be: an object is converted once into a
+// version that somebody asks for (cache.go), many objects go into one call (batch.go), those who want the same at the
+// same time share the call. Nothing is converted into a version that nobody asked for, and an object that is stored in
+// the asked version never is.
 //
-// Objects are decoded JSON. A Converter is safe for concurrent use; its only goroutines are those of one batch, which it
-// waits for.
+// Objects are decoded JSON. A Converter is safe for concurrent use; its only goroutines are those of one batch, which
+// it waits for.
 package convert
 
 import (
@@ -33,8 +34,8 @@ import (
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
 type Object = object.Object
 
-// Function converts objects of one kind into the version apiVersion ("group/version"), in order. It must not change objs.
-// What it returns is checked as a webhook's reply is.
+// Function converts objects of one kind into the version apiVersion ("group/version"), in order. It must not change
+// objs. What it returns is checked as a webhook's reply is.
 type Function func(ctx context.Context, objs []Object, apiVersion string) ([]Object, error)
 
 // Options are what a Converter works with.
@@ -90,9 +91,10 @@ func (c *Converter) function(r *catalog.Resource) Function {
 	return c.options.Functions[gvk.GroupKind{Group: r.Group, Kind: r.Kind}]
 }
 
-// Convert returns obj, an object of version from as a request brings it, as one of version to. obj is not changed; it is
-// returned if from is to.
-func (c *Converter) Convert(ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj Object) (Object, error) {
+// Convert returns obj, an object of version from as a request brings it, as one of version to. obj is not changed; it
+// is returned if from is to.
+func (c *Converter) Convert(ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj Object) (Object,
+	error) {
 	out, err := c.ConvertAll(ctx, r, from, to, []Object{obj})
 	if err != nil {
 		return nil, err
@@ -101,7 +103,9 @@ func (c *Converter) Convert(ctx context.Context, r *catalog.Resource, from, to *
 }
 
 // ConvertAll is Convert for several objects of one version, in one call.
-func (c *Converter) ConvertAll(ctx context.Context, r *catalog.Resource, from, to *catalog.Version, objs []Object) ([]Object, error) {
+func (c *Converter) ConvertAll(
+	ctx context.Context, r *catalog.Resource, from, to *catalog.Version, objs []Object,
+) ([]Object, error) {
 	if from == to {
 		return objs, nil
 	}
@@ -139,9 +143,9 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-// Present brings a decoded stored object into version to, in place, as a read shows it, where that takes no call. What is in
-// storage gets the defaults of the version it was stored in and loses what that version does not declare, then it is
-// converted.
+// Present brings a decoded stored object into version to, in place, as a read shows it, where that takes no call. What
+// is in storage gets the defaults of the version it was stored in and loses what that version does not declare, then
+// it is converted.
 func Present(r *catalog.Resource, to *catalog.Version, obj Object) error {
 	from := storedIn(r, obj["apiVersion"])
 	if from == nil {
@@ -203,8 +207,8 @@ func repairGeneration(obj Object) {
 	}
 }
 
-// rename converts obj, of version from, in place where that takes no call: built-in kinds by code of their own, custom ones by
-// the strategy None.
+// rename converts obj, of version from, in place where that takes no call: built-in kinds by code of their own, custom
+// ones by the strategy None.
 func rename(r *catalog.Resource, from, to *catalog.Version, obj Object) error {
 	if r.Convert != nil {
 		if err := r.Convert(from, to, obj); err != nil {

@@ -12,24 +12,31 @@ import (
 func twoVersions() *catalog.Resource {
 	version := func(name, field string) *catalog.Version {
 		return &catalog.Version{Name: name, Source: func() (*apiextensionsv1.JSONSchemaProps, error) {
-			return &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-					field:  {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"d"`)}},
-					"both": {Type: "string"},
-				}},
-			}}, nil
+			return &apiextensionsv1.JSONSchemaProps{Type: "object",
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						field:  {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"d"`)}},
+						"both": {Type: "string"},
+					}},
+				}}, nil
 		}}
 	}
 	v1, v2 := version("v1", "a"), version("v2", "b")
-	return &catalog.Resource{Group: "example.com", Plural: "things", Kind: "Thing", Versions: []*catalog.Version{v2, v1}, Storage: v1}
+	return &catalog.Resource{
+		Group: "example.com", Plural: "things", Kind: "Thing", Versions: []*catalog.Version{v2, v1}, Storage: v1,
+	}
 }
 
 func TestNone(t *testing.T) {
 	r := twoVersions()
 	v1, v2 := r.Storage, r.Versions[0]
-	stored := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"both": "x", "gone": "y"}}
+	stored := map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"both": "x", "gone": "y"},
+	}
 
-	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"both": "x", "gone": "y"}}
+	obj := map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"both": "x", "gone": "y"},
+	}
 	if err := Present(r, v1, obj); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +46,8 @@ func TestNone(t *testing.T) {
 	if err := Present(r, v2, stored); err != nil {
 		t.Fatal(err)
 	}
-	if spec := stored["spec"].(map[string]any); stored["apiVersion"] != "example.com/v2" || spec["a"] != nil || spec["both"] != "x" {
+	if spec := stored["spec"].(map[string]any); stored["apiVersion"] != "example.com/v2" || spec["a"] != nil ||
+		spec["both"] != "x" {
 		t.Errorf("in the other version it is %v", stored)
 	}
 	out, err := New(Options{}).Convert(t.Context(), r, v1, v2, obj)
@@ -55,17 +63,20 @@ func TestPresentRepairsGeneration(t *testing.T) {
 		definition string
 		stored     any
 		want       any
-	}{{"things.example.com", nil, int64(1)}, {"things.example.com", int64(0), int64(1)}, {"things.example.com", int64(7), int64(7)}, {"", nil, nil}} {
+	}{{"things.example.com", nil, int64(1)}, {"things.example.com", int64(0), int64(1)},
+		{"things.example.com", int64(7), int64(7)}, {"", nil, nil}} {
 		r.Definition.Name = c.definition
 		meta := map[string]any{"name": "a"}
 		if c.stored != nil {
 			meta["generation"] = c.stored
 		}
-		if err := Present(r, r.Storage, map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta}); err != nil {
+		if err := Present(r, r.Storage,
+			map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta}); err != nil {
 			t.Fatal(err)
 		}
 		if meta["generation"] != c.want {
-			t.Errorf("definition %q, stored %v: generation %v, want %v", c.definition, c.stored, meta["generation"], c.want)
+			t.Errorf("definition %q, stored %v: generation %v, want %v", c.definition, c.stored, meta["generation"],
+				c.want)
 		}
 	}
 }
@@ -73,7 +84,9 @@ func TestPresentRepairsGeneration(t *testing.T) {
 func TestPresentSalvagesMetadata(t *testing.T) {
 	r := twoVersions()
 	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",
-		"metadata": map[string]any{"name": "a", "labels": map[string]any{"good": "x", "bad": int64(1)}, "unknown": true}}
+		"metadata": map[string]any{
+			"name": "a", "labels": map[string]any{"good": "x", "bad": int64(1)}, "unknown": true,
+		}}
 	if err := Present(r, r.Storage, obj); err != nil {
 		t.Fatal(err)
 	}

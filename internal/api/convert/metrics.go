@@ -52,10 +52,11 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) register(registry prometheus.Registerer, c *cache) {
-	registry.MustRegister(m.requests, m.durations, m.byDefinition, m.hits, m.misses, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "bowsprit_conversion_cache_bytes",
-		Help: "Memory held by converted objects",
-	}, func() float64 { return float64(c.size()) }))
+	registry.MustRegister(m.requests, m.durations, m.byDefinition, m.hits, m.misses,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "bowsprit_conversion_cache_bytes",
+			Help: "Memory held by converted objects",
+		}, func() float64 { return float64(c.size()) }))
 }
 
 // observe counts a call. failure is "" if it went well.

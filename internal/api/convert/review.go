@@ -56,7 +56,8 @@ func appendReview(dst []byte, version, uid, apiVersion string, objs []Object) []
 func parseReply(answer []byte, version, uid string) ([]runtime.RawExtension, error) {
 	want := gvk.GroupVersionKind{Group: reviewGroup, Version: version, Kind: "ConversionReview"}
 	review := &apiextensionsv1.ConversionReview{} // of v1beta1 too: the replies have the same form
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(answer, review); err != nil || review.GroupVersionKind() != want {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(answer, review); err != nil ||
+		review.GroupVersionKind() != want {
 		if review, err = decodeReview(answer, want); err != nil {
 			return nil, err
 		}
@@ -80,8 +81,8 @@ func parseReply(answer []byte, version, uid string) ([]runtime.RawExtension, err
 	return response.ConvertedObjects, nil
 }
 
-// decodeReview decodes an answer that is not plainly what was asked for in the way of kube's clients, which take YAML, fill
-// in a missing kind, and have words of their own for everything else.
+// decodeReview decodes an answer that is not plainly what was asked for in the way of kube's clients, which take YAML,
+// fill in a missing kind, and have words of their own for everything else.
 func decodeReview(answer []byte, want gvk.GroupVersionKind) (*apiextensionsv1.ConversionReview, error) {
 	decoder, err := reviewDecoder()
 	if err != nil {
@@ -98,7 +99,9 @@ func decodeReview(answer []byte, want gvk.GroupVersionKind) (*apiextensionsv1.Co
 	}
 	review := &apiextensionsv1.ConversionReview{TypeMeta: old.TypeMeta}
 	if old.Response != nil {
-		review.Response = &apiextensionsv1.ConversionResponse{UID: old.Response.UID, ConvertedObjects: old.Response.ConvertedObjects, Result: old.Response.Result}
+		review.Response = &apiextensionsv1.ConversionResponse{
+			UID: old.Response.UID, ConvertedObjects: old.Response.ConvertedObjects, Result: old.Response.Result,
+		}
 	}
 	return review, nil
 }
@@ -111,7 +114,8 @@ var reviewDecoder = sync.OnceValues(func() (runtime.Decoder, error) {
 			return nil, err
 		}
 	}
-	return serializer.NewCodecFactory(scheme).LegacyCodec(apiextensionsv1.SchemeGroupVersion, apiextensionsv1beta1.SchemeGroupVersion), nil
+	return serializer.NewCodecFactory(scheme).LegacyCodec(apiextensionsv1.SchemeGroupVersion,
+		apiextensionsv1beta1.SchemeGroupVersion), nil
 })
 
 // decodeConverted decodes one converted object. Its error is the one of kube's decoder.

@@ -56,8 +56,10 @@ func good(w http.ResponseWriter, r *http.Request) {
 	for _, obj := range review.Request.Objects {
 		obj["apiVersion"] = review.Request.DesiredAPIVersion
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": map[string]any{
-		"uid": review.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": review.Request.Objects}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+		"response": map[string]any{
+			"uid": review.Request.UID, "result": map[string]any{"status": "Success"},
+			"convertedObjects": review.Request.Objects}})
 }
 
 // world is a server with CronTabs in v1, shown in v2 by a stormy webhook.
@@ -84,20 +86,25 @@ func newWorld(t *testing.T) *world {
 	w := &world{t, h, client, config.Host}
 	t.Cleanup(client.CloseIdleConnections)
 	version := func(name string, storage bool) string {
-		return fmt.Sprintf(`{"name":"%s","served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name, storage)
+		return fmt.Sprintf(
+			`{"name":"%s","served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, name, storage)
 	}
-	w.must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+	w.must("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 		"metadata":{"name":"crontabs.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"crontabs","kind":"CronTab"},
 		"versions":[`+version("v1", true)+`,`+version("v2", false)+`],"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],
 		"clientConfig":{"url":"`+h.URL+`","caBundle":"`+w.ca(h.Server)+`"}}}}}`)
 	for i := range 20 {
-		w.must("POST", tabs("v1"), fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"tab-%d"}}`, i))
+		w.must("POST", tabs("v1"),
+			fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"tab-%d"}}`, i))
 	}
 	return w
 }
 
 func (w *world) ca(s *httptest.Server) string {
-	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE", Bytes: s.Certificate().Raw,
+	}))
 }
 
 func tabs(version string) string {
@@ -109,7 +116,8 @@ func (w *world) do(method, path, body string) (int, string) {
 	if method == "PATCH" {
 		contentType = "application/merge-patch+json"
 	}
-	r, err := http.NewRequestWithContext(context.WithoutCancel(w.Context()), method, w.host+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(context.WithoutCancel(w.Context()), method, w.host+path,
+		strings.NewReader(body))
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -145,7 +153,8 @@ func (w *world) touch(with string) {
 	}
 }
 
-// TestStorms shows that a conversion webhook harms nobody but those who need it, whatever it does, and leaves nothing behind.
+// TestStorms shows that a conversion webhook harms nobody but those who need it, whatever it does, and leaves nothing
+// behind.
 func TestStorms(t *testing.T) {
 	w := newWorld(t)
 	goroutines, heap := runtime.NumGoroutine(), heapInUse()
@@ -157,8 +166,10 @@ func TestStorms(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{"dies", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "", 500, "conversion webhook for example.com/v1, Kind=CronTab failed: Post \"" + w.hook.URL + "/?timeout=30s\": "},
-		{"garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"kind":`) }, "", 500, "conversion webhook for example.com/v1, Kind=CronTab failed: couldn't get version/kind; json parse error: "},
+		{"dies", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "", 500,
+			"conversion webhook for example.com/v1, Kind=CronTab failed: Post \"" + w.hook.URL + "/?timeout=30s\": "},
+		{"garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"kind":`) }, "", 500,
+			"conversion webhook for example.com/v1, Kind=CronTab failed: couldn't get version/kind; json parse error: "},
 		{"100 MB", func(w http.ResponseWriter, _ *http.Request) {
 			piece := bytes.Repeat([]byte("x"), 1<<20)
 			for range 100 {
@@ -166,7 +177,8 @@ func TestStorms(t *testing.T) {
 					return
 				}
 			}
-		}, "", 500, "conversion webhook for example.com/v1, Kind=CronTab failed: unexpected error when reading response body. Please retry. Original error: the answer is longer than the "},
+		}, "", 500,
+			"conversion webhook for example.com/v1, Kind=CronTab failed: unexpected error when reading response body. Please retry. Original error: the answer is longer than the "},
 		{"slow", func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -193,7 +205,8 @@ func TestStorms(t *testing.T) {
 					if i%2 == 0 {
 						path += fmt.Sprintf("/tab-%d", i%20)
 					}
-					if code, answer := w.do("GET", path+storm.query, ""); code != storm.code || !strings.Contains(answer, storm.want) {
+					if code, answer := w.do("GET", path+storm.query, ""); code != storm.code ||
+						!strings.Contains(answer, storm.want) {
 						t.Errorf("%s: %d %.300s", path, code, answer)
 					}
 				})
@@ -204,7 +217,8 @@ func TestStorms(t *testing.T) {
 					name := fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.ToLower(storm.name), " ", "-"), i)
 					for _, call := range [][3]string{
 						{"GET", tabs("v1"), ""},
-						{"PATCH", fmt.Sprintf("%s/tab-%d", tabs("v1"), i), `{"metadata":{"annotations":{"during":"` + storm.name + `"}}}`},
+						{"PATCH", fmt.Sprintf("%s/tab-%d", tabs("v1"), i), `{"metadata":{"annotations":{"during":"` +
+							storm.name + `"}}}`},
 						{"POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"` + name + `"}}`},
 						{"GET", "/api/v1/namespaces/default/configmaps/" + name, ""},
 						{"DELETE", "/api/v1/namespaces/default/configmaps/" + name, ""},
@@ -217,7 +231,8 @@ func TestStorms(t *testing.T) {
 			}
 			wg.Wait()
 			w.hook.do(good)
-			if code, answer := w.do("GET", tabs("v2"), ""); code != http.StatusOK || strings.Count(answer, `"kind":"CronTab"`) != 20 {
+			if code, answer := w.do("GET", tabs("v2"), ""); code != http.StatusOK ||
+				strings.Count(answer, `"kind":"CronTab"`) != 20 {
 				t.Errorf("after the storm: %d %.300s", code, answer)
 			}
 		})
@@ -226,11 +241,14 @@ func TestStorms(t *testing.T) {
 	t.Run("wrong certificate", func(t *testing.T) {
 		w := &world{t, w.hook, w.client, w.host}
 		w.touch("certificate")
-		w.must("PATCH", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.example.com", `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}`)
+		w.must("PATCH", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.example.com",
+			`{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}`)
 		var wg sync.WaitGroup
 		for range clients / 5 { // each has a handshake of its own, which takes a busy machine a while
 			wg.Go(func() {
-				if code, answer := w.do("GET", tabs("v2"), ""); code != 500 || !strings.Contains(answer, "tls: failed to verify certificate: x509: certificate signed by unknown authority") {
+				if code, answer := w.do("GET", tabs("v2"), ""); code != 500 ||
+					!strings.Contains(answer,
+						"tls: failed to verify certificate: x509: certificate signed by unknown authority") {
 					t.Errorf("%d %.300s", code, answer)
 				}
 			})

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// allowances is what an update may keep because the stored definition has it already: a check that was added to Kubernetes
-// must not make definitions unchangeable that it had accepted before.
+// allowances is what an update may keep because the stored definition has it already: a check that was added to
+// Kubernetes must not make definitions unchangeable that it had accepted before.
 type allowances struct {
 	unknownReviews   bool // conversionReviewVersions without one that the server speaks
 	noSchema         bool // versions without a schema
@@ -36,9 +36,11 @@ func newAllowances() allowances { return allowances{badCABundle: true} }
 
 func allowancesOf(a *hoisted, old *apiextensionsv1.CustomResourceDefinition, was *hoisted) allowances {
 	l := allowances{
-		badCABundle:        !isTrue(old, apiextensionsv1.Established) || badConversionCA(old),
-		noSchema:           !allSchemas(was),
-		unknownTypes:       was.hasSchema(func(p *apiextensionsv1.JSONSchemaProps) bool { return schema.HasUnknownType(p) }),
+		badCABundle: !isTrue(old, apiextensionsv1.Established) || badConversionCA(old),
+		noSchema:    !allSchemas(was),
+		unknownTypes: was.hasSchema(func(p *apiextensionsv1.JSONSchemaProps) bool {
+			return schema.HasUnknownType(p)
+		}),
 		nonAtomicSets:      was.hasSchema(schema.HasNonAtomicSet),
 		looseMapKeys:       was.hasSchema(schema.HasLooseMapKeys),
 		unprunedDefaults:   slices.ContainsFunc(was.schemas(), schema.HasUnprunedDefault),
@@ -78,15 +80,17 @@ func (a *hoisted) schemas() (all []*apiextensionsv1.JSONSchemaProps) {
 }
 
 func allSchemas(a *hoisted) bool {
-	return a.topSchema() != nil || !slices.ContainsFunc(a.versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return schemaOf(&v) == nil })
+	return a.topSchema() != nil ||
+		!slices.ContainsFunc(a.versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return schemaOf(&v) == nil })
 }
 
 func nonStructural(p *apiextensionsv1.JSONSchemaProps) bool {
 	return schema.CheckSupported(p) != nil || len(schema.CheckStructural(p, nil)) > 0
 }
 
-// unchangedSchemas returns the versions whose schema is what the stored definition has for that name. If all stored versions
-// share one schema, it has that for every name: a new version with the same schema is unchanged, too.
+// unchangedSchemas returns the versions whose schema is what the stored definition has for that name. If all stored
+// versions share one schema, it has that for every name: a new version with the same schema is unchanged, too.
 func unchangedSchemas(a, was *hoisted) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range a.Versions {
@@ -106,7 +110,8 @@ func manySelectable(a, was *hoisted) map[string]bool {
 	}
 	for _, v := range a.versions {
 		for _, o := range was.versions {
-			if o.Name == v.Name && len(o.SelectableFields) > maxSelectableFields && equality.Semantic.DeepEqual(v.SelectableFields, o.SelectableFields) {
+			if o.Name == v.Name && len(o.SelectableFields) > maxSelectableFields &&
+				equality.Semantic.DeepEqual(v.SelectableFields, o.SelectableFields) {
 				names[v.Name] = true
 			}
 		}

@@ -21,9 +21,10 @@ func checkRules(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorLis
 	})
 }
 
-// checkDefaultRules evaluates rules twice, for a default that was there before and for one that comes new: rules that use
-// oldSelf tell the two apart.
-func checkDefaultRules(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64) {
+// checkDefaultRules evaluates rules twice, for a default that was there before and for one that comes new: rules that
+// use oldSelf tell the two apart.
+func checkDefaultRules(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList,
+	int64) {
 	rules := cel.New(node, resource)
 	if rules == nil {
 		return nil, budget

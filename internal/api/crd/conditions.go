@@ -33,10 +33,14 @@ func (c conditions) set(to apiextensionsv1.CustomResourceDefinitionCondition) {
 }
 
 func (c conditions) remove(kind apiextensionsv1.CustomResourceDefinitionConditionType) {
-	*c.list = slices.DeleteFunc(*c.list, func(have apiextensionsv1.CustomResourceDefinitionCondition) bool { return have.Type == kind })
+	*c.list = slices.DeleteFunc(*c.list,
+		func(have apiextensionsv1.CustomResourceDefinitionCondition) bool { return have.Type == kind })
 }
 
-func findCondition(list []apiextensionsv1.CustomResourceDefinitionCondition, kind apiextensionsv1.CustomResourceDefinitionConditionType) *apiextensionsv1.CustomResourceDefinitionCondition {
+func findCondition(
+	list []apiextensionsv1.CustomResourceDefinitionCondition,
+	kind apiextensionsv1.CustomResourceDefinitionConditionType,
+) *apiextensionsv1.CustomResourceDefinitionCondition {
 	for i := range list {
 		if list[i].Type == kind {
 			return &list[i]
@@ -46,7 +50,9 @@ func findCondition(list []apiextensionsv1.CustomResourceDefinitionCondition, kin
 }
 
 // isTrue tells whether a definition has the condition.
-func isTrue(def *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+func isTrue(
+	def *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType,
+) bool {
 	c := findCondition(def.Status.Conditions, kind)
 	return c != nil && c.Status == apiextensionsv1.ConditionTrue
 }
@@ -58,11 +64,14 @@ func (c conditions) establish(def *apiextensionsv1.CustomResourceDefinition) {
 	if have != nil && have.Status == apiextensionsv1.ConditionTrue {
 		return
 	}
-	to := apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse}
+	to := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+	}
 	names := findCondition(*c.list, apiextensionsv1.NamesAccepted)
 	switch {
 	case names == nil:
-		// The names equal the accepted ones and nobody said that they were accepted; kube-apiserver says nothing either.
+		// The names equal the accepted ones and nobody said that they were accepted; kube-apiserver says nothing
+		// either.
 		return
 	case names.Status != apiextensionsv1.ConditionTrue:
 		if have != nil {
@@ -72,14 +81,16 @@ func (c conditions) establish(def *apiextensionsv1.CustomResourceDefinition) {
 	case badConversionCA(def):
 		to.Reason, to.Message = "InvalidCABundle", "The conversion webhook CABundle is invalid"
 	default:
-		to.Status, to.Reason, to.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
+		to.Status, to.Reason, to.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted",
+			"the initial names have been accepted"
 	}
 	c.set(to)
 }
 
 func badConversionCA(def *apiextensionsv1.CustomResourceDefinition) bool {
 	conv := def.Spec.Conversion
-	return conv != nil && conv.Webhook != nil && conv.Webhook.ClientConfig != nil && checkCABundle(conv.Webhook.ClientConfig.CABundle) != nil
+	return conv != nil && conv.Webhook != nil && conv.Webhook.ClientConfig != nil &&
+		checkCABundle(conv.Webhook.ClientConfig.CABundle) != nil
 }
 
 // approval is the state of the annotation that a definition in one of Kubernetes' own groups must carry.
@@ -94,12 +105,14 @@ const (
 
 // protectedGroup tells whether definitions in the group need an approval.
 func protectedGroup(group string) bool {
-	return group == "k8s.io" || strings.HasSuffix(group, ".k8s.io") || group == "kubernetes.io" || strings.HasSuffix(group, ".kubernetes.io")
+	return group == "k8s.io" || strings.HasSuffix(group, ".k8s.io") || group == "kubernetes.io" ||
+		strings.HasSuffix(group, ".kubernetes.io")
 }
 
 // approvalOf reads the approval annotation and says in a sentence what it found.
 func approvalOf(annotations map[string]string) (approval, string) {
-	const name, see = apiextensionsv1.KubeAPIApprovedAnnotation, "see https://github.com/kubernetes/enhancements/pull/1111"
+	const name, see = apiextensionsv1.KubeAPIApprovedAnnotation,
+		"see https://github.com/kubernetes/enhancements/pull/1111"
 	value := annotations[name]
 	if value == "" {
 		return approvalMissing, fmt.Sprintf("protected groups must have approval annotation %q, %s", name, see)
@@ -110,17 +123,22 @@ func approvalOf(annotations map[string]string) (approval, string) {
 	if u, err := url.ParseRequestURI(value); err == nil && u.Host != "" && u.Scheme != "" {
 		return approved, "approved in " + value
 	}
-	return approvalInvalid, fmt.Sprintf("protected groups must have approval annotation %q with either a URL or a reason starting with \"unapproved\", %s", name, see)
+	return approvalInvalid,
+		fmt.Sprintf(
+			"protected groups must have approval annotation %q with either a URL or a reason starting with \"unapproved\", %s", name, see)
 }
 
 // approvalCondition returns nil for groups that need no approval.
-func approvalCondition(def *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionCondition {
+func approvalCondition(
+	def *apiextensionsv1.CustomResourceDefinition,
+) *apiextensionsv1.CustomResourceDefinitionCondition {
 	if !protectedGroup(def.Spec.Group) {
 		return nil
 	}
 	state, message := approvalOf(def.Annotations)
 	c := &apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: apiextensionsv1.KubernetesAPIApprovalPolicyConformant, Status: apiextensionsv1.ConditionFalse, Message: message,
+		Type: apiextensionsv1.KubernetesAPIApprovalPolicyConformant, Status: apiextensionsv1.ConditionFalse,
+		Message: message,
 	}
 	switch state {
 	case approvalInvalid:

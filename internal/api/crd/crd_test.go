@@ -15,7 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// realDefinitions returns the definitions of well-known projects as JSON, by file name. They lie outside of the repository.
+// realDefinitions returns the definitions of well-known projects as JSON, by file name. They lie outside of the
+// repository.
 func realDefinitions(t testing.TB) map[string][]byte {
 	files, _ := filepath.Glob("../../../../shared/crds/real/*.yaml")
 	if len(files) == 0 {

@@ -17,10 +17,13 @@ func TestNormalizeUnknown(t *testing.T) {
 	v := spec["versions"].([]any)[1].(map[string]any)
 	v["Served"] = true
 	root := dig(v, "schema", "openAPIV3Schema").(map[string]any)
-	root["properties"].(map[string]any)["list"] = map[string]any{"typ": "array", "items": map[string]any{"typ": "string"}}
+	root["properties"].(map[string]any)["list"] = map[string]any{
+		"typ": "array", "items": map[string]any{"typ": "string"},
+	}
 	dig(obj, "metadata").(map[string]any)["nme"] = "x"
 	unknown, err := Normalize(obj)
-	want := []string{"foo", "metadata.nme", "spec.bar", "spec.versions[1].Served", "spec.versions[1].schema.openAPIV3Schema.properties.list.typ"}
+	want := []string{"foo", "metadata.nme", "spec.bar", "spec.versions[1].Served",
+		"spec.versions[1].schema.openAPIV3Schema.properties.list.typ"}
 	if err != nil || !slices.Equal(unknown, want) {
 		t.Errorf("%v %q", err, unknown)
 	}
@@ -34,9 +37,12 @@ func TestNormalizeUnknown(t *testing.T) {
 
 func TestNormalizeTypes(t *testing.T) {
 	for _, test := range []struct{ path, value, want string }{
-		{"spec.versions", `"v1"`, "json: cannot unmarshal string into Go struct field CustomResourceDefinitionSpec.spec.versions of type []v1.CustomResourceDefinitionVersion"},
-		{"spec.group", `5`, "json: cannot unmarshal number into Go struct field CustomResourceDefinitionSpec.spec.group of type string"},
-		{"metadata.creationTimestamp", `"yesterday"`, `parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`},
+		{"spec.versions", `"v1"`,
+			"json: cannot unmarshal string into Go struct field CustomResourceDefinitionSpec.spec.versions of type []v1.CustomResourceDefinitionVersion"},
+		{"spec.group", `5`,
+			"json: cannot unmarshal number into Go struct field CustomResourceDefinitionSpec.spec.group of type string"},
+		{"metadata.creationTimestamp", `"yesterday"`,
+			`parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`},
 	} {
 		obj := fromYAML(t, cronTab)
 		at := obj

@@ -18,7 +18,8 @@ func SetDefaults(def *apiextensionsv1.CustomResourceDefinition) {
 	if def.Spec.Conversion == nil {
 		def.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	}
-	if w := def.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil && w.ClientConfig.Service.Port == nil {
+	if w := def.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil &&
+		w.ClientConfig.Service.Port == nil {
 		port := int32(443)
 		w.ClientConfig.Service.Port = &port
 	}
@@ -46,7 +47,8 @@ func defaultObject(obj map[string]any) {
 	if spec["conversion"] == nil {
 		spec["conversion"] = map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
 	}
-	if service, _ := dig(spec, "conversion", "webhook", "clientConfig", "service").(map[string]any); service != nil && service["port"] == nil {
+	if service, _ := dig(spec, "conversion", "webhook", "clientConfig", "service").(map[string]any); service != nil &&
+		service["port"] == nil {
 		service["port"] = int64(443)
 	}
 	if stored, _ := status["storedVersions"].([]any); len(stored) == 0 {

@@ -16,20 +16,26 @@ type Deletion struct {
 
 // The stages of a deletion, in order. The last two end it: the finalizer goes with them.
 var (
-	DeletionPending          = Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}
-	DeletionInProgress       = Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress"}
-	DeletionCompleted        = Deletion{apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances"}
-	DeletionNeverEstablished = Deletion{apiextensionsv1.ConditionFalse, "NeverEstablished", "resource was never established"}
+	DeletionPending = Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionPending",
+		"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}
+	DeletionInProgress = Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionInProgress",
+		"CustomResource deletion is in progress"}
+	DeletionCompleted = Deletion{apiextensionsv1.ConditionFalse, "InstanceDeletionCompleted",
+		"removed all instances"}
+	DeletionNeverEstablished = Deletion{apiextensionsv1.ConditionFalse, "NeverEstablished",
+		"resource was never established"}
 )
 
 // DeletionFailed is the stage at which some objects could not be deleted; the deletion is tried again.
 func DeletionFailed(err error) Deletion {
-	return Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionFailed", fmt.Sprintf("could not issue all deletes: %v", err)}
+	return Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionFailed",
+		fmt.Sprintf("could not issue all deletes: %v", err)}
 }
 
 // DeletionWaiting is the stage at which objects are marked for deletion but not all gone.
 func DeletionWaiting(err error) Deletion {
-	return Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionCheck", fmt.Sprintf("could not confirm zero CustomResources remaining: %v", err)}
+	return Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionCheck",
+		fmt.Sprintf("could not confirm zero CustomResources remaining: %v", err)}
 }
 
 // SetDeletion records a stage in a stored definition, decoded JSON, in place. A stage that ends the deletion takes the
@@ -56,7 +62,8 @@ func SetDeletion(obj map[string]any, stage Deletion, now time.Time) (changed boo
 func removeFinalizer(obj map[string]any) bool {
 	metadata, _ := obj["metadata"].(map[string]any)
 	finalizers, _ := metadata["finalizers"].([]any)
-	left := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool { return f == apiextensionsv1.CustomResourceCleanupFinalizer })
+	left := slices.DeleteFunc(slices.Clone(finalizers),
+		func(f any) bool { return f == apiextensionsv1.CustomResourceCleanupFinalizer })
 	if len(left) == len(finalizers) {
 		return false
 	}

@@ -10,8 +10,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// DecodeWithoutSchemas decodes a stored definition without the schemas of its versions and without its managedFields, which
-// together are nearly all of it: what the catalog, Status and the conditions need. The result shares no memory with raw.
+// DecodeWithoutSchemas decodes a stored definition without the schemas of its versions and without its managedFields,
+// which together are nearly all of it: what the catalog, Status and the conditions need. The result shares no memory
+// with raw.
 //
 // A server that starts reads every definition once; this costs one scan of the bytes and little memory.
 func DecodeWithoutSchemas(raw []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -59,7 +60,8 @@ type scanner struct {
 
 func newScanner(raw []byte) *scanner {
 	// What is stored was checked when it was written: duplicate names cannot occur.
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	return &scanner{dec: dec, wanted: -1}
 }
 

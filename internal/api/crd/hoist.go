@@ -73,7 +73,8 @@ func (a *hoisted) topSchema() *apiextensionsv1.JSONSchemaProps {
 
 // validationOf returns what the first version of that name has as its schema, or all have.
 func (a *hoisted) validationOf(name string) (v *apiextensionsv1.CustomResourceValidation, ok bool) {
-	own := slices.ContainsFunc(a.versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Schema != nil })
+	own := slices.ContainsFunc(a.versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Schema != nil })
 	if !own {
 		return a.validation, true
 	}
@@ -108,7 +109,8 @@ func sameSchemaPointer(a, b *apiextensionsv1.JSONSchemaProps) bool {
 	return sameSchema(a, b)
 }
 
-// sameSchema compares field by field; a test holds it to the fields that the type has. Reflection takes ten times as long.
+// sameSchema compares field by field; a test holds it to the fields that the type has. Reflection takes ten times as
+// long.
 func sameSchema(a, b *apiextensionsv1.JSONSchemaProps) bool {
 	return a.ID == b.ID && a.Schema == b.Schema && same(a.Ref, b.Ref) &&
 		a.Description == b.Description && a.Type == b.Type && a.Format == b.Format && a.Title == b.Title &&
@@ -122,7 +124,8 @@ func sameSchema(a, b *apiextensionsv1.JSONSchemaProps) bool {
 		same(a.MaxProperties, b.MaxProperties) && same(a.MinProperties, b.MinProperties) &&
 		slices.Equal(a.Required, b.Required) &&
 		sameItems(a.Items, b.Items) &&
-		sameList(a.AllOf, b.AllOf) && sameList(a.OneOf, b.OneOf) && sameList(a.AnyOf, b.AnyOf) && sameSchemaPointer(a.Not, b.Not) &&
+		sameList(a.AllOf, b.AllOf) && sameList(a.OneOf, b.OneOf) && sameList(a.AnyOf, b.AnyOf) &&
+		sameSchemaPointer(a.Not, b.Not) &&
 		sameMap(a.Properties, b.Properties) && sameOrBool(a.AdditionalProperties, b.AdditionalProperties) &&
 		sameMap(a.PatternProperties, b.PatternProperties) && sameDependencies(a.Dependencies, b.Dependencies) &&
 		sameOrBool(a.AdditionalItems, b.AdditionalItems) && sameMap(a.Definitions, b.Definitions) &&
@@ -186,7 +189,8 @@ func sameDependencies(a, b apiextensionsv1.JSONSchemaDependencies) bool {
 }
 
 func sameRule(a, b apiextensionsv1.ValidationRule) bool {
-	return a.Rule == b.Rule && a.Message == b.Message && a.MessageExpression == b.MessageExpression && same(a.Reason, b.Reason) &&
+	return a.Rule == b.Rule && a.Message == b.Message && a.MessageExpression == b.MessageExpression &&
+		same(a.Reason, b.Reason) &&
 		a.FieldPath == b.FieldPath && same(a.OptionalOldSelf, b.OptionalOldSelf)
 }
 

@@ -19,8 +19,8 @@ type Claim struct {
 }
 
 // Status returns the status that a definition has in the presence of the others of its group: accepted names,
-// NamesAccepted, Established, KubernetesAPIApprovalPolicyConformant and NonStructuralSchema. changed is false if that is
-// the status it has already.
+// NamesAccepted, Established, KubernetesAPIApprovalPolicyConformant and NonStructuralSchema. changed is false if that
+// is the status it has already.
 //
 // A name that another definition holds is not taken; what the definition held before stays accepted and served
 // . others may contain the definition itself.
@@ -28,7 +28,9 @@ type Claim struct {
 //
 // def may be a DecodeWithoutSchemas, except that NonStructuralSchema needs the schemas of definitions with
 // spec.preserveUnknownFields; without them the condition that def has is kept.
-func Status(def *apiextensionsv1.CustomResourceDefinition, others []Claim, now time.Time) (status *apiextensionsv1.CustomResourceDefinitionStatus, changed bool) {
+func Status(
+	def *apiextensionsv1.CustomResourceDefinition, others []Claim, now time.Time,
+) (status *apiextensionsv1.CustomResourceDefinitionStatus, changed bool) {
 	s := def.Status.DeepCopy()
 	c := conditions{list: &s.Conditions, now: now}
 	if approval := approvalCondition(def); approval != nil {
@@ -46,7 +48,9 @@ func Status(def *apiextensionsv1.CustomResourceDefinition, others []Claim, now t
 }
 
 // acceptNames returns the names that the definition has from now on, and the condition that says so.
-func acceptNames(def *apiextensionsv1.CustomResourceDefinition, others []Claim) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
+func acceptNames(
+	def *apiextensionsv1.CustomResourceDefinition, others []Claim,
+) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
 	resources, kinds := sets.Set[string]{}, sets.Set[string]{}
 	for _, o := range others {
 		resources.Insert(o.Names.Plural, o.Names.Singular)

@@ -39,29 +39,43 @@ func TestStatusNames(t *testing.T) {
 	}{
 		{name: "first", spec: "a b A AList c", want: "a b A AList c",
 			after: `NamesAccepted=True/NoConflicts/no conflicts found Established=True/InitialNamesAccepted/the initial names have been accepted`},
-		{name: "plural taken by a short name", spec: "a b A AList", others: []string{"x y X XList a"}, want: "- b A AList",
-			after: `NamesAccepted=False/PluralConflict/"a"` + inUse + ` Established=False/NotAccepted/not all names are accepted`},
+		{name: "plural taken by a short name", spec: "a b A AList", others: []string{"x y X XList a"},
+			want: "- b A AList",
+			after: `NamesAccepted=False/PluralConflict/"a"` + inUse +
+				` Established=False/NotAccepted/not all names are accepted`},
 		{name: "singular taken", spec: "a b A AList", others: []string{"b x X XList"}, want: "a - A AList",
-			after: `NamesAccepted=False/SingularConflict/"b"` + inUse + ` Established=False/NotAccepted/not all names are accepted`},
+			after: `NamesAccepted=False/SingularConflict/"b"` + inUse +
+				` Established=False/NotAccepted/not all names are accepted`},
 		{name: "one short name taken", spec: "a b A AList c d", others: []string{"x d X XList"}, want: "a b A AList",
-			after: `NamesAccepted=False/ShortNamesConflict/"d"` + inUse + ` Established=False/NotAccepted/not all names are accepted`},
+			after: `NamesAccepted=False/ShortNamesConflict/"d"` + inUse +
+				` Established=False/NotAccepted/not all names are accepted`},
 		{name: "two short names taken", spec: "a b A AList c d", others: []string{"c d X XList"}, want: "a b A AList",
-			after: `NamesAccepted=False/ShortNamesConflict/["c"` + inUse + `, "d"` + inUse + `] Established=False/NotAccepted/not all names are accepted`},
+			after: `NamesAccepted=False/ShortNamesConflict/["c"` + inUse + `, "d"` + inUse +
+				`] Established=False/NotAccepted/not all names are accepted`},
 		{name: "kind taken by a list kind", spec: "a b A AList", others: []string{"x y X A"}, want: "a b - AList",
-			after: `NamesAccepted=False/KindConflict/"A"` + inUse + ` Established=False/NotAccepted/not all names are accepted`},
-		{name: "list kind taken; the last conflict is told", spec: "a b A AList", others: []string{"a y AList X"}, want: "- b A -",
-			after: `NamesAccepted=False/ListKindConflict/"AList"` + inUse + ` Established=False/NotAccepted/not all names are accepted`},
+			after: `NamesAccepted=False/KindConflict/"A"` + inUse +
+				` Established=False/NotAccepted/not all names are accepted`},
+		{name: "list kind taken; the last conflict is told", spec: "a b A AList", others: []string{"a y AList X"},
+			want: "- b A -",
+			after: `NamesAccepted=False/ListKindConflict/"AList"` + inUse +
+				` Established=False/NotAccepted/not all names are accepted`},
 		{name: "nothing to do", spec: "a b A AList", accepted: "a b A AList", others: []string{"a b A AList"},
-			was: `NamesAccepted=True/x/y Established=True/x/y`, want: "a b A AList", after: `NamesAccepted=True/x/y Established=True/x/y`},
-		{name: "a conflict keeps the old names served", spec: "a b A AList c", accepted: "a b A AList d", others: []string{"x y X XList c"},
-			was: `NamesAccepted=True/NoConflicts/no conflicts found Established=True/x/y`, want: "a b A AList d",
+			was: `NamesAccepted=True/x/y Established=True/x/y`, want: "a b A AList",
+			after: `NamesAccepted=True/x/y Established=True/x/y`},
+		{name: "a conflict keeps the old names served", spec: "a b A AList c", accepted: "a b A AList d",
+			others: []string{"x y X XList c"},
+			was:    `NamesAccepted=True/NoConflicts/no conflicts found Established=True/x/y`, want: "a b A AList d",
 			after: `NamesAccepted=False/ShortNamesConflict/"c"` + inUse + ` Established=True/x/y`},
-		{name: "own short names stay", spec: "a b A AList c d", accepted: "a b A AList c", others: []string{"a b A AList c"},
-			was: `Established=True/x/y`, want: "a b A AList c d", after: `Established=True/x/y NamesAccepted=True/NoConflicts/no conflicts found`},
+		{name: "own short names stay", spec: "a b A AList c d", accepted: "a b A AList c",
+			others: []string{"a b A AList c"},
+			was:    `Established=True/x/y`, want: "a b A AList c d",
+			after: `Established=True/x/y NamesAccepted=True/NoConflicts/no conflicts found`},
 		{name: "a conflict ends", spec: "a b A AList", accepted: "- b A AList",
-			was: `NamesAccepted=False/PluralConflict/z Established=False/NotAccepted/not all names are accepted`, want: "a b A AList",
+			was:   `NamesAccepted=False/PluralConflict/z Established=False/NotAccepted/not all names are accepted`,
+			want:  "a b A AList",
 			after: `NamesAccepted=True/NoConflicts/no conflicts found Established=True/InitialNamesAccepted/the initial names have been accepted`},
-		{name: "short names go", spec: "a b A AList", accepted: "a b A AList c", was: `Established=True/x/y`, want: "a b A AList",
+		{name: "short names go", spec: "a b A AList", accepted: "a b A AList c", was: `Established=True/x/y`,
+			want:  "a b A AList",
 			after: `Established=True/x/y NamesAccepted=True/NoConflicts/no conflicts found`},
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -101,7 +115,8 @@ func TestStatusApproval(t *testing.T) {
 		{"sigs.k8s.io", "", "False/MissingAnnotation/" + must + see},
 		{"k8s.io", "https://github.com/a/b", "True/ApprovedAnnotation/approved in https://github.com/a/b"},
 		{"x.kubernetes.io", "unapproved, yet", `False/UnapprovedAnnotation/not approved: "unapproved, yet"`},
-		{"kubernetes.io", "yes", "False/InvalidAnnotation/" + must + ` with either a URL or a reason starting with "unapproved"` + see},
+		{"kubernetes.io", "yes", "False/InvalidAnnotation/" + must +
+			` with either a URL or a reason starting with "unapproved"` + see},
 	} {
 		def := &apiextensionsv1.CustomResourceDefinition{}
 		def.Spec.Group = test.group
@@ -122,7 +137,9 @@ func TestConditionTime(t *testing.T) {
 	first, second := time.Unix(100, 0), time.Unix(200, 5)
 	var list []apiextensionsv1.CustomResourceDefinitionCondition
 	set := func(now time.Time, status apiextensionsv1.ConditionStatus, reason string) int64 {
-		conditions{list: &list, now: now}.set(apiextensionsv1.CustomResourceDefinitionCondition{Type: "X", Status: status, Reason: reason})
+		conditions{
+			list: &list, now: now,
+		}.set(apiextensionsv1.CustomResourceDefinitionCondition{Type: "X", Status: status, Reason: reason})
 		return list[0].LastTransitionTime.Unix()
 	}
 	if at := set(first, "True", "a"); at != 100 {
@@ -145,7 +162,8 @@ func parseConditions(s string) (list []apiextensionsv1.CustomResourceDefinitionC
 		}
 		parts := strings.SplitN(rest, "/", 3)
 		list = append(list, apiextensionsv1.CustomResourceDefinitionCondition{
-			Type: apiextensionsv1.CustomResourceDefinitionConditionType(kind), Status: apiextensionsv1.ConditionStatus(parts[0]), Reason: parts[1], Message: parts[2],
+			Type:   apiextensionsv1.CustomResourceDefinitionConditionType(kind),
+			Status: apiextensionsv1.ConditionStatus(parts[0]), Reason: parts[1], Message: parts[2],
 		})
 	}
 	return list

@@ -24,7 +24,9 @@ func (c conditions) nonStructural(def *apiextensionsv1.CustomResourceDefinition)
 	c.set(*to)
 }
 
-func nonStructuralCondition(def *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionCondition {
+func nonStructuralCondition(
+	def *apiextensionsv1.CustomResourceDefinition,
+) *apiextensionsv1.CustomResourceDefinitionCondition {
 	to := &apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.NonStructuralSchema}
 	errs := field.ErrorList{field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true, "must be false")}
 	for i := range def.Spec.Versions {
@@ -38,7 +40,9 @@ func nonStructuralCondition(def *apiextensionsv1.CustomResourceDefinition) *apie
 			to.Message = fmt.Sprintf("failed to check validation schema for version %s: %v", version.Name, err)
 			return to
 		}
-		errs = append(errs, schema.CheckStructural(props, field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema"))...)
+		errs = append(errs,
+			schema.CheckStructural(props,
+				field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema"))...)
 	}
 	to.Status, to.Reason, to.Message = apiextensionsv1.ConditionTrue, "Violations", errs.ToAggregate().Error()
 	return to

@@ -30,9 +30,11 @@ func TestNonStructural(t *testing.T) {
 	for text, want := range map[string]string{
 		cronTab: "",
 		legacy:  "True/Violations/spec.preserveUnknownFields: Invalid value: true: must be false",
-		strings.Replace(legacy, "old: {type: string}", "old: {}", 1): "True/Violations/[spec.preserveUnknownFields: Invalid value: true: must be false, " +
+		strings.Replace(legacy, "old: {type: string}", "old: {}",
+			1): "True/Violations/[spec.preserveUnknownFields: Invalid value: true: must be false, " +
 			"spec.versions[0].schema.openAPIV3Schema.properties[old].type: Required value: must not be empty for specified object fields]",
-		strings.Replace(legacy, "old: {type: string}", "old: {id: x}", 1): "Unknown/StructuralError/failed to check validation schema for version v1beta1: OpenAPIV3Schema 'id' is not supported",
+		strings.Replace(legacy, "old: {type: string}", "old: {id: x}",
+			1): "Unknown/StructuralError/failed to check validation schema for version v1beta1: OpenAPIV3Schema 'id' is not supported",
 	} {
 		if got := condition(text); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -16,13 +16,14 @@ import (
 // of the unknown fields, sorted, as strict decoding names them ("spec.versions[0].foo").
 //
 // obj is changed in place. Values that Kubernetes keeps as raw JSON (defaults, enums, examples) are not touched. As in
-// Kubernetes, unknown fields below "items" and "additionalProperties" are dropped without being reported: the types that
-// stand there have decoders of their own, which know nothing of strictness.
+// Kubernetes, unknown fields below "items" and "additionalProperties" are dropped without being reported: the types
+// that stand there have decoders of their own, which know nothing of strictness.
 //
 // The error is that of kube's JSON decoder for a value of the wrong type; obj is then partly changed.
 func Normalize(obj map[string]any) (unknown []string, err error) {
 	n := normalizer{}
-	// What the caller sent is needed for the text of the error only, and errors are rare; the text is made of what is left.
+	// What the caller sent is needed for the text of the error only, and errors are rare; the text is made of what is
+	// left.
 	if _, err := n.value(obj, definitionShape(), true); err != nil {
 		return nil, decodeError(obj, err)
 	}

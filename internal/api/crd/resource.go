@@ -11,13 +11,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
-// Resource makes the catalog's entry for a definition; a DecodeWithoutSchemas is enough. revision is the etcd revision at which the
-// definition was written. source returns the encoded definition of that revision; it is called when a request needs a
-// schema, from any goroutine, and the resource keeps nothing else of the definition alive.
+// Resource makes the catalog's entry for a definition; a DecodeWithoutSchemas is enough. revision is the etcd revision
+// at which the definition was written. source returns the encoded definition of that revision; it is called when a
+// request needs a schema, from any goroutine, and the resource keeps nothing else of the definition alive.
 //
-// The names are the accepted ones: a definition whose names are in conflict goes on under the names it had. A definition
-// that is not established is in the catalog, where its names count, but is not served.
-func Resource(def *apiextensionsv1.CustomResourceDefinition, revision int64, source func() ([]byte, error)) (*catalog.Resource, error) {
+// The names are the accepted ones: a definition whose names are in conflict goes on under the names it had. A
+// definition that is not established is in the catalog, where its names count, but is not served.
+func Resource(
+	def *apiextensionsv1.CustomResourceDefinition, revision int64, source func() ([]byte, error),
+) (*catalog.Resource, error) {
 	names := &def.Status.AcceptedNames
 	r := &catalog.Resource{
 		Group:      def.Spec.Group,
@@ -30,7 +32,9 @@ func Resource(def *apiextensionsv1.CustomResourceDefinition, revision int64, sou
 		Namespaced: def.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		Prefix:     def.Spec.Group + "/" + def.Spec.Names.Plural,
 		Served:     isTrue(def, apiextensionsv1.Established) && names.Plural == def.Spec.Names.Plural,
-		Definition: catalog.Definition{Name: def.Name, UID: string(def.UID), Generation: def.Generation, Revision: revision},
+		Definition: catalog.Definition{
+			Name: def.Name, UID: string(def.UID), Generation: def.Generation, Revision: revision,
+		},
 	}
 	if c := def.Spec.Conversion; c != nil {
 		if c.Strategy == apiextensionsv1.WebhookConverter {
@@ -49,11 +53,14 @@ func Resource(def *apiextensionsv1.CustomResourceDefinition, revision int64, sou
 	if r.Storage == nil {
 		return nil, fmt.Errorf("definition %s has no storage version", def.Name)
 	}
-	slices.SortStableFunc(r.Versions, func(a, b *catalog.Version) int { return version.CompareKubeAwareVersionStrings(b.Name, a.Name) })
+	slices.SortStableFunc(r.Versions,
+		func(a, b *catalog.Version) int { return version.CompareKubeAwareVersionStrings(b.Name, a.Name) })
 	return r, nil
 }
 
-func resourceVersion(def *apiextensionsv1.CustomResourceDefinition, i int, source func() ([]byte, error)) *catalog.Version {
+func resourceVersion(
+	def *apiextensionsv1.CustomResourceDefinition, i int, source func() ([]byte, error),
+) *catalog.Version {
 	from := &def.Spec.Versions[i]
 	v := &catalog.Version{
 		Name:                  from.Name,
@@ -75,7 +82,8 @@ func resourceVersion(def *apiextensionsv1.CustomResourceDefinition, i int, sourc
 	}
 	for _, c := range from.AdditionalPrinterColumns {
 		v.Columns = append(v.Columns, catalog.Column{
-			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority, JSONPath: c.JSONPath,
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority,
+			JSONPath: c.JSONPath,
 		})
 	}
 	for _, f := range from.SelectableFields {
@@ -84,7 +92,9 @@ func resourceVersion(def *apiextensionsv1.CustomResourceDefinition, i int, sourc
 	if s := from.Subresources; s != nil {
 		v.Status = s.Status != nil
 		if s.Scale != nil {
-			v.Scale = &catalog.Scale{SpecReplicasPath: s.Scale.SpecReplicasPath, StatusReplicasPath: s.Scale.StatusReplicasPath}
+			v.Scale = &catalog.Scale{
+				SpecReplicasPath: s.Scale.SpecReplicasPath, StatusReplicasPath: s.Scale.StatusReplicasPath,
+			}
 			if s.Scale.LabelSelectorPath != nil {
 				v.Scale.LabelSelectorPath = *s.Scale.LabelSelectorPath
 			}
@@ -103,21 +113,25 @@ func decodeConversion(source func() ([]byte, error)) (*apiextensionsv1.WebhookCo
 	if err != nil {
 		return nil, err
 	}
-	if def.Spec.Conversion == nil || def.Spec.Conversion.Webhook == nil || def.Spec.Conversion.Webhook.ClientConfig == nil {
+	if def.Spec.Conversion == nil || def.Spec.Conversion.Webhook == nil ||
+		def.Spec.Conversion.Webhook.ClientConfig == nil {
 		return nil, fmt.Errorf("definition %s names no conversion webhook", def.Name)
 	}
 	return def.Spec.Conversion.Webhook, nil
 }
 
 // deprecation returns the warning of a deprecated version; the default names the newest version to use instead.
-func deprecation(spec *apiextensionsv1.CustomResourceDefinitionSpec, v *apiextensionsv1.CustomResourceDefinitionVersion) string {
+func deprecation(
+	spec *apiextensionsv1.CustomResourceDefinitionSpec, v *apiextensionsv1.CustomResourceDefinitionVersion,
+) string {
 	if v.DeprecationWarning != nil {
 		return *v.DeprecationWarning
 	}
 	text := fmt.Sprintf("%s/%s %s is deprecated", spec.Group, v.Name, spec.Names.Kind)
 	newer := v.Name
 	for i := range spec.Versions {
-		if o := &spec.Versions[i]; o.Served && !o.Deprecated && version.CompareKubeAwareVersionStrings(newer, o.Name) < 0 {
+		if o := &spec.Versions[i]; o.Served && !o.Deprecated &&
+			version.CompareKubeAwareVersionStrings(newer, o.Name) < 0 {
 			newer = o.Name
 		}
 	}
@@ -130,7 +144,8 @@ func deprecation(spec *apiextensionsv1.CustomResourceDefinitionSpec, v *apiexten
 // ClaimOf returns the names that a resource of the catalog holds.
 func ClaimOf(r *catalog.Resource) Claim {
 	return Claim{Definition: r.Definition.Name, Names: apiextensionsv1.CustomResourceDefinitionNames{
-		Plural: r.Plural, Singular: r.Singular, ShortNames: r.ShortNames, Kind: r.Kind, ListKind: r.ListKind, Categories: r.Categories,
+		Plural: r.Plural, Singular: r.Singular, ShortNames: r.ShortNames, Kind: r.Kind, ListKind: r.ListKind,
+		Categories: r.Categories,
 	}}
 }
 

@@ -152,7 +152,9 @@ func decodeHead(obj map[string]any) (*apiextensionsv1.CustomResourceDefinition, 
 	if list != nil {
 		head["versions"] = versions
 	}
-	return Decode(map[string]any{"metadata": without(obj["metadata"], "managedFields"), "spec": head, "status": obj["status"]})
+	return Decode(map[string]any{
+		"metadata": without(obj["metadata"], "managedFields"), "spec": head, "status": obj["status"],
+	})
 }
 
 // without returns a shallow copy of an object without one of its fields.

@@ -103,9 +103,11 @@ func TestCreateConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := strings.NewReplacer("crontabs", "cts", "kind: CronTab", "kind: Other", "shortNames: [ct]", "shortNames: [ct, o]").Replace(cronTab)
+	other := strings.NewReplacer("crontabs", "cts", "kind: CronTab", "kind: Other", "shortNames: [ct]",
+		"shortNames: [ct, o]").Replace(cronTab)
 	def := mustDecode(t, create(t, fromYAML(t, other), catalog.New(first).Snapshot()))
-	if got := formatConditions(def.Status.Conditions); got != `NamesAccepted=False/ShortNamesConflict/"ct" is already in use Established=False/NotAccepted/not all names are accepted` {
+	if got := formatConditions(
+		def.Status.Conditions); got != `NamesAccepted=False/ShortNamesConflict/"ct" is already in use Established=False/NotAccepted/not all names are accepted` {
 		t.Error(got)
 	}
 	r, err := Resource(def, 2, nil)
@@ -115,7 +117,10 @@ func TestCreateConflict(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	obj := create(t, fromYAML(t, strings.ReplaceAll(cronTab, "old: {type: string}", "old: {type: string, format: nope, example: {format: x}}, n: {type: integer, format: float}, d: {type: string, format: date-time}")), nil)
+	obj := create(t,
+		fromYAML(t,
+			strings.ReplaceAll(cronTab, "old: {type: string}",
+				"old: {type: string, format: nope, example: {format: x}}, n: {type: integer, format: float}, d: {type: string, format: date-time}")), nil)
 	want := []string{`unrecognized format "float"`, `unrecognized format "nope"`}
 	if got := Rules().Warnings(obj, nil, ""); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -142,13 +147,16 @@ func TestUpdate(t *testing.T) {
 	if errs := update(t, changed, old, ""); errs != nil {
 		t.Error(errs)
 	}
-	if got := string(encode(t, dig(changed, "status", "storedVersions"))); got != `["v1","v2"]` || dig(changed, "metadata", "generation") != int64(2) {
+	if got := string(encode(t, dig(changed, "status", "storedVersions"))); got != `["v1","v2"]` ||
+		dig(changed, "metadata", "generation") != int64(2) {
 		t.Errorf("stored %s, generation %v", got, dig(changed, "metadata", "generation"))
 	}
 
 	gone := clone(changed).(map[string]any)
 	gone["spec"].(map[string]any)["versions"] = []any{v2}
-	want := []string{`status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions`}
+	want := []string{
+		`status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions`,
+	}
 	if errs := update(t, gone, changed, ""); !slices.Equal(errs, want) {
 		t.Errorf("got %q", errs)
 	}
@@ -233,18 +241,23 @@ func TestResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Prefix != "stable.example.com/crontabs" || r.Singular != "crontab" || r.ListKind != "CronTabList" || !r.Namespaced || !r.Served || r.Terminating ||
-		r.Definition != (catalog.Definition{Name: "crontabs.stable.example.com", UID: "u-1", Generation: 1, Revision: 9}) {
+	if r.Prefix != "stable.example.com/crontabs" || r.Singular != "crontab" || r.ListKind != "CronTabList" ||
+		!r.Namespaced || !r.Served || r.Terminating ||
+		r.Definition != (catalog.Definition{
+			Name: "crontabs.stable.example.com", UID: "u-1", Generation: 1, Revision: 9,
+		}) {
 		t.Errorf("%+v", r)
 	}
 	if len(r.Versions) != 2 || r.Versions[0].Name != "v1" || r.Storage != r.Versions[0] {
 		t.Fatalf("versions %+v", r.Versions)
 	}
 	v1, beta := r.Versions[0], r.Versions[1]
-	if beta.Warning != "stable.example.com/v1beta1 CronTab is deprecated; use stable.example.com/v1 CronTab" || v1.Warning != "" {
+	if beta.Warning != "stable.example.com/v1beta1 CronTab is deprecated; use stable.example.com/v1 CronTab" ||
+		v1.Warning != "" {
 		t.Errorf("warnings %q %q", v1.Warning, beta.Warning)
 	}
-	if len(v1.Columns) != 1 || v1.Columns[0].JSONPath != ".spec.replicas" || v1.Scale == nil || !v1.Status || beta.Status || !slices.Equal(v1.SelectableFields, []string{".spec.replicas"}) {
+	if len(v1.Columns) != 1 || v1.Columns[0].JSONPath != ".spec.replicas" || v1.Scale == nil || !v1.Status ||
+		beta.Status || !slices.Equal(v1.SelectableFields, []string{".spec.replicas"}) {
 		t.Errorf("%+v", v1)
 	}
 	for v, field := range map[*catalog.Version]string{v1: "spec", beta: "old"} {

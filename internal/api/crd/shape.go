@@ -43,8 +43,8 @@ const (
 	floatForm
 	rawForm    // apiextensionsv1.JSON: any value, kept as it is
 	opaqueForm // a type with its own decoder: a time, the fields of a managedFields entry, bytes
-	// The unions below have decoders of their own in Kubernetes, which see no strictness: unknown fields inside them are
-	// dropped without a word.
+	// The unions below have decoders of their own in Kubernetes, which see no strictness: unknown fields inside them
+	// are dropped without a word.
 	schemaOrListForm
 	schemaOrBoolForm
 	schemaOrStringsForm
@@ -131,7 +131,10 @@ func (known shapes) members(s *shape, t reflect.Type, index []int) {
 		case name == "" && f.Anonymous:
 			known.members(s, f.Type, at)
 		default:
-			m := &member{name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"), omitZero: strings.Contains(options, "omitzero")}
+			m := &member{
+				name: name, index: at, omitEmpty: strings.Contains(options, "omitempty"),
+				omitZero: strings.Contains(options, "omitzero"),
+			}
 			target := f.Type
 			if target.Kind() == reflect.Pointer {
 				m.pointer, target = true, target.Elem()

@@ -127,7 +127,8 @@ type part struct {
 }
 
 func newRewriter(raw []byte) *rewriter {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	return &rewriter{raw: raw, dec: dec}
 }
 
@@ -274,7 +275,9 @@ func (r *rewriter) skip(m *entry) (err error) {
 }
 
 // Fields of spec.conversion that v1 has in "webhook": their names in v1beta1 and there.
-var webhookFields = map[string]string{"webhookClientConfig": "clientConfig", "conversionReviewVersions": "conversionReviewVersions"}
+var webhookFields = map[string]string{
+	"webhookClientConfig": "clientConfig", "conversionReviewVersions": "conversionReviewVersions",
+}
 
 // conversionToBeta brings spec.conversion of v1 into v1beta1.
 func conversionToBeta(conversion map[string]any) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestForm holds the stored form of definitions to the letter, and that it is read without being decoded: where both versions
-// are equal, bytes stay as they are.
+// TestForm holds the stored form of definitions to the letter, and that it is read without being decoded: where both
+// versions are equal, bytes stay as they are.
 func TestForm(t *testing.T) {
 	for _, c := range []struct{ name, v1, stored string }{
 		{
@@ -50,7 +50,8 @@ func TestFormOfOthers(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, got)
 		}
 	}
-	for _, broken := range []string{``, `{`, `[]`, `{"apiVersion":"apiextensions.k8s.io/v1beta1"`, `{"apiVersion":"apiextensions.k8s.io/v1beta1","spec":{"version":"v1",}}`} {
+	for _, broken := range []string{``, `{`, `[]`, `{"apiVersion":"apiextensions.k8s.io/v1beta1"`,
+		`{"apiVersion":"apiextensions.k8s.io/v1beta1","spec":{"version":"v1",}}`} {
 		if got, err := fromStored([]byte(broken)); err == nil {
 			t.Errorf("%s: %s", broken, got)
 		}
@@ -60,7 +61,8 @@ func TestFormOfOthers(t *testing.T) {
 // FuzzForm: whatever is stored comes back as it was, or is refused; nothing panics.
 func FuzzForm(f *testing.F) {
 	f.Add(`"conversion":{"strategy":"None"},"scope":"Cluster","versions":[{"name":"v1"}]`)
-	f.Add(`"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{}}},"scope":"","versions":[{"additionalPrinterColumns":[{"jsonPath":".a"}],"name":"v1"}]`)
+	f.Add(
+		`"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{}}},"scope":"","versions":[{"additionalPrinterColumns":[{"jsonPath":".a"}],"name":"v1"}]`)
 	f.Fuzz(func(t *testing.T, spec string) {
 		raw := []byte(`{"apiVersion":"apiextensions.k8s.io/v1","spec":{` + spec + `}}`)
 		stored, err := toStored(raw)
@@ -84,9 +86,13 @@ func BenchmarkForm(b *testing.B) {
 	defaultObject(obj)
 	props := map[string]any{}
 	for i := range 200 {
-		props[fmt.Sprintf("field%d", i)] = map[string]any{"type": "string", "description": strings.Repeat("what it means ", 10)}
+		props[fmt.Sprintf("field%d", i)] = map[string]any{
+			"type": "string", "description": strings.Repeat("what it means ", 10),
+		}
 	}
-	dig(obj, "spec", "versions").([]any)[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": props}}
+	dig(obj, "spec", "versions").([]any)[0].(map[string]any)["schema"] = map[string]any{
+		"openAPIV3Schema": map[string]any{"type": "object", "properties": props},
+	}
 	raw := encode(b, obj)
 	b.SetBytes(int64(len(raw)))
 	for b.Loop() {

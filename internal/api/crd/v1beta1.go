@@ -15,9 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Definitions of apiextensions.k8s.io/v1beta1 say once, at the top of the spec, what is the same in all versions, and need
-// not have structural schemas. Everything here works on their decoded JSON and on that of v1; the rules are those of the
-// conversion functions of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
+// Definitions of apiextensions.k8s.io/v1beta1 say once, at the top of the spec, what is the same in all versions, and
+// need not have structural schemas. Everything here works on their decoded JSON and on that of v1; the rules are those
+// of the conversion functions of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
 
 const (
 	betaVersion = "apiextensions.k8s.io/v1beta1"
@@ -39,7 +39,8 @@ func Convert(from, to *catalog.Version, obj catalog.Object) error {
 
 // tops are the fields that v1beta1 has at the top of the spec and in each version; v1 has them in each version.
 var tops = []struct{ top, each string }{
-	{"validation", "schema"}, {"subresources", "subresources"}, {"additionalPrinterColumns", "additionalPrinterColumns"},
+	{"validation", "schema"}, {"subresources", "subresources"},
+	{"additionalPrinterColumns", "additionalPrinterColumns"},
 	{"selectableFields", "selectableFields"},
 }
 
@@ -170,10 +171,12 @@ func defaultBeta(obj catalog.Object) {
 		conversion = map[string]any{"strategy": string(apiextensionsv1beta1.NoneConverter)}
 		spec["conversion"] = conversion
 	}
-	if reviews, _ := conversion["conversionReviewVersions"].([]any); len(reviews) == 0 && conversion["strategy"] == string(apiextensionsv1beta1.WebhookConverter) {
+	if reviews, _ := conversion["conversionReviewVersions"].([]any); len(reviews) == 0 &&
+		conversion["strategy"] == string(apiextensionsv1beta1.WebhookConverter) {
 		conversion["conversionReviewVersions"] = []any{"v1beta1"}
 	}
-	if service, _ := dig(conversion, "webhookClientConfig", "service").(map[string]any); service != nil && service["port"] == nil {
+	if service, _ := dig(conversion, "webhookClientConfig", "service").(map[string]any); service != nil &&
+		service["port"] == nil {
 		service["port"] = int64(443)
 	}
 	if spec["preserveUnknownFields"] == nil {

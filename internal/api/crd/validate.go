@@ -15,7 +15,8 @@ type Validator struct {
 	// CheckRules returns what is wrong with the CEL rules of a schema; path is the schema's.
 	CheckRules func(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorList
 	// DefaultRules is that of schema.CheckOptions.
-	DefaultRules func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
+	DefaultRules func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList,
+		int64)
 }
 
 // RuleCheck is what the check of CEL rules needs to know of an update.
@@ -23,7 +24,8 @@ type RuleCheck struct {
 	// Rules and MessageExpressions are the expressions that the stored definition has already: they may use what the
 	// newest CEL environment does not offer any more.
 	Rules, MessageExpressions map[string]bool
-	// Unchanged is true if the stored definition has the same schema: the limit of a rule's cost is not held against it.
+	// Unchanged is true if the stored definition has the same schema: the limit of a rule's cost is not held against
+	// it.
 	Unchanged bool
 	// Skip tells, for the path of a schema, that other errors in it make judging its rules pointless.
 	Skip func(path string) bool
@@ -65,7 +67,9 @@ func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) f
 }
 
 // validateFresh judges a new definition with leave l. preserve lets it keep unknown fields, which v1 does not.
-func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool) field.ErrorList {
+func (v *Validator) validateFresh(
+	def *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool,
+) field.ErrorList {
 	a := hoist(&def.Spec)
 	errs := v.validateSpec(&a, l)
 	return append(errs, v.validateRest(def, nil, preserve)...)
@@ -77,23 +81,29 @@ func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefin
 }
 
 // validateUpdated judges an update with leave l, and with what the old definition gives it.
-func (v *Validator) validateUpdated(def, old *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool) field.ErrorList {
+func (v *Validator) validateUpdated(
+	def, old *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool,
+) field.ErrorList {
 	a := hoist(&def.Spec)
 	// What passes the checks for new definitions passes any others, and nearly every definition does.
 	errs := v.validateSpec(&a, l)
 	if len(errs) > 0 {
 		was := hoist(&old.Spec)
 		more := allowancesOf(&a, old, &was)
-		more.noSchema, more.unknownTypes, more.nonStructural = more.noSchema || l.noSchema, more.unknownTypes || l.unknownTypes, more.nonStructural || l.nonStructural
+		more.noSchema, more.unknownTypes, more.nonStructural = more.noSchema || l.noSchema, more.unknownTypes ||
+			l.unknownTypes, more.nonStructural || l.nonStructural
 		errs = v.validateSpec(&a, more)
 	}
 	path := field.NewPath("spec")
 	if isTrue(old, apiextensionsv1.Established) {
 		errs = append(errs, validation.ValidateImmutableField(def.Spec.Scope, old.Spec.Scope, path.Child("scope"))...)
-		errs = append(errs, validation.ValidateImmutableField(def.Spec.Names.Kind, old.Spec.Names.Kind, path.Child("names", "kind"))...)
+		errs = append(errs,
+			validation.ValidateImmutableField(def.Spec.Names.Kind, old.Spec.Names.Kind, path.Child("names", "kind"))...)
 	}
 	errs = append(errs, validation.ValidateImmutableField(def.Spec.Group, old.Spec.Group, path.Child("group"))...)
-	errs = append(errs, validation.ValidateImmutableField(def.Spec.Names.Plural, old.Spec.Names.Plural, path.Child("names", "plural"))...)
+	errs = append(errs,
+		validation.ValidateImmutableField(def.Spec.Names.Plural, old.Spec.Names.Plural,
+			path.Child("names", "plural"))...)
 	return append(errs, v.validateRest(def, old, preserve)...)
 }
 
@@ -103,7 +113,9 @@ func (v *Validator) validateRest(def, old *apiextensionsv1.CustomResourceDefinit
 	errs = append(errs, checkStoredVersions(def)...)
 	errs = append(errs, checkApproval(def, old)...)
 	if def.Spec.PreserveUnknownFields && !preserve && (old == nil || !old.Spec.PreserveUnknownFields) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true, "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
+		errs = append(errs,
+			field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true,
+				"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
 	}
 	return errs
 }
@@ -130,7 +142,10 @@ func checkStoredVersions(def *apiextensionsv1.CustomResourceDefinition) (errs fi
 	}
 	for i, name := range stored {
 		if at, ok := last[name]; ok && at == i {
-			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", name)))
+			errs = append(errs,
+				field.Invalid(path.Index(i), name,
+					fmt.Sprintf(
+						"missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", name)))
 		}
 	}
 	return errs

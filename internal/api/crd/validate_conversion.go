@@ -13,10 +13,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 )
 
-// checkConversion uses the paths of the internal type: "webhookClientConfig" and "conversionReviewVersions" stand in the
-// conversion itself there.
+// checkConversion uses the paths of the internal type: "webhookClientConfig" and "conversionReviewVersions" stand in
+// the conversion itself there.
 func checkConversion(c *apiextensionsv1.CustomResourceConversion, l allowances, path *field.Path) field.ErrorList {
-	errs := checkEnum(string(c.Strategy), path.Child("strategy"), string(apiextensionsv1.NoneConverter), string(apiextensionsv1.WebhookConverter))
+	errs := checkEnum(string(c.Strategy), path.Child("strategy"), string(apiextensionsv1.NoneConverter),
+		string(apiextensionsv1.WebhookConverter))
 	var client *apiextensionsv1.WebhookClientConfig
 	var reviews []string
 	if c.Webhook != nil {
@@ -49,7 +50,9 @@ func checkClient(client *apiextensionsv1.WebhookClientConfig, l allowances, path
 		errs = append(errs, webhook.CheckURL(*client.URL, path.Child("url"))...)
 	default:
 		service := client.Service
-		errs = append(errs, webhook.CheckService(service.Namespace, service.Name, service.Path, ptr.Deref(service.Port, 0), path.Child("service"))...)
+		errs = append(errs,
+			webhook.CheckService(service.Namespace, service.Name, service.Path, ptr.Deref(service.Port, 0),
+				path.Child("service"))...)
 	}
 	if !l.badCABundle {
 		if err := checkCABundle(client.CABundle); err != nil {

@@ -20,7 +20,9 @@ func checkNames(n *apiextensionsv1.CustomResourceDefinitionNames, path *field.Pa
 	}
 	kind := func(value string, path *field.Path) {
 		if found := utilvalidation.IsDNS1035Label(strings.ToLower(value)); value != "" && len(found) > 0 {
-			errs = append(errs, field.Invalid(path, value, "may have mixed case, but should otherwise match: "+strings.Join(found, ",")))
+			errs = append(errs,
+				field.Invalid(path, value, "may have mixed case, but should otherwise match: "+
+					strings.Join(found, ",")))
 		}
 	}
 	if n.Plural != "" {
@@ -104,7 +106,9 @@ func checkSubresources(s *apiextensionsv1.CustomResourceSubresources, path *fiel
 const maxSelectableFields = 8
 
 // checkSelectable checks selectable fields against the schema they select from; path is that of what has both.
-func checkSelectable(fields []apiextensionsv1.SelectableField, props *apiextensionsv1.JSONSchemaProps, allowMany bool, path *field.Path) (errs field.ErrorList) {
+func checkSelectable(
+	fields []apiextensionsv1.SelectableField, props *apiextensionsv1.JSONSchemaProps, allowMany bool, path *field.Path,
+) (errs field.ErrorList) {
 	if err := schema.CheckSupported(props); err != nil {
 		errs = append(errs, field.Invalid(path.Child("schema.openAPIV3Schema"), "", err.Error()))
 		props = nil
@@ -126,7 +130,9 @@ func checkSelectable(fields []apiextensionsv1.SelectableField, props *apiextensi
 			errs = append(errs, field.Invalid(at, f.JSONPath, "must not point to fields in metadata"))
 		}
 		if leaf == nil || leaf.Type != "string" && leaf.Type != "boolean" && leaf.Type != "integer" {
-			errs = append(errs, field.Invalid(at, f.JSONPath, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
+			errs = append(errs,
+				field.Invalid(at, f.JSONPath,
+					"must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
 		}
 		if seen[found.String()] {
 			errs = append(errs, field.Duplicate(at, f.JSONPath))

@@ -17,13 +17,15 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 	path := field.NewPath("spec")
 	add := func(e ...*field.Error) { errs = append(errs, e...) }
 	add(checkGroup(a.Group, path.Child("group"))...)
-	add(checkEnum(string(a.Scope), path.Child("scope"), string(apiextensionsv1.ClusterScoped), string(apiextensionsv1.NamespaceScoped))...)
+	add(checkEnum(string(a.Scope), path.Child("scope"), string(apiextensionsv1.ClusterScoped),
+		string(apiextensionsv1.NamespaceScoped))...)
 	add(a.checkSchemasPresent(l, path)...)
 
 	allowNonStructural := l.nonStructural && a.PreserveUnknownFields
 	if a.PreserveUnknownFields && a.hasSchema(hasDefault) {
 		allowNonStructural = false
-		add(field.Invalid(path.Child("preserveUnknownFields"), true, "must be false in order to use defaults in the schema"))
+		add(field.Invalid(path.Child("preserveUnknownFields"), true,
+			"must be false in order to use defaults in the schema"))
 	}
 	if allowNonStructural && a.hasSchema(hasExtension) {
 		allowNonStructural = false
@@ -48,7 +50,8 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 		add(field.Invalid(path.Child("versions"), schema.KubeValue(a.versions), "must contain unique version names"))
 	}
 	if storage != 1 {
-		add(field.Invalid(path.Child("versions"), schema.KubeValue(a.versions), "must have exactly one version marked as storage version"))
+		add(field.Invalid(path.Child("versions"), schema.KubeValue(a.versions),
+			"must have exactly one version marked as storage version"))
 	}
 	first := ""
 	if len(a.versions) > 0 {
@@ -59,7 +62,8 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 		}
 	}
 	for _, required := range [...]struct{ name, value string }{
-		{"plural", a.Names.Plural}, {"singular", a.Names.Singular}, {"kind", a.Names.Kind}, {"listKind", a.Names.ListKind},
+		{"plural", a.Names.Plural}, {"singular", a.Names.Singular}, {"kind", a.Names.Kind},
+		{"listKind", a.Names.ListKind},
 	} {
 		if required.value == "" {
 			add(field.Required(path.Child("names", required.name), ""))
@@ -73,14 +77,16 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 	}
 	if len(a.selectable) > 0 {
 		if a.validation == nil {
-			add(field.Invalid(path.Child("selectableFields"), "", "may only be set when validations.schema is included"))
+			add(field.Invalid(path.Child("selectableFields"), "",
+				"may only be set when validations.schema is included"))
 		} else {
 			add(checkSelectable(a.selectable, a.topSchema(), l.manySelectable[""], path)...)
 		}
 	}
 	if c := a.Conversion; c != nil {
 		if c.Strategy != apiextensionsv1.NoneConverter && a.PreserveUnknownFields {
-			add(field.Invalid(path.Child("conversion", "strategy"), c.Strategy, "must be None if spec.preserveUnknownFields is true"))
+			add(field.Invalid(path.Child("conversion", "strategy"), c.Strategy,
+				"must be None if spec.preserveUnknownFields is true"))
 		}
 		add(checkConversion(c, l, path.Child("conversion"))...)
 	}
@@ -131,20 +137,28 @@ func (a *hoisted) checkSchemasPresent(l allowances, path *field.Path) (errs fiel
 }
 
 // validateVersion checks what is particular to a version.
-func (v *Validator) validateVersion(a *hoisted, version *apiextensionsv1.CustomResourceDefinitionVersion, l allowances, path *field.Path) (errs field.ErrorList) {
+func (v *Validator) validateVersion(
+	a *hoisted, version *apiextensionsv1.CustomResourceDefinitionVersion, l allowances, path *field.Path,
+) (errs field.ErrorList) {
 	for _, problem := range checkDeprecationWarning(version.Deprecated, version.DeprecationWarning) {
 		errs = append(errs, field.Invalid(path.Child("deprecationWarning"), version.DeprecationWarning, problem))
 	}
-	errs = append(errs, v.validateSchema(schemaOf(version), hasStatus(a.subresourcesOf(version.Name)), version.Name, l, path.Child("schema", "openAPIV3Schema"))...)
+	errs = append(errs,
+		v.validateSchema(schemaOf(version), hasStatus(a.subresourcesOf(version.Name)), version.Name, l,
+			path.Child("schema", "openAPIV3Schema"))...)
 	errs = append(errs, checkSubresources(version.Subresources, path.Child("subresources"))...)
 	for i := range version.AdditionalPrinterColumns {
-		errs = append(errs, checkColumn(&version.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
+		errs = append(errs,
+			checkColumn(&version.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
 	}
 	if len(version.SelectableFields) > 0 {
 		if schemaOf(version) == nil {
-			errs = append(errs, field.Invalid(path.Child("selectableFields"), "", "may only be set when `version.schema.openAPIV3Schema` is not included"))
+			errs = append(errs,
+				field.Invalid(path.Child("selectableFields"), "",
+					"may only be set when `version.schema.openAPIV3Schema` is not included"))
 		} else {
-			errs = append(errs, checkSelectable(version.SelectableFields, schemaOf(version), l.manySelectable[version.Name], path)...)
+			errs = append(errs,
+				checkSelectable(version.SelectableFields, schemaOf(version), l.manySelectable[version.Name], path)...)
 		}
 	}
 	return errs
@@ -165,7 +179,9 @@ func checkDeprecationWarning(deprecated bool, warning *string) (problems []strin
 	}
 	for i, r := range *warning {
 		if !unicode.IsPrint(r) {
-			problems = append(problems, fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i))
+			problems = append(problems,
+				fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d",
+					i))
 			break
 		}
 	}
@@ -176,7 +192,9 @@ func checkDeprecationWarning(deprecated bool, warning *string) (problems []strin
 }
 
 // validateSchema checks the schema at path, which is that of the named version.
-func (v *Validator) validateSchema(props *apiextensionsv1.JSONSchemaProps, status bool, version string, l allowances, path *field.Path) field.ErrorList {
+func (v *Validator) validateSchema(
+	props *apiextensionsv1.JSONSchemaProps, status bool, version string, l allowances, path *field.Path,
+) field.ErrorList {
 	if props == nil {
 		return nil
 	}
@@ -191,7 +209,11 @@ func (v *Validator) validateSchema(props *apiextensionsv1.JSONSchemaProps, statu
 	}
 	if v.CheckRules != nil {
 		o.Rules = func(root *schema.Node, path *field.Path, skip func(string) bool) field.ErrorList {
-			return v.CheckRules(root, path, RuleCheck{Rules: l.rules, MessageExpressions: l.messageExpressions, Unchanged: l.unchanged[version], Skip: skip})
+			return v.CheckRules(root, path,
+				RuleCheck{
+					Rules: l.rules, MessageExpressions: l.messageExpressions, Unchanged: l.unchanged[version],
+					Skip: skip,
+				})
 		}
 	}
 	return schema.CheckDefinition(props, path, o)
@@ -240,5 +262,6 @@ func (a *hoisted) hasSchema(holds func(*apiextensionsv1.JSONSchemaProps) bool) b
 func hasDefault(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil }
 
 func hasExtension(p *apiextensionsv1.JSONSchemaProps) bool {
-	return p.XEmbeddedResource || p.XPreserveUnknownFields != nil || p.XIntOrString || len(p.XListMapKeys) > 0 || p.XListType != nil || len(p.XValidations) > 0
+	return p.XEmbeddedResource || p.XPreserveUnknownFields != nil || p.XIntOrString || len(p.XListMapKeys) > 0 ||
+		p.XListType != nil || len(p.XValidations) > 0
 }

@@ -77,12 +77,14 @@ func (c *cache) etag(groups []*catalog.Group) string {
 
 // groupList returns the JSON of groupList(groups).
 func (c *cache) groupList(groups []*catalog.Group) []byte {
-	return c.concat(`{"kind":"APIGroupList","apiVersion":"v1","groups":[`, groups, func(f *fragment) []byte { return f.group })
+	return c.concat(`{"kind":"APIGroupList","apiVersion":"v1","groups":[`, groups,
+		func(f *fragment) []byte { return f.group })
 }
 
 // aggregatedList returns the JSON of aggregatedList(groups, version).
 func (c *cache) aggregatedList(groups []*catalog.Group, version string) []byte {
-	head := `{"kind":"APIGroupDiscoveryList","apiVersion":"` + apidiscoveryv2.GroupName + "/" + version + `","metadata":{},"items":[`
+	head := `{"kind":"APIGroupDiscoveryList","apiVersion":"` + apidiscoveryv2.GroupName + "/" + version +
+		`","metadata":{},"items":[`
 	return c.concat(head, groups, func(f *fragment) []byte { return f.aggregated })
 }
 
@@ -105,7 +107,11 @@ func (c *cache) concat(head string, groups []*catalog.Group, part func(*fragment
 // aggregatedList is the aggregated document of groups, for encodings that have no fragments.
 func aggregatedList(groups []*catalog.Group, version string) func() object {
 	return func() object {
-		out := &apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.GroupName + "/" + version}}
+		out := &apidiscoveryv2.APIGroupDiscoveryList{
+			TypeMeta: metav1.TypeMeta{
+				Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.GroupName + "/" + version,
+			},
+		}
 		for _, g := range groups {
 			out.Items = append(out.Items, aggregatedGroup(g))
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// client-go finds every kind in all ways that it has: aggregated, one request per version, and asking for protobuf first.
+// client-go finds every kind in all ways that it has: aggregated, one request per version, and asking for protobuf
+// first.
 func TestClientGo(t *testing.T) {
 	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"))
 	h := handler()
@@ -34,7 +35,15 @@ func TestClientGo(t *testing.T) {
 	}{
 		{name: "aggregated", requests: 2},
 		{name: "legacy", legacy: true, requests: 5},
-		{name: "protobuf", config: rest.Config{ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json"}}, legacy: true, requests: 5},
+		{
+			name: "protobuf",
+			config: rest.Config{
+				ContentConfig: rest.ContentConfig{
+					ContentType:        "application/vnd.kubernetes.protobuf",
+					AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+				},
+			}, legacy: true, requests: 5,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.config.Host = server.URL
@@ -60,13 +69,17 @@ func TestClientGo(t *testing.T) {
 				t.Errorf("CronTab: %v, %v", mapping, err)
 			}
 			short := restmapper.NewShortcutExpander(mapper, memory.NewMemCacheClient(client), nil)
-			for name, want := range map[string]string{"cr": "CronTab", "crontab": "CronTab", "crontabs": "CronTab", "ns": "Namespace"} {
-				if kind, err := short.KindFor(schema.GroupVersionResource{Resource: name}); err != nil || kind.Kind != want {
+			for name, want := range map[string]string{
+				"cr": "CronTab", "crontab": "CronTab", "crontabs": "CronTab", "ns": "Namespace",
+			} {
+				if kind, err := short.KindFor(schema.GroupVersionResource{Resource: name}); err != nil ||
+					kind.Kind != want {
 					t.Errorf("%s: got %v, %v", name, kind, err)
 				}
 			}
 			all, found := restmapper.NewDiscoveryCategoryExpander(client).Expand("all")
-			if !found || !slices.Contains(all, schema.GroupResource{Group: "stable.example.com", Resource: "crontabs"}) {
+			if !found ||
+				!slices.Contains(all, schema.GroupResource{Group: "stable.example.com", Resource: "crontabs"}) {
 				t.Errorf("category all: %v", all)
 			}
 		})

@@ -1,15 +1,15 @@
 // Package discovery tells clients which groups, versions and resources the server has.
 //
-// It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone. Handler
-// answers /, /api, /apis, /apis/<group>, /api/v1 and /apis/<group>/<version>, and on /api and /apis the aggregated form
-// (apidiscovery.k8s.io, KEP-3352) to clients that ask for it.
+// It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone.
+// Handler answers /, /api, /apis, /apis/<group>, /api/v1 and /apis/<group>/<version>, and on /api and /apis the
+// aggregated form (apidiscovery.k8s.io, KEP-3352) to clients that ask for it.
 //
-// What is proportional to the whole catalog is kept as one fragment of bytes per group, made when it is first read, valid
-// while the group's Stamp is the same, and concatenated into the answer: a changed group rebuilds its own fragment only. What
-// belongs to one group or one version is made for each request.
+// What is proportional to the whole catalog is kept as one fragment of bytes per group, made when it is first read,
+// valid while the group's Stamp is the same, and concatenated into the answer: a changed group rebuilds its own
+// fragment only. What belongs to one group or one version is made for each request.
 //
-// A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas agree,
-// ETags included.
+// A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas
+// agree, ETags included.
 package discovery
 
 import (
@@ -51,7 +51,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalo
 	case len(parts) == 1 && parts[0] == "api":
 		h.serveAll(w, r, core(snap), func() answer { return answer{object: h.versions(snap)} })
 	case len(parts) == 1 && parts[0] == "apis":
-		h.serveAll(w, r, named(snap), func() answer { return answer{json: h.cache.groupList(named(snap)), object: groupList(named(snap))} })
+		h.serveAll(w, r, named(snap),
+			func() answer { return answer{json: h.cache.groupList(named(snap)), object: groupList(named(snap))} })
 	case len(parts) == 2 && parts[0] == "api":
 		h.serveVersion(w, r, snap, "", parts[1])
 	case len(parts) == 2 && parts[0] == "apis":
@@ -82,7 +83,8 @@ func (h *Handler) serveAll(w http.ResponseWriter, r *http.Request, groups []*cat
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	h.write(w, r, m, answer{json: h.cache.aggregatedList(groups, m.aggregated), object: aggregatedList(groups, m.aggregated)})
+	h.write(w, r, m,
+		answer{json: h.cache.aggregatedList(groups, m.aggregated), object: aggregatedList(groups, m.aggregated)})
 }
 
 func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot, name string) {

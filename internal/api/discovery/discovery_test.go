@@ -46,15 +46,23 @@ func handler() *Handler {
 func namespaces() *catalog.Resource {
 	v1 := &catalog.Version{Name: "v1", Served: true, Status: true}
 	return &catalog.Resource{
-		Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ListKind: "NamespaceList", ShortNames: []string{"ns"},
-		Versions: []*catalog.Version{v1}, Storage: v1, Prefix: "namespaces", Served: true,
-		Verbs:        []string{"watch", "get", "list", "create", "update", "patch", "delete"},
-		Subresources: []catalog.Subresource{{Name: "finalize", Kind: metav1.GroupVersionKind{Kind: "Namespace"}, Verbs: []string{"update"}, Object: true}}, GroupPriority: 18000,
+		Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ListKind: "NamespaceList",
+		ShortNames: []string{"ns"},
+		Versions:   []*catalog.Version{v1}, Storage: v1, Prefix: "namespaces", Served: true,
+		Verbs: []string{"watch", "get", "list", "create", "update", "patch", "delete"},
+		Subresources: []catalog.Subresource{
+			{
+				Name: "finalize", Kind: metav1.GroupVersionKind{Kind: "Namespace"}, Verbs: []string{"update"},
+				Object: true,
+			},
+		}, GroupPriority: 18000,
 	}
 }
 
 func custom(group, plural, kind string) *catalog.Resource {
-	v1 := &catalog.Version{Name: "v1", Served: true, Status: true, Scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas"}}
+	v1 := &catalog.Version{
+		Name: "v1", Served: true, Status: true, Scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas"},
+	}
 	beta := &catalog.Version{Name: "v1beta1", Served: true}
 	gone := &catalog.Version{Name: "v1alpha1"}
 	return &catalog.Resource{
@@ -65,7 +73,9 @@ func custom(group, plural, kind string) *catalog.Resource {
 	}
 }
 
-func get(t *testing.T, h *Handler, c *catalog.Catalog, path, accept string, headers ...string) *httptest.ResponseRecorder {
+func get(
+	t *testing.T, h *Handler, c *catalog.Catalog, path, accept string, headers ...string,
+) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest("GET", path, nil)
 	if accept != "" {
@@ -89,7 +99,8 @@ func TestPaths(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"), custom("another.example.com", "widgets", "Widget"))
+	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"),
+		custom("another.example.com", "widgets", "Widget"))
 	for _, test := range []struct {
 		name, path, accept string
 		code               int
@@ -101,7 +112,8 @@ func TestAnswers(t *testing.T) {
 		{"apis-aggregated", "/apis", v2, 200, v2},
 		{"apis-aggregated-beta", "/apis", "application/json;q=0.5," + v2beta1, 200, v2beta1},
 		{"apis-plain-preferred", "/apis", v2 + ";q=0.5,application/json", 200, "application/json"},
-		{"apis-unknown-conversion", "/apis", "application/json;as=Table;g=meta.k8s.io;v=v1,application/yaml", 200, "application/yaml"},
+		{"apis-unknown-conversion", "/apis", "application/json;as=Table;g=meta.k8s.io;v=v1,application/yaml", 200,
+			"application/yaml"},
 		{"apis-not-acceptable", "/apis", "text/html", 406, "application/json"},
 		{"group", "/apis/stable.example.com", "", 200, "application/json"},
 		{"group-unknown", "/apis/nope.example.com", "", 404, "application/json"},
@@ -144,7 +156,8 @@ func golden(t *testing.T, name string, got []byte) {
 
 // Every encoding of a document says the same, and the fragments concatenate to what encoding the whole would give.
 func TestEncodingsAgree(t *testing.T) {
-	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"), custom("another.example.com", "widgets", "Widget"))
+	c := catalog.New(namespaces(), custom("stable.example.com", "crontabs", "CronTab"),
+		custom("another.example.com", "widgets", "Widget"))
 	h := handler()
 	parameters := ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for path, o := range map[string]interface {
@@ -153,7 +166,8 @@ func TestEncodingsAgree(t *testing.T) {
 	}{
 		"/api": &metav1.APIVersions{}, "/apis": &metav1.APIGroupList{}, "/apis/stable.example.com": &metav1.APIGroup{},
 		"/api/v1": &metav1.APIResourceList{}, "/apis/stable.example.com/v1": &metav1.APIResourceList{},
-		"/apis?aggregated": &apidiscoveryv2.APIGroupDiscoveryList{}, "/api?aggregated": &apidiscoveryv2.APIGroupDiscoveryList{},
+		"/apis?aggregated": &apidiscoveryv2.APIGroupDiscoveryList{},
+		"/api?aggregated":  &apidiscoveryv2.APIGroupDiscoveryList{},
 	} {
 		suffix := ""
 		if _, ok := o.(*apidiscoveryv2.APIGroupDiscoveryList); ok {
@@ -217,7 +231,8 @@ func TestETag(t *testing.T) {
 }
 
 func TestOnlyChangedGroupsAreBuilt(t *testing.T) {
-	c := catalog.New(namespaces(), custom("a.example.com", "crontabs", "CronTab"), custom("b.example.com", "crontabs", "CronTab"))
+	c := catalog.New(namespaces(), custom("a.example.com", "crontabs", "CronTab"),
+		custom("b.example.com", "crontabs", "CronTab"))
 	h := handler()
 	before := c.Snapshot()
 	get(t, h, c, "/apis", v2)
@@ -242,7 +257,8 @@ func TestOnlyChangedGroupsAreBuilt(t *testing.T) {
 	}
 	for i := range 3 {
 		get(t, h, c, "/apis", v2)
-		c.Update(int64(6+i), nil, []catalog.GroupResource{{Group: fmt.Sprintf("c%d.example.com", i), Resource: "crontabs"}})
+		c.Update(int64(6+i), nil,
+			[]catalog.GroupResource{{Group: fmt.Sprintf("c%d.example.com", i), Resource: "crontabs"}})
 	}
 	get(t, h, c, "/api", v2)
 	get(t, h, c, "/apis", v2)
@@ -254,7 +270,8 @@ func TestOnlyChangedGroupsAreBuilt(t *testing.T) {
 func TestTerminating(t *testing.T) {
 	r := custom("stable.example.com", "crontabs", "CronTab")
 	r.Terminating = true
-	if got := verbs(r); slices.Contains(got, "create") || slices.Contains(got, "update") || slices.Contains(got, "patch") {
+	if got := verbs(r); slices.Contains(got, "create") || slices.Contains(got, "update") ||
+		slices.Contains(got, "patch") {
 		t.Errorf("verbs of a kind that goes away: %v", got)
 	}
 }
@@ -281,7 +298,8 @@ func TestCompression(t *testing.T) {
 	plain := get(t, h, c, "/apis", v2)
 	packed := get(t, h, c, "/apis", v2, "Accept-Encoding", "deflate, gzip")
 	if plain.Header().Get("Content-Encoding") != "" || packed.Header().Get("Content-Encoding") != "gzip" {
-		t.Fatalf("Content-Encoding: %q and %q", plain.Header().Get("Content-Encoding"), packed.Header().Get("Content-Encoding"))
+		t.Fatalf("Content-Encoding: %q and %q", plain.Header().Get("Content-Encoding"),
+			packed.Header().Get("Content-Encoding"))
 	}
 	z, err := gzip.NewReader(packed.Body)
 	if err != nil {
@@ -296,7 +314,8 @@ func TestCompression(t *testing.T) {
 func BenchmarkReadAfterChange(b *testing.B) {
 	var resources []*catalog.Resource
 	for i := range 2000 {
-		resources = append(resources, custom(fmt.Sprintf("g%d.example.com", i%200), fmt.Sprintf("crontab%ds", i), "CronTab"))
+		resources = append(resources,
+			custom(fmt.Sprintf("g%d.example.com", i%200), fmt.Sprintf("crontab%ds", i), "CronTab"))
 	}
 	c := catalog.New(resources...)
 	h := handler()

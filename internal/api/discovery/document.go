@@ -12,14 +12,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// versions is the document of /api. Here and in resourceList of the core group Kubernetes leaves apiVersion out, for clients
-// of its release 1.1.
+// versions is the document of /api. Here and in resourceList of the core group Kubernetes leaves apiVersion out, for
+// clients of its release 1.1.
 func (h *Handler) versions(snap *catalog.Snapshot) func() object {
 	return func() object {
 		out := &metav1.APIVersions{
-			TypeMeta:                   metav1.TypeMeta{Kind: "APIVersions"},
-			Versions:                   []string{},
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: h.options.ServerAddress}},
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+			Versions: []string{},
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
+				{ClientCIDR: "0.0.0.0/0", ServerAddress: h.options.ServerAddress},
+			},
 		}
 		for _, g := range core(snap) {
 			for _, v := range g.Versions {
@@ -45,7 +47,8 @@ func groupList(groups []*catalog.Group) func() object {
 func apiGroup(g *catalog.Group) metav1.APIGroup {
 	out := metav1.APIGroup{Name: g.Name}
 	for _, v := range g.Versions {
-		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: groupVersion(g, v), Version: v.Name})
+		out.Versions = append(out.Versions,
+			metav1.GroupVersionForDiscovery{GroupVersion: groupVersion(g, v), Version: v.Name})
 	}
 	out.PreferredVersion = out.Versions[0]
 	return out
@@ -94,7 +97,9 @@ func resourceList(g *catalog.Group, gv *catalog.GroupVersion) *metav1.APIResourc
 func aggregatedGroup(g *catalog.Group) apidiscoveryv2.APIGroupDiscovery {
 	out := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
 	for _, gv := range g.Versions {
-		version := apidiscoveryv2.APIVersionDiscovery{Version: gv.Name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+		version := apidiscoveryv2.APIVersionDiscovery{
+			Version: gv.Name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+		}
 		for _, r := range gv.Resources {
 			own := metav1.GroupVersionKind{Kind: r.Kind}
 			if r.Custom() { // Kubernetes leaves group and version of its own kinds to the reader
@@ -158,7 +163,11 @@ func subresources(r *catalog.Resource, v *catalog.Version) []subresource {
 	}
 	if v.Scale != nil {
 		scale := autoscalingv1.SchemeGroupVersion
-		out = append(out, subresource{name: "scale", kind: metav1.GroupVersionKind{Group: scale.Group, Version: scale.Version, Kind: "Scale"}, verbs: change})
+		out = append(out,
+			subresource{
+				name: "scale", kind: metav1.GroupVersionKind{Group: scale.Group, Version: scale.Version, Kind: "Scale"},
+				verbs: change,
+			})
 	}
 	for _, s := range r.Subresources {
 		out = append(out, subresource{name: s.Name, kind: s.Kind, verbs: s.Verbs})
@@ -174,9 +183,9 @@ func subresources(r *catalog.Resource, v *catalog.Version) []subresource {
 	return out
 }
 
-// storageVersionHash names the version in which objects are stored without telling it: the first eight bytes of a SHA-256.
-// A client compares two of them to see whether stored objects need migration. Kubernetes gives none for the storage version of
-// a custom kind that is not served, and none for what is not stored.
+// storageVersionHash names the version in which objects are stored without telling it: the first eight bytes of a
+// SHA-256. A client compares two of them to see whether stored objects need migration. Kubernetes gives none for the
+// storage version of a custom kind that is not served, and none for what is not stored.
 func storageVersionHash(r *catalog.Resource) string {
 	if r.Storage == nil || r.Custom() && !r.Storage.Served || r.Virtual {
 		return ""

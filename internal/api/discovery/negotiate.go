@@ -29,10 +29,11 @@ func (m media) header() string {
 	return m.contentType + ";g=" + apidiscoveryv2.GroupName + ";v=" + m.aggregated + ";as=APIGroupDiscoveryList"
 }
 
-// negotiate returns the first form of the Accept header, by falling q, that the server can give. aggregated tells whether
-// the path has an aggregated form; where it has none, a clause that asks for it is passed over.
+// negotiate returns the first form of the Accept header, by falling q, that the server can give. aggregated tells
+// whether the path has an aggregated form; where it has none, a clause that asks for it is passed over.
 //
-// Kubernetes no longer offers v2beta1 since 1.35. It costs nothing and saves clients of 1.26 to 1.29 a request per version.
+// Kubernetes no longer offers v2beta1 since 1.35. It costs nothing and saves clients of 1.26 to 1.29 a request per
+// version.
 func negotiate(r *http.Request, aggregated bool) (media, bool) {
 	header := r.Header.Get("Accept")
 	if header == "" {
@@ -41,7 +42,8 @@ func negotiate(r *http.Request, aggregated bool) (media, bool) {
 	for _, clause := range goautoneg.ParseAccept(header) {
 		for _, contentType := range supported {
 			kind, sub, _ := strings.Cut(contentType, "/")
-			if !(clause.Type == kind && (clause.SubType == sub || clause.SubType == "*") || clause.Type == "*" && clause.SubType == "*") {
+			if !(clause.Type == kind && (clause.SubType == sub || clause.SubType == "*") || clause.Type == "*" &&
+				clause.SubType == "*") {
 				continue
 			}
 			m := media{contentType: contentType, pretty: pretty(r) || clause.Params["pretty"] == "1"}
@@ -64,7 +66,8 @@ func (m *media) convert(params map[string]string, aggregated bool) bool {
 	if !g && !v && !as {
 		return true
 	}
-	if !aggregated || group != apidiscoveryv2.GroupName || kind != "APIGroupDiscoveryList" || version != "v2" && version != "v2beta1" {
+	if !aggregated || group != apidiscoveryv2.GroupName || kind != "APIGroupDiscoveryList" || version != "v2" &&
+		version != "v2beta1" {
 		return false
 	}
 	m.aggregated = version
@@ -78,7 +81,8 @@ func pretty(r *http.Request) bool {
 		return on
 	}
 	agent := r.UserAgent()
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") ||
+		strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
 func errNotAcceptable() error {

@@ -33,7 +33,8 @@ func real(b testing.TB, pattern string) *catalog.Catalog {
 		}
 		names := crd.Spec.Names
 		r := &catalog.Resource{
-			Group: crd.Spec.Group, Plural: names.Plural, Kind: names.Kind, ListKind: names.ListKind, Namespaced: true, Served: true,
+			Group: crd.Spec.Group, Plural: names.Plural, Kind: names.Kind, ListKind: names.ListKind, Namespaced: true,
+			Served: true,
 			Prefix: crd.Spec.Group + "/" + names.Plural, Definition: catalog.Definition{Name: crd.Name},
 		}
 		for _, from := range crd.Spec.Versions {

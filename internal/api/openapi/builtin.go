@@ -33,8 +33,8 @@ type goType struct {
 	Values               []any              `json:"values"` // one of them
 }
 
-// builtins returns the definitions of a built-in kind, of its list and of all the types that they refer to, named after the Go
-// types as in Kubernetes, but for those that p.elsewhere knows. Types that m has are left to it.
+// builtins returns the definitions of a built-in kind, of its list and of all the types that they refer to, named
+// after the Go types as in Kubernetes, but for those that p.elsewhere knows. Types that m has are left to it.
 func (p published) builtins(m *models) (map[string]*spec.Schema, error) {
 	out := map[string]*spec.Schema{}
 	todo := p.builtinRoots(m)

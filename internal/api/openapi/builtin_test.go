@@ -16,8 +16,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// TestTypesOfBuiltinKinds looks into the v3 documents of all built-in kinds: types have names, and every name that is referred
-// to is there.
+// TestTypesOfBuiltinKinds looks into the v3 documents of all built-in kinds: types have names, and every name that is
+// referred to is there.
 func TestTypesOfBuiltinKinds(t *testing.T) {
 	c := catalog.New(kinds.Resources()...)
 	for _, g := range c.Snapshot().Groups() {
@@ -50,7 +50,8 @@ func TestTypesHaveNames(t *testing.T) {
 	handler().ServeHTTP(w, r, c.Snapshot())
 	for _, want := range []string{
 		`"spec":{"description":"Specification of the desired behavior of the Deployment.","default":{},"allOf":[{"$ref":"#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}]`,
-		`"io.k8s.api.core.v1.PodSpec":{`, `"io.k8s.apimachinery.pkg.api.resource.Quantity":{"description":"Quantity is a fixed-point representation`,
+		`"io.k8s.api.core.v1.PodSpec":{`,
+		`"io.k8s.apimachinery.pkg.api.resource.Quantity":{"description":"Quantity is a fixed-point representation`,
 	} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("not there: %s", want)
@@ -58,8 +59,9 @@ func TestTypesHaveNames(t *testing.T) {
 	}
 }
 
-// TestDefinitionsOnce reads the v2 document as strictly as client-go's parser does: no name may come twice, though groups share
-// types and a custom kind's definition would have the name of a built-in type, and each reference leads somewhere.
+// TestDefinitionsOnce reads the v2 document as strictly as client-go's parser does: no name may come twice, though
+// groups share types and a custom kind's definition would have the name of a built-in type, and each reference leads
+// somewhere.
 func TestDefinitionsOnce(t *testing.T) {
 	taken := crontabs(t, "apiextensions.apis.pkg.apiextensions-apiserver.k8s.io", 1)
 	taken.Kind, taken.ListKind = "CustomResourceDefinition", "CustomResourceDefinitionList"
@@ -85,7 +87,8 @@ func TestDefinitionsOnce(t *testing.T) {
 		}
 	}
 	message := &openapi_v2.Document{}
-	if err := proto.Unmarshal(get(t, h, c, "/openapi/v2", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").Body.Bytes(), message); err != nil {
+	if err := proto.Unmarshal(get(t, h, c, "/openapi/v2", "Accept",
+		"application/com.github.proto-openapi.spec.v2@v1.0+protobuf").Body.Bytes(), message); err != nil {
 		t.Fatal(err)
 	}
 	var names []string

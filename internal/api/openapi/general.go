@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// What is served beside objects: what groups there are, the version, the keys of service accounts. In v2 these are paths among the
-// others; in v3 each has a document of its own, named after its path.
+// What is served beside objects: what groups there are, the version, the keys of service accounts. In v2 these are
+// paths among the others; in v3 each has a document of its own, named after its path.
 
 // generalPaths are those that do not depend on what is served.
 func generalPaths() []path {
@@ -20,11 +20,31 @@ func generalPaths() []path {
 	const configuration = "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'"
 	onlyJSON := []string{runtime.ContentTypeJSON}
 	return []path{
-		reading("/.well-known/openid-configuration/", operation{id: "getServiceAccountIssuerOpenIDConfiguration", description: configuration, tag: "WellKnown", produces: onlyJSON}),
-		reading("/api/", operation{id: "getCoreAPIVersions", description: "get available API versions", tag: "core", consumes: builtinForms, produces: builtinForms, answer: versionsName}),
-		reading("/apis/", operation{id: "getAPIVersions", description: "get available API versions", tag: "apis", consumes: builtinForms, produces: builtinForms, answer: groupListName}),
-		reading("/openid/v1/jwks/", operation{id: "getServiceAccountIssuerOpenIDKeyset", description: keys, tag: "openid", produces: []string{"application/jwk-set+json"}}),
-		reading("/version/", operation{id: "getCodeVersion", description: "get the version information for this server", tag: "version", consumes: onlyJSON, produces: onlyJSON, answer: serverVersionName}),
+		reading("/.well-known/openid-configuration/",
+			operation{
+				id: "getServiceAccountIssuerOpenIDConfiguration", description: configuration, tag: "WellKnown",
+				produces: onlyJSON,
+			}),
+		reading("/api/",
+			operation{
+				id: "getCoreAPIVersions", description: "get available API versions", tag: "core",
+				consumes: builtinForms, produces: builtinForms, answer: versionsName,
+			}),
+		reading("/apis/",
+			operation{
+				id: "getAPIVersions", description: "get available API versions", tag: "apis", consumes: builtinForms,
+				produces: builtinForms, answer: groupListName,
+			}),
+		reading("/openid/v1/jwks/",
+			operation{
+				id: "getServiceAccountIssuerOpenIDKeyset", description: keys, tag: "openid",
+				produces: []string{"application/jwk-set+json"},
+			}),
+		reading("/version/",
+			operation{
+				id: "getCodeVersion", description: "get the version information for this server", tag: "version",
+				consumes: onlyJSON, produces: onlyJSON, answer: serverVersionName,
+			}),
 	}
 }
 
@@ -35,7 +55,8 @@ func groupPath(g *catalog.Group) (path, bool) {
 	}
 	short := strings.TrimSuffix(g.Name, ".k8s.io")
 	return reading("/apis/"+g.Name+"/", operation{
-		id: "get" + camel(short, true) + "APIGroup", description: "get information of a group", tag: camel(short, false),
+		id: "get" + camel(short, true) + "APIGroup", description: "get information of a group",
+		tag:      camel(short, false),
 		consumes: builtinForms, produces: builtinForms, answer: groupName,
 	}), true
 }
@@ -68,7 +89,9 @@ func (h *Handler) generalHash(name string) string {
 
 // buildGeneral returns the JSON of the v3 document of a path.
 func (h *Handler) buildGeneral(at path) ([]byte, error) {
-	doc := documentV3{OpenAPI: "3.0.0", Info: info{"Kubernetes", h.options.Version}, Paths: map[string]pathV3{at.path: at.v3()}}
+	doc := documentV3{
+		OpenAPI: "3.0.0", Info: info{"Kubernetes", h.options.Version}, Paths: map[string]pathV3{at.path: at.v3()},
+	}
 	doc.Components.SecuritySchemes = bearerToken
 	doc.Components.Schemas = map[string]any{}
 	for name, s := range h.models().closure(at.operations[0].answer) {

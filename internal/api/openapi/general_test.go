@@ -20,7 +20,8 @@ func TestGeneral(t *testing.T) {
 		if err := proto.Unmarshal(w.Body.Bytes(), doc); w.Code != 200 || err != nil {
 			t.Fatalf("%s: %d, %v", name, w.Code, err)
 		}
-		if paths := doc.Paths.Path; len(paths) != 1 || paths[0].Name != at.path || paths[0].Value.Get.OperationId != at.operations[0].id {
+		if paths := doc.Paths.Path; len(paths) != 1 || paths[0].Name != at.path ||
+			paths[0].Value.Get.OperationId != at.operations[0].id {
 			t.Errorf("%s: %v", name, doc.Paths)
 		}
 		if s := doc.Components.SecuritySchemes.AdditionalProperties; len(s) != 1 || s[0].Name != "BearerToken" {
@@ -32,14 +33,16 @@ func TestGeneral(t *testing.T) {
 	if err := proto.Unmarshal(w.Body.Bytes(), doc); w.Code != 200 || err != nil {
 		t.Fatalf("%d, %v", w.Code, err)
 	}
-	if len(doc.Security) != 1 || doc.SecurityDefinitions.AdditionalProperties[0].Value.GetApiKeySecurity().GetName() != "authorization" {
+	if len(doc.Security) != 1 ||
+		doc.SecurityDefinitions.AdditionalProperties[0].Value.GetApiKeySecurity().GetName() != "authorization" {
 		t.Errorf("%v, %v", doc.Security, doc.SecurityDefinitions)
 	}
 	ids := map[string]bool{}
 	for _, at := range doc.Paths.Path {
 		ids[at.Value.GetGet().GetOperationId()] = true
 	}
-	for _, want := range []string{"getCodeVersion", "getAppsAPIGroup", "getFlowcontrolApiserverAPIGroup", "getCoreAPIVersions", "getServiceAccountIssuerOpenIDKeyset"} {
+	for _, want := range []string{"getCodeVersion", "getAppsAPIGroup", "getFlowcontrolApiserverAPIGroup",
+		"getCoreAPIVersions", "getServiceAccountIssuerOpenIDKeyset"} {
 		if !ids[want] {
 			t.Errorf("no operation %s", want)
 		}

@@ -9,12 +9,13 @@ import (
 	"sync"
 )
 
-// The v2 document is put together from parts that are compressed one by one and kept so. A client that takes gzip gets one
-// gzip member made of them: deflate streams that end on a byte boundary without saying that they are the last may stand one
-// behind the other (RFC 1951, section 2.3; RFC 1952), and the checksum of the whole follows from those of the parts.
+// The v2 document is put together from parts that are compressed one by one and kept so. A client that takes gzip gets
+// one gzip member made of them: deflate streams that end on a byte boundary without saying that they are the last may
+// stand one behind the other (RFC 1951, section 2.3; RFC 1952), and the checksum of the whole follows from those of
+// the parts.
 
-// part is a compressed piece of a document: a deflate stream without its end, and behind it the CRC-32 and the length of
-// what it holds, 4 and 8 bytes.
+// part is a compressed piece of a document: a deflate stream without its end, and behind it the CRC-32 and the length
+// of what it holds, 4 and 8 bytes.
 type part []byte
 
 const partTrailer = 4 + 8
@@ -78,7 +79,8 @@ func (w *partsWriter) part(p part) {
 	stream, sum, size := p.split()
 	if !w.gzipped {
 		if w.err == nil {
-			_, w.err = io.Copy(w.w, flate.NewReader(io.MultiReader(bytes.NewReader(stream), bytes.NewReader(lastBlock))))
+			_, w.err = io.Copy(w.w,
+				flate.NewReader(io.MultiReader(bytes.NewReader(stream), bytes.NewReader(lastBlock))))
 		}
 		return
 	}
@@ -118,8 +120,8 @@ func (w *partsWriter) Close() error {
 	return w.err
 }
 
-// combineCRC returns the CRC-32 of a text of checksum a, followed by one of checksum b and size bytes. Appending a zero bit
-// is a linear map of the checksum's 32 bits; it is applied 8*size times by squaring its matrix.
+// combineCRC returns the CRC-32 of a text of checksum a, followed by one of checksum b and size bytes. Appending a
+// zero bit is a linear map of the checksum's 32 bits; it is applied 8*size times by squaring its matrix.
 func combineCRC(a, b uint32, size int64) uint32 {
 	var zero [32]uint32 // the map for one zero bit: column i is the image of bit i
 	zero[0] = crc32.IEEE

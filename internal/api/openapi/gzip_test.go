@@ -13,7 +13,8 @@ func TestCombineCRC(t *testing.T) {
 	text := []byte(strings.Repeat("some text, and more of it; ", 400))
 	for _, cut := range []int{0, 1, 2, 7, 100, 4096, len(text) - 1, len(text)} {
 		a, b := text[:cut], text[cut:]
-		if got, want := combineCRC(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), int64(len(b))), crc32.ChecksumIEEE(text); got != want {
+		if got, want := combineCRC(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), int64(len(b))),
+			crc32.ChecksumIEEE(text); got != want {
 			t.Errorf("cut at %d: %x, want %x", cut, got, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// format is part of every hash. Raise it when the same definition gives another document than before, because clients keep
-// documents for as long as the hash is the same.
+// format is part of every hash. Raise it when the same definition gives another document than before, because clients
+// keep documents for as long as the hash is the same.
 const format = "5"
 
 // hashes remembers the hash of each version's document, under the stamp of its group.
@@ -55,8 +55,8 @@ func (h *hashes) of(g *catalog.Group, serverVersion string) (map[string]string, 
 	return made.versions, nil
 }
 
-// identify writes to w what tells the document of r in v from all others: for a custom kind the definition's identity and
-// revision, for a built-in kind its content.
+// identify writes to w what tells the document of r in v from all others: for a custom kind the definition's identity
+// and revision, for a built-in kind its content.
 func identify(w io.Writer, r *catalog.Resource, v *catalog.Version) error {
 	fmt.Fprintf(w, "%s %s %s %s\n", r.Plural, r.Kind, r.Definition.UID, fmt.Sprint(r.Definition.Revision))
 	if r.Custom() || v.Source == nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// kept holds compressed documents up to a limit. A document is identified by its hash, so none is ever stale; those that
-// nobody asks for any more leave by age.
+// kept holds compressed documents up to a limit. A document is identified by its hash, so none is ever stale; those
+// that nobody asks for any more leave by age.
 type kept struct {
 	limit int
 
@@ -45,8 +45,8 @@ func (c *kept) get(k key) []byte {
 	return e.Value.(*entry).packed
 }
 
-// put keeps packed if it is small enough. Older documents make room, but in a scan only those of other kinds and forms: a
-// client that reads all parts of v2 in a row would otherwise push out each before its next use.
+// put keeps packed if it is small enough. Older documents make room, but in a scan only those of other kinds and
+// forms: a client that reads all parts of v2 in a row would otherwise push out each before its next use.
 func (c *kept) put(k key, packed []byte, scan bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,8 @@ type published struct {
 	resource *catalog.Resource
 	version  *catalog.Version
 	v2       bool
-	// elsewhere tells which definitions of built-in types are left out because they stand in another place; nil means none.
+	// elsewhere tells which definitions of built-in types are left out because they stand in another place; nil means
+	// none.
 	elsewhere func(name string) bool
 }
 
@@ -75,8 +76,8 @@ func (p published) kind() (*spec.Schema, error) {
 	return s, nil
 }
 
-// properties returns the kind's schema with the fields that every object has. Where kubectl would take the properties for a
-// complete list and refuse others, there are none.
+// properties returns the kind's schema with the fields that every object has. Where kubectl would take the properties
+// for a complete list and refuse others, there are none.
 func (p published) properties() (*spec.Schema, error) {
 	var props *apiextensionsv1.JSONSchemaProps
 	if p.version.Source != nil {
@@ -138,7 +139,8 @@ func (p published) embed(s *spec.Schema) {
 
 func (p published) list() *spec.Schema {
 	items := spec.ArrayProperty(p.ref(p.name(p.resource.Kind)))
-	items.Description = "List of " + p.resource.Plural + ". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+	items.Description = "List of " + p.resource.Plural +
+		". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 	s := typed("object").WithDescription(p.resource.ListKind + " is a list of " + p.resource.Kind).WithRequired("items")
 	s.SetProperty("items", *items)
 	s.SetProperty("metadata", p.described(listMetaName, listMetaText))

@@ -21,7 +21,9 @@ import (
 func TestKubectl(t *testing.T) {
 	c := catalog.New(namespaces(t), crontabs(t, "stable.example.com", 1))
 	h := handler()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r, c.Snapshot()) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r, c.Snapshot())
+	}))
 	defer server.Close()
 	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
 	if err != nil {
@@ -29,7 +31,9 @@ func TestKubectl(t *testing.T) {
 	}
 
 	verifier := resource.NewQueryParamVerifierV3(nil, client.OpenAPIV3(), resource.QueryParamFieldValidation)
-	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "Namespace"}, {Group: "stable.example.com", Version: "v1", Kind: "CronTab"}, {Group: "stable.example.com", Version: "v1beta1", Kind: "CronTab"}} {
+	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "Namespace"},
+		{Group: "stable.example.com", Version: "v1", Kind: "CronTab"},
+		{Group: "stable.example.com", Version: "v1beta1", Kind: "CronTab"}} {
 		if err := verifier.HasSupport(gvk); err != nil {
 			t.Errorf("fieldValidation of %s: %v", gvk, err)
 		}
@@ -45,10 +49,12 @@ func TestKubectl(t *testing.T) {
 		"explain-recursive": {gvr, nil, true},
 		"explain-field":     {gvr, []string{"spec", "env"}, false},
 		"explain-metadata":  {gvr, []string{"metadata", "uid"}, false},
-		"explain-namespace": {schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, []string{"spec", "image"}, false},
+		"explain-namespace": {schema.GroupVersionResource{Version: "v1", Resource: "namespaces"},
+			[]string{"spec", "image"}, false},
 	} {
 		var out bytes.Buffer
-		if err := explainv3.PrintModelDescription(test.fields, &out, client.OpenAPIV3(), test.gvr, test.recursive, "plaintext"); err != nil {
+		if err := explainv3.PrintModelDescription(test.fields, &out, client.OpenAPIV3(), test.gvr, test.recursive,
+			"plaintext"); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// lossy changes s, a schema of v3, into what Kubernetes publishes of it in v2, which old kubectl versions validate with: no
-// junctors, no types where null or unknown fields are welcome, no default.
+// lossy changes s, a schema of v3, into what Kubernetes publishes of it in v2, which old kubectl versions validate
+// with: no junctors, no types where null or unknown fields are welcome, no default.
 // Rule: "OpenAPI v2 and v3 schemas", Kubernetes CRD documentation.
 func lossy(s *spec.Schema) {
 	s.AllOf, s.OneOf, s.AnyOf, s.Not = nil, nil, nil, nil

@@ -15,8 +15,8 @@ import (
 //go:embed models.json
 var modelsJSON []byte
 
-// builtinJSON is made from what Kubernetes publishes of its own kinds by TestBuiltinModels of test/oracle-builtins, which also
-// keeps it fresh.
+// builtinJSON is made from what Kubernetes publishes of its own kinds by TestBuiltinModels of test/oracle-builtins,
+// which also keeps it fresh.
 //
 //go:embed builtin.json
 var builtinJSON []byte
@@ -29,8 +29,8 @@ type models struct {
 	Common []parameter `json:"common"`
 	// Bodies are the names under which v2 shares a body parameter, by its definition.
 	Bodies map[string]string `json:"bodies"`
-	// Options are the parameters of subresources of built-in kinds that are no views of the object, by the kind that they make
-	// up; Path is what follows behind some of them.
+	// Options are the parameters of subresources of built-in kinds that are no views of the object, by the kind that
+	// they make up; Path is what follows behind some of them.
 	Options map[string][]parameter `json:"options"`
 	Path    parameter              `json:"path"`
 	// Known are the group versions that Kubernetes knows, served or not.
@@ -107,8 +107,8 @@ func (m *models) closure(names ...string) map[string]json.RawMessage {
 	return out
 }
 
-// ofGroup names the definitions of options and events in a document of built-in kinds: each group version has them as kinds of
-// its own.
+// ofGroup names the definitions of options and events in a document of built-in kinds: each group version has them as
+// kinds of its own.
 func (m *models) ofGroup(definitions map[string]any, group, version string) error {
 	for _, name := range []string{deleteOptionsName, watchEventName} {
 		if definitions[name] == nil {
@@ -154,8 +154,8 @@ func (m *models) closureV2(names ...string) (map[string]*spec.Schema, error) {
 	return out, nil
 }
 
-// referV2 turns the references of s into those of v2, where a reference may have siblings and needs no allOf around it, and
-// drops defaults, which Kubernetes does not publish in v2.
+// referV2 turns the references of s into those of v2, where a reference may have siblings and needs no allOf around
+// it, and drops defaults, which Kubernetes does not publish in v2.
 func referV2(s *spec.Schema) {
 	s.Default = nil
 	if len(s.AllOf) == 1 && s.AllOf[0].Ref.String() != "" {
@@ -176,9 +176,9 @@ func referV2(s *spec.Schema) {
 	}
 }
 
-// modelName is the definition of a custom kind: its group's labels in reverse order, version, kind. A group may have the name of a
-// Go package of Kubernetes (apiextensions.apis.pkg.apiextensions-apiserver.k8s.io); its kinds get the end that kube-apiserver gives to
-// definitions whose name is taken.
+// modelName is the definition of a custom kind: its group's labels in reverse order, version, kind. A group may have
+// the name of a Go package of Kubernetes (apiextensions.apis.pkg.apiextensions-apiserver.k8s.io); its kinds get the
+// end that kube-apiserver gives to definitions whose name is taken.
 func modelName(group, version, kind string) string {
 	labels := strings.Split(group, ".")
 	slices.Reverse(labels)
@@ -190,7 +190,8 @@ func modelName(group, version, kind string) string {
 }
 
 // packages are what the names of built-in types begin with.
-var packages = []string{"io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator."}
+var packages = []string{"io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.",
+	"io.k8s.kube-aggregator."}
 
 // builtinModelName is the definition of a built-in kind, which Kubernetes derives from the Go package of the type.
 func builtinModelName(group, version, kind string) string {

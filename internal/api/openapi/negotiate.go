@@ -22,13 +22,17 @@ type offer struct{ accept, contentType, form string }
 var (
 	formsV2 = []offer{
 		{"application/json", "application/json", formJSON},
-		{"application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", formProtobuf},
-		{"application/com.github.proto-openapi.spec.v2.v1.0+protobuf", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", formProtobuf},
+		{"application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+			"application/com.github.proto-openapi.spec.v2.v1.0+protobuf", formProtobuf},
+		{"application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+			"application/com.github.proto-openapi.spec.v2.v1.0+protobuf", formProtobuf},
 	}
 	formsV3 = []offer{
 		{"application/json", "application/json", formJSON},
-		{"application/com.github.proto-openapi.spec.v3.v1.0+protobuf", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf", formProtobuf},
-		{"application/com.github.proto-openapi.spec.v3@v1.0+protobuf", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf", formProtobuf},
+		{"application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+			"application/com.github.proto-openapi.spec.v3.v1.0+protobuf", formProtobuf},
+		{"application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+			"application/com.github.proto-openapi.spec.v3.v1.0+protobuf", formProtobuf},
 	}
 )
 

@@ -1,16 +1,17 @@
-// Package openapi publishes the schemas of what is served: OpenAPI v3, lossless, one document for each group and version, and
-// OpenAPI v2 ("Swagger"), lossy, one document for all.
+// Package openapi publishes the schemas of what is served: OpenAPI v3, lossless, one document for each group and
+// version, and OpenAPI v2 ("Swagger"), lossy, one document for all.
 //
-// It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone. Handler
-// answers /openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/<group>/<version>, the like for what is no object, and /openapi/v2. What Kubernetes publishes for
-// custom resources is the specification; test/oracle/openapi compares.
+// It is step 5a of a request: an answer that is not an object, made from the catalog.Snapshot of the request alone.
+// Handler answers /openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/<group>/<version>, the like for what is no object,
+// and /openapi/v2. What Kubernetes publishes for custom resources is the specification; test/oracle/openapi compares.
 //
-// Nothing is built until a client asks for it. The index of v3, which every kubectl reads, and ETags name documents by what
-// they are made from (the identity and revision of each definition), so they need no document at all. Documents are built
-// one at a time, and kept compressed within a budget of bytes as long as their hash is the same; Drop frees them.
+// Nothing is built until a client asks for it. The index of v3, which every kubectl reads, and ETags name documents by
+// what they are made from (the identity and revision of each definition), so they need no document at all. Documents
+// are built one at a time, and kept compressed within a budget of bytes as long as their hash is the same; Drop frees
+// them.
 //
-// A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas agree,
-// hashes included.
+// A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas
+// agree, hashes included.
 package openapi
 
 import (

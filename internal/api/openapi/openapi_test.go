@@ -57,11 +57,15 @@ func source(t testing.TB) func() (*apiextensionsv1.JSONSchemaProps, error) {
 }
 
 func crontabs(t testing.TB, group string, revision int64) *catalog.Resource {
-	v1 := &catalog.Version{Name: "v1", Served: true, Status: true, Scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas"}, Source: source(t)}
+	v1 := &catalog.Version{
+		Name: "v1", Served: true, Status: true, Scale: &catalog.Scale{SpecReplicasPath: ".spec.replicas"},
+		Source: source(t),
+	}
 	beta := &catalog.Version{Name: "v1beta1", Served: true}
 	return &catalog.Resource{
-		Group: group, Plural: "crontabs", Singular: "crontab", Kind: "CronTab", ListKind: "CronTabList", Namespaced: true,
-		Versions: []*catalog.Version{v1, beta}, Storage: v1, Prefix: group + "/crontabs", Served: true,
+		Group: group, Plural: "crontabs", Singular: "crontab", Kind: "CronTab", ListKind: "CronTabList",
+		Namespaced: true,
+		Versions:   []*catalog.Version{v1, beta}, Storage: v1, Prefix: group + "/crontabs", Served: true,
 		Definition: catalog.Definition{Name: "crontabs." + group, UID: "0", Revision: revision},
 	}
 }
@@ -71,7 +75,13 @@ func namespaces(t testing.TB) *catalog.Resource {
 	return &catalog.Resource{
 		Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ListKind: "NamespaceList",
 		Versions: []*catalog.Version{v1}, Storage: v1, Prefix: "namespaces", Served: true,
-		Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}, Subresources: []catalog.Subresource{{Name: "finalize", Kind: metav1.GroupVersionKind{Kind: "Namespace"}, Verbs: []string{"update"}, Object: true}},
+		Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		Subresources: []catalog.Subresource{
+			{
+				Name: "finalize", Kind: metav1.GroupVersionKind{Kind: "Namespace"}, Verbs: []string{"update"},
+				Object: true,
+			},
+		},
 	}
 }
 
@@ -120,7 +130,9 @@ func TestIndex(t *testing.T) {
 		t.Fatalf("got %d %v", w.Code, w.Header())
 	}
 	urls := urlsOf(t, w)
-	want := []string{".well-known/openid-configuration", "api", "api/v1", "apis", "apis/other.example.com/v1", "apis/other.example.com/v1beta1", "apis/stable.example.com/v1", "apis/stable.example.com/v1beta1", "openid/v1/jwks", "version"}
+	want := []string{".well-known/openid-configuration", "api", "api/v1", "apis", "apis/other.example.com/v1",
+		"apis/other.example.com/v1beta1", "apis/stable.example.com/v1", "apis/stable.example.com/v1beta1",
+		"openid/v1/jwks", "version"}
 	if got := slices.Sorted(maps.Keys(urls)); !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
@@ -129,7 +141,8 @@ func TestIndex(t *testing.T) {
 	}
 	for _, url := range urls {
 		w := get(t, h, c, url)
-		if w.Code != 200 || w.Header().Get("Cache-Control") != "public, immutable" || w.Header().Get("Expires") == "" || parse(t, w.Body.Bytes())["openapi"] != "3.0.0" {
+		if w.Code != 200 || w.Header().Get("Cache-Control") != "public, immutable" || w.Header().Get("Expires") == "" ||
+			parse(t, w.Body.Bytes())["openapi"] != "3.0.0" {
 			t.Errorf("%s: got %d %v", url, w.Code, w.Header())
 		}
 	}
@@ -141,9 +154,12 @@ func TestIndex(t *testing.T) {
 		t.Errorf("unchanged index: got %d", w.Code)
 	}
 
-	c.Update(2, []*catalog.Resource{crontabs(t, "stable.example.com", 2)}, []catalog.GroupResource{{Group: "other.example.com", Resource: "crontabs"}})
+	c.Update(2, []*catalog.Resource{crontabs(t, "stable.example.com", 2)},
+		[]catalog.GroupResource{{Group: "other.example.com", Resource: "crontabs"}})
 	changed := urlsOf(t, get(t, h, c, "/openapi/v3", "If-None-Match", etag))
-	if changed["api/v1"] != urls["api/v1"] || changed["apis/stable.example.com/v1"] == urls["apis/stable.example.com/v1"] || len(changed) != 3+len(generalPaths()) {
+	if changed["api/v1"] != urls["api/v1"] ||
+		changed["apis/stable.example.com/v1"] == urls["apis/stable.example.com/v1"] ||
+		len(changed) != 3+len(generalPaths()) {
 		t.Errorf("after a change of one group: %v", changed)
 	}
 	if _, ok := h.hashes.groups["other.example.com"]; ok {
@@ -208,7 +224,8 @@ func TestRefusals(t *testing.T) {
 func TestProtobuf(t *testing.T) {
 	c := catalog.New(namespaces(t), crontabs(t, "stable.example.com", 1), crontabs(t, "other.example.com", 1))
 	h := handler()
-	for _, accept := range []string{"application/com.github.proto-openapi.spec.v3@v1.0+protobuf", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"} {
+	for _, accept := range []string{"application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+		"application/com.github.proto-openapi.spec.v3.v1.0+protobuf"} {
 		w := get(t, h, c, "/openapi/v3/apis/stable.example.com/v1", "Accept", accept)
 		if w.Header().Get("Content-Type") != "application/com.github.proto-openapi.spec.v3.v1.0+protobuf" {
 			t.Errorf("Content-Type %q", w.Header().Get("Content-Type"))
@@ -236,17 +253,21 @@ func sameV2(t *testing.T, c *catalog.Catalog) {
 	t.Helper()
 	h := handler()
 	got := &openapi_v2.Document{}
-	if err := proto.Unmarshal(get(t, h, c, "/openapi/v2", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").Body.Bytes(), got); err != nil {
+	if err := proto.Unmarshal(get(t, h, c, "/openapi/v2", "Accept",
+		"application/com.github.proto-openapi.spec.v2@v1.0+protobuf").Body.Bytes(), got); err != nil {
 		t.Fatal(err)
 	}
 	want, err := openapi_v2.ParseDocument(get(t, h, c, "/openapi/v2").Body.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, doc := range []*openapi_v2.Document{got, want} { // members of objects have no order, and loose values are YAML
+	// members of objects have no order, and loose values are YAML
+	for _, doc := range []*openapi_v2.Document{got, want} {
 		normalize(t, doc.ProtoReflect())
-		slices.SortFunc(doc.Paths.Path, func(a, b *openapi_v2.NamedPathItem) int { return strings.Compare(a.Name, b.Name) })
-		slices.SortFunc(doc.Definitions.AdditionalProperties, func(a, b *openapi_v2.NamedSchema) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(doc.Paths.Path,
+			func(a, b *openapi_v2.NamedPathItem) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(doc.Definitions.AdditionalProperties,
+			func(a, b *openapi_v2.NamedSchema) int { return strings.Compare(a.Name, b.Name) })
 	}
 	if !proto.Equal(got, want) {
 		t.Error("v2 differs")
@@ -285,7 +306,8 @@ func TestGzipAndHead(t *testing.T) {
 		plain := get(t, h, c, path)
 		packed := get(t, h, c, path, "Accept-Encoding", "gzip")
 		if plain.Header().Get("Content-Encoding") != "" || packed.Header().Get("Content-Encoding") != "gzip" {
-			t.Fatalf("%s: Content-Encoding %q and %q", path, plain.Header().Get("Content-Encoding"), packed.Header().Get("Content-Encoding"))
+			t.Fatalf("%s: Content-Encoding %q and %q", path, plain.Header().Get("Content-Encoding"),
+				packed.Header().Get("Content-Encoding"))
 		}
 		z, err := gzip.NewReader(packed.Body)
 		if err != nil {
@@ -308,7 +330,10 @@ func TestGzipAndHead(t *testing.T) {
 // Every reference of a document leads to a definition in it.
 func TestNoDanglingReferences(t *testing.T) {
 	c := catalog.New(namespaces(t), crontabs(t, "stable.example.com", 1))
-	for path, at := range map[string][]string{"/openapi/v2": {"definitions"}, "/openapi/v3/api/v1": {"components", "schemas"}, "/openapi/v3/apis/stable.example.com/v1": {"components", "schemas"}} {
+	for path, at := range map[string][]string{
+		"/openapi/v2": {"definitions"}, "/openapi/v3/api/v1": {"components", "schemas"},
+		"/openapi/v3/apis/stable.example.com/v1": {"components", "schemas"},
+	} {
 		body := get(t, handler(), c, path).Body.Bytes()
 		doc := parse(t, body)
 		definitions := doc
@@ -335,7 +360,8 @@ func TestPathsFollowVerbs(t *testing.T) {
 	for path, item := range doc["paths"].(map[string]any) {
 		for _, method := range slices.Sorted(maps.Keys(item.(map[string]any))) {
 			if method != "parameters" {
-				got = append(got, method+" "+path+" "+item.(map[string]any)[method].(map[string]any)["operationId"].(string))
+				got = append(got, method+" "+path+" "+
+					item.(map[string]any)[method].(map[string]any)["operationId"].(string))
 			}
 		}
 	}
@@ -348,7 +374,8 @@ func TestBrokenSchema(t *testing.T) {
 	r.Versions[0].Source = func() (*apiextensionsv1.JSONSchemaProps, error) { return nil, errors.New("broken") }
 	h, c := handler(), catalog.New(r)
 	w := get(t, h, c, urlsOf(t, get(t, h, c, "/openapi/v3"))["apis/stable.example.com/v1"])
-	if w.Code != 500 || w.Header().Get("ETag") != "" || w.Header().Get("Cache-Control") != "" || !strings.Contains(w.Body.String(), "schema of crontabs.stable.example.com in version v1: broken") {
+	if w.Code != 500 || w.Header().Get("ETag") != "" || w.Header().Get("Cache-Control") != "" ||
+		!strings.Contains(w.Body.String(), "schema of crontabs.stable.example.com in version v1: broken") {
 		t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	defer func() {

@@ -32,10 +32,12 @@ type operation struct {
 // actions of Kubernetes, in the order of HTTP methods below one path.
 var (
 	collectionActions = []action{
-		{"get", "list", "list", "list"}, {"post", "post", "create", "create"}, {"delete", "deletecollection", "deletecollection", "deletecollection"},
+		{"get", "list", "list", "list"}, {"post", "post", "create", "create"},
+		{"delete", "deletecollection", "deletecollection", "deletecollection"},
 	}
 	itemActions = []action{
-		{"get", "get", "read", "get"}, {"put", "put", "replace", "update"}, {"delete", "delete", "delete", "delete"}, {"patch", "patch", "patch", "patch"},
+		{"get", "get", "read", "get"}, {"put", "put", "replace", "update"}, {"delete", "delete", "delete", "delete"},
+		{"patch", "patch", "patch", "patch"},
 	}
 	changeActions = []action{{"get", "get", "read", ""}, {"put", "put", "replace", ""}, {"patch", "patch", "patch", ""}}
 )
@@ -147,7 +149,8 @@ func (p published) operation(m *models, a action, subresource string) operation 
 		own = scaleName
 	}
 	op := operation{
-		method: a.method, action: a.name, description: p.describe(a.word, subresource), tag: p.tag(), kind: p.kindOf(subresource),
+		method: a.method, action: a.name, description: p.describe(a.word, subresource), tag: p.tag(),
+		kind:       p.kindOf(subresource),
 		parameters: m.Parameters[a.name],
 		consumes:   produces, produces: produces,
 		answer: own, codes: []int{200},
@@ -161,7 +164,8 @@ func (p published) operation(m *models, a action, subresource string) operation 
 		op.body, op.codes = own, []int{200, 201}
 	case "patch":
 		op.body = patchName
-		op.consumes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
+		op.consumes = []string{string(types.JSONPatchType), string(types.MergePatchType),
+			string(types.ApplyYAMLPatchType)}
 	case "delete":
 		op.body, op.optional, op.answer, op.codes = deleteOptionsName, true, statusName, []int{200, 202}
 	case "deletecollection":
@@ -184,7 +188,8 @@ func (p published) id(word string, inNamespace bool, subresource string) string 
 	if word == "deletecollection" {
 		word, rest = "delete", "Collection"
 	}
-	return word + camel(p.shortGroup(), true) + camel(p.version.Name, true) + rest + scope + p.resource.Kind + camel(subresource, true)
+	return word + camel(p.shortGroup(), true) + camel(p.version.Name,
+		true) + rest + scope + p.resource.Kind + camel(subresource, true)
 }
 
 // tag groups the operations of a version: "stableExampleCom_v1".

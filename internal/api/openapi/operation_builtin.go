@@ -14,8 +14,10 @@ import (
 var (
 	anything      = []string{"*/*"}
 	builtinForms  = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
-	streamedForms = slices.Concat(builtinForms, []string{"application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"})
-	patchForms    = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+	streamedForms = slices.Concat(builtinForms,
+		[]string{"application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"})
+	patchForms = []string{string(types.JSONPatchType), string(types.MergePatchType),
+		string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
 )
 
 // asBuiltin makes the operation of a custom kind that of a built-in one, as kube-apiserver publishes its own.
@@ -37,9 +39,10 @@ func (p published) asBuiltin(op *operation, m *models) {
 		}
 	case "deletecollection":
 		op.body, op.optional = deleteOptionsName, true
-		op.parameters = slices.Concat(m.Parameters["delete"], slices.DeleteFunc(slices.Clone(m.Parameters["list"]), func(p parameter) bool {
-			return p.Name == "watch" || p.Name == "allowWatchBookmarks"
-		}))
+		op.parameters = slices.Concat(m.Parameters["delete"],
+			slices.DeleteFunc(slices.Clone(m.Parameters["list"]), func(p parameter) bool {
+				return p.Name == "watch" || p.Name == "allowWatchBookmarks"
+			}))
 		sortParameters(op.parameters)
 	}
 }
@@ -62,14 +65,16 @@ func (p published) watches(m *models, root string) []path {
 	watch := func(at, action, id, description string) path {
 		out := path{path: at, parameters: p.inPath(m, at, p.resource.Kind)}
 		out.operations = []operation{{
-			method: "get", action: action, id: id, description: description, tag: p.tag(), kind: p.kindOf(""), parameters: m.Parameters["list"],
-			consumes: anything, produces: streamedForms, answer: watchEventName, codes: []int{200},
+			method: "get", action: action, id: id, description: description, tag: p.tag(), kind: p.kindOf(""),
+			parameters: m.Parameters["list"],
+			consumes:   anything, produces: streamedForms, answer: watchEventName, codes: []int{200},
 		}}
 		out.share()
 		return out
 	}
 	list := "watch individual changes to a list of " + p.resource.Kind + "." + instead + "."
-	item := "watch changes to an object of kind " + p.resource.Kind + "." + instead + ", filtered to a single item with the 'fieldSelector' parameter."
+	item := "watch changes to an object of kind " + p.resource.Kind + "." + instead +
+		", filtered to a single item with the 'fieldSelector' parameter."
 	base, scoped := root+"/watch/"+p.resource.Plural, p.resource.Namespaced
 	var out []path
 	if scoped {
@@ -85,8 +90,10 @@ func (p published) others(m *models, base string, s *catalog.Subresource) []path
 	at, kind := base+"/{name}/"+s.Name, p.kindOf(s.Name)
 	if s.Name == "log" {
 		op := operation{
-			method: "get", action: "get", id: p.id("read", p.resource.Namespaced, s.Name), description: p.describe("read", s.Name), tag: p.tag(), kind: kind,
-			parameters: m.Options["PodLogOptions"], consumes: anything, produces: append([]string{"text/plain"}, builtinForms...), codes: []int{200},
+			method: "get", action: "get", id: p.id("read", p.resource.Namespaced, s.Name),
+			description: p.describe("read", s.Name), tag: p.tag(), kind: kind,
+			parameters: m.Options["PodLogOptions"], consumes: anything,
+			produces: append([]string{"text/plain"}, builtinForms...), codes: []int{200},
 		}
 		out := path{path: at, parameters: p.inPath(m, at, kind.Kind), operations: []operation{op}}
 		out.share()
@@ -97,8 +104,10 @@ func (p published) others(m *models, base string, s *catalog.Subresource) []path
 	}
 	name := builtinModelName(kind.Group, kind.Version, kind.Kind)
 	op := operation{
-		method: "post", action: "post", id: p.id("create", p.resource.Namespaced, s.Name), description: p.describe("create", s.Name), tag: p.tag(), kind: kind,
-		parameters: m.Parameters["post"], body: name, consumes: anything, produces: builtinForms, answer: name, codes: []int{200, 201, 202},
+		method: "post", action: "post", id: p.id("create", p.resource.Namespaced, s.Name),
+		description: p.describe("create", s.Name), tag: p.tag(), kind: kind,
+		parameters: m.Parameters["post"], body: name, consumes: anything, produces: builtinForms, answer: name,
+		codes: []int{200, 201, 202},
 	}
 	out := path{path: at, parameters: p.inPath(m, at, kind.Kind), operations: []operation{op}}
 	out.share()
@@ -121,7 +130,8 @@ func (p published) connections(m *models, at string, s *catalog.Subresource, kin
 		sortParameters(out.parameters)
 		for _, method := range methods {
 			out.operations = append(out.operations, operation{
-				method: method, action: "connect", id: p.id("connect "+method, p.resource.Namespaced, s.Name) + suffix, tag: p.tag(), kind: kind,
+				method: method, action: "connect", id: p.id("connect "+method, p.resource.Namespaced, s.Name) + suffix,
+				tag: p.tag(), kind: kind,
 				description: "connect " + strings.ToUpper(method) + " requests to " + s.Name + " of " + p.resource.Kind,
 				consumes:    anything, produces: anything, codes: []int{200},
 			})
@@ -138,7 +148,8 @@ func (p published) connections(m *models, at string, s *catalog.Subresource, kin
 // available is the path that lists what the group version serves.
 func (p published) available(root string) path {
 	return path{path: root + "/", operations: []operation{{
-		method: "get", id: "get" + camel(p.shortGroup(), true) + camel(p.version.Name, true) + "APIResources", description: "get available resources", tag: p.tag(),
+		method: "get", id: "get" + camel(p.shortGroup(), true) + camel(p.version.Name, true) + "APIResources",
+		description: "get available resources", tag: p.tag(),
 		consumes: builtinForms, produces: builtinForms, answer: resourceListName, codes: []int{200},
 	}}}
 }

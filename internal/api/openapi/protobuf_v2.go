@@ -13,8 +13,8 @@ import (
 
 // protobufV2 encodes paths and definitions as a document of protocol buffers.
 //
-// It builds the messages itself: gnostic can make them of JSON only through YAML, which takes several times as long as all
-// else, and kubectl reads this document when it applies a changed object.
+// It builds the messages itself: gnostic can make them of JSON only through YAML, which takes several times as long as
+// all else, and kubectl reads this document when it applies a changed object.
 func protobufV2(paths map[string]pathV2, definitions map[string]*spec.Schema) ([]byte, error) {
 	x := looseValues{}
 	doc := &openapi_v2.Document{Paths: &openapi_v2.Paths{}, Definitions: &openapi_v2.Definitions{}}
@@ -30,22 +30,24 @@ func protobufV2(paths map[string]pathV2, definitions map[string]*spec.Schema) ([
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", name, err)
 		}
-		doc.Definitions.AdditionalProperties = append(doc.Definitions.AdditionalProperties, &openapi_v2.NamedSchema{Name: name, Value: s})
+		doc.Definitions.AdditionalProperties = append(doc.Definitions.AdditionalProperties,
+			&openapi_v2.NamedSchema{Name: name, Value: s})
 	}
 	return proto.Marshal(doc)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// looseValues makes messages of values that have no fixed type, which are written as YAML. That is slow, and an operation's kind
-// or a true come again and again, so each value is written once; messages are shared.
+// looseValues makes messages of values that have no fixed type, which are written as YAML. That is slow, and an
+// operation's kind or a true come again and again, so each value is written once; messages are shared.
 type looseValues map[any]*openapi_v2.Any
 
 // schema converts what lossy leaves of a schema; there are no other keywords in v2.
 func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 	out := &openapi_v2.Schema{
 		XRef: s.Ref.String(), Format: s.Format, Title: s.Title, Description: s.Description,
-		MultipleOf: or(s.MultipleOf), Maximum: or(s.Maximum), ExclusiveMaximum: s.ExclusiveMaximum, Minimum: or(s.Minimum), ExclusiveMinimum: s.ExclusiveMinimum,
+		MultipleOf: or(s.MultipleOf), Maximum: or(s.Maximum), ExclusiveMaximum: s.ExclusiveMaximum,
+		Minimum: or(s.Minimum), ExclusiveMinimum: s.ExclusiveMinimum,
 		MaxLength: or(s.MaxLength), MinLength: or(s.MinLength), Pattern: s.Pattern,
 		MaxItems: or(s.MaxItems), MinItems: or(s.MinItems), UniqueItems: s.UniqueItems,
 		MaxProperties: or(s.MaxProperties), MinProperties: or(s.MinProperties), Required: s.Required,
@@ -81,9 +83,13 @@ func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.AdditionalProperties = &openapi_v2.AdditionalPropertiesItem{Oneof: &openapi_v2.AdditionalPropertiesItem_Schema{Schema: value}}
+		out.AdditionalProperties = &openapi_v2.AdditionalPropertiesItem{
+			Oneof: &openapi_v2.AdditionalPropertiesItem_Schema{Schema: value},
+		}
 	} else if a != nil {
-		out.AdditionalProperties = &openapi_v2.AdditionalPropertiesItem{Oneof: &openapi_v2.AdditionalPropertiesItem_Boolean{Boolean: a.Allows}}
+		out.AdditionalProperties = &openapi_v2.AdditionalPropertiesItem{
+			Oneof: &openapi_v2.AdditionalPropertiesItem_Boolean{Boolean: a.Allows},
+		}
 	}
 	if len(s.Properties) > 0 {
 		out.Properties = &openapi_v2.Properties{}
@@ -94,7 +100,8 @@ func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		out.Properties.AdditionalProperties = append(out.Properties.AdditionalProperties, &openapi_v2.NamedSchema{Name: name, Value: value})
+		out.Properties.AdditionalProperties = append(out.Properties.AdditionalProperties,
+			&openapi_v2.NamedSchema{Name: name, Value: value})
 	}
 	out.VendorExtension, err = x.extensions(s.Extensions)
 	return out, err
@@ -169,7 +176,8 @@ func (at pathV2) message(x looseValues) (*openapi_v2.PathItem, error) {
 
 func (op operationV2) message(x looseValues) (*openapi_v2.Operation, error) {
 	out := &openapi_v2.Operation{
-		Tags: op.Tags, Description: op.Description, OperationId: op.ID, Produces: op.Produces, Consumes: op.Consumes, Schemes: op.Schemes,
+		Tags: op.Tags, Description: op.Description, OperationId: op.ID, Produces: op.Produces, Consumes: op.Consumes,
+		Schemes:    op.Schemes,
 		Parameters: parameterMessages(op.Parameters), Responses: &openapi_v2.Responses{},
 	}
 	for _, code := range sortedKeys(op.Responses) {
@@ -183,7 +191,9 @@ func (op operationV2) message(x looseValues) (*openapi_v2.Operation, error) {
 	}
 	var err error
 	if op.Kind != nil {
-		out.VendorExtension, err = x.extensions(map[string]any{"x-kubernetes-action": op.Action, "x-kubernetes-group-version-kind": *op.Kind})
+		out.VendorExtension, err = x.extensions(map[string]any{
+			"x-kubernetes-action": op.Action, "x-kubernetes-group-version-kind": *op.Kind,
+		})
 	}
 	return out, err
 }
@@ -199,27 +209,37 @@ func parameterMessages(ps []parameterV2) []*openapi_v2.ParametersItem {
 	var out []*openapi_v2.ParametersItem
 	for _, p := range ps {
 		if p.Ref != "" {
-			out = append(out, &openapi_v2.ParametersItem{Oneof: &openapi_v2.ParametersItem_JsonReference{JsonReference: &openapi_v2.JsonReference{XRef: p.Ref}}})
+			out = append(out,
+				&openapi_v2.ParametersItem{
+					Oneof: &openapi_v2.ParametersItem_JsonReference{
+						JsonReference: &openapi_v2.JsonReference{XRef: p.Ref},
+					},
+				})
 			continue
 		}
-		out = append(out, &openapi_v2.ParametersItem{Oneof: &openapi_v2.ParametersItem_Parameter{Parameter: p.message()}})
+		out = append(out,
+			&openapi_v2.ParametersItem{Oneof: &openapi_v2.ParametersItem_Parameter{Parameter: p.message()}})
 	}
 	return out
 }
 
 func (p parameterV2) message() *openapi_v2.Parameter {
 	if p.In == "body" {
-		body := &openapi_v2.BodyParameter{Name: p.Name, In: p.In, Required: p.Required, Schema: &openapi_v2.Schema{XRef: p.Schema.Ref}}
+		body := &openapi_v2.BodyParameter{
+			Name: p.Name, In: p.In, Required: p.Required, Schema: &openapi_v2.Schema{XRef: p.Schema.Ref},
+		}
 		return &openapi_v2.Parameter{Oneof: &openapi_v2.Parameter_BodyParameter{BodyParameter: body}}
 	}
 	other := &openapi_v2.NonBodyParameter{}
 	if p.In == "path" {
 		other.Oneof = &openapi_v2.NonBodyParameter_PathParameterSubSchema{PathParameterSubSchema: &openapi_v2.PathParameterSubSchema{
-			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type, UniqueItems: p.UniqueItems,
+			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type,
+			UniqueItems: p.UniqueItems,
 		}}
 	} else {
 		other.Oneof = &openapi_v2.NonBodyParameter_QueryParameterSubSchema{QueryParameterSubSchema: &openapi_v2.QueryParameterSubSchema{
-			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type, UniqueItems: p.UniqueItems,
+			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type,
+			UniqueItems: p.UniqueItems,
 		}}
 	}
 	return &openapi_v2.Parameter{Oneof: &openapi_v2.Parameter_NonBodyParameter{NonBodyParameter: other}}

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Schema returns the schema of a kind as v3 publishes it, with every reference replaced by what it refers to. Where a type
-// contains itself there is an object without properties instead. It is made anew at each call.
+// Schema returns the schema of a kind as v3 publishes it, with every reference replaced by what it refers to. Where a
+// type contains itself there is an object without properties instead. It is made anew at each call.
 func (h *Handler) Schema(r *catalog.Resource, v *catalog.Version) (*spec.Schema, error) {
 	p := published{resource: r, version: v}
 	m := h.models()

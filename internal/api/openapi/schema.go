@@ -9,10 +9,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// fromProps returns the schema of a definition as v3 publishes it: everything that it says, x-kubernetes-* included, and for
-// x-kubernetes-int-or-string the two types spelled out.
+// fromProps returns the schema of a definition as v3 publishes it: everything that it says, x-kubernetes-* included,
+// and for x-kubernetes-int-or-string the two types spelled out.
 //
-// inJunctor is true below allOf, anyOf, oneOf and not, where a structural schema constrains values and declares nothing.
+// inJunctor is true below allOf, anyOf, oneOf and not, where a structural schema constrains values and declares
+// nothing.
 func fromProps(p *apiextensionsv1.JSONSchemaProps, inJunctor bool) (*spec.Schema, error) {
 	if p == nil {
 		return nil, nil
@@ -128,7 +129,9 @@ func setChildren(s *spec.Schema, p *apiextensionsv1.JSONSchemaProps, inJunctor b
 		if err != nil {
 			return fmt.Errorf("additionalProperties: %w", err)
 		}
-		s.AdditionalProperties = &spec.SchemaOrBool{Allows: p.AdditionalProperties.Allows || child != nil, Schema: child}
+		s.AdditionalProperties = &spec.SchemaOrBool{
+			Allows: p.AdditionalProperties.Allows || child != nil, Schema: child,
+		}
 	}
 	for _, junctor := range []struct {
 		to   *[]spec.Schema
@@ -147,11 +150,12 @@ func setChildren(s *spec.Schema, p *apiextensionsv1.JSONSchemaProps, inJunctor b
 	return err
 }
 
-// spellIntOrString adds anyOf integer, string to s unless the definition has it already, in one of the two places where a
-// structural schema may.
+// spellIntOrString adds anyOf integer, string to s unless the definition has it already, in one of the two places
+// where a structural schema may.
 func spellIntOrString(s *spec.Schema, p *apiextensionsv1.JSONSchemaProps) {
 	both := []apiextensionsv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}
-	if equality.Semantic.DeepEqual(p.AnyOf, both) || len(p.AllOf) > 0 && equality.Semantic.DeepEqual(p.AllOf[0].AnyOf, both) {
+	if equality.Semantic.DeepEqual(p.AnyOf, both) || len(p.AllOf) > 0 &&
+		equality.Semantic.DeepEqual(p.AllOf[0].AnyOf, both) {
 		return
 	}
 	spelled := []spec.Schema{*typed("integer"), *typed("string")}

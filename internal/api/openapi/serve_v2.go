@@ -126,11 +126,13 @@ func (d *documentV2) writeHead(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, `{"swagger":"2.0","info":%s,"securityDefinitions":%s,"security":[{"BearerToken":[]}]`, head, security)
+	_, err = fmt.Fprintf(w, `{"swagger":"2.0","info":%s,"securityDefinitions":%s,"security":[{"BearerToken":[]}]`, head,
+		security)
 	return err
 }
 
-// writeProtobuf writes a document for each group, one after the other: a parser of protocol buffers merges them into one.
+// writeProtobuf writes a document for each group, one after the other: a parser of protocol buffers merges them into
+// one.
 func (d *documentV2) writeProtobuf(w *partsWriter) error {
 	shared, err := d.sharedProtobuf()
 	if err != nil {

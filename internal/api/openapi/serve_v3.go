@@ -18,7 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// serveIndex lists the v3 documents. Each URL bears the document's hash, so that clients may keep the document for ever.
+// serveIndex lists the v3 documents. Each URL bears the document's hash, so that clients may keep the document for
+// ever.
 func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot) {
 	type item struct {
 		URL string `json:"serverRelativeURL"`
@@ -57,8 +58,8 @@ func relativeURL(path, hash string) string {
 	return (&url.URL{Path: "/openapi/v3/" + path, RawQuery: url.Values{"hash": {hash}}.Encode()}).String()
 }
 
-// serveV3 answers with one document. With ?hash= of that document the answer may be kept for ever; with another hash the
-// client is sent to the right one.
+// serveV3 answers with one document. With ?hash= of that document the answer may be kept for ever; with another hash
+// the client is sent to the right one.
 func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.Snapshot, path string) {
 	hash, build, err := h.document(snap, path)
 	if err != nil {
@@ -87,7 +88,8 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	if fresh(w, r, hash) {
 		return
 	}
-	packed, err := h.packed(key{"v3 " + path, form, hash}, false, pack, func() ([]byte, error) { return encodeV3(path, form, build) })
+	packed, err := h.packed(key{"v3 " + path, form, hash}, false, pack,
+		func() ([]byte, error) { return encodeV3(path, form, build) })
 	if err != nil {
 		for _, name := range []string{"ETag", "Cache-Control", "Expires"} { // nobody shall keep the error
 			w.Header().Del(name)
@@ -123,8 +125,8 @@ func encodeV3(name, form string, build func() ([]byte, error)) ([]byte, error) {
 	return proto.Marshal(doc)
 }
 
-// packed returns the compressed document of k, which build makes, and compress compresses, if it is not kept. scan as in
-// kept.put.
+// packed returns the compressed document of k, which build makes, and compress compresses, if it is not kept. scan as
+// in kept.put.
 func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build func() ([]byte, error)) ([]byte, error) {
 	if packed := h.kept.get(k); packed != nil {
 		return packed, nil

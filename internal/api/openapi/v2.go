@@ -89,10 +89,10 @@ func (h *Handler) definitionsV2(groups []*catalog.Group, g *catalog.Group) (map[
 // sharedHome is the home of definitions that do not depend on what is served. No group has this name.
 const sharedHome = "*"
 
-// homesV2 says where in the v2 document each definition of a built-in type stands, for it may stand there once only: with what
-// is shared, or in the part of the first group that refers to it. What a definition refers to has no later home than itself, so
-// who leaves one out need not look behind it. Built-in kinds are served as long as the handler lives, so this is found out
-// once. h.building is held.
+// homesV2 says where in the v2 document each definition of a built-in type stands, for it may stand there once only:
+// with what is shared, or in the part of the first group that refers to it. What a definition refers to has no later
+// home than itself, so who leaves one out need not look behind it. Built-in kinds are served as long as the handler
+// lives, so this is found out once. h.building is held.
 func (h *Handler) homesV2(groups []*catalog.Group) (map[string]string, error) {
 	if h.homes != nil {
 		return h.homes, nil
@@ -139,11 +139,12 @@ func publishedV2(g *catalog.Group) iter.Seq[published] {
 }
 
 func sharedRootsV2() []string {
-	return []string{objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName, watchEventName, resourceListName, versionsName, groupListName, serverVersionName}
+	return []string{objectMetaName, listMetaName, statusName, deleteOptionsName, patchName, scaleName, watchEventName,
+		resourceListName, versionsName, groupListName, serverVersionName}
 }
 
-// sharedV2 returns the members of "paths", "definitions" and "parameters" that do not depend on what is served, as JSON without
-// the braces around them.
+// sharedV2 returns the members of "paths", "definitions" and "parameters" that do not depend on what is served, as
+// JSON without the braces around them.
 func (h *Handler) sharedV2() (paths, definitions, parameters []byte, err error) {
 	m := h.models()
 	general := map[string]pathV2{}
@@ -177,7 +178,10 @@ func (h *Handler) sharedV2() (paths, definitions, parameters []byte, err error) 
 	}
 	add([]parameter{m.Path})
 	for definition, name := range m.Bodies {
-		shared[name] = parameterV2{Name: "body", In: "body", Required: definition != deleteOptionsName, Schema: &referenceV2{Ref: refV2 + definition}}
+		shared[name] = parameterV2{
+			Name: "body", In: "body", Required: definition != deleteOptionsName,
+			Schema: &referenceV2{Ref: refV2 + definition},
+		}
 	}
 	parameters, err = members(shared)
 	return paths, definitions, parameters, err
@@ -199,14 +203,18 @@ func (at path) v2(m *models) pathV2 {
 	}
 	for _, op := range at.operations {
 		o := operationV2{
-			Description: op.description, Consumes: op.consumes, Produces: op.produces, Schemes: []string{"https"}, Tags: []string{op.tag}, ID: op.id,
+			Description: op.description, Consumes: op.consumes, Produces: op.produces, Schemes: []string{"https"},
+			Tags: []string{op.tag}, ID: op.id,
 			Action: op.action, Kind: op.about(),
 			Responses: map[string]responseV2{"401": {Description: codeText(401)}},
 		}
 		if shared, ok := m.Bodies[op.body]; ok {
 			o.Parameters = append(o.Parameters, parameterV2{Ref: "#/parameters/" + shared})
 		} else if op.body != "" {
-			o.Parameters = append(o.Parameters, parameterV2{Name: "body", In: "body", Required: !op.optional, Schema: &referenceV2{Ref: refV2 + op.body}})
+			o.Parameters = append(o.Parameters,
+				parameterV2{
+					Name: "body", In: "body", Required: !op.optional, Schema: &referenceV2{Ref: refV2 + op.body},
+				})
 		}
 		o.Parameters = append(o.Parameters, parametersV2(op.parameters)...)
 		answer := &referenceV2{Type: "string"}

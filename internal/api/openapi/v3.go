@@ -67,7 +67,9 @@ type (
 )
 
 // bearerToken is how clients show who they are, as documents of built-in kinds say it.
-var bearerToken = map[string]securityScheme{"BearerToken": {Type: "apiKey", Description: "Bearer Token authentication", Name: "authorization", In: "header"}}
+var bearerToken = map[string]securityScheme{
+	"BearerToken": {Type: "apiKey", Description: "Bearer Token authentication", Name: "authorization", In: "header"},
+}
 
 // buildV3 returns the JSON of the v3 document of gv, a version of the group named group.
 func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error) {
@@ -124,7 +126,8 @@ func (at path) v3() pathV3 {
 	}
 	for _, op := range at.operations {
 		o := operationV3{
-			Tags: []string{op.tag}, Description: op.description, ID: op.id, Parameters: parametersV3(op.parameters), Action: op.action,
+			Tags: []string{op.tag}, Description: op.description, ID: op.id, Parameters: parametersV3(op.parameters),
+			Action:    op.action,
 			Kind:      op.about(),
 			Responses: map[string]responseV3{"401": {Description: codeText(401)}},
 		}
@@ -132,7 +135,9 @@ func (at path) v3() pathV3 {
 			o.Body = &bodyV3{Content: contentV3(op.body, op.consumes), Required: !op.optional}
 		}
 		for _, code := range op.codes {
-			o.Responses[strconv.Itoa(code)] = responseV3{Description: codeText(code), Content: contentV3(op.answer, op.produces)}
+			o.Responses[strconv.Itoa(code)] = responseV3{
+				Description: codeText(code), Content: contentV3(op.answer, op.produces),
+			}
 		}
 		out[op.method] = o
 	}
@@ -165,7 +170,9 @@ func contentV3(definition string, types []string) map[string]mediaV3 {
 func parametersV3(ps []parameter) []parameterV3 {
 	out := make([]parameterV3, len(ps))
 	for i, p := range ps {
-		out[i] = parameterV3{Name: p.Name, In: "query", Description: p.Description, Schema: schemaV3{Type: p.Type, UniqueItems: true}}
+		out[i] = parameterV3{
+			Name: p.Name, In: "query", Description: p.Description, Schema: schemaV3{Type: p.Type, UniqueItems: true},
+		}
 		if p.inPath() {
 			out[i].In, out[i].Required = "path", true
 		}

@@ -20,13 +20,17 @@ func BenchmarkList(b *testing.B) {
 		{Name: "Replicas", Type: "integer", JSONPath: ".status.replicas"},
 		{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
 	}
-	filter := append([]catalog.Column{{Name: "Cond", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`}}, plain...)
+	filter := append([]catalog.Column{
+		{Name: "Cond", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`},
+	}, plain...)
 	var env strings.Builder
 	for i := range 60 {
 		fmt.Fprintf(&env, `{"name":"VARIABLE_%d","value":"some value of a variable with a number %d"},`, i, i)
 	}
-	doc := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"creationTimestamp":"2026-03-02T05:01:07Z","labels":{"app":"thing","tier":"back"},"name":"thing-1","namespace":"default","resourceVersion":"7","uid":"0c7e6d0e-5f1c-4a52-93a3-4a1c5d6f7e8f"},` +
-		`"spec":{"env":[` + strings.TrimSuffix(env.String(), ",") + `],"secretName":"s"},"status":{"conditions":[{"status":"False","type":"Issuing"},{"status":"True","type":"Ready"}],"phase":"Running","replicas":3}}`)
+	doc := []byte(
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"creationTimestamp":"2026-03-02T05:01:07Z","labels":{"app":"thing","tier":"back"},"name":"thing-1","namespace":"default","resourceVersion":"7","uid":"0c7e6d0e-5f1c-4a52-93a3-4a1c5d6f7e8f"},` +
+			`"spec":{"env":[` + strings.TrimSuffix(env.String(), ",") +
+			`],"secretName":"s"},"status":{"conditions":[{"status":"False","type":"Issuing"},{"status":"True","type":"Ready"}],"phase":"Running","replicas":3}}`)
 	rows := make([]table.Row, 1000)
 	for i := range rows {
 		rows[i].JSON = doc

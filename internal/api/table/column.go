@@ -52,8 +52,8 @@ func newColumn(c catalog.Column) (column, error) {
 	return col, nil
 }
 
-// plainPath returns the names of a path like ".a.b", nil if the path is of another form; and the name that it starts with,
-// if it starts with one. Names that JSON may spell in more than one way do not count.
+// plainPath returns the names of a path like ".a.b", nil if the path is of another form; and the name that it starts
+// with, if it starts with one. Names that JSON may spell in more than one way do not count.
 func plainPath(root *jsonpath.ListNode) (names []string, first string) {
 	if len(root.Nodes) != 1 {
 		return nil, ""
@@ -115,7 +115,8 @@ func (c *column) append(dst []byte, doc *document, obj map[string]any, now time.
 	return codec.AppendJSON(dst, c.cell(value, now))
 }
 
-// cell returns what is shown of a value; nil if the value is not of the column's type. Only strings are made of anything.
+// cell returns what is shown of a value; nil if the value is not of the column's type. Only strings are made of
+// anything.
 func (c *column) cell(value any, now time.Time) any {
 	switch c.typ {
 	case "string":

@@ -13,8 +13,10 @@ import (
 // FuzzColumn: a definition's author chooses the path and the client the object. Whatever they are, a row is JSON that
 // decodes as a Table, or an error.
 func FuzzColumn(f *testing.F) {
-	for _, path := range []string{".spec.replicas", `.metadata.labels['a\.b']`, ".spec.list[0:2:1].type", `.spec.list[?(@.type=="b")].v`, "..type",
-		"..", "..*", ".spec.list[-9]", "{range .spec.list[*]}{.v}{end}", `}{"x"}{.spec`, ".spec.list[?(@.v>1)]", ".[", "\x00"} {
+	for _, path := range []string{".spec.replicas", `.metadata.labels['a\.b']`, ".spec.list[0:2:1].type",
+		`.spec.list[?(@.type=="b")].v`, "..type",
+		"..", "..*", ".spec.list[-9]", "{range .spec.list[*]}{.v}{end}", `}{"x"}{.spec`, ".spec.list[?(@.v>1)]", ".[",
+		"\x00"} {
 		f.Add("string", path, object)
 		f.Add("date", path, object)
 	}

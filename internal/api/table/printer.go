@@ -40,12 +40,18 @@ func compile(r *catalog.Resource, v *catalog.Version) *printer {
 		p.define(catalog.Column{Name: "Name", Type: "string", Format: "name"}, docs["name"])
 		columns := v.Columns
 		if len(columns) == 0 {
-			columns = []catalog.Column{{Name: "Age", Type: "date", Description: docs["creationTimestamp"], JSONPath: ".metadata.creationTimestamp"}}
+			columns = []catalog.Column{
+				{
+					Name: "Age", Type: "date", Description: docs["creationTimestamp"],
+					JSONPath: ".metadata.creationTimestamp",
+				},
+			}
 		}
 		for _, c := range columns {
 			col, err := newColumn(c)
 			if err != nil {
-				// The definition was accepted by something else than this server. Kubernetes prints what comes before it.
+				// The definition was accepted by something else than this server. Kubernetes prints what comes before
+				// it.
 				break
 			}
 			description := c.Description
@@ -107,8 +113,8 @@ func (p *printer) appendCells(dst []byte, row Row, e catalog.Env) ([]byte, error
 
 var namePath = []string{"metadata", "name"}
 
-// document reads fields of an object's JSON. It remembers the last field of the object's own that it looked for, because
-// columns tend to follow each other inside of status.
+// document reads fields of an object's JSON. It remembers the last field of the object's own that it looked for,
+// because columns tend to follow each other inside of status.
 type document struct {
 	json []byte
 	name string

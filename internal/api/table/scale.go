@@ -14,13 +14,19 @@ func Scale(r *catalog.Resource, row Row, o Options) ([]byte, error) {
 	return newWriter(scalePrinter(r.Custom()), o).single(row)
 }
 
-// scalePrinter makes the columns that kube-apiserver has for scales: those of its printers for built-in kinds, those of a
-// definition's columns for custom ones. The cells are the same.
+// scalePrinter makes the columns that kube-apiserver has for scales: those of its printers for built-in kinds, those
+// of a definition's columns for custom ones. The cells are the same.
 func scalePrinter(custom bool) *printer {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	name := catalog.Column{Name: "Name", Type: "string"}
-	desired := catalog.Column{Name: "Desired", Type: "integer", JSONPath: ".spec.replicas", Description: autoscalingv1.ScaleSpec{}.SwaggerDoc()["replicas"]}
-	available := catalog.Column{Name: "Available", Type: "integer", JSONPath: ".status.replicas", Description: autoscalingv1.ScaleStatus{}.SwaggerDoc()["replicas"]}
+	desired := catalog.Column{
+		Name: "Desired", Type: "integer", JSONPath: ".spec.replicas",
+		Description: autoscalingv1.ScaleSpec{}.SwaggerDoc()["replicas"],
+	}
+	available := catalog.Column{
+		Name: "Available", Type: "integer", JSONPath: ".status.replicas",
+		Description: autoscalingv1.ScaleStatus{}.SwaggerDoc()["replicas"],
+	}
 	age := catalog.Column{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"}
 	shown := "string"
 	if custom {

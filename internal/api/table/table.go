@@ -1,12 +1,12 @@
 // Package table prints objects on the server: the Table of meta.k8s.io that kubectl get asks for.
 //
-// It stands at the end of a request, after codec has found that the client wants a Table. What to print is compiled once
-// for each version of a kind and shared by all requests; a Writer belongs to one answer and appends rows one at a time, so
-// that a long list need never be in memory as a whole.
+// It stands at the end of a request, after codec has found that the client wants a Table. What to print is compiled
+// once for each version of a kind and shared by all requests; a Writer belongs to one answer and appends rows one at a
+// time, so that a long list need never be in memory as a whole.
 //
 // Columns of custom kinds are JSON paths, as in kube-apiserver's tableconvertor; those of built-in kinds come with a
-// function (catalog.Rules.Cells). Most paths are plain (".status.phase") and are read from an object's stored bytes; only
-// others, and built-in kinds, need the object decoded.
+// function (catalog.Rules.Cells). Most paths are plain (".status.phase") and are read from an object's stored bytes;
+// only others, and built-in kinds, need the object decoded.
 package table
 
 import (
@@ -48,7 +48,9 @@ func CheckIncludeObject(value string) error {
 	case "", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
 		return nil
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", value))
+	return apierrors.NewBadRequest(
+		fmt.Sprintf(
+			"Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", value))
 }
 
 // Definitions returns the columns of a version, the name of the object among them. The result is shared; read it only.
@@ -97,8 +99,8 @@ func (w *Writer) single(row Row) ([]byte, error) {
 	return w.build([]Row{row}, meta)
 }
 
-// Writer appends one Table to a byte slice: Header, AppendRow as often as needed, Trailer. It is not safe for concurrent
-// use.
+// Writer appends one Table to a byte slice: Header, AppendRow as often as needed, Trailer. It is not safe for
+// concurrent use.
 type Writer struct {
 	p    *printer
 	o    Options
@@ -181,8 +183,8 @@ func (w *Writer) appendObject(dst []byte, row Row) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// endsInitialEvents tells whether the object is the bookmark behind the initial events of a watch. Its annotation is what
-// the client waits for, so the metadata goes along even if no object was asked for.
+// endsInitialEvents tells whether the object is the bookmark behind the initial events of a watch. Its annotation is
+// what the client waits for, so the metadata goes along even if no object was asked for.
 func endsInitialEvents(doc []byte) bool {
 	for _, name := range []string{"metadata", "annotations", metav1.InitialEventsAnnotationKey} {
 		var err error

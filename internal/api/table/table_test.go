@@ -21,7 +21,10 @@ var (
 
 func custom(columns ...catalog.Column) (*catalog.Resource, *catalog.Version) {
 	v := &catalog.Version{Name: "v1", Served: true, Columns: columns}
-	return &catalog.Resource{Group: "stable.example.com", Plural: "crontabs", Kind: "CronTab", Namespaced: true, Versions: []*catalog.Version{v}, Storage: v}, v
+	return &catalog.Resource{
+		Group: "stable.example.com", Plural: "crontabs", Kind: "CronTab", Namespaced: true,
+		Versions: []*catalog.Version{v}, Storage: v,
+	}, v
 }
 
 const object = `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"creationTimestamp":"2026-03-04T05:01:07Z","labels":{"a.b":"dotted"},"name":"my","resourceVersion":"7"},` +
@@ -67,7 +70,8 @@ func TestCells(t *testing.T) {
 		{"date", ".spec.absent", `null`},
 	} {
 		r, v := custom(catalog.Column{Name: "C", Type: c.typ, JSONPath: c.path})
-		data, err := table.Single(r, v, table.Row{JSON: []byte(object)}, table.Options{Env: env, IncludeObject: metav1.IncludeNone})
+		data, err := table.Single(r, v, table.Row{JSON: []byte(object)},
+			table.Options{Env: env, IncludeObject: metav1.IncludeNone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,10 +101,13 @@ func TestTable(t *testing.T) {
 		want string
 	}{
 		{"metadata", table.Options{}, metav1.ListMeta{ResourceVersion: "9"}, 1,
-			head + `…"},{"name":"Age","type":"date","format":"","description":"…","priority":0}],"rows":[{"cells":["a","2d"],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"creationTimestamp":"2026-03-02T05:01:07Z","name":"a","resourceVersion":"7"}}}]}`},
-		{"none", table.Options{IncludeObject: metav1.IncludeNone, NoHeaders: true}, metav1.ListMeta{ResourceVersion: "9", Continue: "c", RemainingItemCount: &left}, 2,
+			head +
+				`…"},{"name":"Age","type":"date","format":"","description":"…","priority":0}],"rows":[{"cells":["a","2d"],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"creationTimestamp":"2026-03-02T05:01:07Z","name":"a","resourceVersion":"7"}}}]}`},
+		{"none", table.Options{IncludeObject: metav1.IncludeNone, NoHeaders: true},
+			metav1.ListMeta{ResourceVersion: "9", Continue: "c", RemainingItemCount: &left}, 2,
 			`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9","continue":"c","remainingItemCount":3},"columnDefinitions":null,"rows":[{"cells":["a","2d"],"object":null},{"cells":["a","2d"],"object":null}]}`},
-		{"object", table.Options{Version: "v1beta1", IncludeObject: metav1.IncludeObject, NoHeaders: true}, metav1.ListMeta{}, 1,
+		{"object", table.Options{Version: "v1beta1", IncludeObject: metav1.IncludeObject, NoHeaders: true},
+			metav1.ListMeta{}, 1,
 			`{"kind":"Table","apiVersion":"meta.k8s.io/v1beta1","metadata":{},"columnDefinitions":null,"rows":[{"cells":["a","2d"],"object":` + small + `}]}`},
 		{"empty", table.Options{NoHeaders: true}, metav1.ListMeta{}, 0,
 			`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":null,"rows":[]}`},
@@ -134,7 +141,8 @@ func TestWatchBookmark(t *testing.T) {
 	t.Parallel()
 	r, v := custom()
 	bookmark := `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"12"}}`
-	data, err := table.Single(r, v, table.Row{JSON: []byte(bookmark)}, table.Options{Env: env, IncludeObject: metav1.IncludeNone, NoHeaders: true})
+	data, err := table.Single(r, v, table.Row{JSON: []byte(bookmark)},
+		table.Options{Env: env, IncludeObject: metav1.IncludeNone, NoHeaders: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +154,11 @@ func TestWatchBookmark(t *testing.T) {
 
 func TestBadColumnEndsTheColumns(t *testing.T) {
 	t.Parallel()
-	r, v := custom(catalog.Column{Name: "A", Type: "string", JSONPath: ".a"}, catalog.Column{Name: "B", Type: "string", JSONPath: ".b["}, catalog.Column{Name: "C", Type: "string", JSONPath: ".c"})
-	if d := table.Definitions(r, v); len(d) != 2 || d[1].Name != "A" || d[1].Description != "Custom resource definition column (in JSONPath format): .a" {
+	r, v := custom(catalog.Column{Name: "A", Type: "string", JSONPath: ".a"},
+		catalog.Column{Name: "B", Type: "string", JSONPath: ".b["},
+		catalog.Column{Name: "C", Type: "string", JSONPath: ".c"})
+	if d := table.Definitions(r, v); len(d) != 2 || d[1].Name != "A" ||
+		d[1].Description != "Custom resource definition column (in JSONPath format): .a" {
 		t.Errorf("definitions %+v", d)
 	}
 }
@@ -184,15 +195,19 @@ func TestBuiltins(t *testing.T) {
 		cells        []any
 	}{
 		{"Namespace", `{` + meta + `,"status":{"phase":"Active"}}`, "Name Status Age", []any{"x", "Active", "60m"}},
-		{"ConfigMap", `{` + meta + `,"data":{"a":"1","b":"2"},"binaryData":{"c":""}}`, "Name Data Age", []any{"x", 3.0, "60m"}},
-		{"Secret", `{` + meta + `,"type":"Opaque","data":{"a":"MQ=="}}`, "Name Type Data Age", []any{"x", "Opaque", 1.0, "60m"}},
+		{"ConfigMap", `{` + meta + `,"data":{"a":"1","b":"2"},"binaryData":{"c":""}}`, "Name Data Age",
+			[]any{"x", 3.0, "60m"}},
+		{"Secret", `{` + meta + `,"type":"Opaque","data":{"a":"MQ=="}}`, "Name Type Data Age",
+			[]any{"x", "Opaque", 1.0, "60m"}},
 		{"ServiceAccount", `{` + meta + `}`, "Name Age", []any{"x", "60m"}},
 		{"Lease", `{` + meta + `,"spec":{"holderIdentity":"me"}}`, "Name Holder Age", []any{"x", "me", "60m"}},
 		{"CustomResourceDefinition", `{` + meta + `}`, "Name Created At", []any{"x", "2026-03-04T04:06:07Z"}},
-		{"Event", `{` + meta + `,"involvedObject":{"kind":"Pod","name":"p","fieldPath":"spec"},"type":"Normal","reason":"Why","message":" what \n","source":{"component":"me","host":"here"},"firstTimestamp":"2026-03-04T05:05:07Z","lastTimestamp":"2026-03-04T05:06:00Z","count":4}`,
+		{"Event", `{` + meta +
+			`,"involvedObject":{"kind":"Pod","name":"p","fieldPath":"spec"},"type":"Normal","reason":"Why","message":" what \n","source":{"component":"me","host":"here"},"firstTimestamp":"2026-03-04T05:05:07Z","lastTimestamp":"2026-03-04T05:06:00Z","count":4}`,
 			"Last Seen Type Reason Object (Subobject) (Source) Message (First Seen) (Count) (Name)",
 			[]any{"7s", "Normal", "Why", "pod/p", "spec", "me, here", "what", "60s", 4.0, "x"}},
-		{"Event", `{` + meta + `,"involvedObject":{"kind":"Node"},"eventTime":"2026-03-04T05:05:07.000000Z","reportingComponent":"me","reportingInstance":"me-0","series":{"count":9,"lastObservedTime":"2026-03-04T05:06:06.000000Z"}}`,
+		{"Event", `{` + meta +
+			`,"involvedObject":{"kind":"Node"},"eventTime":"2026-03-04T05:05:07.000000Z","reportingComponent":"me","reportingInstance":"me-0","series":{"count":9,"lastObservedTime":"2026-03-04T05:06:06.000000Z"}}`,
 			"Last Seen Type Reason Object (Subobject) (Source) Message (First Seen) (Count) (Name)",
 			[]any{"1s", "", "", "node", "", "me, me-0", "", "60s", 9.0, "x"}},
 		{"Event", `{` + meta + `,"involvedObject":{"kind":"Node"}}`,

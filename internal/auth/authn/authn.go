@@ -3,11 +3,12 @@
 // It stands behind the listener on a request's path: package front calls Authenticate once per request and answers 401
 // if it returns an error. Ways to prove who one is, in the order they are tried: a client certificate of a trusted
 // authority (name = common name, groups = organizations) and a bearer token, from a file or of a service account. Who
-// brings neither is system:anonymous, if there may be such; who brings only wrong ones is refused. Impersonation reads the headers by which a user
-// asks to act as another; package authz decides about that.
+// brings neither is system:anonymous, if there may be such; who brings only wrong ones is refused. Impersonation reads
+// the headers by which a user asks to act as another; package authz decides about that.
 //
-// Rules: Kubernetes' authenticators of the same names (k8s.io/apiserver/pkg/authentication). They are not imported: they
-// verify a certificate on every request, which costs more than the rest of a small read, and register global metrics.
+// Rules: Kubernetes' authenticators of the same names (k8s.io/apiserver/pkg/authentication). They are not imported:
+// they verify a certificate on every request, which costs more than the rest of a small read, and register global
+// metrics.
 //
 // An Authenticator is safe for concurrent use. The users that it returns are shared between requests: read only.
 package authn
@@ -42,8 +43,8 @@ type Config struct {
 	Now       func() time.Time // nil is time.Now
 }
 
-// Bearer says whose token it is and for which of the wanted audiences it is good; no wanted audiences stand for this server.
-// nil without an error: it is none of its tokens.
+// Bearer says whose token it is and for which of the wanted audiences it is good; no wanted audiences stand for this
+// server. nil without an error: it is none of its tokens.
 type Bearer interface {
 	Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error)
 }
@@ -69,8 +70,8 @@ func New(c Config) *Authenticator {
 	return a
 }
 
-// Authenticate returns who sends r. An error means that r brought a proof and it is wrong (401); its text is for the log.
-// Afterwards r has no Authorization header, so that nothing behind can use or leak it.
+// Authenticate returns who sends r. An error means that r brought a proof and it is wrong (401); its text is for the
+// log. Afterwards r has no Authorization header, so that nothing behind can use or leak it.
 func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 	var refused []error
 	if a.certificates != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
@@ -113,13 +114,14 @@ func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 	return anonymous, nil
 }
 
-// Token returns whose bearer token it is, and for which of the wanted audiences it is good. No wanted audiences stand for
-// this server. Its errors are for those who may review tokens.
+// Token returns whose bearer token it is, and for which of the wanted audiences it is good. No wanted audiences stand
+// for this server. Its errors are for those who may review tokens.
 func (a *Authenticator) Token(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
 	if who := a.tokens.user(token); who != nil {
 		good := a.audiences
 		if len(wanted) > 0 {
-			good = slices.DeleteFunc(slices.Clone(wanted), func(audience string) bool { return !slices.Contains(a.audiences, audience) })
+			good = slices.DeleteFunc(slices.Clone(wanted),
+				func(audience string) bool { return !slices.Contains(a.audiences, audience) })
 		}
 		if len(wanted) == 0 || len(good) > 0 {
 			return who, good, nil
@@ -132,7 +134,10 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 			return nil, nil, utilerrors.NewAggregate([]error{errInvalidToken, err})
 		}
 		if who != nil {
-			return &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: authenticated(who.GetName(), who.GetGroups()), Extra: who.GetExtra()}, good, nil
+			return &user.DefaultInfo{
+				Name: who.GetName(), UID: who.GetUID(), Groups: authenticated(who.GetName(), who.GetGroups()),
+				Extra: who.GetExtra(),
+			}, good, nil
 		}
 	}
 	return nil, nil, errInvalidToken
@@ -140,7 +145,8 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 
 var (
 	errInvalidToken = errors.New("invalid bearer token")
-	errNoProof      = errors.New("neither a client certificate nor a bearer token, and requests of nobody in particular are not answered")
+	errNoProof      = errors.New(
+		"neither a client certificate nor a bearer token, and requests of nobody in particular are not answered")
 )
 
 // anonymous is never changed.
@@ -158,14 +164,16 @@ func bearerToken(r *http.Request) string {
 	}
 	token, _, more := strings.Cut(rest, " ")
 	if token == "" && more {
-		request.Warn(r.Context(), "the provided Authorization header contains extra space before the bearer token, and is ignored")
+		request.Warn(r.Context(),
+			"the provided Authorization header contains extra space before the bearer token, and is ignored")
 	}
 	return token
 }
 
 // authenticated returns groups with system:authenticated, which everybody has who is not anonymous.
 func authenticated(name string, groups []string) []string {
-	if name == user.Anonymous || slices.Contains(groups, user.AllAuthenticated) || slices.Contains(groups, user.AllUnauthenticated) {
+	if name == user.Anonymous || slices.Contains(groups, user.AllAuthenticated) ||
+		slices.Contains(groups, user.AllUnauthenticated) {
 		return groups
 	}
 	return append(slices.Clip(groups), user.AllAuthenticated)

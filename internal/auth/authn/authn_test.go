@@ -108,10 +108,16 @@ func TestAuthenticate(t *testing.T) {
 			}
 		}
 	}
-	tokens, err := readTokens(strings.NewReader("secret,bob,42,\"a,b\"\nplain,eve,7\nanon,system:anonymous,1\n,nobody,1\nsecret2,x,1\nsecret2,y,2\n"), slog.New(slog.DiscardHandler))
+	tokens, err := readTokens(
+		strings.NewReader(
+			"secret,bob,42,\"a,b\"\nplain,eve,7\nanon,system:anonymous,1\n,nobody,1\nsecret2,x,1\nsecret2,y,2\n"),
+		slog.New(slog.DiscardHandler))
 	must(t, err)
 	roots := pool(root)
-	a := New(Config{ClientRoots: func() *x509.CertPool { return roots }, Tokens: tokens, Now: func() time.Time { return start.Add(time.Minute) }})
+	a := New(Config{
+		ClientRoots: func() *x509.CertPool { return roots }, Tokens: tokens,
+		Now: func() time.Time { return start.Add(time.Minute) },
+	})
 
 	plain := func() *http.Request { return httptest.NewRequest("GET", "/", nil) }
 	valid := root.sign(t, jane, nil)
@@ -123,31 +129,49 @@ func TestAuthenticate(t *testing.T) {
 		{"nothing", plain(), "system:anonymous  system:unauthenticated"},
 		{"basic", withHeader(plain(), "Authorization", "Basic YTpi"), "system:anonymous  system:unauthenticated"},
 		{"empty bearer", withHeader(plain(), "Authorization", "Bearer "), "system:anonymous  system:unauthenticated"},
-		{"bearer after two spaces", withHeader(plain(), "Authorization", "Bearer  secret"), "system:anonymous  system:unauthenticated"},
+		{"bearer after two spaces", withHeader(plain(), "Authorization", "Bearer  secret"),
+			"system:anonymous  system:unauthenticated"},
 		{"token", withHeader(plain(), "Authorization", "Bearer secret"), "bob 42 a,b,system:authenticated"},
 		{"token without groups", withHeader(plain(), "Authorization", "bearer plain"), "eve 7 system:authenticated"},
-		{"token and more", withHeader(plain(), "Authorization", "BEARER secret more"), "bob 42 a,b,system:authenticated"},
+		{"token and more", withHeader(plain(), "Authorization", "BEARER secret more"),
+			"bob 42 a,b,system:authenticated"},
 		{"token of anonymous", withHeader(plain(), "Authorization", "Bearer anon"), "system:anonymous 1 "},
 		{"token twice in the file", withHeader(plain(), "Authorization", "Bearer secret2"), "y 2 system:authenticated"},
 		{"wrong token", withHeader(plain(), "Authorization", "Bearer wrong"), "error: invalid bearer token"},
 		{"token of a browser", withProtocols("v1", "TOKEN:secret", "v2"), "bob 42 a,b,system:authenticated"},
 		{"wrong token of a browser", withProtocols("v1", "TOKEN:wrong"), "error: invalid bearer token"},
 		{"token alone", withProtocols("TOKEN:secret"), "error: missing additional subprotocol"},
-		{"two tokens", withProtocols("v1", "TOKEN:secret", "TOKEN:secret"), "error: multiple base64.bearer.authorization tokens specified"},
-		{"token in another encoding", withProtocols("v1", tokenProtocol+"c2VjcmV0+"), "error: invalid base64.bearer.authorization token encoding"},
-		{"token that is no text", withProtocols("v1", "TOKEN:\xff"), "error: invalid base64.bearer.authorization token"},
+		{"two tokens", withProtocols("v1", "TOKEN:secret", "TOKEN:secret"),
+			"error: multiple base64.bearer.authorization tokens specified"},
+		{"token in another encoding", withProtocols("v1", tokenProtocol+"c2VjcmV0+"),
+			"error: invalid base64.bearer.authorization token encoding"},
+		{"token that is no text", withProtocols("v1", "TOKEN:\xff"),
+			"error: invalid base64.bearer.authorization token"},
 		{"protocols without token", withProtocols("v1", tokenProtocol), "system:anonymous  system:unauthenticated"},
-		{"token among protocols of another request", withHeader(plain(), protocolHeader, "v1, "+tokenProtocol+"c2VjcmV0"), "system:anonymous  system:unauthenticated"},
+		{"token among protocols of another request",
+			withHeader(plain(), protocolHeader, "v1, "+tokenProtocol+"c2VjcmV0"),
+			"system:anonymous  system:unauthenticated"},
 		{"certificate", withCertificates(valid), "jane  dev,ops,system:authenticated"},
-		{"certificate before token", withHeader(withCertificates(valid), "Authorization", "Bearer secret"), "jane  dev,ops,system:authenticated"},
-		{"certificate and wrong token", withHeader(withCertificates(valid), "Authorization", "Bearer wrong"), "jane  dev,ops,system:authenticated"},
-		{"through an intermediate", withCertificates(middle.sign(t, jane, nil), middle), "jane  dev,ops,system:authenticated"},
+		{"certificate before token", withHeader(withCertificates(valid), "Authorization", "Bearer secret"),
+			"jane  dev,ops,system:authenticated"},
+		{"certificate and wrong token", withHeader(withCertificates(valid), "Authorization", "Bearer wrong"),
+			"jane  dev,ops,system:authenticated"},
+		{"through an intermediate", withCertificates(middle.sign(t, jane, nil), middle),
+			"jane  dev,ops,system:authenticated"},
 		{"intermediate missing", withCertificates(middle.sign(t, jane, nil)), "error: signed by unknown authority"},
 		{"stranger", withCertificates(stranger.sign(t, jane, nil)), "error: signed by unknown authority"},
-		{"stranger with token", withHeader(withCertificates(stranger.sign(t, jane, nil)), "Authorization", "Bearer secret"), "bob 42 a,b,system:authenticated"},
-		{"expired", withCertificates(root.sign(t, jane, func(c *x509.Certificate) { c.NotAfter = start.Add(time.Second) })), "error: expired"},
-		{"for servers", withCertificates(root.sign(t, jane, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })), "error: incompatible key usage"},
-		{"without a name", withCertificates(root.sign(t, pkix.Name{Organization: []string{"dev"}}, nil)), "system:anonymous  system:unauthenticated"},
+		{"stranger with token",
+			withHeader(withCertificates(stranger.sign(t, jane, nil)), "Authorization", "Bearer secret"),
+			"bob 42 a,b,system:authenticated"},
+		{"expired",
+			withCertificates(root.sign(t, jane, func(c *x509.Certificate) { c.NotAfter = start.Add(time.Second) })),
+			"error: expired"},
+		{"for servers",
+			withCertificates(root.sign(t, jane,
+				func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })),
+			"error: incompatible key usage"},
+		{"without a name", withCertificates(root.sign(t, pkix.Name{Organization: []string{"dev"}}, nil)),
+			"system:anonymous  system:unauthenticated"},
 		{"with UID", withCertificates(root.sign(t, jane, uid("u1"))), "jane u1 dev,ops,system:authenticated"},
 		{"with two UIDs", withCertificates(root.sign(t, jane, uid("u1", "u2"))), "error: more than one UID"},
 		{"with an empty UID", withCertificates(root.sign(t, jane, uid(""))), "error: UID is empty"},
@@ -178,7 +202,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 	who, err := a.Authenticate(withCertificates(valid))
 	must(t, err)
-	if id := who.GetExtra()[user.CredentialIDKey]; len(id) != 1 || !strings.HasPrefix(id[0], "X509SHA256=") || len(id[0]) != len("X509SHA256=")+64 {
+	if id := who.GetExtra()[user.CredentialIDKey]; len(id) != 1 || !strings.HasPrefix(id[0], "X509SHA256=") ||
+		len(id[0]) != len("X509SHA256=")+64 {
 		t.Errorf("credential id %q", id)
 	}
 }
@@ -242,11 +267,13 @@ func TestLoadTokensErrors(t *testing.T) {
 	} {
 		must(t, os.WriteFile(file, []byte(content), 0o600))
 		_, err := LoadTokens(file, slog.New(slog.DiscardHandler))
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file)) {
+		if want == "" && err != nil || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file)) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
-	if _, err := LoadTokens(file+".none", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file+".none") {
+	if _, err := LoadTokens(file+".none", slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), file+".none") {
 		t.Errorf("missing file: %v", err)
 	}
 }
@@ -261,10 +288,18 @@ func TestImpersonation(t *testing.T) {
 	}{
 		{"none", http.Header{"Accept": {"x"}}, nil, ""},
 		{"user", http.Header{"Impersonate-User": {"jane"}}, &user.DefaultInfo{Name: "jane"}, ""},
-		{"all", http.Header{"Impersonate-User": {"jane"}, "Impersonate-Uid": {"1"}, "Impersonate-Group": {"a", "b"}, "Impersonate-Extra-Acme.com%2Fproject": {"p", "q"}, "Impersonate-Extra-%zz": {"r"}},
-			&user.DefaultInfo{Name: "jane", UID: "1", Groups: []string{"a", "b"}, Extra: map[string][]string{"acme.com/project": {"p", "q"}, "%zz": {"r"}}}, ""},
+		{"all",
+			http.Header{
+				"Impersonate-User": {"jane"}, "Impersonate-Uid": {"1"}, "Impersonate-Group": {"a", "b"},
+				"Impersonate-Extra-Acme.com%2Fproject": {"p", "q"}, "Impersonate-Extra-%zz": {"r"},
+			},
+			&user.DefaultInfo{
+				Name: "jane", UID: "1", Groups: []string{"a", "b"},
+				Extra: map[string][]string{"acme.com/project": {"p", "q"}, "%zz": {"r"}},
+			}, ""},
 		{"empty user", http.Header{"Impersonate-User": {""}}, nil, ""},
-		{"group only", http.Header{"Impersonate-Group": {"a"}}, nil, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} without impersonating a user name`},
+		{"group only", http.Header{"Impersonate-Group": {"a"}}, nil,
+			`requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} without impersonating a user name`},
 		{"uid only", http.Header{"Impersonate-Uid": {"a"}}, nil, "without impersonating a user name"},
 		{"extra only", http.Header{"Impersonate-Extra-X": {"a"}}, nil, "without impersonating a user name"},
 	} {
@@ -300,7 +335,9 @@ func FuzzReadTokens(f *testing.F) {
 func BenchmarkAuthenticateCertificate(b *testing.B) {
 	root := newAuthority(b, nil, "root")
 	roots := pool(root)
-	a := New(Config{ClientRoots: func() *x509.CertPool { return roots }, Now: func() time.Time { return start.Add(time.Minute) }})
+	a := New(Config{
+		ClientRoots: func() *x509.CertPool { return roots }, Now: func() time.Time { return start.Add(time.Minute) },
+	})
 	r := withCertificates(root.sign(b, pkix.Name{CommonName: "jane"}, nil))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -52,13 +52,15 @@ func (c *certificates) user(chain []*x509.Certificate) (user.Info, error) {
 	return c.verify(chain, roots, now)
 }
 
-// verify is user for a chain that is not remembered. It is a function of its own because x509.VerifyOptions are large: the
-// stack of a request's goroutine would have to grow for them each time.
+// verify is user for a chain that is not remembered. It is a function of its own because x509.VerifyOptions are large:
+// the stack of a request's goroutine would have to grow for them each time.
 //
 //go:noinline
 func (c *certificates) verify(chain []*x509.Certificate, roots *x509.CertPool, now time.Time) (user.Info, error) {
 	leaf := chain[0]
-	options := x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	options := x509.VerifyOptions{
+		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	if len(chain) > 1 {
 		options.Intermediates = x509.NewCertPool()
 		for _, intermediate := range chain[1:] {

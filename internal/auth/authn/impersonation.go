@@ -12,9 +12,9 @@ import (
 
 const extraPrefix = "Impersonate-Extra-"
 
-// Impersonation returns the user that the headers Impersonate-User, -Uid, -Group and -Extra-* ask to act as, with nothing
-// added, and removes these headers: nothing behind may act differently because of them. It returns nil if there are none,
-// and a 400 if they name everything but a user.
+// Impersonation returns the user that the headers Impersonate-User, -Uid, -Group and -Extra-* ask to act as, with
+// nothing added, and removes these headers: nothing behind may act differently because of them. It returns nil if
+// there are none, and a 400 if they name everything but a user.
 func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 	asked := false
 	for key := range h {
@@ -50,15 +50,16 @@ func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 		return nil, nil
 	}
 	for key := range h {
-		if key == "Impersonate-User" || key == "Impersonate-Uid" || key == "Impersonate-Group" || strings.HasPrefix(key, extraPrefix) {
+		if key == "Impersonate-User" || key == "Impersonate-Uid" || key == "Impersonate-Group" ||
+			strings.HasPrefix(key, extraPrefix) {
 			delete(h, key)
 		}
 	}
 	return wanted, nil
 }
 
-// extraName returns the key that a header Impersonate-Extra-{key} means: lower case, since header names have no case, and
-// percent-decoded, if it is encoded correctly.
+// extraName returns the key that a header Impersonate-Extra-{key} means: lower case, since header names have no case,
+// and percent-decoded, if it is encoded correctly.
 func extraName(header string) string {
 	name := strings.ToLower(header[len(extraPrefix):])
 	if decoded, err := url.PathUnescape(name); err == nil {

@@ -44,7 +44,9 @@ func readTokens(r io.Reader, log *slog.Logger) (*Tokens, error) {
 		}
 		line, _ := reader.FieldPos(0)
 		if len(record) < 3 {
-			return nil, fmt.Errorf("line %d must have at least 3 columns (token, user name, user uid), found %d", line, len(record))
+			return nil,
+				fmt.Errorf("line %d must have at least 3 columns (token, user name, user uid), found %d", line,
+					len(record))
 		}
 		token, name, uid := record[0], record[1], record[2]
 		if token == "" {

@@ -1,9 +1,11 @@
 // Package authz decides whether a user may do what a request asks for.
 //
 // It stands between authentication and the verbs: package front asks an Authorizer once per request, and once per
-// property for impersonation. A refusal is a 403 whose message says who wanted what, word for word as Kubernetes says it.
+// property for impersonation. A refusal is a 403 whose message says who wanted what, word for word as Kubernetes says
+// it.
 //
-// Basic is the Authorizer until roles are served, AlwaysAllow kube's mode of that name. Authorizers are safe for concurrent use.
+// Basic is the Authorizer until roles are served, AlwaysAllow kube's mode of that name. Authorizers are safe for
+// concurrent use.
 package authz
 
 import (
@@ -47,9 +49,9 @@ type Rules struct {
 	Incomplete   bool
 }
 
-// Basic allows everything to system:masters, health and version to everybody, and discovery and the OpenAPI documents to
-// those who are authenticated, who may also ask what they may: what the roles system:public-info-viewer, system:discovery,
-// system:basic-user and system:service-account-issuer-discovery of Kubernetes allow.
+// Basic allows everything to system:masters, health and version to everybody, and discovery and the OpenAPI documents
+// to those who are authenticated, who may also ask what they may: what the roles system:public-info-viewer,
+// system:discovery, system:basic-user and system:service-account-issuer-discovery of Kubernetes allow.
 type Basic struct{}
 
 var (
@@ -78,14 +80,17 @@ func (Basic) Authorize(_ context.Context, who user.Info, what *request.Info) (De
 		return Decision{Allowed: true}, nil
 	case "/api", "/apis", "/openapi":
 		return Decision{Allowed: known}, nil
-	case "/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/":
+	case "/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks",
+		"/openid/v1/jwks/":
 		return Decision{Allowed: slices.Contains(groups, serviceaccount.AllServiceAccountsGroup)}, nil
 	}
-	discovery := strings.HasPrefix(what.Path, "/api/") || strings.HasPrefix(what.Path, "/apis/") || strings.HasPrefix(what.Path, "/openapi/")
+	discovery := strings.HasPrefix(what.Path, "/api/") || strings.HasPrefix(what.Path, "/apis/") ||
+		strings.HasPrefix(what.Path, "/openapi/")
 	return Decision{Allowed: known && discovery}, nil
 }
 
-// aboutOneself tells whether a request asks who the caller is and what the caller may, as the role system:basic-user allows.
+// aboutOneself tells whether a request asks who the caller is and what the caller may, as the role system:basic-user
+// allows.
 func aboutOneself(what *request.Info) bool {
 	if what.Verb != "create" || what.Subresource != "" {
 		return false
@@ -107,17 +112,23 @@ func (Basic) Rules(_ context.Context, who user.Info, _ string) (Rules, error) {
 	}
 	public := []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
 	if !slices.Contains(groups, user.AllAuthenticated) {
-		return Rules{NonResources: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: public}}}, nil
+		return Rules{
+			NonResources: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: public}},
+		}, nil
 	}
 	known := append(public, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 	if slices.Contains(groups, serviceaccount.AllServiceAccountsGroup) {
-		known = append(known, "/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/")
+		known = append(known, "/.well-known/openid-configuration", "/.well-known/openid-configuration/",
+			"/openid/v1/jwks", "/openid/v1/jwks/")
 	}
 	create := []string{"create"}
 	return Rules{
 		Resources: []authorizationv1.ResourceRule{
 			{Verbs: create, APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"selfsubjectreviews"}},
-			{Verbs: create, APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}},
+			{
+				Verbs: create, APIGroups: []string{"authorization.k8s.io"},
+				Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"},
+			},
 		},
 		NonResources: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: known}},
 	}, nil
@@ -129,7 +140,8 @@ func Forbidden(who user.Info, what *request.Info, reason string) *apierrors.Stat
 	if reason != "" {
 		text += ": " + reason
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: what.Group, Resource: what.Resource}, what.Name, errors.New(text))
+	return apierrors.NewForbidden(schema.GroupResource{Group: what.Group, Resource: what.Resource}, what.Name,
+		errors.New(text))
 }
 
 // sanitize keeps browsers from reading names in the message as HTML.
@@ -144,7 +156,9 @@ func refusal(name string, what *request.Info) string {
 		resource += "/" + what.Subresource
 	}
 	if what.Namespace != "" {
-		return fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", name, what.Verb, resource, what.Group, what.Namespace)
+		return fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", name, what.Verb,
+			resource, what.Group, what.Namespace)
 	}
-	return fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", name, what.Verb, resource, what.Group)
+	return fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", name, what.Verb, resource,
+		what.Group)
 }

@@ -35,9 +35,12 @@ func TestBasic(t *testing.T) {
 		method, target string
 		allowed        string // m: masters, b: authenticated, a: anonymous, n: neither
 	}{
-		{"GET", "/healthz", "mba"}, {"GET", "/livez", "mba"}, {"GET", "/readyz?verbose", "mba"}, {"GET", "/version", "mba"}, {"GET", "/version/", "mba"},
-		{"GET", "/readyz/etcd", "m"}, {"HEAD", "/healthz", "m"}, {"POST", "/version", "m"}, {"GET", "/metrics", "m"}, {"GET", "/", "m"}, {"GET", "/foo", "m"},
-		{"GET", "/api", "mb"}, {"GET", "/api/v1", "mb"}, {"GET", "/apis", "mb"}, {"GET", "/apis/g", "mb"}, {"GET", "/apis/g/v1", "mb"}, {"GET", "/openapi", "mb"}, {"GET", "/openapi/v3/apis/g/v1", "mb"},
+		{"GET", "/healthz", "mba"}, {"GET", "/livez", "mba"}, {"GET", "/readyz?verbose", "mba"},
+		{"GET", "/version", "mba"}, {"GET", "/version/", "mba"},
+		{"GET", "/readyz/etcd", "m"}, {"HEAD", "/healthz", "m"}, {"POST", "/version", "m"}, {"GET", "/metrics", "m"},
+		{"GET", "/", "m"}, {"GET", "/foo", "m"},
+		{"GET", "/api", "mb"}, {"GET", "/api/v1", "mb"}, {"GET", "/apis", "mb"}, {"GET", "/apis/g", "mb"},
+		{"GET", "/apis/g/v1", "mb"}, {"GET", "/openapi", "mb"}, {"GET", "/openapi/v3/apis/g/v1", "mb"},
 		{"GET", "/apisx", "m"}, {"POST", "/api/v1", "m"},
 		{"GET", "/api/v1/pods", "m"}, {"GET", "/api/v1/namespaces/n/pods/x", "m"}, {"DELETE", "/apis/g/v1/cs/x", "m"},
 	} {
@@ -58,10 +61,14 @@ func TestForbidden(t *testing.T) {
 	for _, tc := range []struct {
 		method, target, reason, want string
 	}{
-		{"GET", "/api/v1/namespaces/default/pods", "", `pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`},
-		{"GET", "/api/v1/namespaces/default/pods/x", "", `pods "x" is forbidden: User "bob" cannot get resource "pods" in API group "" in the namespace "default"`},
-		{"GET", "/apis/g.io/v1/cs?watch=1", "", `cs.g.io is forbidden: User "bob" cannot watch resource "cs" in API group "g.io" at the cluster scope`},
-		{"PUT", "/apis/g.io/v1/namespaces/n/cs/x/status", "no role", `cs.g.io "x" is forbidden: User "bob" cannot update resource "cs/status" in API group "g.io" in the namespace "n": no role`},
+		{"GET", "/api/v1/namespaces/default/pods", "",
+			`pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`},
+		{"GET", "/api/v1/namespaces/default/pods/x", "",
+			`pods "x" is forbidden: User "bob" cannot get resource "pods" in API group "" in the namespace "default"`},
+		{"GET", "/apis/g.io/v1/cs?watch=1", "",
+			`cs.g.io is forbidden: User "bob" cannot watch resource "cs" in API group "g.io" at the cluster scope`},
+		{"PUT", "/apis/g.io/v1/namespaces/n/cs/x/status", "no role",
+			`cs.g.io "x" is forbidden: User "bob" cannot update resource "cs/status" in API group "g.io" in the namespace "n": no role`},
 		{"GET", "/foo", "", `forbidden: User "bob" cannot get path "/foo"`},
 		{"GET", "/foo/%3Cb%3E&", "", `forbidden: User "bob" cannot get path "/foo/&lt;b&gt;&amp;"`},
 	} {
@@ -86,7 +93,9 @@ func (g granted) Authorize(_ context.Context, _ user.Info, what *request.Info) (
 func TestImpersonate(t *testing.T) {
 	t.Parallel()
 	const auth = "authentication.k8s.io"
-	agent := &user.DefaultInfo{Name: "system:serviceaccount:kube-system:agent", Extra: map[string][]string{serviceaccount.NodeNameKey: {"n1"}}}
+	agent := &user.DefaultInfo{
+		Name: "system:serviceaccount:kube-system:agent", Extra: map[string][]string{serviceaccount.NodeNameKey: {"n1"}},
+	}
 	for _, tc := range []struct {
 		name   string
 		a      Authorizer
@@ -95,14 +104,20 @@ func TestImpersonate(t *testing.T) {
 		want   string // name uid groups, or the error
 	}{
 		{"master", Basic{}, master, user.DefaultInfo{Name: "jane"}, "jane  system:authenticated"},
-		{"master as master", Basic{}, master, user.DefaultInfo{Name: "jane", Groups: []string{"system:masters"}}, "jane  system:masters,system:authenticated"},
-		{"master as anonymous", Basic{}, master, user.DefaultInfo{Name: "system:anonymous"}, "system:anonymous  system:unauthenticated"},
-		{"master as unauthenticated", Basic{}, master, user.DefaultInfo{Name: "x", Groups: []string{"system:unauthenticated"}}, "x  system:unauthenticated"},
-		{"master as service account", Basic{}, master, user.DefaultInfo{Name: "system:serviceaccount:ns:sa"}, "system:serviceaccount:ns:sa  system:serviceaccounts,system:serviceaccounts:ns,system:authenticated"},
-		{"master as node", Basic{}, master, user.DefaultInfo{Name: "system:node:n1"}, "system:node:n1  system:nodes,system:authenticated"},
+		{"master as master", Basic{}, master, user.DefaultInfo{Name: "jane", Groups: []string{"system:masters"}},
+			"jane  system:masters,system:authenticated"},
+		{"master as anonymous", Basic{}, master, user.DefaultInfo{Name: "system:anonymous"},
+			"system:anonymous  system:unauthenticated"},
+		{"master as unauthenticated", Basic{}, master,
+			user.DefaultInfo{Name: "x", Groups: []string{"system:unauthenticated"}}, "x  system:unauthenticated"},
+		{"master as service account", Basic{}, master, user.DefaultInfo{Name: "system:serviceaccount:ns:sa"},
+			"system:serviceaccount:ns:sa  system:serviceaccounts,system:serviceaccounts:ns,system:authenticated"},
+		{"master as node", Basic{}, master, user.DefaultInfo{Name: "system:node:n1"},
+			"system:node:n1  system:nodes,system:authenticated"},
 		{"nothing granted", granted{}, bob, user.DefaultInfo{Name: "jane"},
 			`pods "x" is forbidden: User "bob" cannot impersonate-on:user-info:get resource "pods" in API group "" in the namespace "n"`},
-		{"service account with groups", granted{}, bob, user.DefaultInfo{Name: "system:serviceaccount:ns:sa", Groups: []string{"g"}},
+		{"service account with groups", granted{}, bob,
+			user.DefaultInfo{Name: "system:serviceaccount:ns:sa", Groups: []string{"g"}},
 			`serviceaccounts "sa" is forbidden: User "bob" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ns"`},
 		{"service account", granted{}, bob, user.DefaultInfo{Name: "system:serviceaccount:ns:sa"},
 			`pods "x" is forbidden: User "bob" cannot impersonate-on:serviceaccount:get resource "pods" in API group "" in the namespace "n"`},
@@ -110,17 +125,40 @@ func TestImpersonate(t *testing.T) {
 			`pods "x" is forbidden: User "bob" cannot impersonate-on:arbitrary-node:get resource "pods" in API group "" in the namespace "n"`},
 		{"own node", granted{}, agent, user.DefaultInfo{Name: "system:node:n1"},
 			`pods "x" is forbidden: User "system:serviceaccount:kube-system:agent" cannot impersonate-on:associated-node:get resource "pods" in API group "" in the namespace "n"`},
-		{"own node granted", granted{"impersonate-on:associated-node:get /pods/x": true, "impersonate:associated-node " + auth + "/nodes/*": true}, agent, user.DefaultInfo{Name: "system:node:n1"},
+		{"own node granted",
+			granted{
+				"impersonate-on:associated-node:get /pods/x": true, "impersonate:associated-node " + auth +
+					"/nodes/*": true,
+			}, agent, user.DefaultInfo{Name: "system:node:n1"},
 			"system:node:n1  system:nodes,system:authenticated"},
-		{"older way", granted{"impersonate /users/jane": true, "impersonate /groups/g": true, "impersonate " + auth + "/uids/7": true, "impersonate " + auth + "/userextras/k/v": true}, bob,
-			user.DefaultInfo{Name: "jane", UID: "7", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}}, "jane 7 g,system:authenticated"},
-		{"constrained way", granted{"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true, "impersonate:user-info " + auth + "/groups/g": true}, bob,
+		{"older way",
+			granted{
+				"impersonate /users/jane": true, "impersonate /groups/g": true, "impersonate " + auth + "/uids/7": true,
+				"impersonate " + auth + "/userextras/k/v": true,
+			}, bob,
+			user.DefaultInfo{Name: "jane", UID: "7", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
+			"jane 7 g,system:authenticated"},
+		{"constrained way",
+			granted{
+				"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true,
+				"impersonate:user-info " + auth + "/groups/g": true,
+			}, bob,
 			user.DefaultInfo{Name: "jane", Groups: []string{"g"}}, "jane  g,system:authenticated"},
-		{"constrained way lacks a group", granted{"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true}, bob, user.DefaultInfo{Name: "jane", Groups: []string{"g"}},
+		{"constrained way lacks a group",
+			granted{
+				"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true,
+			}, bob, user.DefaultInfo{Name: "jane", Groups: []string{"g"}},
 			`groups.authentication.k8s.io "g" is forbidden: User "bob" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope`},
-		{"constrained master", granted{"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true}, bob, user.DefaultInfo{Name: "jane", Groups: []string{"system:masters"}},
+		{"constrained master",
+			granted{
+				"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true,
+			}, bob, user.DefaultInfo{Name: "jane", Groups: []string{"system:masters"}},
 			`groups.authentication.k8s.io "system:masters" is forbidden: User "bob" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed`},
-		{"many groups at once", granted{"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true, "impersonate:user-info " + auth + "/groups/*": true}, bob,
+		{"many groups at once",
+			granted{
+				"impersonate-on:user-info:get /pods/x": true, "impersonate:user-info " + auth + "/users/jane": true,
+				"impersonate:user-info " + auth + "/groups/*": true,
+			}, bob,
 			user.DefaultInfo{Name: "jane", Groups: []string{"a", "b", "c", "d"}}, "jane  a,b,c,d,system:authenticated"},
 	} {
 		before := len(tc.wanted.Groups)
@@ -149,7 +187,8 @@ func (broken) Authorize(context.Context, user.Info, *request.Info) (Decision, er
 func TestImpersonateWithBrokenAuthorizer(t *testing.T) {
 	t.Parallel()
 	_, err := Impersonate(t.Context(), broken{}, bob, &user.DefaultInfo{Name: "jane"}, info(t, "GET", "/x"))
-	if want := `forbidden: User "bob" cannot impersonate-on:user-info:get path "/x": no roles: why`; err == nil || err.Error() != want {
+	if want := `forbidden: User "bob" cannot impersonate-on:user-info:get path "/x": no roles: why`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -17,13 +17,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Impersonate decides whether who may do what as wanted, and returns wanted as it acts then, with the groups that follow
-// from its name. The error is a 403 that names what who lacks.
+// Impersonate decides whether who may do what as wanted, and returns wanted as it acts then, with the groups that
+// follow from its name. The error is a 403 that names what who lacks.
 //
-// There are two ways (KEP-5284): constrained, with one permission to do this as somebody (verb impersonate-on:MODE:VERB)
-// and one for each property of wanted (impersonate:MODE), and the older one, with permissions for the properties only
-// (impersonate). Either is enough; if neither is granted, the answer tells what the first lacks.
-func Impersonate(ctx context.Context, a Authorizer, who user.Info, wanted *user.DefaultInfo, what *request.Info) (user.Info, error) {
+// There are two ways (KEP-5284): constrained, with one permission to do this as somebody (verb
+// impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE), and the older one, with
+// permissions for the properties only (impersonate). Either is enough; if neither is granted, the answer tells what
+// the first lacks.
+func Impersonate(
+	ctx context.Context, a Authorizer, who user.Info, wanted *user.DefaultInfo, what *request.Info,
+) (user.Info, error) {
 	i := impersonation{authorizer: a, who: who, wanted: wanted}
 	var refused error
 	for _, mode := range i.modes() {
@@ -60,15 +63,16 @@ type impersonation struct {
 	constrained bool
 }
 
-// modes returns the constrained modes that apply, in the order in which Kubernetes tries them. Which one does depends on
-// the kind of name; nodes and service accounts have fixed groups and cannot be given others.
+// modes returns the constrained modes that apply, in the order in which Kubernetes tries them. Which one does depends
+// on the kind of name; nodes and service accounts have fixed groups and cannot be given others.
 func (i *impersonation) modes() []string {
 	nameOnly := i.wanted.UID == "" && len(i.wanted.Groups) == 0 && len(i.wanted.Extra) == 0
 	if node := nodeName(i.wanted.Name); node != "" {
 		if !nameOnly {
 			return nil
 		}
-		if _, _, err := serviceaccount.SplitUsername(i.who.GetName()); err == nil && slices.Equal(i.who.GetExtra()[serviceaccount.NodeNameKey], []string{node}) {
+		if _, _, err := serviceaccount.SplitUsername(i.who.GetName()); err == nil &&
+			slices.Equal(i.who.GetExtra()[serviceaccount.NodeNameKey], []string{node}) {
 			return []string{"associated-node", "arbitrary-node"}
 		}
 		return []string{"arbitrary-node"}
@@ -135,10 +139,12 @@ func (i *impersonation) checkGroups(ctx context.Context, _ *user.DefaultInfo) er
 	}
 	if i.constrained {
 		if slices.Contains(groups, "") {
-			return Forbidden(i.who, i.property(i.group(), "groups", ""), "impersonating the empty string group is not allowed")
+			return Forbidden(i.who, i.property(i.group(), "groups", ""),
+				"impersonating the empty string group is not allowed")
 		}
 		if slices.Contains(groups, user.SystemPrivilegedGroup) {
-			return Forbidden(i.who, i.property(i.group(), "groups", user.SystemPrivilegedGroup), "impersonating the system:masters group is not allowed")
+			return Forbidden(i.who, i.property(i.group(), "groups", user.SystemPrivilegedGroup),
+				"impersonating the system:masters group is not allowed")
 		}
 		if len(groups) >= manyChecks && i.check(ctx, i.property(i.group(), "groups", "*")) == nil {
 			return nil

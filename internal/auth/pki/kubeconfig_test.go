@@ -14,7 +14,8 @@ func TestKubeconfigIsReadByClientGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	certPEM, keyPEM := p.Admin()
-	if config.Host != "https://[::1]:6443" || string(config.CAData) != string(p.ServerCA()) || string(config.CertData) != string(certPEM) || string(config.KeyData) != string(keyPEM) {
+	if config.Host != "https://[::1]:6443" || string(config.CAData) != string(p.ServerCA()) ||
+		string(config.CertData) != string(certPEM) || string(config.KeyData) != string(keyPEM) {
 		t.Errorf("read back %v", config)
 	}
 }

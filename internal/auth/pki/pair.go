@@ -39,8 +39,8 @@ func parsePair(certPEM, keyPEM []byte) (*pair, error) {
 	return &pair{certPEM: certPEM, keyPEM: keyPEM, cert: certificate.Leaf, key: key, tls: &certificate}, nil
 }
 
-// due reports whether the certificate must be made (again) at now: two thirds of its life have passed, or the clock says
-// that it is not valid yet.
+// due reports whether the certificate must be made (again) at now: two thirds of its life have passed, or the clock
+// says that it is not valid yet.
 func (p *pair) due(now time.Time) bool {
 	if p == nil || p.cert == nil {
 		return true
@@ -117,7 +117,9 @@ func loadAuthority(base string) (*pair, error) {
 		}
 		return &pair{key: key, keyPEM: keyPEM}, nil
 	}
-	return nil, fmt.Errorf("authority %s.crt and %s.key: %w (restore both, or delete both to begin with a new authority)", base, base, err)
+	return nil,
+		fmt.Errorf("authority %s.crt and %s.key: %w (restore both, or delete both to begin with a new authority)", base,
+			base, err)
 }
 
 // readKey reads a key file of ours and takes away everybody else's access to it.

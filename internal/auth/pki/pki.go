@@ -1,14 +1,16 @@
-// Package pki holds the certificates of the server: its own authority, the serving certificate, the administrator's client
-// certificate, and the files that a user gives in their place.
+// Package pki holds the certificates of the server: its own authority, the serving certificate, the administrator's
+// client certificate, and the files that a user gives in their place.
 //
-// It is used before a request exists: package front takes its TLS configuration, package authn its client authorities, and
-// the command its kubeconfig. A PKI with a directory keeps its files there (directory 0700, keys 0600, written atomically,
-// so that a crash leaves the old file or the new one); without a directory it lives in memory, for servers inside tests.
+// It is used before a request exists: package front takes its TLS configuration, package authn its client authorities,
+// and the command its kubeconfig. A PKI with a directory keeps its files there (directory 0700, keys 0600, written
+// atomically, so that a crash leaves the old file or the new one); without a directory it lives in memory, for servers
+// inside tests.
 //
 // Certificates are renewed when two thirds of their life have passed, the authority with the same key, so that what it
 // signed and who trusts it stay valid. New connections see a renewed or reloaded certificate at once; nothing restarts.
 //
-// A PKI is safe for concurrent use. Two processes must not share a directory: the caller locks the data directory first.
+// A PKI is safe for concurrent use. Two processes must not share a directory: the caller locks the data directory
+// first.
 package pki
 
 import (
@@ -32,8 +34,9 @@ const refreshEvery = 10 * time.Second
 // Config is what a PKI is made from. The zero value is a PKI in memory.
 type Config struct {
 	Dir string // directory of the files, made if missing; "" keeps everything in memory
-	// Hosts are further names and addresses (the bind address, the host's name) that the serving certificate is valid for,
-	// besides localhost and the customary names of the kubernetes service. Empty and unspecified addresses are ignored.
+	// Hosts are further names and addresses (the bind address, the host's name) that the serving certificate is valid
+	// for, besides localhost and the customary names of the kubernetes service. Empty and unspecified addresses are
+	// ignored.
 	Hosts []string
 
 	ServingCertFile, ServingKeyFile string // the user's serving certificate instead of an own one; both or none
@@ -108,8 +111,8 @@ func Open(c Config) (*PKI, error) {
 	return p, nil
 }
 
-// Refresh renews what is near its end, reads the user's files again if they have changed, and rewrites kubeconfigs whose
-// content that changes. A user's file that cannot be used is logged and the one before it stays in use.
+// Refresh renews what is near its end, reads the user's files again if they have changed, and rewrites kubeconfigs
+// whose content that changes. A user's file that cannot be used is logged and the one before it stays in use.
 func (p *PKI) Refresh() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +203,8 @@ func (p *PKI) renewLocked() (renewed bool, err error) {
 			p.config.Log.Info("made a certificate", "name", name, "expires", next.cert.NotAfter)
 		}
 	}
-	renew(&p.mu.authority, "ca", p.mu.authority.due(now), func() (*pair, error) { return issueAuthority(p.mu.authority, now) })
+	renew(&p.mu.authority, "ca", p.mu.authority.due(now),
+		func() (*pair, error) { return issueAuthority(p.mu.authority, now) })
 	if p.config.ServingCertFile == "" {
 		hosts := servingHosts(p.config.Hosts)
 		renew(&p.mu.serving, "apiserver", p.mu.serving.due(now) || !p.mu.serving.covers(hosts), func() (*pair, error) {

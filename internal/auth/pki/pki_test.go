@@ -56,7 +56,10 @@ func serves(t *testing.T, p *PKI, host string, now time.Time) *x509.Certificate 
 		server := tls.Server(serverEnd, p.TLSConfig())
 		done <- server.HandshakeContext(t.Context())
 	}()
-	client := tls.Client(clientEnd, &tls.Config{RootCAs: roots, ServerName: host, Time: func() time.Time { return now }, NextProtos: []string{"h2"}})
+	client := tls.Client(clientEnd,
+		&tls.Config{
+			RootCAs: roots, ServerName: host, Time: func() time.Time { return now }, NextProtos: []string{"h2"},
+		})
 	if err := client.HandshakeContext(t.Context()); err != nil {
 		t.Fatalf("handshake for %s: %v", host, err)
 	}
@@ -73,7 +76,8 @@ func TestInMemory(t *testing.T) {
 	t.Parallel()
 	p := open(t, Config{Hosts: []string{"example.internal", "10.1.2.3", "0.0.0.0", "::", "", "[fe80::1]"}}, start)
 	for _, host := range []string{
-		"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local",
 		"example.internal", "10.1.2.3", "fe80::1",
 	} {
 		serves(t, p, host, start)
@@ -83,14 +87,18 @@ func TestInMemory(t *testing.T) {
 		t.Error(err)
 	}
 	admin := leaf(t, certPEM)
-	if admin.Subject.CommonName != "kubernetes-admin" || !slices.Equal(admin.Subject.Organization, []string{"system:masters"}) {
+	if admin.Subject.CommonName != "kubernetes-admin" ||
+		!slices.Equal(admin.Subject.Organization, []string{"system:masters"}) {
 		t.Errorf("admin is %v", admin.Subject)
 	}
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if _, err := admin.Verify(x509.VerifyOptions{Roots: p.ClientRoots(), CurrentTime: start, KeyUsages: usage}); err != nil {
+	if _, err := admin.Verify(x509.VerifyOptions{
+		Roots: p.ClientRoots(), CurrentTime: start, KeyUsages: usage,
+	}); err != nil {
 		t.Error(err)
 	}
-	if _, err := serves(t, p, "localhost", start).Verify(x509.VerifyOptions{Roots: p.ClientRoots(), CurrentTime: start, KeyUsages: usage}); err == nil {
+	if _, err := serves(t, p, "localhost",
+		start).Verify(x509.VerifyOptions{Roots: p.ClientRoots(), CurrentTime: start, KeyUsages: usage}); err == nil {
 		t.Error("the serving certificate can be used as a client's")
 	}
 }
@@ -140,14 +148,32 @@ func TestReopenMakesWhatIsMissing(t *testing.T) {
 	}{
 		{name: "nothing"},
 		{name: "leaf half way", later: leafLife / 2},
-		{name: "leaves due", later: leafLife * 3 / 4, changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key"}},
-		{name: "authority due", later: authorityLife * 3 / 4, changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"}},
-		{name: "clock set back", later: -48 * time.Hour, changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"}},
+		{
+			name: "leaves due", later: leafLife * 3 / 4,
+			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key"},
+		},
+		{
+			name: "authority due", later: authorityLife * 3 / 4,
+			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"},
+		},
+		{
+			name: "clock set back", later: -48 * time.Hour,
+			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"},
+		},
 		{name: "new host", hosts: []string{"10.0.0.9"}, changed: []string{"apiserver.crt", "apiserver.key"}},
 		{name: "no admin key", damage: remove("admin.key"), changed: []string{"admin.crt", "admin.key"}},
-		{name: "key of another crash", damage: copyFile("admin.key", "apiserver.key"), changed: []string{"apiserver.crt", "apiserver.key"}},
-		{name: "garbage", damage: write("apiserver.crt", "garbage"), changed: []string{"apiserver.crt", "apiserver.key"}},
-		{name: "authority's certificate lost", damage: remove("ca.crt"), changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"}},
+		{
+			name: "key of another crash", damage: copyFile("admin.key", "apiserver.key"),
+			changed: []string{"apiserver.crt", "apiserver.key"},
+		},
+		{
+			name: "garbage", damage: write("apiserver.crt", "garbage"),
+			changed: []string{"apiserver.crt", "apiserver.key"},
+		},
+		{
+			name: "authority's certificate lost", damage: remove("ca.crt"),
+			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -182,13 +208,18 @@ func TestOpenErrors(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{"authority's key lost", remove("ca.key"), Config{}, "no such file or directory (restore both, or delete both to begin with a new authority)"},
+		{"authority's key lost", remove("ca.key"), Config{},
+			"no such file or directory (restore both, or delete both to begin with a new authority)"},
 		{"authority garbage", write("ca.crt", "garbage"), Config{}, "failed to find any PEM data"},
-		{"authority of another server", copyFile("admin.key", "ca.key"), Config{}, "private key does not match public key"},
+		{"authority of another server", copyFile("admin.key", "ca.key"), Config{},
+			"private key does not match public key"},
 		{"half of a serving certificate", nil, Config{ServingCertFile: in("garbage")}, "needs both"},
-		{"no serving certificate", nil, Config{ServingCertFile: in("none"), ServingKeyFile: in("none")}, "serving certificate: open " + in("none") + ": no such file"},
-		{"garbage serving certificate", nil, Config{ServingCertFile: in("garbage"), ServingKeyFile: in("garbage")}, "failed to find any PEM data"},
-		{"foreign key", nil, Config{ServingCertFile: in("other/admin.crt"), ServingKeyFile: in("other/ca.key")}, "does not match"},
+		{"no serving certificate", nil, Config{ServingCertFile: in("none"), ServingKeyFile: in("none")},
+			"serving certificate: open " + in("none") + ": no such file"},
+		{"garbage serving certificate", nil, Config{ServingCertFile: in("garbage"), ServingKeyFile: in("garbage")},
+			"failed to find any PEM data"},
+		{"foreign key", nil, Config{ServingCertFile: in("other/admin.crt"), ServingKeyFile: in("other/ca.key")},
+			"does not match"},
 		{"no client authorities", nil, Config{ClientCAFile: in("none")}, "client authorities: open " + in("none")},
 		{"garbage client authorities", nil, Config{ClientCAFile: in("garbage")}, "holds no PEM certificate"},
 	} {
@@ -271,22 +302,29 @@ func TestSuppliedFilesAreReloaded(t *testing.T) {
 	two := open(t, Config{Dir: in("two"), Hosts: []string{"a.example"}}, start)
 	place := func(from string) {
 		t.Helper()
-		for source, target := range map[string]string{"apiserver.crt": "tls.crt", "apiserver.key": "tls.key", "ca.crt": "clients.crt"} {
+		for source, target := range map[string]string{
+			"apiserver.crt": "tls.crt", "apiserver.key": "tls.key", "ca.crt": "clients.crt",
+		} {
 			data, err := os.ReadFile(filepath.Join(dir, from, source))
 			must(t, err)
 			must(t, os.WriteFile(in(target), data, 0o600))
 		}
 	}
 	place("one")
-	p := open(t, Config{ServingCertFile: in("tls.crt"), ServingKeyFile: in("tls.key"), ClientCAFile: in("clients.crt")}, start)
+	p := open(t, Config{ServingCertFile: in("tls.crt"), ServingKeyFile: in("tls.key"), ClientCAFile: in("clients.crt")},
+		start)
 	verifies := func(other *PKI) bool {
 		certPEM, _ := other.Admin()
-		_, err := leaf(t, certPEM).Verify(x509.VerifyOptions{Roots: p.ClientRoots(), CurrentTime: start, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		_, err := leaf(t,
+			certPEM).Verify(x509.VerifyOptions{
+			Roots: p.ClientRoots(), CurrentTime: start, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		})
 		return err == nil
 	}
 	served := serves(t, p, "a.example", start)
 	if !served.Equal(leaf(t, mustRead(t, in("one/apiserver.crt")))) || !verifies(one) || verifies(two) || !verifies(p) {
-		t.Errorf("first files: serving %v, clients one %v, two %v, own %v", served.Subject, verifies(one), verifies(two), verifies(p))
+		t.Errorf("first files: serving %v, clients one %v, two %v, own %v", served.Subject, verifies(one),
+			verifies(two), verifies(p))
 	}
 
 	// Half written files change nothing.
@@ -300,7 +338,8 @@ func TestSuppliedFilesAreReloaded(t *testing.T) {
 
 	place("two")
 	must(t, p.Refresh())
-	if !serves(t, p, "a.example", start).Equal(leaf(t, mustRead(t, in("two/apiserver.crt")))) || verifies(one) || !verifies(two) || !verifies(p) {
+	if !serves(t, p, "a.example", start).Equal(leaf(t, mustRead(t, in("two/apiserver.crt")))) || verifies(one) ||
+		!verifies(two) || !verifies(p) {
 		t.Error("changed files were not used")
 	}
 	kubeconfig := string(p.Kubeconfig("https://10.9.9.9:1"))

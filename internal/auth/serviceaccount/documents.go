@@ -15,8 +15,8 @@ const (
 	KeysPath          = "/openid/v1/jwks"
 )
 
-// Configuration returns the OpenID provider configuration (OpenID Connect Discovery 1.0), JSON. keysURI is where the keys
-// are.
+// Configuration returns the OpenID provider configuration (OpenID Connect Discovery 1.0), JSON. keysURI is where the
+// keys are.
 func (t *Tokens) Configuration(keysURI string) []byte {
 	var algorithms []string
 	for _, key := range t.config.Keys.Public() {

@@ -26,18 +26,18 @@ import (
 
 // KeyConfig says where keys are. The zero value makes a key that lives in memory.
 type KeyConfig struct {
-	// Dir is where the server keeps its own key if no SigningFile is given: "service-account.key", PEM, mode 0600. It may hold
-	// several keys: the first signs, tokens of all are believed.
+	// Dir is where the server keeps its own key if no SigningFile is given: "service-account.key", PEM, mode 0600. It
+	// may hold several keys: the first signs, tokens of all are believed.
 	Dir string
-	// SigningFile holds the private key that signs, PEM. KeyFiles hold the keys, public or private, whose tokens are believed;
-	// if there are none, that of SigningFile.
+	// SigningFile holds the private key that signs, PEM. KeyFiles hold the keys, public or private, whose tokens are
+	// believed; if there are none, that of SigningFile.
 	SigningFile string
 	KeyFiles    []string
 	Log         *slog.Logger // nil is silent
 }
 
-// Keys are the keys that sign tokens and those that prove them. They change while the server runs when their files do, so
-// that a key can be replaced: first it is added to those that are believed, then it signs.
+// Keys are the keys that sign tokens and those that prove them. They change while the server runs when their files do,
+// so that a key can be replaced: first it is added to those that are believed, then it signs.
 type Keys struct {
 	config  KeyConfig
 	current atomic.Pointer[keySet]
@@ -67,7 +67,9 @@ func OpenKeys(c KeyConfig) (*Keys, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.SigningFile == "" && len(c.KeyFiles) > 0 {
-		return nil, errors.New("keys that prove tokens are of no use without one that signs them: add --service-account-signing-key-file")
+		return nil,
+			errors.New(
+				"keys that prove tokens are of no use without one that signs them: add --service-account-signing-key-file")
 	}
 	k := &Keys{config: c}
 	if c.SigningFile == "" {
@@ -109,7 +111,8 @@ func (k *Keys) makeOwn() error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew(file, pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: der})); err != nil {
+	if err := writeNew(file,
+		pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: der})); err != nil {
 		return fmt.Errorf("service account key: %w", err)
 	}
 	return nil
@@ -221,8 +224,8 @@ func newKeySet(signer crypto.Signer, believed []crypto.PublicKey, content []byte
 	return set, nil
 }
 
-// newKey names a key: by the SHA-256 of its public half, as kube does, so that tokens of one server mean something to the
-// other.
+// newKey names a key: by the SHA-256 of its public half, as kube does, so that tokens of one server mean something to
+// the other.
 func newKey(public crypto.PublicKey) (Key, error) {
 	key := Key{Public: public}
 	switch p := public.(type) {

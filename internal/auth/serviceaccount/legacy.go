@@ -19,7 +19,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Labels of secrets, by which Kubernetes tells which tokens nobody uses any more, and switches them off before it deletes them.
+// Labels of secrets, by which Kubernetes tells which tokens nobody uses any more, and switches them off before it
+// deletes them.
 const (
 	LastUsedLabel     = "kubernetes.io/legacy-token-last-used"
 	InvalidSinceLabel = "kubernetes.io/legacy-token-invalid-since"
@@ -28,7 +29,8 @@ const (
 // checkLegacy judges the token of a secret: it ends with the secret, with its service account, and with a label.
 func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (user.Info, error) {
 	for _, claim := range []struct{ value, text string }{
-		{c.Subject, "sub claim is missing"}, {c.Namespace, "namespace claim is missing"}, {c.SecretName, "secretName claim is missing"},
+		{c.Subject, "sub claim is missing"}, {c.Namespace, "namespace claim is missing"},
+		{c.SecretName, "secretName claim is missing"},
 		{c.AccountName, "serviceAccountName claim is missing"}, {c.AccountUID, "serviceAccountUID claim is missing"},
 	} {
 		if claim.value == "" {
@@ -65,16 +67,20 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (user
 	}
 	t.note(ctx, secret)
 	if secret.Labels[InvalidSinceLabel] != "" {
-		return nil, fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '%s' label from the secret to temporarily allow use of this token",
-			c.Namespace, c.SecretName, c.Namespace, c.AccountName, InvalidSinceLabel)
+		return nil,
+			fmt.Errorf(
+				"the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '%s' label from the secret to temporarily allow use of this token",
+				c.Namespace, c.SecretName, c.Namespace, c.AccountName, InvalidSinceLabel)
 	}
 	if names(account, c.SecretName) {
-		request.Warn(ctx, "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
+		request.Warn(ctx,
+			"Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
 	}
 	return serviceaccount.UserInfo(c.Namespace, c.AccountName, c.AccountUID), nil
 }
 
-// note has the day of a use noted, unless the label says it already. Replicas' clocks may be a little apart at midnight.
+// note has the day of a use noted, unless the label says it already. Replicas' clocks may be a little apart at
+// midnight.
 func (t *Tokens) note(ctx context.Context, secret *watchcache.Entry) {
 	if t.config.Used == nil {
 		return
@@ -86,7 +92,8 @@ func (t *Tokens) note(ctx context.Context, secret *watchcache.Entry) {
 	}
 }
 
-// names tells whether a service account names a secret, as those did whose tokens Kubernetes before 1.24 made by itself.
+// names tells whether a service account names a secret, as those did whose tokens Kubernetes before 1.24 made by
+// itself.
 func names(account *watchcache.Entry, secret string) bool {
 	var a corev1.ServiceAccount
 	return bytes.Contains(account.JSON(), []byte(`"secrets"`)) && json.Unmarshal(account.JSON(), &a) == nil &&

@@ -88,7 +88,8 @@ func TestKeysOfFiles(t *testing.T) {
 				t.Fatalf("%+v, %v", c, err)
 			}
 			parsed, _, err := jwt.NewParser().ParseUnverified(token, jwt.MapClaims{})
-			if err != nil || len(parsed.Header) != 2 || parsed.Header["alg"] != algorithm || parsed.Header["kid"] != keys.Public()[0].ID {
+			if err != nil || len(parsed.Header) != 2 || parsed.Header["alg"] != algorithm ||
+				parsed.Header["kid"] != keys.Public()[0].ID {
 				t.Errorf("header %v, %v", parsed.Header, err)
 			}
 			if !strings.Contains(string(tokens.KeySet()), keys.Public()[0].ID) {
@@ -97,7 +98,9 @@ func TestKeysOfFiles(t *testing.T) {
 		})
 	}
 	public := write(t, "rsa.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: rsaPublic}))
-	keys, err := OpenKeys(KeyConfig{SigningFile: write(t, "ec.key", keyPEM(t, newECDSA(t, elliptic.P256()))), KeyFiles: []string{public}})
+	keys, err := OpenKeys(KeyConfig{
+		SigningFile: write(t, "ec.key", keyPEM(t, newECDSA(t, elliptic.P256()))), KeyFiles: []string{public},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +227,8 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	var set struct{ Keys []map[string]string }
-	if err := json.Unmarshal(New(Config{Keys: keys}).KeySet(), &set); err != nil || len(set.Keys) != 1 || len(set.Keys[0]["x"]) != 43 || set.Keys[0]["crv"] != "P-256" {
+	if err := json.Unmarshal(New(Config{Keys: keys}).KeySet(), &set); err != nil || len(set.Keys) != 1 ||
+		len(set.Keys[0]["x"]) != 43 || set.Keys[0]["crv"] != "P-256" {
 		t.Errorf("key set %v, %v", set, err)
 	}
 }

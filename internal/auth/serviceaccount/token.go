@@ -81,8 +81,10 @@ func (c *claims) GetAudience() (jwt.ClaimStrings, error)       { return jwt.Clai
 func (t *Tokens) Issue(r Request) (string, error) {
 	now := r.Now.Unix()
 	return t.sign(&claims{
-		Issuer: t.config.Issuers[0], Subject: username(r.Namespace, r.Account.Name), Audience: slices.Clone(r.Audiences),
-		ID: r.ID, Issued: float64(now), NotBefore: float64(now), Expires: float64(now) + r.Life.Seconds(), Bound: &r.Bound,
+		Issuer: t.config.Issuers[0], Subject: username(r.Namespace, r.Account.Name),
+		Audience: slices.Clone(r.Audiences),
+		ID:       r.ID, Issued: float64(now), NotBefore: float64(now), Expires: float64(now) + r.Life.Seconds(),
+		Bound: &r.Bound,
 	})
 }
 

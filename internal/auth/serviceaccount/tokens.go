@@ -1,11 +1,12 @@
 // Package serviceaccount makes and believes the tokens by which programs in a cluster say who they are.
 //
-// It stands beside package authn on a request's path: authn asks Tokens about a bearer token. Package review asks it for
-// new tokens, package control for those in secrets, and front serves what others prove them with (Configuration, KeySet).
+// It stands beside package authn on a request's path: authn asks Tokens about a bearer token. Package review asks it
+// for new tokens, package control for those in secrets, and front serves what others prove them with (Configuration,
+// KeySet).
 //
-// Keys sign and prove; they come from the data directory or from files. Tokens makes JSON Web Tokens (RFC 7519) and judges
-// them: signature, times, audience, and that what a token is bound to still exists. What was proven once about a signature
-// is remembered, the rest is looked at each time.
+// Keys sign and prove; they come from the data directory or from files. Tokens makes JSON Web Tokens (RFC 7519) and
+// judges them: signature, times, audience, and that what a token is bound to still exists. What was proven once about
+// a signature is remembered, the rest is looked at each time.
 //
 // Rules: pkg/serviceaccount of Kubernetes 1.36. Keys and Tokens are safe for concurrent use.
 package serviceaccount
@@ -40,8 +41,8 @@ type Config struct {
 	Issuers []string
 	// Audiences are the names of this server in tokens; empty means the issuers.
 	Audiences []string
-	// Used notes that the token of a secret was used on a day, "2006-01-02", UTC: called once a day, if what it notes gets into
-	// the secret's label. nil notes nothing.
+	// Used notes that the token of a secret was used on a day, "2006-01-02", UTC: called once a day, if what it notes
+	// gets into the secret's label. nil notes nothing.
 	Used func(ctx context.Context, secret *watchcache.Entry, day string)
 	Now  func() time.Time // nil is time.Now
 }
@@ -83,8 +84,8 @@ func (t *Tokens) Issuer() string { return t.config.Issuers[0] }
 // Audiences returns the names of this server in tokens. Read only.
 func (t *Tokens) Audiences() []string { return t.config.Audiences }
 
-// Authenticate returns whose token it is, and for which of the wanted audiences it is good. No wanted audiences stand for
-// this server. nil and no error: it is no token of ours.
+// Authenticate returns whose token it is, and for which of the wanted audiences it is good. No wanted audiences stand
+// for this server. nil and no error: it is no token of ours.
 func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
 	issuer, ok := issuerOf(token)
 	if !ok || issuer != LegacyIssuer && !slices.Contains(t.config.Issuers, issuer) {
@@ -110,7 +111,8 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 	if len(good) == 0 {
 		return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", is, wanted)
 	}
-	if err := t.config.View.FreshOwn(ctx); err != nil { // who has deleted what a token is bound to wants it to have ended
+	// who has deleted what a token is bound to wants it to have ended
+	if err := t.config.View.FreshOwn(ctx); err != nil {
 		return nil, nil, err
 	}
 	var who user.Info
@@ -223,19 +225,22 @@ func (t *Tokens) checkBound(ctx context.Context, c *claims) (user.Info, error) {
 	}
 	info := serviceaccount.ServiceAccountInfo{Name: b.Account.Name, Namespace: b.Namespace, UID: b.Account.UID}
 	if b.Secret != nil {
-		if err := t.holds(ctx, "secrets", b.Namespace, *b.Secret, "secret UID (%s) does not match service account secret ref claim (%s)"); err != nil {
+		if err := t.holds(ctx, "secrets", b.Namespace, *b.Secret,
+			"secret UID (%s) does not match service account secret ref claim (%s)"); err != nil {
 			return nil, err
 		}
 	}
 	if b.Pod != nil {
-		if err := t.holds(ctx, "pods", b.Namespace, *b.Pod, "pod UID (%s) does not match service account pod ref claim (%s)"); err != nil {
+		if err := t.holds(ctx, "pods", b.Namespace, *b.Pod,
+			"pod UID (%s) does not match service account pod ref claim (%s)"); err != nil {
 			return nil, err
 		}
 		info.PodName, info.PodUID = b.Pod.Name, b.Pod.UID
 	}
 	if b.Node != nil {
 		if b.Pod == nil { // else it is only where the pod runs
-			if err := t.holds(ctx, "minions", "", *b.Node, "node UID (%s) does not match service account node ref claim (%s)"); err != nil {
+			if err := t.holds(ctx, "minions", "", *b.Node,
+				"node UID (%s) does not match service account node ref claim (%s)"); err != nil {
 				return nil, err
 			}
 		}

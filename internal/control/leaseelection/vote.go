@@ -1,8 +1,9 @@
-// Package leaseelection decides who holds a Lease for which there are LeaseCandidates: coordinated leader election, KEP-4355, as kube-apiserver
-// does it (pkg/controlplane/controller/leaderelection of Kubernetes 1.36).
+// Package leaseelection decides who holds a Lease for which there are LeaseCandidates: coordinated leader election,
+// KEP-4355, as kube-apiserver does it (pkg/controlplane/controller/leaderelection of Kubernetes 1.36).
 //
-// It is what controller coordination of package control thinks: pure, and safe for concurrent use. An election takes several rounds,
-// each of which finds out from the Lease and its candidates what comes next; nothing is remembered between them.
+// It is what controller coordination of package control thinks: pure, and safe for concurrent use. An election takes
+// several rounds, each of which finds out from the Lease and its candidates what comes next; nothing is remembered
+// between them.
 package leaseelection
 
 import (
@@ -23,7 +24,8 @@ import (
 const (
 	// answerWithin is how long a candidate has to answer a ping, and how long its answer counts.
 	answerWithin = 5 * time.Second
-	// electedFor is how long a Lease is good in which somebody has just been elected, in seconds: the elected renews it from then on.
+	// electedFor is how long a Lease is good in which somebody has just been elected, in seconds: the elected renews
+	// it from then on.
 	electedFor = int32(5)
 	// candidateFor is how long a candidate is one after it has last said so. It is asked in half of that at the latest.
 	candidateFor = 30 * time.Minute
@@ -39,7 +41,8 @@ type Round struct {
 
 // Step is what follows from a round. If it is empty, there is nothing to do but to wait.
 type Step struct {
-	// Ping are the candidates who have to show first that they are there: each is to get a pingTime, and to answer with a renewTime.
+	// Ping are the candidates who have to show first that they are there: each is to get a pingTime, and to answer
+	// with a renewTime.
 	Ping []*coordinationv1beta1.LeaseCandidate
 	// Lease is what the Lease is to say, nil if it stays as it is.
 	Lease *coordinationv1.LeaseSpec
@@ -48,7 +51,8 @@ type Step struct {
 // ErrNobody says that no candidate has shown that it is there.
 var ErrNobody = errors.New("no candidate answers")
 
-// Next returns the next step of the election, if there needs to be one. An error says why nobody can be elected from these candidates.
+// Next returns the next step of the election, if there needs to be one. An error says why nobody can be elected from
+// these candidates.
 func (r *Round) Next() (Step, error) {
 	if needed, err := r.needed(); err != nil || !needed {
 		return Step{}, err
@@ -93,8 +97,8 @@ func (r *Round) needed() (bool, error) {
 	return best != nil && best.Name != text(r.Lease.Spec.HolderIdentity), nil
 }
 
-// roll tells which candidates are to be asked whether they are there, which are there, and whether answers may still come. The others
-// have not answered in time and are asked again when they renew by themselves.
+// roll tells which candidates are to be asked whether they are there, which are there, and whether answers may still
+// come. The others have not answered in time and are asked again when they renew by themselves.
 func (r *Round) roll() (ask, present []*coordinationv1beta1.LeaseCandidate, awaited bool) {
 	for _, c := range r.Candidates {
 		pinged, renewed := c.Spec.PingTime, c.Spec.RenewTime
@@ -143,15 +147,19 @@ func strategyOf(candidates []*coordinationv1beta1.LeaseCandidate) (coordinationv
 		return versionOf(a.Spec.BinaryVersion).Compare(versionOf(b.Spec.BinaryVersion))
 	})
 	for _, c := range candidates {
-		if c.Spec.Strategy != newest.Spec.Strategy && versionOf(c.Spec.BinaryVersion).EQ(versionOf(newest.Spec.BinaryVersion)) {
-			return "", fmt.Errorf("candidates %q, %q at same binary version but received differing strategies %s, %s", newest.Name, c.Name, newest.Spec.Strategy, c.Spec.Strategy)
+		if c.Spec.Strategy != newest.Spec.Strategy &&
+			versionOf(c.Spec.BinaryVersion).EQ(versionOf(newest.Spec.BinaryVersion)) {
+			return "",
+				fmt.Errorf("candidates %q, %q at same binary version but received differing strategies %s, %s",
+					newest.Name, c.Name, newest.Spec.Strategy, c.Spec.Strategy)
 		}
 	}
 	return newest.Spec.Strategy, nil
 }
 
-// oldest returns the best candidate by the strategy OldestEmulationVersion: of those that emulate the oldest version the one with the
-// oldest binary, then the one that has been there longest, then the first. nil if none says its versions.
+// oldest returns the best candidate by the strategy OldestEmulationVersion: of those that emulate the oldest version
+// the one with the oldest binary, then the one that has been there longest, then the first. nil if none says its
+// versions.
 func oldest(candidates []*coordinationv1beta1.LeaseCandidate) *coordinationv1beta1.LeaseCandidate {
 	var best *coordinationv1beta1.LeaseCandidate
 	for _, c := range candidates {
@@ -184,7 +192,8 @@ func isVersion(text string) bool {
 
 // Over tells whether a Lease has expired. One that does not say when it was renewed, or for how long, has.
 func Over(l coordinationv1.LeaseSpec, now time.Time) bool {
-	return l.RenewTime == nil || l.LeaseDurationSeconds == nil || l.RenewTime.Add(time.Duration(*l.LeaseDurationSeconds)*time.Second).Before(now)
+	return l.RenewTime == nil || l.LeaseDurationSeconds == nil ||
+		l.RenewTime.Add(time.Duration(*l.LeaseDurationSeconds)*time.Second).Before(now)
 }
 
 func text(s *string) string {
@@ -194,8 +203,8 @@ func text(s *string) string {
 	return *s
 }
 
-// Left returns how long a candidate remains one that has last shown at renewed that it is there; less than zero if it is none.
-// One that has never done so is none.
+// Left returns how long a candidate remains one that has last shown at renewed that it is there; less than zero if it
+// is none. One that has never done so is none.
 func Left(renewed *metav1.MicroTime, now time.Time) time.Duration {
 	if renewed == nil {
 		return -1

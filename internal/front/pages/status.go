@@ -15,7 +15,8 @@ const StatusPath = "/statusz"
 // Status is what /statusz says of this process.
 type Status struct {
 	Started time.Time
-	// Binary is the version of this process, Emulation that of the API that it serves ("1.36"), Go that of the language.
+	// Binary is the version of this process, Emulation that of the API that it serves ("1.36"), Go that of the
+	// language.
 	Binary, Emulation, Go string
 	// Paths are those of other pages to look at, sorted.
 	Paths []string
@@ -55,6 +56,8 @@ func (s Status) object(apiVersion string) any {
 
 func (s Status) text() string {
 	up := s.uptime()
-	return fmt.Sprintf("\nStarted: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\nEmulation version: %s\nPaths: %s\n",
-		s.Started.UTC().Format(time.UnixDate), up/3600, up/60%60, up%60, s.Go, s.Binary, s.Emulation, strings.Join(s.Paths, " "))
+	return fmt.Sprintf(
+		"\nStarted: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\nEmulation version: %s\nPaths: %s\n",
+		s.Started.UTC().Format(time.UnixDate), up/3600, up/60%60, up%60, s.Go, s.Binary, s.Emulation,
+		strings.Join(s.Paths, " "))
 }

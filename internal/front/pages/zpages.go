@@ -1,8 +1,9 @@
 // Package pages tells people and programs how this process was started and how it is: /flagz and /statusz.
 //
-// It stands behind package front on a request's path, as handlers of non-resource paths. Both pages are plain text, for people, or an
-// object of group config.k8s.io, if the Accept header asks for it by name
-// (`application/json;g=config.k8s.io;v=v1beta1;as=Statusz`). Rules: pkg/server/flagz and pkg/server/statusz of k8s.io/apiserver 0.36.
+// It stands behind package front on a request's path, as handlers of non-resource paths. Both pages are plain text,
+// for people, or an object of group config.k8s.io, if the Accept header asks for it by name
+// (`application/json;g=config.k8s.io;v=v1beta1;as=Statusz`). Rules: pkg/server/flagz and pkg/server/statusz of
+// k8s.io/apiserver 0.36.
 package pages
 
 import (
@@ -51,12 +52,14 @@ func (p page) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if m.Type == plain {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintf(w, "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n%s",
+		fmt.Fprintf(w,
+			"\n%s %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n%s",
 			component, strings.ToLower(p.kind), p.text())
 		return
 	}
 	if m.Version == deprecated {
-		request.Warn(r.Context(), "This version of the "+strings.ToLower(p.kind)+" endpoint is deprecated. Please use a newer version.")
+		request.Warn(r.Context(), "This version of the "+strings.ToLower(p.kind)+
+			" endpoint is deprecated. Please use a newer version.")
 	}
 	doc, err := json.Marshal(p.object(group + "/" + m.Version))
 	if err != nil {

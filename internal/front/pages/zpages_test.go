@@ -13,7 +13,8 @@ import (
 
 const warning = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n"
 
-// TestPages asks for each form; bodies and codes are those of kube-apiserver 1.36.3, but for what stands between names and values.
+// TestPages asks for each form; bodies and codes are those of kube-apiserver 1.36.3, but for what stands between names
+// and values.
 func TestPages(t *testing.T) {
 	began := time.Date(2026, 11, 22, 2, 54, 42, 0, time.UTC)
 	status := Status{
@@ -38,9 +39,15 @@ func TestPages(t *testing.T) {
 		{"*/*", "text/plain; charset=utf-8", statusz, "", status.Serve},
 		{"text/plain", "text/plain; charset=utf-8", flagz, "", flags.Serve},
 		{"application/json;v=foo;g=config.k8s.io;as=Flagz,*/*", "text/plain; charset=utf-8", flagz, "", flags.Serve},
-		{"application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1beta1;as=Statusz", strings.Replace(statuszV, "VERSION", "v1beta1", 1), "", status.Serve},
-		{"application/json;v=v1alpha1;g=config.k8s.io;as=Statusz,application/json;v=v1beta1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1alpha1;as=Statusz", strings.Replace(statuszV, "VERSION", "v1alpha1", 1), old, status.Serve},
-		{"application/json;v=v1beta1;g=config.k8s.io;as=Statusz,application/json;v=v1alpha1;g=config.k8s.io;as=Statusz", "application/json;g=config.k8s.io;v=v1beta1;as=Statusz", strings.Replace(statuszV, "VERSION", "v1beta1", 1), "", status.Serve},
+		{"application/json;v=v1beta1;g=config.k8s.io;as=Statusz",
+			"application/json;g=config.k8s.io;v=v1beta1;as=Statusz", strings.Replace(statuszV, "VERSION", "v1beta1", 1),
+			"", status.Serve},
+		{"application/json;v=v1alpha1;g=config.k8s.io;as=Statusz,application/json;v=v1beta1;g=config.k8s.io;as=Statusz",
+			"application/json;g=config.k8s.io;v=v1alpha1;as=Statusz",
+			strings.Replace(statuszV, "VERSION", "v1alpha1", 1), old, status.Serve},
+		{"application/json;v=v1beta1;g=config.k8s.io;as=Statusz,application/json;v=v1alpha1;g=config.k8s.io;as=Statusz",
+			"application/json;g=config.k8s.io;v=v1beta1;as=Statusz", strings.Replace(statuszV, "VERSION", "v1beta1", 1),
+			"", status.Serve},
 		{"application/yaml;v=v1beta1;g=config.k8s.io;as=Flagz", "application/yaml;g=config.k8s.io;v=v1beta1;as=Flagz",
 			"apiVersion: config.k8s.io/v1beta1\nflags:\n  data-dir: /d\n  v: \"2\"\nkind: Flagz\nmetadata:\n  name: apiserver\n", "", flags.Serve},
 		{"application/json", "application/json", refused, "", status.Serve},
@@ -65,10 +72,13 @@ func TestPages(t *testing.T) {
 				}
 				return
 			}
-			if w.Code != http.StatusOK || w.Header().Get("Content-Type") != test.contentType || body != strings.TrimSuffix(test.body, "\n") {
-				t.Errorf("%d %s\n%s\nwant %s\n%s", w.Code, w.Header().Get("Content-Type"), body, test.contentType, test.body)
+			if w.Code != http.StatusOK || w.Header().Get("Content-Type") != test.contentType ||
+				body != strings.TrimSuffix(test.body, "\n") {
+				t.Errorf("%d %s\n%s\nwant %s\n%s", w.Code, w.Header().Get("Content-Type"), body, test.contentType,
+					test.body)
 			}
-			if got := strings.Join(scope.Warnings(), "; "); !strings.Contains(got, test.warned) || test.warned == "" && got != "" {
+			if got := strings.Join(scope.Warnings(), "; "); !strings.Contains(got, test.warned) || test.warned == "" &&
+				got != "" {
 				t.Errorf("warnings %q", got)
 			}
 		})
@@ -82,7 +92,8 @@ func TestPagesInCBOR(t *testing.T) {
 	w := httptest.NewRecorder()
 	Flags{"v": "2"}.Serve(w, r)
 	var got flagz
-	if err := codec.UnmarshalCBOR(w.Body.Bytes(), &got); err != nil || got.Kind != "Flagz" || got.Flags["v"] != "2" || w.Header().Get("Content-Type") != "application/cbor;g=config.k8s.io;v=v1beta1;as=Flagz" {
+	if err := codec.UnmarshalCBOR(w.Body.Bytes(), &got); err != nil || got.Kind != "Flagz" || got.Flags["v"] != "2" ||
+		w.Header().Get("Content-Type") != "application/cbor;g=config.k8s.io;v=v1beta1;as=Flagz" {
 		t.Errorf("%v %+v %s", err, got, w.Header().Get("Content-Type"))
 	}
 }

@@ -46,7 +46,10 @@ func (j *judgement) rule(p place, namespaced bool) {
 // sameRole: a binding keeps its role. Kubernetes shows the fields of its internal type, which have no JSON names.
 func sameRole(j *judgement, p place) {
 	if ref := p.object(); !same(p.value, p.old) {
-		j.invalid(p.path, map[string]string{"APIGroup": text1(ref, "apiGroup"), "Kind": text1(ref, "kind"), "Name": text1(ref, "name")}, "cannot change roleRef")
+		j.invalid(p.path,
+			map[string]string{
+				"APIGroup": text1(ref, "apiGroup"), "Kind": text1(ref, "kind"), "Name": text1(ref, "name"),
+			}, "cannot change roleRef")
 	}
 }
 

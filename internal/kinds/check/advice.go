@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Advise returns what Kubernetes warns about in an object that it accepts: fields that do nothing any more, definitions that hide
-// one another, names that surprise. old is nil for a creation, subresource "" for the object itself.
+// Advise returns what Kubernetes warns about in an object that it accepts: fields that do nothing any more,
+// definitions that hide one another, names that surprise. old is nil for a creation, subresource "" for the object
+// itself.
 //
 // Source: WarningsOnCreate and WarningsOnUpdate of pkg/registry/*/*/strategy.go, Kubernetes 1.36.
 func Advise(kind string, obj, old object, subresource string) []string {
@@ -75,13 +76,16 @@ func (a *advice) stays() bool {
 	return a.old != nil && inner(a.obj, "metadata")["generation"] == inner(a.old, "metadata")["generation"]
 }
 
-// name wants the name of a new object to be one that its pods can have as their host name; where says what it is used in.
+// name wants the name of a new object to be one that its pods can have as their host name; where says what it is used
+// in.
 func (a *advice) name(where string) {
 	if a.old != nil {
 		return
 	}
 	if problems := validation.IsDNS1123Label(text1(inner(a.obj, "metadata"), "name")); len(problems) > 0 {
-		a.say(field.NewPath("metadata", "name"), "this is used in %s, which can result in surprising behavior; a DNS label is recommended: %v", where, problems)
+		a.say(field.NewPath("metadata", "name"),
+			"this is used in %s, which can result in surprising behavior; a DNS label is recommended: %v", where,
+			problems)
 	}
 }
 
@@ -136,7 +140,8 @@ func (a *advice) status(kind string) {
 func (a *advice) staticSuffix() {
 	const suffix = ".static.k8s.io"
 	if strings.HasSuffix(text1(inner(a.obj, "metadata"), "name"), suffix) {
-		a.say(field.NewPath("metadata", "name"), "names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", suffix)
+		a.say(field.NewPath("metadata", "name"),
+			"names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", suffix)
 	}
 }
 
@@ -162,6 +167,7 @@ func (a *advice) resourceQuota() {
 
 func (a *advice) resourceSlice() {
 	if driver := text1(inner(a.obj, "spec"), "driver"); driver != strings.ToLower(driver) {
-		a.say(field.NewPath("spec", "driver"), "driver names should be lowercase; %q contains uppercase characters", driver)
+		a.say(field.NewPath("spec", "driver"), "driver names should be lowercase; %q contains uppercase characters",
+			driver)
 	}
 }

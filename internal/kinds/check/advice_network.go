@@ -12,7 +12,8 @@ func (a *advice) service() {
 	headless := kind == "ClusterIP" && clusterIP == "None"
 	externalIPs, balancerIP := texts(spec["externalIPs"]), text1(spec, "loadBalancerIP")
 	if _, ok := a.annotations()["service.kubernetes.io/topology-aware-hints"]; ok {
-		a.plainly("annotation service.kubernetes.io/topology-aware-hints is deprecated, please use service.kubernetes.io/topology-mode instead")
+		a.plainly(
+			"annotation service.kubernetes.io/topology-aware-hints is deprecated, please use service.kubernetes.io/topology-mode instead")
 	}
 	if clusterIP != "" && clusterIP != "None" {
 		for i, ip := range texts(spec["clusterIPs"]) {
@@ -70,7 +71,8 @@ func (a *advice) endpoints() {
 func (a *advice) endpointSlice() {
 	kind := text1(a.obj, "addressType")
 	if a.old == nil && kind == "FQDN" {
-		a.say(field.NewPath("spec", "addressType"), "FQDN endpoints are deprecated") // the field is not in a spec; the text is Kubernetes'
+		// the field is not in a spec; the text is Kubernetes'
+		a.say(field.NewPath("spec", "addressType"), "FQDN endpoints are deprecated")
 	}
 	if kind == "FQDN" {
 		return

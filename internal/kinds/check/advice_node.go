@@ -30,7 +30,8 @@ var oldVolumes = [][2]string{
 	{"rbd", "deprecated in v1.28, non-functional in v1.31+"},
 }
 
-// nodeTerm is about one term of a node selector. Where nobody checks the values of its expressions, they are looked at here.
+// nodeTerm is about one term of a node selector. Where nobody checks the values of its expressions, they are looked at
+// here.
 func (a *advice) nodeTerm(term object, path *field.Path, values bool) {
 	for i, e := range objects(term["matchExpressions"]) {
 		at := path.Child("matchExpressions").Index(i)
@@ -82,7 +83,8 @@ func (a *advice) volume() {
 		}
 	}
 	if text1(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
-		a.say(path.Child("persistentVolumeReclaimPolicy"), "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+		a.say(path.Child("persistentVolumeReclaimPolicy"),
+			"The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
 	}
 	for i, term := range objects(inner(spec, "nodeAffinity", "required")["nodeSelectorTerms"]) {
 		a.nodeTerm(term, path.Child("nodeAffinity", "required", "nodeSelectorTerms").Index(i), false)
@@ -114,7 +116,8 @@ func goName(name string) string {
 func (a *advice) claim() {
 	const class = "volume.beta.kubernetes.io/storage-class"
 	if _, ok := a.annotations()[class]; ok {
-		a.say(field.NewPath("metadata", "annotations").Key(class), `deprecated since v1.8; use "storageClassName" attribute instead`)
+		a.say(field.NewPath("metadata", "annotations").Key(class),
+			`deprecated since v1.8; use "storageClassName" attribute instead`)
 	}
 	a.claimSpec(inner(a.obj, "spec"), field.NewPath("spec"))
 }
@@ -129,7 +132,8 @@ func (a *advice) storageClass() {
 	for i, topology := range objects(a.obj["allowedTopologies"]) {
 		for k, e := range objects(topology["matchLabelExpressions"]) {
 			if text := oldNodeLabels[text1(e, "key")]; text != "" {
-				a.say(field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions").Index(k).Child("key"), "%s", text)
+				a.say(field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions").Index(k).Child("key"),
+					"%s", text)
 			}
 		}
 	}
@@ -151,6 +155,7 @@ func (a *advice) csiDriver() {
 		return
 	}
 	if a.old == nil || !same(inner(a.old, "spec")["tokenRequests"], spec["tokenRequests"]) {
-		a.plainly("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes")
+		a.plainly(
+			"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes")
 	}
 }

@@ -50,7 +50,8 @@ func (a *advice) statefulSet() {
 		a.claimSpec(inner(claim, "spec"), path)
 	}
 	if limit, ok := number(spec, "revisionHistoryLimit"); ok && limit < 0 {
-		a.say(field.NewPath("spec", "revisionHistoryLimit"), "a negative value retains all historical revisions; a value >= 0 is recommended")
+		a.say(field.NewPath("spec", "revisionHistoryLimit"),
+			"a negative value retains all historical revisions; a value >= 0 is recommended")
 	}
 }
 
@@ -63,7 +64,8 @@ func (a *advice) cronJob() {
 	a.name("Pod names and hostnames")
 	a.jobSpec(inner(a.obj, "spec", "jobTemplate", "spec"), field.NewPath("spec", "jobTemplate", "spec"))
 	if a.old != nil && strings.Contains(text1(inner(a.obj, "spec"), "schedule"), "TZ") {
-		a.plainly("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")
+		a.plainly(
+			"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")
 	}
 }
 
@@ -74,7 +76,8 @@ func (a *advice) jobSpec(spec object, path *field.Path) {
 	completions, _ := number(spec, "completions")
 	parallelism, _ := number(spec, "parallelism")
 	if indexed(spec) && completions > 100_000 && parallelism > 10_000 {
-		a.say(path, "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
+		a.say(path,
+			"In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
 	}
 	a.template(inner(spec, "template"), path.Child("template"))
 }
@@ -92,7 +95,8 @@ func (a *advice) podSpec(pod object, path *field.Path) {
 	a.placement(spec, path)
 	annotations := pairs(inner(pod, "metadata")["annotations"])
 	for _, old := range [][2]string{
-		{"scheduler.alpha.kubernetes.io/critical-pod", `non-functional in v1.16+; use the "priorityClassName" field instead`},
+		{"scheduler.alpha.kubernetes.io/critical-pod",
+			`non-functional in v1.16+; use the "priorityClassName" field instead`},
 		{"security.alpha.kubernetes.io/sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
 		{"security.alpha.kubernetes.io/unsafe-sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
 	} {
@@ -111,7 +115,8 @@ func (a *advice) podSpec(pod object, path *field.Path) {
 	a.wholeBytes(inner(spec, "overhead"), path.Child("spec", "overhead"), "memory", "ephemeral-storage")
 	const seccomp = "seccomp.security.alpha.kubernetes.io/pod"
 	if _, ok := annotations[seccomp]; ok && inner(spec, "securityContext")["seccompProfile"] == nil {
-		a.say(path.Child("metadata", "annotations").Key(seccomp), `non-functional in v1.27+; use the "seccompProfile" field instead`)
+		a.say(path.Child("metadata", "annotations").Key(seccomp),
+			`non-functional in v1.27+; use the "seccompProfile" field instead`)
 	}
 	list := containersAt(spec, path.Child("spec"))
 	for _, c := range list {
@@ -120,7 +125,8 @@ func (a *advice) podSpec(pod object, path *field.Path) {
 	a.ports(list)
 	a.portNames(list)
 	if seconds, ok := number(spec, "terminationGracePeriodSeconds"); ok && seconds < 0 {
-		a.say(path.Child("spec", "terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
+		a.say(path.Child("spec", "terminationGracePeriodSeconds"),
+			"must be >= 0; negative values are invalid and will be treated as 1")
 	}
 	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
 		a.affinity(inner(spec, "affinity", kind), path.Child("spec", "affinity", kind))
@@ -140,7 +146,8 @@ func (a *advice) placement(spec object, path *field.Path) {
 			a.say(path.Child("spec", "nodeSelector").Key(key), "%s", text)
 		}
 	}
-	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution",
+		"preferredDuringSchedulingIgnoredDuringExecution"
 	affinity, at := inner(spec, "affinity", "nodeAffinity"), path.Child("spec", "affinity", "nodeAffinity")
 	for i, term := range objects(inner(affinity, required)["nodeSelectorTerms"]) {
 		a.nodeTerm(term, at.Child(required, "nodeSelectorTerms").Index(i), false)
@@ -159,7 +166,8 @@ func (a *advice) placement(spec object, path *field.Path) {
 }
 
 func (a *advice) affinity(affinity object, path *field.Path) {
-	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution",
+		"preferredDuringSchedulingIgnoredDuringExecution"
 	for i, term := range objects(affinity[required]) {
 		a.selects(term, path.Child(required).Index(i))
 	}
@@ -206,16 +214,20 @@ func containersAt(spec object, path *field.Path) (out []located) {
 // container is about one container of a pod, or of a template at template.
 func (a *advice) container(c located, spec object, annotations map[string]string, template *field.Path) {
 	name := text1(c.object, "name")
-	if key := "container.seccomp.security.alpha.kubernetes.io/" + name; inner(c.object, "securityContext")["seccompProfile"] == nil {
+	if key := "container.seccomp.security.alpha.kubernetes.io/" +
+		name; inner(c.object, "securityContext")["seccompProfile"] == nil {
 		if _, ok := annotations[key]; ok {
-			a.say(template.Child("metadata", "annotations").Key(key), `non-functional in v1.27+; use the "seccompProfile" field instead`)
+			a.say(template.Child("metadata", "annotations").Key(key),
+				`non-functional in v1.27+; use the "seccompProfile" field instead`)
 		}
 	}
 	// In a pod itself the annotation has become the field before this is asked.
-	if key := "container.apparmor.security.beta.kubernetes.io/" + name; template != nil && inner(c.object, "securityContext")["appArmorProfile"] == nil {
+	if key := "container.apparmor.security.beta.kubernetes.io/" + name; template != nil &&
+		inner(c.object, "securityContext")["appArmorProfile"] == nil {
 		ofPod := inner(spec, "securityContext", "appArmorProfile")
 		if annotation, ok := annotations[key]; ok && (ofPod == nil || !same(ofPod, armor(annotation))) {
-			a.say(template.Child("metadata", "annotations").Key(key), `deprecated since v1.30; use the "appArmorProfile" field instead`)
+			a.say(template.Child("metadata", "annotations").Key(key),
+				`deprecated since v1.30; use the "appArmorProfile" field instead`)
 		}
 	}
 	resources := inner(c.object, "resources")
@@ -246,7 +258,8 @@ func (a *advice) variables(env []object, path *field.Path) {
 	seen := map[string]bool{}
 	for i, v := range env {
 		name, value := text1(v, "name"), text1(v, "value")
-		if reference := "$(" + name + ")"; seen[name] && (v["valueFrom"] != nil || value == reference || !strings.Contains(value, reference)) {
+		if reference := "$(" + name + ")"; seen[name] &&
+			(v["valueFrom"] != nil || value == reference || !strings.Contains(value, reference)) {
 			a.say(path.Index(i), "hides previous definition of %q, which may be dropped when using apply", name)
 		}
 		seen[name] = true
@@ -263,7 +276,9 @@ func (a *advice) ports(containers []located) {
 			hostPort, _ := number(port, "hostPort")
 			hostIP, protocol := text1(port, "hostIP"), text1(port, "protocol")
 			if hostIP != "" && hostPort == 0 {
-				a.say(p.path, "hostIP set without hostPort: {Name:%s HostPort:0 ContainerPort:%d Protocol:%s HostIP:%s}", text1(port, "name"), number1, protocol, hostIP)
+				a.say(p.path,
+					"hostIP set without hostPort: {Name:%s HostPort:0 ContainerPort:%d Protocol:%s HostIP:%s}",
+					text1(port, "name"), number1, protocol, hostIP)
 			}
 			key := fmt.Sprint(number1, "/", protocol)
 			for _, other := range taken[key] {
@@ -291,7 +306,8 @@ func (a *advice) portNames(containers []located) {
 			switch other := first[name]; {
 			case name == "":
 			case other != nil:
-				a.say(path, "duplicate port name %q with %s, services and probes that select ports by name will use %s", name, other, other)
+				a.say(path, "duplicate port name %q with %s, services and probes that select ports by name will use %s",
+					name, other, other)
 			default:
 				first[name] = path
 			}
@@ -304,7 +320,8 @@ func (a *advice) volumes(list []object, path *field.Path) {
 	for i, v := range list {
 		for n, old := range oldVolumes {
 			if n == beforeClaims {
-				a.claimSpec(inner(v, "ephemeral", "volumeClaimTemplate", "spec"), path.Index(i).Child("ephemeral", "volumeClaimTemplate", "spec"))
+				a.claimSpec(inner(v, "ephemeral", "volumeClaimTemplate", "spec"),
+					path.Index(i).Child("ephemeral", "volumeClaimTemplate", "spec"))
 			}
 			if v[old[0]] != nil {
 				a.say(path.Index(i).Child(goName(old[0])), "%s", old[1])
@@ -332,7 +349,8 @@ func (f file) String() string {
 // files is about paths in one volume of which one lies at or below the other.
 func (a *advice) files(volume object) {
 	name := text1(volume, "name")
-	for _, source := range []struct{ field, kind, name string }{{"configMap", "ConfigMap", "name"}, {"secret", "Secret", "secretName"}, {"downwardAPI", "DownwardAPI", ""}} {
+	for _, source := range []struct{ field, kind, name string }{{"configMap", "ConfigMap", "name"},
+		{"secret", "Secret", "secretName"}, {"downwardAPI", "DownwardAPI", ""}} {
 		s := inner(volume, source.field)
 		what := source.kind
 		if source.name != "" {
@@ -358,7 +376,8 @@ func (a *advice) files(volume object) {
 func (a *advice) addFile(seen []file, f file, volume, what string) []file {
 	f.path = strings.TrimRight(f.path, "/")
 	for _, other := range seen {
-		if f.path != "" && other.path != "" && (strings.HasPrefix(f.path+"/", other.path+"/") || strings.HasPrefix(other.path+"/", f.path+"/")) {
+		if f.path != "" && other.path != "" &&
+			(strings.HasPrefix(f.path+"/", other.path+"/") || strings.HasPrefix(other.path+"/", f.path+"/")) {
 			a.plainly(fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", volume, what, f, other))
 		}
 	}
@@ -372,9 +391,11 @@ func filesOf(source object, from string) (out []file) {
 	return out
 }
 
-// projectedFiles returns the files of one source of a projected volume: of the first that it names and that says its files.
+// projectedFiles returns the files of one source of a projected volume: of the first that it names and that says its
+// files.
 func projectedFiles(source object) (out []file) {
-	config, secret, downward, token, bundle, certificate := inner(source, "configMap"), inner(source, "secret"), inner(source, "downwardAPI"),
+	config, secret, downward, token, bundle, certificate := inner(source, "configMap"), inner(source, "secret"),
+		inner(source, "downwardAPI"),
 		inner(source, "serviceAccountToken"), inner(source, "clusterTrustBundle"), inner(source, "podCertificate")
 	switch {
 	case config["items"] != nil:
@@ -392,7 +413,8 @@ func projectedFiles(source object) (out []file) {
 		}
 		return []file{{text1(bundle, "path"), fmt.Sprintf("ClusterTrustBundle %q", name)}}
 	}
-	for _, f := range [][2]string{{"certificateChainPath", "PodCertificate chain"}, {"keyPath", "PodCertificate key"}, {"credentialBundlePath", "PodCertificate credential bundle"}} {
+	for _, f := range [][2]string{{"certificateChainPath", "PodCertificate chain"}, {"keyPath", "PodCertificate key"},
+		{"credentialBundlePath", "PodCertificate credential bundle"}} {
 		if path := text1(certificate, f[0]); path != "" {
 			out = append(out, file{path, f[1]})
 		}

@@ -10,7 +10,8 @@ import (
 // attachmentFunctions are about attachments of volumes to nodes.
 func attachmentFunctions() map[string]func(*judgement, place) {
 	return map[string]func(*judgement, place){
-		"attachmentSource": attachmentSource, "inlineVolume": inlineVolume, "attachmentMetadata": attachmentMetadata, "volumeError": volumeError,
+		"attachmentSource": attachmentSource, "inlineVolume": inlineVolume, "attachmentMetadata": attachmentMetadata,
+		"volumeError": volumeError,
 	}
 }
 
@@ -43,7 +44,8 @@ func inlineVolume(j *judgement, p place) {
 		j.required(p.path.Child("csi"), "has to be specified in the context of inline volumes")
 	}
 	if policy := text1(spec, "persistentVolumeReclaimPolicy"); policy != "" && policy != "Retain" {
-		j.forbidden(p.path.Child("persistentVolumeReclaimPolicy"), "may only be Retain in the context of inline volumes")
+		j.forbidden(p.path.Child("persistentVolumeReclaimPolicy"),
+			"may only be Retain in the context of inline volumes")
 	}
 	if spec["nodeAffinity"] != nil {
 		j.forbidden(p.path.Child("nodeAffinity"), not)
@@ -52,7 +54,8 @@ func inlineVolume(j *judgement, p place) {
 		j.forbidden(p.path.Child("storageClassName"), not)
 	}
 	if mode, ok := spec["volumeMode"]; ok && mode != "Filesystem" {
-		j.forbidden(p.path.Child("volumeMode"), "may not specify volumeMode other than Filesystem in the context of inline volumes")
+		j.forbidden(p.path.Child("volumeMode"),
+			"may not specify volumeMode other than Filesystem in the context of inline volumes")
 	}
 }
 

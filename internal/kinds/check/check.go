@@ -1,14 +1,16 @@
-// Package check judges objects of the built-in kinds: it says everything that is wrong with a new object or with an update, in
-// Kubernetes' words.
+// Package check judges objects of the built-in kinds: it says everything that is wrong with a new object or with an
+// update, in Kubernetes' words.
 //
-// Most checks are lines of checks.txt, whose head explains them: a field is required, has a format, is one of some values, does not
-// change. What depends on several fields is a function that a line names ("! name", see functions). Both look at decoded JSON that
-// the kind's Go type has read and written (builtin's decode), so that values have the types which the API says.
+// Most checks are lines of checks.txt, whose head explains them: a field is required, has a format, is one of some
+// values, does not change. What depends on several fields is a function that a line names ("! name", see functions).
+// Both look at decoded JSON that the kind's Go type has read and written (builtin's decode), so that values have the
+// types which the API says.
 //
-// The text is parsed by the first object that is judged. A Checker is safe for concurrent use; nothing here changes an object.
+// The text is parsed by the first object that is judged. A Checker is safe for concurrent use; nothing here changes an
+// object.
 //
-// Source: the validation of pkg/apis/*/validation and pkg/registry/*/*/strategy.go of Kubernetes 1.36 with its default feature
-// gates. test/oracle-builtins compares both.
+// Source: the validation of pkg/apis/*/validation and pkg/registry/*/*/strategy.go of Kubernetes 1.36 with its default
+// feature gates. test/oracle-builtins compares both.
 package check
 
 import (

@@ -43,15 +43,19 @@ func TestChecks(t *testing.T) {
 	c := check.New()
 	for _, s := range []struct{ name, kind, obj, old, subresource, want string }{
 		{"valid", "Deployment", deployment, "", "", ""},
-		{"required, formats, unions", "Pod", `{spec: {terminationGracePeriodSeconds: 1, restartPolicy: Always, dnsPolicy: Default, nodeName: A, volumes: [{name: v, nfs: {server: s, path: x}, csi: {}}]}}`, "", "",
+		{"required, formats, unions", "Pod",
+			`{spec: {terminationGracePeriodSeconds: 1, restartPolicy: Always, dnsPolicy: Default, nodeName: A, volumes: [{name: v, nfs: {server: s, path: x}, csi: {}}]}}`, "", "",
 			`[spec.volumes[0].nfs.path: Invalid value: "x": must be an absolute path, spec.volumes[0].csi: Forbidden: may not specify more than 1 volume type, spec.containers: Required value, ` +
 				`spec.nodeName: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')]`},
-		{"immutable, only in updates", "RoleBinding", `{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`, `{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: b}}`, "",
+		{"immutable, only in updates", "RoleBinding",
+			`{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`,
+			`{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: b}}`, "",
 			`roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"a"}: cannot change roleRef`},
 		{"a subresource has its own", "Deployment", `{status: {replicas: -1}}`, `{}`, "status",
 			`[status.replicas: Invalid value: -1: must be greater than or equal to 0, status.updatedReplicas: Invalid value: 0: cannot be greater than status.replicas, ` +
 				`status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas, status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas]`},
-		{"numbers", "HorizontalPodAutoscaler", `{spec: {minReplicas: 0, maxReplicas: 1, metrics: [{type: External, external: {metric: {name: m}, target: {type: Value, value: "1"}}}], scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1}}}`, "", "", "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"},
+		{"numbers", "HorizontalPodAutoscaler",
+			`{spec: {minReplicas: 0, maxReplicas: 1, metrics: [{type: External, external: {metric: {name: m}, target: {type: Value, value: "1"}}}], scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1}}}`, "", "", "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"},
 		{"unknown kinds have no checks", "Anything", `{}`, "", "", ""},
 	} {
 		obj := object(t, s.obj)

@@ -118,18 +118,22 @@ func claimUpdate(j *judgement, _ place) {
 	}
 	path := field.NewPath("spec")
 	if !same(masked, maskedOld) {
-		j.forbidden(path, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+
-			changed[corev1.PersistentVolumeClaimSpec](maskedOld, masked))
+		j.forbidden(path,
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+
+				changed[corev1.PersistentVolumeClaimSpec](maskedOld, masked))
 	}
-	size, oldSize := quantity(inner(spec, "resources", "requests")["storage"]), quantity(inner(was, "resources", "requests")["storage"])
-	if granted := quantity(inner(j.old, "status", "capacity")["storage"]); size.Cmp(oldSize) < 0 && size.Cmp(granted) <= 0 {
+	size, oldSize := quantity(inner(spec, "resources", "requests")["storage"]),
+		quantity(inner(was, "resources", "requests")["storage"])
+	if granted := quantity(inner(j.old, "status", "capacity")["storage"]); size.Cmp(oldSize) < 0 &&
+		size.Cmp(granted) <= 0 {
 		j.forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity")
 	}
 	if !same(spec["volumeMode"], was["volumeMode"]) {
 		j.invalid(field.NewPath("volumeMode"), spec["volumeMode"], "field is immutable")
 	}
 	class, ok := spec["volumeAttributesClassName"].(string)
-	if same(spec["volumeAttributesClassName"], was["volumeAttributesClassName"]) || inner(j.old, "status")["currentVolumeAttributesClassName"] == nil {
+	if same(spec["volumeAttributesClassName"], was["volumeAttributesClassName"]) ||
+		inner(j.old, "status")["currentVolumeAttributesClassName"] == nil {
 		return
 	}
 	switch path := path.Child("volumeAttributesClassName"); {
@@ -140,7 +144,8 @@ func claimUpdate(j *judgement, _ place) {
 	}
 }
 
-// claimClass masks those changes of the storage class that are allowed: from the annotation of old to the field, and from nothing.
+// claimClass masks those changes of the storage class that are allowed: from the annotation of old to the field, and
+// from nothing.
 func (j *judgement) claimClass(masked, old object) {
 	const beta = corev1.BetaStorageClassAnnotation
 	annotations, oldAnnotations := inner(j.obj, "metadata", "annotations"), inner(j.old, "metadata", "annotations")
@@ -168,7 +173,8 @@ func keep(obj, from object, name string) {
 	}
 }
 
-var resizeStates = []string{"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"}
+var resizeStates = []string{"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress",
+	"NodeResizeInfeasible", "NodeResizePending"}
 
 func claimStatus(j *judgement, _ place) {
 	if empty(inner(j.obj, "spec")["accessModes"]) {
@@ -232,7 +238,8 @@ func volumeSpec(j *judgement, p place) {
 	if local := inner(spec, "local"); local != nil && spec["nodeAffinity"] == nil && sourceOf(spec) == "local" {
 		j.required(p.path.Child("nodeAffinity"), "Local volume requires node affinity")
 	}
-	if host := inner(spec, "hostPath"); host != nil && path.Clean(text1(host, "path")) == "/" && text1(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
+	if host := inner(spec, "hostPath"); host != nil && path.Clean(text1(host, "path")) == "/" &&
+		text1(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
 		j.forbidden(p.path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
 	}
 }
@@ -240,8 +247,10 @@ func volumeSpec(j *judgement, p place) {
 // sourceOf returns the source that counts if there are several.
 func sourceOf(spec object) string {
 	for _, name := range []string{
-		"hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte", "cephfs", "iscsi", "cinder", "fc",
-		"flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO", "local", "storageos", "csi",
+		"hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte",
+		"cephfs", "iscsi", "cinder", "fc",
+		"flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO",
+		"local", "storageos", "csi",
 	} {
 		if spec[name] != nil {
 			return name
@@ -278,17 +287,21 @@ var newerLabels = map[string]string{
 func volumeUpdate(j *judgement, _ place) {
 	spec, was := inner(j.obj, "spec"), inner(j.old, "spec")
 	source, oldSource := runtime.DeepCopyJSON(onlySource(spec)), onlySource(was)
-	if csi, old := inner(source, "csi"), inner(oldSource, "csi"); csi != nil && old != nil && old["controllerExpandSecretRef"] == nil {
+	if csi, old := inner(source, "csi"), inner(oldSource, "csi"); csi != nil && old != nil &&
+		old["controllerExpandSecretRef"] == nil {
 		delete(csi, "controllerExpandSecretRef") // may be set once
 	}
 	if !same(source, oldSource) {
-		j.forbidden(field.NewPath("spec", "persistentvolumesource"), "spec.persistentvolumesource is immutable after creation\n"+changed[corev1.PersistentVolumeSource](oldSource, source))
+		j.forbidden(field.NewPath("spec", "persistentvolumesource"),
+			"spec.persistentvolumesource is immutable after creation\n"+
+				changed[corev1.PersistentVolumeSource](oldSource, source))
 	}
 	if !same(spec["volumeMode"], was["volumeMode"]) {
 		j.invalid(field.NewPath("volumeMode"), spec["volumeMode"], "field is immutable")
 	}
 	if was["nodeAffinity"] != nil && !sameAffinity(spec["nodeAffinity"], was["nodeAffinity"]) {
-		j.invalid(field.NewPath("nodeAffinity"), spec["nodeAffinity"], "field is immutable, except for updating from beta label to GA")
+		j.invalid(field.NewPath("nodeAffinity"), spec["nodeAffinity"],
+			"field is immutable, except for updating from beta label to GA")
 	}
 	if was["volumeAttributesClassName"] != nil && spec["volumeAttributesClassName"] == nil {
 		j.forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden")
@@ -300,7 +313,8 @@ func onlySource(spec object) object {
 	out := object{}
 	for name, v := range spec {
 		switch name {
-		case "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName":
+		case "capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
+			"volumeMode", "nodeAffinity", "volumeAttributesClassName":
 		default:
 			out[name] = v
 		}

@@ -50,7 +50,8 @@ func regularContainers(j *judgement, p place) {
 // running judges what only containers have that run as long as the pod does.
 func (j *judgement) running(c object, path *field.Path) {
 	j.lifecycle(inner(c, "lifecycle"), path.Child("lifecycle"))
-	for _, probe := range [][2]string{{"livenessProbe", "LivenessProbe"}, {"readinessProbe", "ReadinessProbe"}, {"startupProbe", "LivenessProbe"}} {
+	for _, probe := range [][2]string{{"livenessProbe", "LivenessProbe"}, {"readinessProbe", "ReadinessProbe"},
+		{"startupProbe", "LivenessProbe"}} {
 		if v := inner(c, probe[0]); v != nil {
 			j.block(probe[1], v, nil, path.Child(probe[0]))
 		}
@@ -91,7 +92,8 @@ func initContainers(j *judgement, p place) {
 		}
 		for k, r := range objects(c["resizePolicy"]) {
 			if policy := text1(r, "restartPolicy"); policy == "RestartContainer" && !j.excused(initRestart) {
-				j.invalid(path.Child("resizePolicy").Index(k).Child("restartPolicy"), policy, "must not be set to 'RestartContainer' for non-sidecar initContainers")
+				j.invalid(path.Child("resizePolicy").Index(k).Child("restartPolicy"), policy,
+					"must not be set to 'RestartContainer' for non-sidecar initContainers")
 			}
 		}
 	}
@@ -117,7 +119,8 @@ func ephemeralContainers(j *judgement, p place) {
 		if target := text1(c, "targetContainerName"); target != "" && !others[target] {
 			j.add(field.NotFound(path.Child("targetContainerName"), target))
 		}
-		for _, name := range []string{"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
+		for _, name := range []string{"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+			"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
 			if _, isObject := c[name].(object); !empty(c[name]) || isObject && name != "resources" {
 				j.forbidden(path.Child(name), "cannot be set for an Ephemeral Container")
 			}
@@ -125,7 +128,8 @@ func ephemeralContainers(j *judgement, p place) {
 		for k, m := range objects(c["volumeMounts"]) {
 			for _, name := range []string{"subPath", "subPathExpr"} {
 				if text1(m, name) != "" {
-					j.forbidden(path.Child("volumeMounts").Index(k).Child(name), "cannot be set for an Ephemeral Container")
+					j.forbidden(path.Child("volumeMounts").Index(k).Child(name),
+						"cannot be set for an Ephemeral Container")
 				}
 			}
 		}
@@ -235,7 +239,8 @@ func handler(j *judgement, p place) { j.block("Handler", p.object(), nil, p.path
 func sleep(j *judgement, p place) {
 	n, _ := number(p.object(), "seconds")
 	if grace, ok := number(j.pod.spec, "terminationGracePeriodSeconds"); ok && (n < 0 || n > grace) {
-		j.invalid(p.path, n, fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", grace))
+		j.invalid(p.path, n,
+			fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", grace))
 	}
 }
 

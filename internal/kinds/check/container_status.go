@@ -20,12 +20,14 @@ func (j *judgement) containerStatuses(status object, path *field.Path) {
 	}
 	for _, list := range []string{"containerStatuses", "initContainerStatuses"} {
 		for i, s := range objects(status[list]) {
-			j.allocated(s, objects(spec[strings.TrimSuffix(list, "Statuses")+"s"]), path.Child(list).Index(i).Child("allocatedResourcesStatus"))
+			j.allocated(s, objects(spec[strings.TrimSuffix(list, "Statuses")+"s"]),
+				path.Child(list).Index(i).Child("allocatedResourcesStatus"))
 		}
 	}
 	for i, s := range objects(status["ephemeralContainerStatuses"]) {
 		if !empty(s["allocatedResourcesStatus"]) {
-			j.forbidden(path.Child("ephemeralContainerStatuses").Index(i).Child("allocatedResourcesStatus"), "must not be specified in container status")
+			j.forbidden(path.Child("ephemeralContainerStatuses").Index(i).Child("allocatedResourcesStatus"),
+				"must not be specified in container status")
 		}
 	}
 }
@@ -62,7 +64,8 @@ func (j *judgement) allocated(status object, containers []object, path *field.Pa
 			resources := inner(containers[at], "resources")
 			if strings.HasPrefix(name, "claim:") {
 				if !slices.Contains(claimNames(resources), name) {
-					j.invalid(here.Child("name"), name, "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")
+					j.invalid(here.Child("name"), name,
+						"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")
 				}
 			} else if _, ok := inner(resources, "requests")[name]; !ok {
 				j.invalid(here.Child("name"), name, "must match one of the container's resource requests")
@@ -124,9 +127,11 @@ func (j *judgement) extendedClaim(status object, path *field.Path) {
 		here := at.Index(i)
 		key := [3]string{text1(m, "containerName"), text1(m, "resourceName"), text1(m, "requestName")}
 		if c, ok := containers[key[0]]; !ok {
-			j.invalid(here.Child("containerName"), key[0], "must match the name of an entry in spec.initContainers.name or spec.containers.name")
+			j.invalid(here.Child("containerName"), key[0],
+				"must match the name of an entry in spec.initContainers.name or spec.containers.name")
 		} else if _, ok := inner(c, "resources", "requests")[key[1]]; !ok {
-			j.invalid(here.Child("resourceName"), key[1], "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests")
+			j.invalid(here.Child("resourceName"), key[1],
+				"must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests")
 		}
 		j.invalids(path.Child("requestName"), key[2], validation.IsDNS1123Label(key[2]))
 		if seen[key] {

@@ -14,7 +14,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/resource/selector"
 )
 
-// deviceFunctions are about the kinds of resource.k8s.io: what devices there are, what a claim asks for and what it got.
+// deviceFunctions are about the kinds of resource.k8s.io: what devices there are, what a claim asks for and what it
+// got.
 func deviceFunctions() map[string]func(*judgement, place) {
 	return map[string]func(*judgement, place){
 		"deviceClaim":      deviceClaim,
@@ -28,7 +29,8 @@ func deviceFunctions() map[string]func(*judgement, place) {
 	}
 }
 
-// age says how much an expression or a driver's parameters may be: what is stored already may be what is not accepted any more.
+// age says how much an expression or a driver's parameters may be: what is stored already may be what is not accepted
+// any more.
 type age int
 
 const (
@@ -36,7 +38,8 @@ const (
 	stored
 )
 
-// list refuses a list with more than most elements as it is, and calls each for the elements of a shorter one. A negative most is no limit.
+// list refuses a list with more than most elements as it is, and calls each for the elements of a shorter one. A
+// negative most is no limit.
 func list[T any](j *judgement, elements []T, most int, path *field.Path, each func(T, *field.Path)) bool {
 	if most >= 0 && len(elements) > most {
 		j.add(field.TooMany(path, len(elements), most))
@@ -49,7 +52,9 @@ func list[T any](j *judgement, elements []T, most int, path *field.Path, each fu
 }
 
 // set is list for elements of which no two may have the same key.
-func set[T any, K comparable](j *judgement, elements []T, most int, path *field.Path, key func(T) K, each func(T, *field.Path)) {
+func set[T any, K comparable](
+	j *judgement, elements []T, most int, path *field.Path, key func(T) K, each func(T, *field.Path),
+) {
 	if !list(j, elements, most, path, each) {
 		return
 	}
@@ -68,7 +73,8 @@ func nameOf(obj object) string { return text1(obj, "name") }
 
 func itself(s string) string { return s }
 
-// deviceClass judges what devices of a class have in common. Expressions that are as they were are judged as stored ones.
+// deviceClass judges what devices of a class have in common. Expressions that are as they were are judged as stored
+// ones.
 func deviceClass(j *judgement, p place) {
 	spec, old := p.object(), inner(j.old, "spec")
 	since := func(name string) age {
@@ -78,9 +84,10 @@ func deviceClass(j *judgement, p place) {
 		return fresh
 	}
 	j.deviceSelectors(spec["selectors"], since("selectors"), p.path.Child("selectors"))
-	list(j, objects(spec["config"]), resourcev1.DeviceConfigMaxSize, p.path.Child("config"), func(c object, at *field.Path) {
-		j.deviceConfig(c, since("config"), at)
-	})
+	list(j, objects(spec["config"]), resourcev1.DeviceConfigMaxSize, p.path.Child("config"),
+		func(c object, at *field.Path) {
+			j.deviceConfig(c, since("config"), at)
+		})
 	if name, ok := spec["extendedResourceName"].(string); ok && !extended(name) {
 		j.invalid(p.path.Child("extendedResourceName"), name, "must be a valid extended resource name")
 	}
@@ -207,8 +214,10 @@ func (j *judgement) bindingConditions(obj object, path *field.Path) {
 	}
 	switch {
 	case len(wanted) == 0 && len(failures) > 0:
-		j.invalid(wantedPath, obj["bindingConditions"], "bindingConditions are required to use bindingFailureConditions")
+		j.invalid(wantedPath, obj["bindingConditions"],
+			"bindingConditions are required to use bindingFailureConditions")
 	case len(failures) == 0 && len(wanted) > 0:
-		j.invalid(failurePath, obj["bindingFailureConditions"], "bindingFailureConditions are required to use bindingConditions")
+		j.invalid(failurePath, obj["bindingFailureConditions"],
+			"bindingFailureConditions are required to use bindingConditions")
 	}
 }

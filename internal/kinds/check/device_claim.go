@@ -16,24 +16,28 @@ import (
 func deviceClaim(j *judgement, p place) {
 	claim, path := p.object(), p.path
 	names := requestsOf(claim)
-	set(j, objects(claim["requests"]), resourcev1.DeviceRequestsMaxSize, path.Child("requests"), nameOf, j.deviceRequest)
-	list(j, objects(claim["constraints"]), resourcev1.DeviceConstraintsMaxSize, path.Child("constraints"), func(c object, at *field.Path) {
-		j.requestRefs(c["requests"], names, at.Child("requests"))
-		match, byMatch := c["matchAttribute"].(string)
-		distinct, byDistinct := c["distinctAttribute"].(string)
-		switch {
-		case byMatch:
-			j.domainName(match, at.Child("matchAttribute"))
-		case byDistinct:
-			j.domainName(distinct, at.Child("distinctAttribute"))
-		default: // the sentence is Kubernetes'
-			j.required(at, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
-		}
-	})
-	list(j, objects(claim["config"]), resourcev1.DeviceConfigMaxSize, path.Child("config"), func(c object, at *field.Path) {
-		j.requestRefs(c["requests"], names, at.Child("requests"))
-		j.deviceConfig(c, fresh, at)
-	})
+	set(j, objects(claim["requests"]), resourcev1.DeviceRequestsMaxSize, path.Child("requests"), nameOf,
+		j.deviceRequest)
+	list(j, objects(claim["constraints"]), resourcev1.DeviceConstraintsMaxSize, path.Child("constraints"),
+		func(c object, at *field.Path) {
+			j.requestRefs(c["requests"], names, at.Child("requests"))
+			match, byMatch := c["matchAttribute"].(string)
+			distinct, byDistinct := c["distinctAttribute"].(string)
+			switch {
+			case byMatch:
+				j.domainName(match, at.Child("matchAttribute"))
+			case byDistinct:
+				j.domainName(distinct, at.Child("distinctAttribute"))
+			default: // the sentence is Kubernetes'
+				j.required(at,
+					`exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`)
+			}
+		})
+	list(j, objects(claim["config"]), resourcev1.DeviceConfigMaxSize, path.Child("config"),
+		func(c object, at *field.Path) {
+			j.requestRefs(c["requests"], names, at.Child("requests"))
+			j.deviceConfig(c, fresh, at)
+		})
 }
 
 // requests are the names of a claim's requests with those of their alternatives.
@@ -70,11 +74,12 @@ func (j *judgement) deviceRequest(r object, path *field.Path) {
 	case exactly != nil:
 		j.wantedDevices(exactly, path.Child("exactly"))
 	default:
-		set(j, alternatives, resourcev1.FirstAvailableDeviceRequestMaxSize, path.Child("firstAvailable"), nameOf, func(sub object, at *field.Path) {
-			name := text1(sub, "name")
-			j.invalids(at.Child("name"), name, validation.IsDNS1123Label(name))
-			j.wantedDevices(sub, at)
-		})
+		set(j, alternatives, resourcev1.FirstAvailableDeviceRequestMaxSize, path.Child("firstAvailable"), nameOf,
+			func(sub object, at *field.Path) {
+				name := text1(sub, "name")
+				j.invalids(at.Child("name"), name, validation.IsDNS1123Label(name))
+				j.wantedDevices(sub, at)
+			})
 	}
 }
 
@@ -102,7 +107,8 @@ func (j *judgement) wantedDevices(r object, path *field.Path) {
 
 // requestRefs judges a list of names of requests.
 func (j *judgement) requestRefs(v any, names requests, path *field.Path) {
-	set(j, texts(v), resourcev1.DeviceRequestsMaxSize, path, itself, func(ref string, at *field.Path) { j.requestRef(ref, names, at) })
+	set(j, texts(v), resourcev1.DeviceRequestsMaxSize, path, itself,
+		func(ref string, at *field.Path) { j.requestRef(ref, names, at) })
 }
 
 func (j *judgement) requestRef(ref string, names requests, path *field.Path) {
@@ -114,7 +120,8 @@ func (j *judgement) requestRef(ref string, names requests, path *field.Path) {
 			return
 		}
 	}
-	j.invalid(path, ref, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'")
+	j.invalid(path, ref,
+		"must be the name of a request in the claim or the name of a request and a subrequest separated by '/'")
 }
 
 // deviceID is a device of a pool, and the share of it if several claims may have one. Errors show it in JSON.
@@ -136,7 +143,8 @@ func claimedDevices(j *judgement, p place) {
 	for _, r := range objects(inner(allocation, "devices")["results"]) {
 		allocated[deviceIDOf(r)] = true
 	}
-	set(j, objects(status["devices"]), -1, path.Child("devices"), deviceIDOf, func(d object, at *field.Path) { j.deviceState(d, allocated, at) })
+	set(j, objects(status["devices"]), -1, path.Child("devices"), deviceIDOf,
+		func(d object, at *field.Path) { j.deviceState(d, allocated, at) })
 	j.reserved(status["reservedFor"], old["reservedFor"], allocation != nil, path.Child("reservedFor"))
 	switch path = path.Child("allocation"); {
 	case allocation == nil:
@@ -167,9 +175,10 @@ func (j *judgement) deviceState(d object, allocated map[deviceID]bool, path *fie
 	}
 	path = path.Child("networkData")
 	j.block("NetworkData", network, nil, path)
-	set(j, texts(network["ips"]), resourcev1.NetworkDeviceDataMaxIPs, path.Child("ips"), itself, func(ip string, at *field.Path) {
-		j.errs = append(j.errs, validation.IsValidInterfaceAddress(at, ip)...)
-	})
+	set(j, texts(network["ips"]), resourcev1.NetworkDeviceDataMaxIPs, path.Child("ips"), itself,
+		func(ip string, at *field.Path) {
+			j.errs = append(j.errs, validation.IsValidInterfaceAddress(at, ip)...)
+		})
 }
 
 func (j *judgement) shareID(obj object, path *field.Path) {
@@ -180,7 +189,8 @@ func (j *judgement) shareID(obj object, path *field.Path) {
 	if err := uuid.Validate(id); err != nil {
 		j.invalid(path, id, fmt.Sprintf("error validating uid: %v", err))
 	} else if len(id) != 36 || id != strings.ToLower(id) {
-		j.invalid(path, id, "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters")
+		j.invalid(path, id,
+			"uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters")
 	}
 }
 
@@ -197,7 +207,8 @@ func (j *judgement) reserved(v, old any, allocated bool, path *field.Path) {
 		}
 		for _, r := range as[[]resourcev1.ResourceClaimConsumerReference](v) {
 			if !had[r] {
-				j.forbidden(path, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set")
+				j.forbidden(path,
+					"new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set")
 				return
 			}
 		}
@@ -207,17 +218,19 @@ func (j *judgement) reserved(v, old any, allocated bool, path *field.Path) {
 // allocation judges which devices a claim got.
 func (j *judgement) allocation(a object, names requests, path *field.Path) {
 	devices, at := inner(a, "devices"), path.Child("devices")
-	list(j, objects(devices["results"]), resourcev1.AllocationResultsMaxSize, at.Child("results"), func(r object, at *field.Path) {
-		j.requestRef(text1(r, "request"), names, at.Child("request"))
-		j.block("DeviceName", r, nil, at)
-		j.bindingConditions(r, at)
-		j.shareID(r, at.Child("shareID"))
-	})
-	list(j, objects(devices["config"]), 2*resourcev1.DeviceConfigMaxSize, at.Child("config"), func(c object, at *field.Path) {
-		j.block("AllocationConfig", c, nil, at)
-		j.requestRefs(c["requests"], names, at.Child("requests"))
-		j.deviceConfig(c, fresh, at)
-	})
+	list(j, objects(devices["results"]), resourcev1.AllocationResultsMaxSize, at.Child("results"),
+		func(r object, at *field.Path) {
+			j.requestRef(text1(r, "request"), names, at.Child("request"))
+			j.block("DeviceName", r, nil, at)
+			j.bindingConditions(r, at)
+			j.shareID(r, at.Child("shareID"))
+		})
+	list(j, objects(devices["config"]), 2*resourcev1.DeviceConfigMaxSize, at.Child("config"),
+		func(c object, at *field.Path) {
+			j.block("AllocationConfig", c, nil, at)
+			j.requestRefs(c["requests"], names, at.Child("requests"))
+			j.deviceConfig(c, fresh, at)
+		})
 	if s := inner(a, "nodeSelector"); s != nil {
 		j.block("NodeSelector", s, nil, path.Child("nodeSelector"))
 	}

@@ -35,9 +35,10 @@ func resourceSlice(j *judgement, p place) {
 	set(j, devices, most, path.Child("devices"), nameOf, func(d object, at *field.Path) {
 		j.device(d, had[text1(d, "name")], truth(spec, "perDeviceNodeSelection"), at)
 	})
-	set(j, objects(spec["sharedCounters"]), resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"), nameOf, func(s object, at *field.Path) {
-		j.counters(s, "name", at)
-	})
+	set(j, objects(spec["sharedCounters"]), resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"),
+		nameOf, func(s object, at *field.Path) {
+			j.counters(s, "name", at)
+		})
 }
 
 // sliceNodes wants one way to say which nodes can use the devices.
@@ -53,7 +54,8 @@ func (j *judgement) sliceNodes(spec object, path *field.Path) {
 		ways = append(ways, "`nodeSelector`")
 		j.block("NodeSelector", s, nil, path.Child("nodeSelector"))
 		if len(objects(s["nodeSelectorTerms"])) != 1 {
-			j.invalid(path.Child("nodeSelector", "nodeSelectorTerms"), s["nodeSelectorTerms"], "must have exactly one node selector term")
+			j.invalid(path.Child("nodeSelector", "nodeSelectorTerms"), s["nodeSelectorTerms"],
+				"must have exactly one node selector term")
 		}
 	}
 	for _, name := range []string{"allNodes", "perDeviceNodeSelection"} {
@@ -64,7 +66,8 @@ func (j *judgement) sliceNodes(spec object, path *field.Path) {
 			j.invalid(path.Child(name), false, "must be either unset or set to true")
 		}
 	}
-	j.oneWay(ways, "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required", ", but multiple fields are set", path)
+	j.oneWay(ways, "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+		", but multiple fields are set", path)
 }
 
 func (j *judgement) oneWay(ways []string, rule, several string, path *field.Path) {
@@ -77,15 +80,20 @@ func (j *judgement) oneWay(ways []string, rule, several string, path *field.Path
 	}
 }
 
-// device judges one device. old is what it was before, nil if it is new; byDevice is true if each device has nodes of its own.
+// device judges one device. old is what it was before, nil if it is new; byDevice is true if each device has nodes of
+// its own.
 func (j *judgement) device(d, old object, byDevice bool, path *field.Path) {
 	j.invalids(path.Child("name"), text1(d, "name"), validation.IsDNS1123Label(text1(d, "name")))
 	attributes, capacity := inner(d, "attributes"), inner(d, "capacity")
 	if n := len(attributes) + len(capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
-		j.invalid(path, int64(n), fmt.Sprintf("the total number of attributes and capacities must not exceed %d", resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice))
+		j.invalid(path, int64(n),
+			fmt.Sprintf("the total number of attributes and capacities must not exceed %d",
+				resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice))
 	}
 	if n := attributeValues(attributes); n > resourcev1.ResourceSliceMaxAttributeValuesPerDevice {
-		j.invalid(path, int64(n), fmt.Sprintf("the total number of attribute values must not exceed %d", resourcev1.ResourceSliceMaxAttributeValuesPerDevice))
+		j.invalid(path, int64(n),
+			fmt.Sprintf("the total number of attribute values must not exceed %d",
+				resourcev1.ResourceSliceMaxAttributeValuesPerDevice))
 	}
 	j.qualifiedKeys(attributes, j.attribute, path.Child("attributes"))
 	j.qualifiedKeys(capacity, func(c object, at *field.Path) {
@@ -98,18 +106,21 @@ func (j *judgement) device(d, old object, byDevice bool, path *field.Path) {
 		}
 	}, path.Child("capacity"))
 	if old == nil || !same(d["taints"], old["taints"]) {
-		list(j, objects(d["taints"]), resourcev1.DeviceTaintsMaxLength, path.Child("taints"), func(t object, at *field.Path) {
-			j.block("DeviceTaint", t, nil, at)
-		})
+		list(j, objects(d["taints"]), resourcev1.DeviceTaintsMaxLength, path.Child("taints"),
+			func(t object, at *field.Path) {
+				j.block("DeviceTaint", t, nil, at)
+			})
 	}
-	set(j, objects(d["consumesCounters"]), resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, path.Child("consumesCounters"),
+	set(j, objects(d["consumesCounters"]), resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
+		path.Child("consumesCounters"),
 		func(c object) string { return text1(c, "counterSet") },
 		func(c object, at *field.Path) { j.counters(c, "counterSet", at) })
 	switch {
 	case byDevice:
 		j.deviceNodes(d, path)
 	case d["nodeName"] != nil || d["nodeSelector"] != nil || d["allNodes"] != nil:
-		j.invalid(path, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
+		j.invalid(path, nil,
+			"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
 	}
 	j.bindingConditions(d, path)
 	j.nodeMappings(inner(d, "nodeAllocatableResourceMappings"), capacity, path.Child("nodeAllocatableResourceMappings"))
@@ -134,7 +145,8 @@ func (j *judgement) deviceNodes(d object, path *field.Path) {
 	case false:
 		j.invalid(path.Child("allNodes"), false, "must be either unset or set to true")
 	}
-	j.oneWay(ways, "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec", "", path)
+	j.oneWay(ways,
+		"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec", "", path)
 }
 
 // lists are the attributes with several values.
@@ -185,7 +197,8 @@ func shortened(s string, most int) string {
 	return s[:(most+1)/2] + "..." + s[len(s)-most/2:]
 }
 
-// maybeDomainName judges "identifier" or "domain/identifier". Kubernetes lets more than one slash pass, and so does this.
+// maybeDomainName judges "identifier" or "domain/identifier". Kubernetes lets more than one slash pass, and so does
+// this.
 func (j *judgement) maybeDomainName(s string, path *field.Path) {
 	parts := strings.Split(s, "/")
 	switch len(parts) {
@@ -220,7 +233,8 @@ func (j *judgement) identifier(s string, path *field.Path) {
 	j.invalids(path, s, content.IsCIdentifier(s))
 }
 
-// attribute judges a value of one of eight types. An empty list is no value: the types with several are not for new attributes yet.
+// attribute judges a value of one of eight types. An empty list is no value: the types with several are not for new
+// attributes yet.
 func (j *judgement) attribute(a object, path *field.Path) {
 	values := 0
 	for _, name := range []string{"bool", "int", "string", "version"} {
@@ -318,7 +332,8 @@ func (j *judgement) requestPolicy(most resource.Quantity, policy object, path *f
 	usual, defaulted := policy["default"]
 	switch {
 	case len(values) > 0 && amounts != nil:
-		j.forbidden(path, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)
+		j.forbidden(path,
+			`exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)
 	case len(values) > 0 && !defaulted:
 		j.required(path.Child("default"), "required when validValues is defined")
 	case len(values) > 0:
@@ -379,11 +394,13 @@ func (j *judgement) validRange(usual, most resource.Quantity, amounts object, pa
 	next := low.DeepCopy()
 	next.Add(step)
 	if next.Cmp(most) > 0 {
-		j.invalid(path.Child("step"), step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s", &next, &most))
+		j.invalid(path.Child("step"), step.String(),
+			fmt.Sprintf("one step %s is larger than capacity value: %s", &next, &most))
 	}
 	onStep := func(q resource.Quantity) {
 		if n := step.Value(); n == 0 || (q.Value()-low.Value())%n != 0 {
-			j.invalid(path.Child("step"), q.String(), fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", &step, &low))
+			j.invalid(path.Child("step"), q.String(),
+				fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", &step, &low))
 		}
 	}
 	onStep(usual)

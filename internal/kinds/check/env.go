@@ -11,11 +11,15 @@ import (
 
 // Fields of a pod that its containers may see.
 var (
-	fieldsInEnv     = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
-	fieldsInVolumes = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
-	fieldsOfPods    = slices.Concat(fieldsInEnv, fieldsInVolumes, []string{"spec.restartPolicy", "spec.schedulerName", "status.phase"})
-	resourceFields  = []string{"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"}
-	byteDivisors    = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
+	fieldsInEnv = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
+		"spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
+	fieldsInVolumes = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace",
+		"metadata.uid"}
+	fieldsOfPods = slices.Concat(fieldsInEnv, fieldsInVolumes,
+		[]string{"spec.restartPolicy", "spec.schedulerName", "status.phase"})
+	resourceFields = []string{"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu",
+		"requests.ephemeral-storage", "requests.memory"}
+	byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 )
 
 // valueFrom judges where the value of a variable comes from.
@@ -38,7 +42,8 @@ func valueFrom(j *judgement, p place) {
 	each("fileKeyRef", func(ref object, path *field.Path) { j.block("FileKeySelector", ref, nil, path) })
 	switch {
 	case n == 0:
-		j.invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
+		j.invalid(path, "",
+			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
 	case text1(p.object(), "value") != "":
 		j.invalid(path, "", "may not be specified when `value` is not empty")
 	case n > 1:
@@ -129,7 +134,8 @@ func (j *judgement) resourceRef(ref object, inVolume bool, path *field.Path) {
 	if what == "cpu" {
 		list = strings.Join(allowed, " and ")
 	}
-	j.invalid(path.Child("divisor"), name, fmt.Sprintf("only divisor's values %s are supported with the %s resource", list, what))
+	j.invalid(path.Child("divisor"), name,
+		fmt.Sprintf("only divisor's values %s are supported with the %s resource", list, what))
 }
 
 func envFrom(j *judgement, p place) {

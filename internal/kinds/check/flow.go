@@ -37,18 +37,26 @@ func mandatory(name string) object {
 		}
 		every := []any{"*"}
 		return []any{object{
-			"subjects":         subjects,
-			"resourceRules":    []any{object{"verbs": every, "apiGroups": every, "resources": every, "clusterScope": true, "namespaces": every}},
+			"subjects": subjects,
+			"resourceRules": []any{
+				object{
+					"verbs": every, "apiGroups": every, "resources": every, "clusterScope": true, "namespaces": every,
+				},
+			},
 			"nonResourceRules": []any{object{"verbs": every, "nonResourceURLs": every}},
 		}}
 	}
 	switch name {
 	case "exempt":
-		return object{"priorityLevelConfiguration": object{"name": "exempt"}, "matchingPrecedence": int64(1), "rules": rule("system:masters")}
+		return object{
+			"priorityLevelConfiguration": object{"name": "exempt"}, "matchingPrecedence": int64(1),
+			"rules": rule("system:masters"),
+		}
 	case "catch-all":
 		return object{
-			"priorityLevelConfiguration": object{"name": "catch-all"}, "matchingPrecedence": int64(10000), "distinguisherMethod": object{"type": "ByUser"},
-			"rules": rule("system:unauthenticated", "system:authenticated"),
+			"priorityLevelConfiguration": object{"name": "catch-all"}, "matchingPrecedence": int64(10000),
+			"distinguisherMethod": object{"type": "ByUser"},
+			"rules":               rule("system:unauthenticated", "system:authenticated"),
 		}
 	}
 	return nil
@@ -66,7 +74,8 @@ func flowSchema(j *judgement, _ place) {
 	case n == 1 && name != "exempt":
 		j.invalid(at, n, "only the schema named 'exempt' may have matchingPrecedence 1")
 	}
-	if method := inner(spec, "distinguisherMethod"); method != nil && !slices.Contains([]string{"ByNamespace", "ByUser"}, text1(method, "type")) {
+	if method := inner(spec, "distinguisherMethod"); method != nil &&
+		!slices.Contains([]string{"ByNamespace", "ByUser"}, text1(method, "type")) {
 		j.unsupported(path.Child("distinguisherMethod", "type"), method, "ByNamespace", "ByUser")
 	}
 	if want := mandatory(name); want != nil && !same(spec, want) {
@@ -203,7 +212,8 @@ func priorityLevel(j *judgement, _ place) {
 	spec, path, meta := inner(j.obj, "spec"), field.NewPath("spec"), inner(j.obj, "metadata")
 	name, kind := text1(meta, "name"), text1(spec, "type")
 	if _, ok := inner(meta, "annotations")["flowcontrol.k8s.io/preserve-zero-concurrency-shares"]; ok {
-		j.forbidden(field.NewPath("metadata", "annotations"), "annotation 'flowcontrol.k8s.io/preserve-zero-concurrency-shares' is forbidden")
+		j.forbidden(field.NewPath("metadata", "annotations"),
+			"annotation 'flowcontrol.k8s.io/preserve-zero-concurrency-shares' is forbidden")
 	}
 	if (name == "exempt") != (kind == "Exempt") {
 		j.invalid(path.Child("type"), kind, "must be 'Exempt' if and only if `name` is 'exempt'")
@@ -236,7 +246,8 @@ func priorityLevel(j *judgement, _ place) {
 		}
 	case "catch-all":
 		if !same(spec, object{"type": "Limited", "limited": object{
-			"nominalConcurrencyShares": int64(5), "lendablePercent": int64(0), "limitResponse": object{"type": "Reject"},
+			"nominalConcurrencyShares": int64(5), "lendablePercent": int64(0),
+			"limitResponse": object{"type": "Reject"},
 		}}) {
 			j.invalid(path, spec, "spec of 'catch-all' must equal the fixed value")
 		}
@@ -285,7 +296,8 @@ func (j *judgement) limitResponse(response object, path *field.Path) {
 	}
 }
 
-// queuing judges the queues of a level: a flow is dealt a hand of them by a hash of 60 bits, which must suffice to tell hands apart.
+// queuing judges the queues of a level: a flow is dealt a hand of them by a hash of 60 bits, which must suffice to
+// tell hands apart.
 func (j *judgement) queuing(q object, path *field.Path) {
 	const mostQueues, hashBits = 10 * 1000 * 1000, 60
 	if n, _ := number(q, "queueLengthLimit"); n <= 0 {
@@ -304,6 +316,8 @@ func (j *judgement) queuing(q object, path *field.Path) {
 	case hand > queues:
 		j.invalid(at, hand, fmt.Sprintf("should not be greater than queues (%d)", queues))
 	case int(math.Ceil(math.Log2(float64(queues))*float64(hand))) > hashBits:
-		j.invalid(at, hand, fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", queues, hand, hashBits))
+		j.invalid(at, hand,
+			fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", queues,
+				hand, hashBits))
 	}
 }

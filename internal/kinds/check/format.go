@@ -28,11 +28,15 @@ func formats() map[string]func(string) []string {
 		"noBacksteps": noBacksteps,
 		"absolute":    absolute,
 		"trimmed":     trimmed,
-		"ip":          details(func(s string) field.ErrorList { return validation.IsValidIPForLegacyField(nil, s, true, nil) }),
-		"cidr":        details(func(s string) field.ErrorList { return validation.IsValidCIDRForLegacyField(nil, s, true, nil) }),
-		"domainPath":  details(func(s string) field.ErrorList { return validation.IsDomainPrefixedPath(nil, s) }),
-		"initiator":   initiator,
-		"driver":      driver,
+		"ip": details(func(s string) field.ErrorList {
+			return validation.IsValidIPForLegacyField(nil, s, true, nil)
+		}),
+		"cidr": details(func(s string) field.ErrorList {
+			return validation.IsValidCIDRForLegacyField(nil, s, true, nil)
+		}),
+		"domainPath": details(func(s string) field.ErrorList { return validation.IsDomainPrefixedPath(nil, s) }),
+		"initiator":  initiator,
+		"driver":     driver,
 	}
 }
 

@@ -60,7 +60,8 @@ func generatedSelector(j *judgement, _ place) {
 	if uid == "" {
 		j.required(field.NewPath("metadata", "uid"), "")
 	}
-	want := [][2]string{{"controller-uid", uid}, {"job-name", name}, {batchv1.ControllerUidLabel, uid}, {batchv1.JobNameLabel, name}}
+	want := [][2]string{{"controller-uid", uid}, {"job-name", name}, {batchv1.ControllerUidLabel, uid},
+		{batchv1.JobNameLabel, name}}
 	if j.old != nil { // jobs of before have two labels only
 		was := inner(j.old, "spec", "template", "metadata", "labels")
 		if was[batchv1.ControllerUidLabel] == nil || was[batchv1.JobNameLabel] == nil {
@@ -129,20 +130,25 @@ func completionMode(j *judgement, p place) {
 		j.required(p.path.Child("completions"), "when completion mode is Indexed")
 	}
 	if parallel > mostParallel {
-		j.invalid(p.path.Child("parallelism"), parallel, fmt.Sprintf("must be less than or equal to %d when completion mode is Indexed", mostParallel))
+		j.invalid(p.path.Child("parallelism"), parallel,
+			fmt.Sprintf("must be less than or equal to %d when completion mode is Indexed", mostParallel))
 	}
 	if hasCompletions && hasFailed && failed > completions {
 		j.invalid(p.path.Child("maxFailedIndexes"), failed, "must be less than or equal to completions")
 	}
 	if failed > mostParallel {
-		j.invalid(p.path.Child("maxFailedIndexes"), failed, fmt.Sprintf("must be less than or equal to %d", mostParallel))
+		j.invalid(p.path.Child("maxFailedIndexes"), failed,
+			fmt.Sprintf("must be less than or equal to %d", mostParallel))
 	}
 	if completions <= manyCompletions || !hasBackoff {
 		return
 	}
-	why := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", parallelIfMany, manyCompletions)
+	why := fmt.Sprintf(
+		"must be less than or equal to %d when completions are above %d and used with backoff limit per index",
+		parallelIfMany, manyCompletions)
 	if !hasFailed {
-		j.required(p.path.Child("maxFailedIndexes"), fmt.Sprintf("must be specified when completions is above %d", manyCompletions))
+		j.required(p.path.Child("maxFailedIndexes"),
+			fmt.Sprintf("must be specified when completions is above %d", manyCompletions))
 	}
 	if parallel > parallelIfMany {
 		j.invalid(p.path.Child("parallelism"), parallel, why)
@@ -242,7 +248,8 @@ func (j *judgement) exitCodes(r object, names []string, path *field.Path) {
 	op := text1(r, "operator")
 	j.named(op, []string{"In", "NotIn"}, path.Child("operator"))
 	if name, ok := r["containerName"].(string); ok && !slices.Contains(names, name) {
-		j.invalid(path.Child("containerName"), name, "must be one of the container or initContainer names in the pod template")
+		j.invalid(path.Child("containerName"), name,
+			"must be one of the container or initContainer names in the pod template")
 	}
 	values, _ := r["values"].([]any)
 	at := path.Child("values")
@@ -317,10 +324,14 @@ func (j *judgement) successRule(r object, completions int64, path *field.Path) {
 		j.invalid(at, count, "must be greater than or equal to 0")
 	}
 	if count > completions {
-		j.invalid(at, count, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions))
+		j.invalid(at, count,
+			fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions))
 	}
 	if hasIndexes && count > total {
-		j.invalid(at, count, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", total))
+		j.invalid(at, count,
+			fmt.Sprintf(
+				"must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)",
+				total))
 	}
 }
 
@@ -340,7 +351,8 @@ func jobUpdate(j *judgement, _ place) {
 		j.invalid(path.Child("selector"), labelSelector(spec["selector"]), "field is immutable")
 	}
 	j.templateUpdate(spec, was, path)
-	for _, name := range []string{"completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"} {
+	for _, name := range []string{"completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy",
+		"successPolicy"} {
 		if !same(spec[name], was[name]) {
 			j.invalid(path.Child(name), spec[name], "field is immutable")
 		}

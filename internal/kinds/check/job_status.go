@@ -21,10 +21,13 @@ func jobIs(status object, kind string) bool {
 
 func finished(status object) bool { return jobIs(status, "Complete") || jobIs(status, "Failed") }
 
-// jobStatus judges what a controller of jobs reports. Most rules hold only if what they are about has changed, so that a status which
-// breaks one can still be changed elsewhere.
+// jobStatus judges what a controller of jobs reports. Most rules hold only if what they are about has changed, so that
+// a status which breaks one can still be changed elsewhere.
 func jobStatus(j *judgement, _ place) {
-	s := jobChange{judgement: j, spec: inner(j.obj, "spec"), now: inner(j.obj, "status"), was: inner(j.old, "status"), path: field.NewPath("status")}
+	s := jobChange{
+		judgement: j, spec: inner(j.obj, "spec"), now: inner(j.obj, "status"), was: inner(j.old, "status"),
+		path: field.NewPath("status"),
+	}
 	j.block("JobStatus", s.now, nil, s.path)
 	s.uncounted()
 	s.ends()
@@ -180,14 +183,17 @@ func (s *jobChange) indexes() {
 		}
 	}
 	if doneChanged && done != "" && !indexed(s.spec) {
-		s.invalid(s.path.Child("completedIndexes"), done, "cannot set non-empty completedIndexes when non-indexed completion mode")
+		s.invalid(s.path.Child("completedIndexes"), done,
+			"cannot set non-empty completedIndexes when non-indexed completion mode")
 	}
 	if lostChanged && !limited && hasLost {
-		s.invalid(s.path.Child("failedIndexes"), lost, "cannot set non-null failedIndexes when backoffLimitPerIndex is null")
+		s.invalid(s.path.Child("failedIndexes"), lost,
+			"cannot set non-null failedIndexes when backoffLimitPerIndex is null")
 	}
 	if (lostChanged || doneChanged) && ok && hasLost {
 		if at, both := overlap(done, lost, completions); both {
-			s.invalid(s.path.Child("failedIndexes"), lost, fmt.Sprintf("failedIndexes and completedIndexes overlap at index: %d", at))
+			s.invalid(s.path.Child("failedIndexes"), lost,
+				fmt.Sprintf("failedIndexes and completedIndexes overlap at index: %d", at))
 		}
 	}
 }
@@ -213,7 +219,8 @@ func (s *jobChange) counts() {
 	if n("failed") < before("failed") {
 		s.invalid(s.path.Child("failed"), n("failed"), "cannot decrease the failed counter")
 	}
-	if elastic := indexed(s.spec) && same(s.spec["completions"], s.spec["parallelism"]); !elastic && n("succeeded") < before("succeeded") {
+	if elastic := indexed(s.spec) && same(s.spec["completions"], s.spec["parallelism"]); !elastic &&
+		n("succeeded") < before("succeeded") {
 		s.invalid(s.path.Child("succeeded"), n("succeeded"), "cannot decrease the succeeded counter")
 	}
 }
@@ -241,7 +248,9 @@ func countIndexes(s string, limit int64) (total int64, err error) {
 func interval(s string, limit int64) (from, to int64, err error) {
 	ends := strings.Split(s, "-")
 	if len(ends) > 2 {
-		return 0, 0, fmt.Errorf("the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", s)
+		return 0, 0,
+			fmt.Errorf(
+				"the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", s)
 	}
 	var n [2]int64
 	for i, end := range ends {

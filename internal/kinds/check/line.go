@@ -148,8 +148,8 @@ func (j *judgement) number(c *line, p place) {
 	}
 }
 
-// union wants exactly one of the fields. Some have another name in errors about what is in them, and a third in the error that says
-// that there are others.
+// union wants exactly one of the fields. Some have another name in errors about what is in them, and a third in the
+// error that says that there are others.
 func (j *judgement) union(what string, lines []*line, obj object, path *field.Path) {
 	found := false
 	for _, c := range lines {

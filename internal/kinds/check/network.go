@@ -171,7 +171,8 @@ func (j *judgement) hints(hints object, name string, format func(string) []strin
 func ingressClassAnnotation(j *judgement, _ place) {
 	v, ok := inner(j.obj, "metadata", "annotations")["kubernetes.io/ingress.class"].(string)
 	if class, set := inner(j.obj, "spec")["ingressClassName"].(string); ok && set && v != class {
-		j.invalid(field.NewPath("annotations").Child("kubernetes.io/ingress.class"), v, "must match `ingressClassName` when both are specified")
+		j.invalid(field.NewPath("annotations").Child("kubernetes.io/ingress.class"), v,
+			"must match `ingressClassName` when both are specified")
 	}
 }
 
@@ -448,8 +449,10 @@ func serviceCIDRs(j *judgement, p place) {
 		j.errs = append(j.errs, validation.IsValidCIDR(p.path.Index(i), s)...)
 	}
 	if len(list) == 2 {
-		if a := netutils.IPFamilyOfCIDRString(list[0]); a == netutils.IPFamilyOfCIDRString(list[1]) && a != netutils.IPFamilyUnknown {
-			j.invalid(p.path, list, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64")
+		if a := netutils.IPFamilyOfCIDRString(list[0]); a == netutils.IPFamilyOfCIDRString(list[1]) &&
+			a != netutils.IPFamilyUnknown {
+			j.invalid(p.path, list,
+				"may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64")
 		}
 	}
 }

@@ -33,7 +33,8 @@ func node(j *judgement, _ place) {
 	if len(ranges) > 1 {
 		two, err := netutils.IsDualStackCIDRStrings(ranges)
 		if err != nil {
-			j.add(field.InternalError(path, fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%v", err)))
+			j.add(field.InternalError(path,
+				fmt.Errorf("invalid PodCIDRs. failed to check with dual stack with error:%v", err)))
 		}
 		if !two || len(ranges) > 2 {
 			j.invalid(path, ranges, "may specify no more than one CIDR for each IP family")
@@ -78,7 +79,9 @@ func (j *judgement) nodeStatus() {
 		case len(f) > 253:
 			j.invalid(at.Index(i), f, fmt.Sprintf("invalid feature name %q: must be no more than 253 characters", f))
 		case !featureName.MatchString(f):
-			j.invalid(at.Index(i), f, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", f))
+			j.invalid(at.Index(i), f,
+				fmt.Sprintf(
+					"invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", f))
 		}
 		if i+1 < len(features) {
 			switch next := features[i+1]; {

@@ -116,8 +116,10 @@ func withWholeNumbers(obj object) object {
 // fieldInError is where an error of the decoder names a field.
 var fieldInError = regexp.MustCompile(`Go struct field \w+\.\w`)
 
-// internalNames gives the types and fields in an error the names that they have in Kubernetes, which reads into its internal types.
+// internalNames gives the types and fields in an error the names that they have in Kubernetes, which reads into its
+// internal types.
 func internalNames(err error) string {
 	text := strings.ReplaceAll(err.Error(), "v1.", "core.")
-	return fieldInError.ReplaceAllStringFunc(text, func(s string) string { return s[:len(s)-1] + strings.ToUpper(s[len(s)-1:]) })
+	return fieldInError.ReplaceAllStringFunc(text,
+		func(s string) string { return s[:len(s)-1] + strings.ToUpper(s[len(s)-1:]) })
 }

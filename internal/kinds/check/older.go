@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// exception is a rule that an object may go on breaking if it did so before the update: an older Kubernetes has accepted it, and whoever
-// changes something else must be able to.
+// exception is a rule that an object may go on breaking if it did so before the update: an older Kubernetes has
+// accepted it, and whoever changes something else must be able to.
 //
 // Source: GetValidationOptionsFromPodSpecAndMeta of pkg/api/pod and its like in pkg/registry.
 type exception string
@@ -30,7 +30,8 @@ const (
 	wildcardBackends exception = "the rules of a host with an asterisk are valid"
 )
 
-// excused tells whether an object that breaks a rule did so before the update. Only then, which is rare, is the old object judged too.
+// excused tells whether an object that breaks a rule did so before the update. Only then, which is rare, is the old
+// object judged too.
 func (j *judgement) excused(rule exception) bool {
 	if j.breaks == nil {
 		j.breaks = map[exception]bool{}
@@ -52,7 +53,8 @@ func (j *judgement) was(rule exception) bool {
 	return j.broke[rule]
 }
 
-// selects judges a selector, if there is one. Of an object that breaks the rule already it may have values that no label has.
+// selects judges a selector, if there is one. Of an object that breaks the rule already it may have values that no
+// label has.
 func (j *judgement) selects(v any, rule exception, path *field.Path) {
 	s := labelSelector(v)
 	errs := selectorErrors(s, false, path)
@@ -66,7 +68,8 @@ func selectorErrors(s *metav1.LabelSelector, anyValue bool, path *field.Path) fi
 	if s == nil {
 		return nil
 	}
-	return unversioned.ValidateLabelSelector(s, unversioned.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: anyValue}, path)
+	return unversioned.ValidateLabelSelector(s,
+		unversioned.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: anyValue}, path)
 }
 
 // labelValues judges the values that a label of a node may have.

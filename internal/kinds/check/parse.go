@@ -87,7 +87,10 @@ func parseLine(s string) (*line, error) {
 
 // bind finds what the operator needs.
 func (c *line) bind(formats map[string]func(string) []string, functions map[string]func(*judgement, place)) error {
-	want := map[string]int{"required": 0, "set": 0, "port": 0, "same": 0, "unset": 0, "nonnegative": 0, "min": 1, "range": 2, "length": 1, "format": 1, "!": 1, ":": 1}
+	want := map[string]int{
+		"required": 0, "set": 0, "port": 0, "same": 0, "unset": 0, "nonnegative": 0, "min": 1, "range": 2, "length": 1,
+		"format": 1, "!": 1, ":": 1,
+	}
 	if n, ok := want[c.op]; ok && len(c.args) != n {
 		return fmt.Errorf("%s takes %d words, not %d", c.op, n, len(c.args))
 	}

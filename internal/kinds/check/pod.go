@@ -69,7 +69,9 @@ func pod(j *judgement, p place) {
 		for i, v := range objects(spec["volumes"]) {
 			for k, s := range objects(inner(v, "projected")["sources"]) {
 				if s["serviceAccountToken"] != nil {
-					j.forbidden(path.Child("volumes").Index(i).Child("projected", "sources").Index(k).Child("serviceAccountToken"), "must not be specified when serviceAccountName is not set")
+					j.forbidden(path.Child("volumes").Index(i).Child("projected",
+						"sources").Index(k).Child("serviceAccountToken"),
+						"must not be specified when serviceAccountName is not set")
 				}
 			}
 		}
@@ -182,14 +184,16 @@ func (j *judgement) withinPod(spec, r object, path *field.Path) {
 	for name, sum := range Total(spec, "requests") {
 		if v, ok := requests[name]; ok {
 			if q := quantity(v); sum.Cmp(q) > 0 {
-				j.invalid(path.Child("requests").Key(name), q.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", sum.String()))
+				j.invalid(path.Child("requests").Key(name), q.String(),
+					fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", sum.String()))
 			}
 		}
 	}
 	for name, sum := range Total(spec, "limits") {
 		if v, ok := limits[name]; ok && strings.HasPrefix(name, hugePages) {
 			if q := quantity(v); sum.Cmp(q) > 0 {
-				j.invalid(path.Child("limits").Key(name), q.String(), fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", sum.String()))
+				j.invalid(path.Child("limits").Key(name), q.String(),
+					fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", sum.String()))
 			}
 		}
 	}
@@ -198,7 +202,8 @@ func (j *judgement) withinPod(spec, r object, path *field.Path) {
 		for _, name := range keys(own) {
 			if v, ok := limits[name]; ok {
 				if q, most := quantity(own[name]), quantity(v); q.Cmp(most) > 0 {
-					j.invalid(path.Child("containers").Index(i).Key(name).Child("limits"), q.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", most.String()))
+					j.invalid(path.Child("containers").Index(i).Key(name).Child("limits"), q.String(),
+						fmt.Sprintf("must be less than or equal to pod limits of %s", most.String()))
 				}
 			}
 		}
@@ -216,7 +221,8 @@ func hostPorts(j *judgement, p place) {
 			host, _ := number(port, "hostPort")
 			own, _ := number(port, "containerPort")
 			if (j.pod.isPod() || host != 0) && host != own {
-				j.invalid(p.path.Child("containers").Index(i).Child("ports").Index(k).Child("hostPort"), host, "must match `containerPort` when `hostNetwork` is true")
+				j.invalid(p.path.Child("containers").Index(i).Child("ports").Index(k).Child("hostPort"), host,
+					"must match `containerPort` when `hostNetwork` is true")
 			}
 		}
 	}
@@ -271,7 +277,8 @@ func fileKeys(j *judgement, p place) {
 			if ref == nil {
 				continue
 			}
-			name, at := text1(ref, "volumeName"), path.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
+			name, at := text1(ref, "volumeName"),
+				path.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
 			if source, ok := sources[name]; !ok {
 				j.add(field.NotFound(at, name))
 			} else if source["emptyDir"] == nil {
@@ -306,7 +313,8 @@ func dnsConfig(j *judgement, p place) {
 		j.invalid(path.Child("searches"), searches, "must not have more than 32 search paths")
 	}
 	if len(strings.Join(searches, " ")) > 2048 {
-		j.invalid(path.Child("searches"), searches, "must not have more than 2048 characters (including spaces) in the search list")
+		j.invalid(path.Child("searches"), searches,
+			"must not have more than 2048 characters (including spaces) in the search list")
 	}
 	for i, s := range searches {
 		if s != "." {

@@ -61,7 +61,8 @@ func sorted(m map[string]string) []string {
 
 func (j *judgement) seccompText(v string, path *field.Path) {
 	switch file, local := strings.CutPrefix(v, corev1.SeccompLocalhostProfileNamePrefix); {
-	case v == corev1.SeccompProfileRuntimeDefault, v == corev1.DeprecatedSeccompProfileDockerDefault, v == corev1.SeccompProfileNameUnconfined:
+	case v == corev1.SeccompProfileRuntimeDefault, v == corev1.DeprecatedSeccompProfileDockerDefault,
+		v == corev1.SeccompProfileNameUnconfined:
 	case local:
 		j.invalids(path, file, relative(file))
 	default:
@@ -75,7 +76,8 @@ func (j *judgement) appArmorText(container, profile string, spec object, path *f
 	if !found {
 		j.invalid(path, container, "container not found")
 	}
-	known := profile == "" || profile == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault || profile == corev1.DeprecatedAppArmorBetaProfileNameUnconfined
+	known := profile == "" || profile == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault ||
+		profile == corev1.DeprecatedAppArmorBetaProfileNameUnconfined
 	if !known && !strings.HasPrefix(profile, corev1.DeprecatedAppArmorBetaProfileNamePrefix) {
 		j.invalid(path, profile, fmt.Sprintf("invalid AppArmor profile name: %q", profile))
 	}
@@ -93,7 +95,8 @@ func (j *judgement) annotationsMatch(meta, spec object, path *field.Path) {
 	}
 	containers(spec, path, func(c object, path *field.Path) {
 		if v, ok := annotations[seccompOf+text1(c, "name")]; ok {
-			j.profileMatches("seccomp", v, inner(c, "securityContext", "seccompProfile"), path.Child("securityContext", "seccompProfile"))
+			j.profileMatches("seccomp", v, inner(c, "securityContext", "seccompProfile"),
+				path.Child("securityContext", "seccompProfile"))
 		}
 	})
 	if text1(inner(spec, "os"), "name") == "windows" {
@@ -119,7 +122,8 @@ func (j *judgement) profileMatches(what, annotation string, profile object, path
 		matches = annotation == "runtime/default" || what == "seccomp" && annotation == "docker/default"
 	case "Localhost":
 		var file string
-		if file, matches = strings.CutPrefix(annotation, "localhost/"); matches && profile["localhostProfile"] != any(file) {
+		if file, matches = strings.CutPrefix(annotation, "localhost/"); matches &&
+			profile["localhostProfile"] != any(file) {
 			j.forbidden(path.Child("localhostProfile"), what+" profile in annotation and field must match")
 		}
 	}

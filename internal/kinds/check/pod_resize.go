@@ -22,7 +22,8 @@ func podResize(j *judgement, _ place) {
 		oldClass = classOf(was)
 	}
 	if oldClass != classOf(spec) {
-		j.invalid(path, text1(inner(j.obj, "status"), "qosClass"), "Pod QOS Class may not change as a result of resizing")
+		j.invalid(path, text1(inner(j.obj, "status"), "qosClass"),
+			"Pod QOS Class may not change as a result of resizing")
 	}
 	for _, s := range objects(inner(j.old, "status")["containerStatuses"]) {
 		if inner(s, "state", "running") != nil {
@@ -57,7 +58,10 @@ func (j *judgement) podLevel(spec, masked, was object, path *field.Path) {
 		j.forbidden(path.Child("resources"), "pod-level resources cannot be removed")
 		return
 	}
-	for list, what := range map[string]string{"requests": "pod-level resource requests cannot be removed", "limits": "pod-level resource limits cannot be removed"} {
+	for list, what := range map[string]string{
+		"requests": "pod-level resource requests cannot be removed",
+		"limits":   "pod-level resource limits cannot be removed",
+	} {
 		if lacks(inner(now, list), inner(old, list)) {
 			j.forbidden(path.Child("resources", list), what)
 		}
@@ -116,7 +120,8 @@ func (j *judgement) containersResized(spec, masked, was object, path *field.Path
 	for _, list := range []string{"initContainers", "containers"} {
 		for i, old := range objects(was[list]) {
 			c, at := objects(spec[list])[i], path.Child(list).Index(i)
-			for _, l := range [][2]string{{"requests", "resource requests cannot be removed"}, {"limits", "resource limits cannot be removed"}} {
+			for _, l := range [][2]string{{"requests", "resource requests cannot be removed"},
+				{"limits", "resource limits cannot be removed"}} {
 				if lacks(inner(c, "resources", l[0]), inner(old, "resources", l[0])) {
 					j.forbidden(at.Child("resources", l[0]), l[1])
 				}
@@ -143,7 +148,8 @@ func (j *judgement) containersResized(spec, masked, was object, path *field.Path
 			if list == "initContainers" && modified && text1(c, "restartPolicy") != "Always" {
 				for _, p := range objects(c["resizePolicy"]) {
 					if text1(p, "restartPolicy") == "RestartContainer" {
-						j.forbidden(at, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized")
+						j.forbidden(at,
+							"non-sidecar init containers with a resize policy of RestartContainer cannot be resized")
 					}
 				}
 			}
@@ -163,8 +169,8 @@ func withoutEmpty(c object) object {
 	return out
 }
 
-// classOf returns a pod's class of service: Guaranteed, Burstable or BestEffort. Source: "Pod Quality of Service Classes" of
-// Kubernetes' documentation.
+// classOf returns a pod's class of service: Guaranteed, Burstable or BestEffort. Source: "Pod Quality of Service
+// Classes" of Kubernetes' documentation.
 func classOf(spec object) string {
 	all := []object{inner(spec, "resources")}
 	if all[0] == nil { // what the pod has itself counts alone

@@ -11,7 +11,8 @@ import (
 // podStatus judges what a kubelet reports.
 func podStatus(j *judgement, _ place) {
 	j.annotationsKept()
-	j.podAnnotations(pairs(inner(j.obj, "metadata")["annotations"]), inner(j.obj, "spec"), field.NewPath("metadata", "annotations"))
+	j.podAnnotations(pairs(inner(j.obj, "metadata")["annotations"]), inner(j.obj, "spec"),
+		field.NewPath("metadata", "annotations"))
 	status, was, path := inner(j.obj, "status"), inner(j.old, "status"), field.NewPath("status")
 	for i, c := range objects(status["conditions"]) {
 		at := path.Child("conditions").Index(i)
@@ -57,7 +58,8 @@ func (j *judgement) endedStaysEnded(list string, path *field.Path) {
 			if text1(now, "name") != text1(was, "name") || inner(now, "state", "terminated") != nil {
 				continue
 			}
-			if list == "ephemeralContainerStatuses" || !startsAgain(spec, strings.TrimSuffix(list, "Statuses")+"s", text1(was, "name"), code) {
+			if list == "ephemeralContainerStatuses" ||
+				!startsAgain(spec, strings.TrimSuffix(list, "Statuses")+"s", text1(was, "name"), code) {
 				j.forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state")
 			}
 			break

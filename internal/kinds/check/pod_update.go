@@ -51,14 +51,17 @@ func podUpdate(j *judgement, _ place) {
 	for _, name := range []string{"activeDeadlineSeconds", "schedulingGates", "tolerations"} {
 		keep(masked, was, name)
 	}
-	if grace, _ := number(was, "terminationGracePeriodSeconds"); grace < 0 && masked["terminationGracePeriodSeconds"] == int64(1) {
+	if grace, _ := number(was, "terminationGracePeriodSeconds"); grace < 0 &&
+		masked["terminationGracePeriodSeconds"] == int64(1) {
 		masked["terminationGracePeriodSeconds"] = grace
 	}
 	if !empty(was["schedulingGates"]) {
 		j.gatedChanges(masked, was, path)
 	}
 	if !same(masked, was) {
-		j.forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v", mayChange, changed[corev1.PodSpec](was, masked)))
+		j.forbidden(path,
+			fmt.Sprintf("pod updates may not change fields other than %s\n%v", mayChange,
+				changed[corev1.PodSpec](was, masked)))
 	}
 }
 
@@ -132,17 +135,20 @@ func (j *judgement) removedGates(now, was []object, path *field.Path) {
 	for i, g := range now {
 		name := text1(g, "name")
 		if !slices.ContainsFunc(was, func(old object) bool { return text1(old, "name") == name }) {
-			j.forbidden(path.Index(i).Child("name"), fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", name))
+			j.forbidden(path.Index(i).Child("name"),
+				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", name))
 		}
 	}
 }
 
-// gatedChanges lets a pod that is not ready to be scheduled be bound to fewer nodes. It takes what it has judged out of masked.
+// gatedChanges lets a pod that is not ready to be scheduled be bound to fewer nodes. It takes what it has judged out
+// of masked.
 func (j *judgement) gatedChanges(masked, was object, path *field.Path) {
 	selector, oldSelector := pairs(masked["nodeSelector"]), pairs(was["nodeSelector"])
 	for key, v := range oldSelector {
 		if selector[key] != v {
-			j.invalid(path.Child("nodeSelector"), selector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)")
+			j.invalid(path.Child("nodeSelector"), selector,
+				"only additions to spec.nodeSelector are allowed (no mutations or deletions)")
 			break
 		}
 	}
@@ -151,7 +157,8 @@ func (j *judgement) gatedChanges(masked, was object, path *field.Path) {
 	if same(affinity["nodeAffinity"], oldAffinity["nodeAffinity"]) {
 		return
 	}
-	j.narrowed(inner(affinity, "nodeAffinity"), inner(oldAffinity, "nodeAffinity"), path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))
+	j.narrowed(inner(affinity, "nodeAffinity"), inner(oldAffinity, "nodeAffinity"),
+		path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))
 	switch {
 	case affinity == nil:
 		masked["affinity"] = object{"nodeAffinity": oldAffinity["nodeAffinity"]}
@@ -180,7 +187,8 @@ func (j *judgement) narrowed(now, was object, path *field.Path) {
 	}
 }
 
-// begins tells whether the requirements of a term begin with those of another. An empty term matches nothing and stays so.
+// begins tells whether the requirements of a term begin with those of another. An empty term matches nothing and stays
+// so.
 func begins(now, was object) bool {
 	before := 0
 	for _, list := range []string{"matchExpressions", "matchFields"} {
@@ -214,7 +222,9 @@ func addedContainers(j *judgement, _ place) {
 		case i < 0:
 			j.forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", name))
 		case !same(old, now[i]):
-			j.forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", name, changed[corev1.EphemeralContainer](old, now[i])))
+			j.forbidden(path,
+				fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", name,
+					changed[corev1.EphemeralContainer](old, now[i])))
 		}
 	}
 }

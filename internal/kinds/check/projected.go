@@ -17,7 +17,8 @@ func projected(j *judgement, p place) {
 		for _, source := range []struct {
 			name  string
 			check func(object, *field.Path)
-		}{{"secret", pr.files}, {"configMap", pr.files}, {"downwardAPI", pr.downward}, {"serviceAccountToken", pr.token}} {
+		}{{"secret", pr.files}, {"configMap", pr.files}, {"downwardAPI", pr.downward},
+			{"serviceAccountToken", pr.token}} {
 			if v := inner(s, source.name); v != nil {
 				n++
 				source.check(v, path.Child(source.name))

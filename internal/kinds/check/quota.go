@@ -40,13 +40,15 @@ func quotaResources(j *judgement, p place) {
 	}
 }
 
-var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "VolumeAttributesClass", "CrossNamespacePodAffinity"}
+var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass",
+	"VolumeAttributesClass", "CrossNamespacePodAffinity"}
 
 // scoped tells whether a scope limits a resource.
 func scoped(scope, name string) bool {
 	switch scope {
 	case "Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity":
-		return slices.Contains([]string{"pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"}, name)
+		return slices.Contains([]string{"pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu",
+			"requests.memory"}, name)
 	case "BestEffort":
 		return name == "pods"
 	case "VolumeAttributesClass":
@@ -95,17 +97,21 @@ func scopeSelector(j *judgement, p place) {
 				j.invalid(path, selector, "unsupported scope applied to resource")
 			}
 		}
-		if op != "Exists" && slices.Contains(quotaScopeNames, scope) && scope != "PriorityClass" && scope != "VolumeAttributesClass" {
-			j.invalid(path.Child("operator"), op, "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity")
+		if op != "Exists" && slices.Contains(quotaScopeNames, scope) && scope != "PriorityClass" &&
+			scope != "VolumeAttributesClass" {
+			j.invalid(path.Child("operator"), op,
+				"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity")
 		}
 		switch op {
 		case "In", "NotIn":
 			if len(values) == 0 {
-				j.required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
+				j.required(path.Child("values"),
+					"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
 			}
 		case "Exists", "DoesNotExist":
 			if len(values) > 0 {
-				j.invalid(path.Child("values"), values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")
+				j.invalid(path.Child("values"), values,
+					"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")
 			}
 		default:
 			j.invalid(path.Child("operator"), op, "not a valid selector operator")
@@ -129,7 +135,8 @@ func limitRange(j *judgement, p place) {
 		at, kind := p.path.Index(i), text1(l, "type")
 		if wrong := validation.IsQualifiedName(kind); len(wrong) > 0 {
 			j.invalids(at.Child("type"), kind, wrong)
-		} else if !strings.Contains(kind, "/") && kind != "Pod" && kind != "Container" && kind != "PersistentVolumeClaim" {
+		} else if !strings.Contains(kind, "/") && kind != "Pod" && kind != "Container" &&
+			kind != "PersistentVolumeClaim" {
 			j.invalid(at.Child("type"), kind, "must be a standard limit type or fully qualified")
 		}
 		if seen[kind] {
@@ -164,7 +171,8 @@ func (j *judgement) limit(l object, kind string, path *field.Path) {
 		}
 	}
 	if kind == "PersistentVolumeClaim" && inner(l, "min")["storage"] == nil && inner(l, "max")["storage"] == nil {
-		j.required(path.Child("limits"), "either minimum or maximum storage value is required, but neither was provided")
+		j.required(path.Child("limits"),
+			"either minimum or maximum storage value is required, but neither was provided")
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		j.inLimitOrder(all, name, path)
@@ -185,9 +193,12 @@ func (j *judgement) inLimitOrder(all map[string]map[string]resource.Quantity, na
 		}
 	}
 	wrong(hasMin && hasMax, least, most, "min", least, "min value %s is greater than max value %s")
-	wrong(hasRequest && hasMin, least, request, "defaultRequest", request, "min value %s is greater than default request value %s")
-	wrong(hasRequest && hasMax, request, most, "defaultRequest", request, "default request value %s is greater than max value %s")
-	wrong(hasRequest && hasLimit, request, limit, "defaultRequest", request, "default request value %s is greater than default limit value %s")
+	wrong(hasRequest && hasMin, least, request, "defaultRequest", request,
+		"min value %s is greater than default request value %s")
+	wrong(hasRequest && hasMax, request, most, "defaultRequest", request,
+		"default request value %s is greater than max value %s")
+	wrong(hasRequest && hasLimit, request, limit, "defaultRequest", request,
+		"default request value %s is greater than default limit value %s")
 	wrong(hasLimit && hasMin, least, limit, "default", least, "min value %s is greater than default value %s")
 	wrong(hasLimit && hasMax, limit, most, "default", most, "default value %s is greater than max value %s")
 	at := path.Child("maxLimitRequestRatio").Key(name)
@@ -204,6 +215,8 @@ func (j *judgement) inLimitOrder(all map[string]map[string]resource.Quantity, na
 		}
 	}
 	if !overcommits(name) && hasLimit && hasRequest && limit.Cmp(request) != 0 {
-		j.invalid(path.Child("defaultRequest").Key(name), request.String(), fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit.String(), request.String(), name))
+		j.invalid(path.Child("defaultRequest").Key(name), request.String(),
+			fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit.String(),
+				request.String(), name))
 	}
 }

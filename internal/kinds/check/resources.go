@@ -15,8 +15,9 @@ const hugePages = "hugepages-"
 // Names of resources: those without a domain are Kubernetes' own.
 var (
 	// objectCounts are counted in whole numbers.
-	objectCounts = []string{"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
-	computed     = []string{"cpu", "memory", "ephemeral-storage"}
+	objectCounts = []string{"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+		"persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
+	computed = []string{"cpu", "memory", "ephemeral-storage"}
 )
 
 // native tells whether a resource is Kubernetes' own.
@@ -26,7 +27,8 @@ func native(name string) bool {
 
 // extended tells whether a resource is somebody else's, with a name that can stand in a quota.
 func extended(name string) bool {
-	return !native(name) && !strings.HasPrefix(name, "requests.") && len(validation.IsQualifiedName("requests."+name)) == 0
+	return !native(name) && !strings.HasPrefix(name, "requests.") &&
+		len(validation.IsQualifiedName("requests."+name)) == 0
 }
 
 // counted tells whether a resource comes in whole numbers.
@@ -42,7 +44,8 @@ func hugePagesInQuota(name string) bool {
 // inQuota tells whether a quota may limit Kubernetes' resource of the name.
 func inQuota(name string) bool {
 	base := strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
-	return slices.Contains(objectCounts, name) || slices.Contains(computed, base) || name == "requests.storage" || hugePagesInQuota(name)
+	return slices.Contains(objectCounts, name) || slices.Contains(computed, base) || name == "requests.storage" ||
+		hugePagesInQuota(name)
 }
 
 // resourceName judges the name of any resource and tells whether it is one.
@@ -133,7 +136,8 @@ func (j *judgement) withinLimit(name string, request any, limits object, limitPa
 	case q.Cmp(most) != 0 && !overcommits(name):
 		j.invalid(requestPath, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, most.String()))
 	case q.Cmp(most) > 0:
-		j.invalid(requestPath, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, most.String()))
+		j.invalid(requestPath, q.String(),
+			fmt.Sprintf("must be less than or equal to %s limit of %s", name, most.String()))
 	}
 }
 

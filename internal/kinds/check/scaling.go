@@ -88,7 +88,8 @@ func (j *judgement) referenceVersion(ref object, core bool, path *field.Path) {
 }
 
 // sources are the types of metrics and the fields that belong to them.
-var sources = [][2]string{{"Object", "object"}, {"External", "external"}, {"Pods", "pods"}, {"Resource", "resource"}, {"ContainerResource", "containerResource"}}
+var sources = [][2]string{{"Object", "object"}, {"External", "external"}, {"Pods", "pods"}, {"Resource", "resource"},
+	{"ContainerResource", "containerResource"}}
 
 func metric(j *judgement, p place) {
 	kinds := []string{"ContainerResource", "External", "Object", "Pods", "Resource"}

@@ -35,7 +35,8 @@ func (j *judgement) toleration(t object, path *field.Path) {
 		j.invalids(path.Child("key"), key, validation.IsQualifiedName(key))
 	}
 	if key == "" && op != "Exists" {
-		j.invalid(path.Child("operator"), op, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
+		j.invalid(path.Child("operator"), op,
+			"operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
 	}
 	if t["tolerationSeconds"] != nil && effect != "NoExecute" {
 		j.invalid(path.Child("effect"), effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
@@ -116,7 +117,8 @@ func nodeField(j *judgement, p place) {
 	switch op := text1(r, "operator"); op {
 	case "In", "NotIn":
 		if len(values) != 1 {
-			j.required(p.path.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
+			j.required(p.path.Child("values"),
+				"must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
 		}
 	default:
 		j.invalid(p.path.Child("operator"), op, "not a valid selector operator")
@@ -165,7 +167,8 @@ func matchKeys(j *judgement, p place) {
 	}
 	for i, key := range match {
 		if slices.Contains(mismatch, key) {
-			j.invalid(p.path.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys")
+			j.invalid(p.path.Child("matchLabelKeys").Index(i), key,
+				"exists in both matchLabelKeys and mismatchLabelKeys")
 		}
 	}
 }
@@ -189,7 +192,9 @@ func spreadKeys(j *judgement, p place) {
 			continue
 		}
 		_, equal := selector.MatchLabels[key]
-		if equal || slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return e.Key == key }) {
+		if equal ||
+			slices.ContainsFunc(selector.MatchExpressions,
+				func(e metav1.LabelSelectorRequirement) bool { return e.Key == key }) {
 			j.invalid(path.Index(i), key, "exists in both matchLabelKeys and labelSelector")
 		}
 	}

@@ -59,7 +59,8 @@ func podSecurity(j *judgement, p place) {
 
 // ipcSysctl tells whether a kernel parameter belongs to the namespace of inter-process communication.
 func ipcSysctl(name string) bool {
-	return name == "kernel.sem" || name == "kernel.shm_rmid_forced" || strings.HasPrefix(name, "kernel.shm") || strings.HasPrefix(name, "kernel.msg") || strings.HasPrefix(name, "fs.mqueue.")
+	return name == "kernel.sem" || name == "kernel.shm_rmid_forced" || strings.HasPrefix(name, "kernel.shm") ||
+		strings.HasPrefix(name, "kernel.msg") || strings.HasPrefix(name, "fs.mqueue.")
 }
 
 func unmasked(j *judgement, p place) {
@@ -118,8 +119,9 @@ func localhostAppArmor(j *judgement, p place) {
 var (
 	controlCharacter = regexp.MustCompile(`[[:cntrl:]]+`)
 	netBIOSDomain    = regexp.MustCompile(`^[^\\/:\*\?"<>|\.][^\\/:\*\?"<>|]{0,14}$`)
-	dnsDomain        = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`)
-	dotsAndSpaces    = regexp.MustCompile(`^[\. ]+$`)
+	dnsDomain        = regexp.MustCompile(
+		`^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$`)
+	dotsAndSpaces = regexp.MustCompile(`^[\. ]+$`)
 )
 
 func windowsOptions(j *judgement, p place) {
@@ -181,7 +183,8 @@ func hostProcess(j *judgement, p place) {
 		all++
 		own, says := inner(c, "securityContext", "windowsOptions")["hostProcess"].(bool)
 		if says && podSays && own != ofPod {
-			j.invalid(path.Child("securityContext", "windowsOptions", "hostProcess"), own, fmt.Sprintf("pod hostProcess value must be identical if both are specified, was %v", ofPod))
+			j.invalid(path.Child("securityContext", "windowsOptions", "hostProcess"), own,
+				fmt.Sprintf("pod hostProcess value must be identical if both are specified, was %v", ofPod))
 		}
 		if says && own || !says && ofPod {
 			onHost++
@@ -191,18 +194,23 @@ func hostProcess(j *judgement, p place) {
 		return
 	}
 	if onHost != all {
-		j.invalid(p.path, "", "If pod contains any hostProcess containers then all containers must be HostProcess containers")
+		j.invalid(p.path, "",
+			"If pod contains any hostProcess containers then all containers must be HostProcess containers")
 	}
 	if !truth(spec, "hostNetwork") {
-		j.invalid(p.path.Child("hostNetwork"), false, "hostNetwork must be true if pod contains any hostProcess containers")
+		j.invalid(p.path.Child("hostNetwork"), false,
+			"hostNetwork must be true if pod contains any hostProcess containers")
 	}
 }
 
 // What a pod for one system may not say, because only the other has it.
 var (
-	linuxOnlyInPod       = []string{"appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy", "sysctls", "runAsUser", "runAsGroup", "supplementalGroups", "supplementalGroupsPolicy", "seLinuxChangePolicy"}
+	linuxOnlyInPod = []string{"appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup",
+		"fsGroupChangePolicy", "sysctls", "runAsUser", "runAsGroup", "supplementalGroups", "supplementalGroupsPolicy",
+		"seLinuxChangePolicy"}
 	linuxOnlyInSpec      = []string{"hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"}
-	linuxOnlyInContainer = []string{"appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup"}
+	linuxOnlyInContainer = []string{"appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+		"readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup"}
 )
 
 func podOS(j *judgement, p place) {
@@ -214,9 +222,11 @@ func podOS(j *judgement, p place) {
 	case "":
 		j.required(p.path.Child("name"), "")
 	case "linux":
-		j.forbidAll(inner(spec, "securityContext"), []string{"windowsOptions"}, path.Child("securityContext"), "windows options cannot be set for a linux pod")
+		j.forbidAll(inner(spec, "securityContext"), []string{"windowsOptions"}, path.Child("securityContext"),
+			"windows options cannot be set for a linux pod")
 		containers(spec, path, func(c object, path *field.Path) {
-			j.forbidAll(inner(c, "securityContext"), []string{"windowsOptions"}, path.Child("securityContext"), "windows options cannot be set for a linux pod")
+			j.forbidAll(inner(c, "securityContext"), []string{"windowsOptions"}, path.Child("securityContext"),
+				"windows options cannot be set for a linux pod")
 		})
 	case "windows":
 		const why = "cannot be set for a windows pod"

@@ -45,7 +45,8 @@ func service(j *judgement, p place) {
 	annotations := pairs(inner(j.obj, "metadata")["annotations"])
 	mode, hasMode := annotations[topologyMode]
 	if hints, ok := annotations[topologyHints]; ok && hasMode && mode != hints {
-		j.invalid(field.NewPath("metadata", "annotations").Key(topologyMode), mode, fmt.Sprintf("must match annotations[%s] when both are specified", topologyHints))
+		j.invalid(field.NewPath("metadata", "annotations").Key(topologyMode), mode,
+			fmt.Sprintf("must match annotations[%s] when both are specified", topologyHints))
 	}
 	j.block("ServiceSpec", inner(p.object(), "spec"), inner(j.old, "spec"), field.NewPath("spec"))
 }
@@ -160,7 +161,8 @@ func (j *judgement) clusterIPs(spec object, path *field.Path) {
 		}
 		seen[f] = true
 	}
-	if policy, ok := spec["ipFamilyPolicy"].(string); ok && !slices.Contains([]string{"PreferDualStack", "RequireDualStack", "SingleStack"}, policy) {
+	if policy, ok := spec["ipFamilyPolicy"].(string); ok &&
+		!slices.Contains([]string{"PreferDualStack", "RequireDualStack", "SingleStack"}, policy) {
 		j.unsupported(path.Child("ipFamilyPolicy"), policy, "PreferDualStack", "RequireDualStack", "SingleStack")
 	}
 	broken := false
@@ -280,7 +282,8 @@ func sourceRanges(j *judgement, p place) {
 			had = append(had, strings.TrimSpace(r))
 		}
 		for i, r := range ranges {
-			j.errs = append(j.errs, validation.IsValidCIDRForLegacyField(path.Index(i), strings.TrimSpace(r), true, had)...)
+			j.errs = append(j.errs,
+				validation.IsValidCIDRForLegacyField(path.Index(i), strings.TrimSpace(r), true, had)...)
 		}
 		return
 	}
@@ -372,7 +375,8 @@ func serviceUpdate(j *judgement, _ place) {
 		j.addressesStay(spec, was, path)
 		j.familiesStay(spec, was, path)
 	}
-	if text1(spec, "type") == "LoadBalancer" && text1(was, "type") == "LoadBalancer" && spec["loadBalancerClass"] != was["loadBalancerClass"] {
+	if text1(spec, "type") == "LoadBalancer" && text1(was, "type") == "LoadBalancer" &&
+		spec["loadBalancerClass"] != was["loadBalancerClass"] {
 		j.invalid(path.Child("loadBalancerClass"), spec["loadBalancerClass"], "may not change once set")
 	}
 	if NeedsHealthPort(spec) && NeedsHealthPort(was) && !same(spec["healthCheckNodePort"], was["healthCheckNodePort"]) {
@@ -401,7 +405,8 @@ func (j *judgement) addressesStay(spec, was object, path *field.Path) {
 		j.invalid(at.Index(0), now, stays)
 	}
 	if len(old) > len(now) && len(now) == 1 && spec["ipFamilyPolicy"] != "SingleStack" {
-		j.invalid(path.Child("ipFamilyPolicy"), spec["ipFamilyPolicy"], "must be set to 'SingleStack' when releasing the secondary clusterIP")
+		j.invalid(path.Child("ipFamilyPolicy"), spec["ipFamilyPolicy"],
+			"must be set to 'SingleStack' when releasing the secondary clusterIP")
 	}
 }
 
@@ -427,7 +432,8 @@ func (j *judgement) familiesStay(spec, was object, path *field.Path) {
 		j.invalid(at, texts(spec["clusterIPs"]), stays)
 	}
 	if len(old) > len(now) && len(now) == 1 && spec["ipFamilyPolicy"] != "SingleStack" {
-		j.invalid(path.Child("ipFamilyPolicy"), spec["ipFamilyPolicy"], "must be set to 'SingleStack' when releasing the secondary ipFamily")
+		j.invalid(path.Child("ipFamilyPolicy"), spec["ipFamilyPolicy"],
+			"must be set to 'SingleStack' when releasing the secondary ipFamily")
 	}
 }
 

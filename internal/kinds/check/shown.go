@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// inGo returns what an error of Kubernetes shows of a value of type T: JSON with the names of Go fields, in their order, and nulls for
-// what is not there. Its internal types, which have the fields of T, have no other names.
+// inGo returns what an error of Kubernetes shows of a value of type T: JSON with the names of Go fields, in their
+// order, and nulls for what is not there. Its internal types, which have the fields of T, have no other names.
 func inGo[T any](v any) json.RawMessage {
 	if v == nil {
 		return json.RawMessage("null")

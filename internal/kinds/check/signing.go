@@ -25,8 +25,10 @@ func signingFunctions() map[string]func(*judgement, place) {
 
 // keyUsages are what a certificate may be for.
 var keyUsages = []string{
-	"any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment", "decipher only", "digital signature",
-	"email protection", "encipher only", "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement", "key encipherment", "microsoft sgc",
+	"any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
+	"decipher only", "digital signature",
+	"email protection", "encipher only", "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement",
+	"key encipherment", "microsoft sgc",
 	"netscape sgc", "ocsp signing", "s/mime", "server auth", "signing", "timestamping",
 }
 
@@ -180,7 +182,8 @@ func (j *judgement) signingConditions() {
 		case !slices.Contains(allowed, status):
 			j.unsupported(at.Child("status"), status, allowed...)
 		}
-		if other := map[string]string{"Approved": "Denied", "Denied": "Approved"}[kind]; other != "" && seen[other] && !decided {
+		if other := map[string]string{"Approved": "Denied", "Denied": "Approved"}[kind]; other != "" && seen[other] &&
+			!decided {
 			j.invalid(path, kind, "Approved and Denied conditions are mutually exclusive")
 		}
 		if seen[kind] && !repeats(had) {
@@ -190,13 +193,15 @@ func (j *judgement) signingConditions() {
 	}
 }
 
-// signingUpdate: decisions stay. Approval and denial come by way of approval alone, the certificate by way of status, once.
+// signingUpdate: decisions stay. Approval and denial come by way of approval alone, the certificate by way of status,
+// once.
 func (j *judgement) signingUpdate(subresource string) {
 	if subresource != "" {
 		j.signingRequest()
 	}
 	status, was := inner(j.obj, "status"), inner(j.old, "status")
-	list, before, path := objects(status["conditions"]), objects(was["conditions"]), field.NewPath("status", "conditions")
+	list, before, path := objects(status["conditions"]), objects(was["conditions"]),
+		field.NewPath("status", "conditions")
 	for _, kind := range decisions {
 		if len(ofType(list, kind)) < len(ofType(before, kind)) {
 			j.forbidden(path, fmt.Sprintf("updates may not remove a condition of type %q", kind))
@@ -209,7 +214,8 @@ func (j *judgement) signingUpdate(subresource string) {
 		case len(now) > len(had):
 			j.forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", kind))
 		case !slices.EqualFunc(now, had, func(a, b object) bool { return same(a, b) }):
-			j.forbidden(path, fmt.Sprintf("updates may not modify a condition of type %q\n%v", kind, difference(had, now)))
+			j.forbidden(path,
+				fmt.Sprintf("updates may not modify a condition of type %q\n%v", kind, difference(had, now)))
 		}
 	}
 	switch certificate, had := text1(status, "certificate"), text1(was, "certificate"); {

@@ -202,7 +202,8 @@ func lifecycleModes(j *judgement, p place) {
 
 func tokenInSecrets(j *judgement, p place) {
 	if v := p.object()["serviceAccountTokenInSecrets"]; v != nil && empty(p.object()["tokenRequests"]) {
-		j.invalid(p.path.Child("serviceAccountTokenInSecrets"), v, "serviceAccountTokenInSecrets is set but no tokenRequests are specified")
+		j.invalid(p.path.Child("serviceAccountTokenInSecrets"), v,
+			"serviceAccountTokenInSecrets is set but no tokenRequests are specified")
 	}
 }
 
@@ -235,7 +236,8 @@ func priorityClass(j *judgement, p place) {
 	value, _ := number(j.obj, "value")
 	if !strings.HasPrefix(name, "system-") {
 		if value > highestPriority {
-			j.forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestPriority))
+			j.forbidden(field.NewPath("value"),
+				fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestPriority))
 		}
 		return
 	}
@@ -249,7 +251,8 @@ func priorityClass(j *judgement, p place) {
 		why = fmt.Sprintf("globalDefault of %v PriorityClass must be %v", name, false)
 	}
 	if why != "" {
-		j.forbidden(field.NewPath("metadata", "name"), "priority class names with 'system-' prefix are reserved for system use only. error: "+why)
+		j.forbidden(field.NewPath("metadata", "name"),
+			"priority class names with 'system-' prefix are reserved for system use only. error: "+why)
 	}
 }
 

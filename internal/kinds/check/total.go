@@ -4,10 +4,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Total returns what the containers of a pod need together at the most, of "requests" or "limits": the larger of what runs side by
-// side in the end, and of what each step of the initialization needs with the sidecars that run by then. Source: KEP-753.
+// Total returns what the containers of a pod need together at the most, of "requests" or "limits": the larger of what
+// runs side by side in the end, and of what each step of the initialization needs with the sidecars that run by then.
+// Source: KEP-753.
 func Total(spec object, list string) map[string]resource.Quantity {
-	total, sidecars, steps := map[string]resource.Quantity{}, map[string]resource.Quantity{}, map[string]resource.Quantity{}
+	total, sidecars, steps := map[string]resource.Quantity{}, map[string]resource.Quantity{},
+		map[string]resource.Quantity{}
 	for _, c := range objects(spec["containers"]) {
 		addAll(total, Amounts(c, list))
 	}

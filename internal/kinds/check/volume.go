@@ -64,7 +64,8 @@ func volumes(j *judgement, p place) {
 			j.pod.volumes[name] = v
 		}
 		if claim := text1(inner(v, "persistentVolumeClaim"), "claimName"); made[claim] {
-			j.invalid(at.Child("persistentVolumeClaim", "claimName"), claim, "must not reference a PVC that gets created for an ephemeral volume")
+			j.invalid(at.Child("persistentVolumeClaim", "claimName"), claim,
+				"must not reference a PVC that gets created for an ephemeral volume")
 		}
 	}
 }
@@ -128,7 +129,8 @@ func (j *judgement) propagation(m, container object, path *field.Path) {
 		j.unsupported(path.Child("mountPropagation"), mode, "Bidirectional", "HostToContainer", "None")
 	}
 	if mode == "Bidirectional" && !truth(inner(container, "securityContext"), "privileged") {
-		j.forbidden(path.Child("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers")
+		j.forbidden(path.Child("mountPropagation"),
+			"Bidirectional mount propagation is available only to privileged containers")
 	}
 	switch readOnly, _ := m["recursiveReadOnly"].(string); {
 	case m["recursiveReadOnly"] == nil, readOnly == "Disabled":
@@ -137,7 +139,8 @@ func (j *judgement) propagation(m, container object, path *field.Path) {
 			j.forbidden(path.Child("recursiveReadOnly"), "may only be specified when readOnly is true")
 		}
 		if hasMode && mode != "None" {
-			j.forbidden(path.Child("recursiveReadOnly"), "may only be specified when mountPropagation is None or not specified")
+			j.forbidden(path.Child("recursiveReadOnly"),
+				"may only be specified when mountPropagation is None or not specified")
 		}
 	default:
 		j.unsupported(path.Child("recursiveReadOnly"), readOnly, "Disabled", "Enabled", "IfPossible")
@@ -166,7 +169,8 @@ func devices(j *judgement, p place) {
 		if v := j.pod.volumes[name]; v == nil {
 			j.add(field.NotFound(at.Child("name"), name))
 		} else if v["persistentVolumeClaim"] == nil && v["ephemeral"] == nil {
-			j.invalid(at.Child("name"), name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode")
+			j.invalid(at.Child("name"), name,
+				"can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode")
 		}
 		if devicePath == "" {
 			j.required(at.Child("devicePath"), "")
@@ -202,7 +206,8 @@ func hostPath(j *judgement, p place) {
 		return
 	}
 	j.invalids(p.path.Child("path"), s, noBacksteps(s))
-	kinds := []string{"", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"}
+	kinds := []string{"", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
+		"Socket"}
 	if kind := text1(obj, "type"); !slices.Contains(kinds, kind) {
 		j.unsupported(p.path.Child("type"), kind, kinds...)
 	}
@@ -334,9 +339,11 @@ func diskURI(j *judgement, p place) {
 	uri := text1(p.object(), "diskURI")
 	switch {
 	case ok && kind == "Managed" && !strings.HasPrefix(uri, "/subscriptions/"):
-		j.unsupported(p.path.Child("diskURI"), uri, "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}")
+		j.unsupported(p.path.Child("diskURI"), uri,
+			"/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}")
 	case ok && kind != "Managed" && !strings.HasPrefix(uri, "https://"):
-		j.unsupported(p.path.Child("diskURI"), uri, "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd")
+		j.unsupported(p.path.Child("diskURI"), uri,
+			"https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd")
 	}
 }
 
@@ -356,7 +363,8 @@ func publishSecret(j *judgement, p place) {
 // templateMeta lets a claim's template have labels and annotations, and nothing else.
 func templateMeta(j *judgement, p place) {
 	meta := p.object()
-	j.errs = append(j.errs, apivalidation.ValidateAnnotations(pairs(meta["annotations"]), p.path.Child("annotations"))...)
+	j.errs = append(j.errs,
+		apivalidation.ValidateAnnotations(pairs(meta["annotations"]), p.path.Child("annotations"))...)
 	j.errs = append(j.errs, unversioned.ValidateLabels(pairs(meta["labels"]), p.path.Child("labels"))...)
 	for _, name := range keys(meta) {
 		if name != "annotations" && name != "labels" && !empty(meta[name]) {

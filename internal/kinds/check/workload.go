@@ -32,7 +32,8 @@ func workloadFunctions() map[string]func(*judgement, place) {
 	}
 }
 
-// neededSelector wants a selector that is valid and selects less than everything, and returns it. of is the kind as errors name it.
+// neededSelector wants a selector that is valid and selects less than everything, and returns it. of is the kind as
+// errors name it.
 func (j *judgement) neededSelector(v any, of string, path *field.Path) *metav1.LabelSelector {
 	s := labelSelector(v)
 	if s == nil {
@@ -166,7 +167,8 @@ func deploymentStrategy(j *judgement, p place) {
 			j.required(path, "this should be defaulted and never be nil")
 			return
 		}
-		unavailable, surge := place{value: rolling["maxUnavailable"], path: path.Child("maxUnavailable")}, place{value: rolling["maxSurge"], path: path.Child("maxSurge")}
+		unavailable, surge := place{value: rolling["maxUnavailable"], path: path.Child("maxUnavailable")},
+			place{value: rolling["maxSurge"], path: path.Child("maxSurge")}
 		j.count(unavailable)
 		j.count(surge)
 		if countOf(unavailable.value) == 0 && countOf(surge.value) == 0 {
@@ -189,7 +191,8 @@ func daemonSetStrategy(j *judgement, p place) {
 			j.required(path, "")
 			return
 		}
-		unavailable, surge := place{value: rolling["maxUnavailable"], path: path.Child("maxUnavailable")}, place{value: rolling["maxSurge"], path: path.Child("maxSurge")}
+		unavailable, surge := place{value: rolling["maxUnavailable"], path: path.Child("maxUnavailable")},
+			place{value: rolling["maxSurge"], path: path.Child("maxSurge")}
 		for _, p := range []place{unavailable, surge} {
 			j.count(p)
 			j.atMostAll(p)
@@ -239,7 +242,8 @@ func statefulSetStrategy(j *judgement, p place) {
 // statefulSetUpdate lets only some of a stateful set's spec change.
 func statefulSetUpdate(j *judgement, _ place) {
 	spec, was := runtime.DeepCopyJSON(inner(j.obj, "spec")), inner(j.old, "spec")
-	for _, name := range []string{"replicas", "template", "updateStrategy", "minReadySeconds", "ordinals", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy"} {
+	for _, name := range []string{"replicas", "template", "updateStrategy", "minReadySeconds", "ordinals",
+		"revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy"} {
 		keep(spec, was, name)
 	}
 	was = runtime.DeepCopyJSON(was)
@@ -250,7 +254,8 @@ func statefulSetUpdate(j *judgement, _ place) {
 		}
 	}
 	if !same(spec, was) {
-		j.forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
+		j.forbidden(field.NewPath("spec"),
+			"updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden")
 	}
 }
 
@@ -277,7 +282,8 @@ func replicaSetCounts(j *judgement, p place) {
 }
 
 func statefulSetCounts(j *judgement, p place) {
-	j.noMore(p, "cannot be greater than status.readyReplicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+	j.noMore(p, "cannot be greater than status.readyReplicas", "readyReplicas", "currentReplicas", "updatedReplicas",
+		"availableReplicas")
 }
 
 func (j *judgement) noMore(p place, thanReady string, names ...string) {

@@ -34,12 +34,12 @@ func (c comment) has(name string) bool {
 	return false
 }
 
-// description returns the prose as Kubernetes' OpenAPI documents have it: the lines of a paragraph joined, indented lines
-// kept on their own, markers, lines of TODO and everything below a line "---" left out.
+// description returns the prose as Kubernetes' OpenAPI documents have it: the lines of a paragraph joined, indented
+// lines kept on their own, markers, lines of TODO and everything below a line "---" left out.
 func (c comment) description() string {
 	var b []byte
-	// Each piece ends in the one character that separates it from words behind it; a paragraph or an indented line takes it
-	// away again.
+	// Each piece ends in the one character that separates it from words behind it; a paragraph or an indented line
+	// takes it away again.
 	cut := func() { b = b[:max(0, len(b)-1)] }
 	for line := range strings.Lines(c.text) {
 		line = strings.TrimRight(line, " \n")

@@ -16,7 +16,8 @@ type constant struct {
 	comment string
 }
 
-// enum returns the constants of a type that is marked "+enum", or a pointer to one, by value, and nil for any other type.
+// enum returns the constants of a type that is marked "+enum", or a pointer to one, by value, and nil for any other
+// type.
 func (g *generator) enum(e ast.Expr, d *declaration) ([]constant, error) {
 	if p, ok := e.(*ast.StarExpr); ok {
 		e = p.X
@@ -44,7 +45,9 @@ func (g *generator) enum(e ast.Expr, d *declaration) ([]constant, error) {
 			c.value = g.src.constants[c.same].value
 		}
 		// Of two names for one value the better described one counts, as in Kubernetes' generator.
-		if old, ok := byValue[c.value]; c.typ == n && (!ok || len(old.comment) < len(c.comment) || len(old.comment) == len(c.comment) && old.comment > c.comment) {
+		if old, ok := byValue[c.value]; c.typ == n &&
+			(!ok || len(old.comment) < len(c.comment) || len(old.comment) == len(c.comment) &&
+				old.comment > c.comment) {
 			byValue[c.value] = c
 		}
 	}

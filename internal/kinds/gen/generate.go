@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-// schema is what the files hold for a type: the part of OpenAPI that structural schemas have, with $ref to other types of
-// the same set. A $ref may have siblings; they win over what it refers to.
+// schema is what the files hold for a type: the part of OpenAPI that structural schemas have, with $ref to other types
+// of the same set. A $ref may have siblings; they win over what it refers to.
 type schema struct {
 	Ref                  string             `json:"$ref,omitempty"`
 	Description          string             `json:"description,omitempty"`
@@ -33,8 +33,8 @@ type schema struct {
 	ListMapKeys          []string           `json:"x-kubernetes-list-map-keys,omitempty"`
 	MapType              string             `json:"x-kubernetes-map-type,omitempty"`
 
-	// What only published documents say. Model is the name of a type that ends here, Zero the value that Go gives a field
-	// which a client leaves out, Kinds what clients call the type.
+	// What only published documents say. Model is the name of a type that ends here, Zero the value that Go gives a
+	// field which a client leaves out, Kinds what clients call the type.
 	Model         string          `json:"model,omitempty"`
 	Zero          json.RawMessage `json:"zero,omitempty"`
 	PatchStrategy string          `json:"patchStrategy,omitempty"`
@@ -42,7 +42,8 @@ type schema struct {
 	Kinds         []groupKind     `json:"kinds,omitempty"`
 	Unions        []union         `json:"unions,omitempty"`
 	OneOf         []string        `json:"types,omitempty"`
-	Values        []string        `json:"values,omitempty"` // of an enum; the rules of the kinds check them, in their own words
+	// of an enum; the rules of the kinds check them, in their own words
+	Values []string `json:"values,omitempty"`
 }
 
 // union says that one of these fields is set, and which by the value of another; "" if none says it.
@@ -78,7 +79,8 @@ func generate() (map[string][]byte, error) {
 		g.done[n] = s
 	}
 	var out bytes.Buffer
-	for _, n := range slices.SortedFunc(maps.Keys(g.done), func(a, b typeName) int { return strings.Compare(a.id(), b.id()) }) {
+	for _, n := range slices.SortedFunc(maps.Keys(g.done),
+		func(a, b typeName) int { return strings.Compare(a.id(), b.id()) }) {
 		out.WriteString(n.id() + "\t")
 		e := json.NewEncoder(&out)
 		e.SetEscapeHTML(false)
@@ -280,8 +282,8 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 	return s, err
 }
 
-// zero returns the JSON of the value that a field of the type has when nobody sets it, as documents publish it: nil if it
-// then has none, or is left out.
+// zero returns the JSON of the value that a field of the type has when nobody sets it, as documents publish it: nil if
+// it then has none, or is left out.
 func (g *generator) zero(e ast.Expr, d *declaration, omitEmpty bool) json.RawMessage {
 	id, ok := e.(*ast.Ident)
 	if ok {
@@ -289,7 +291,9 @@ func (g *generator) zero(e ast.Expr, d *declaration, omitEmpty bool) json.RawMes
 			if omitEmpty {
 				return nil
 			}
-			return map[string]json.RawMessage{"string": []byte(`""`), "boolean": []byte("false"), "integer": []byte("0"), "number": []byte("0")}[s.Type]
+			return map[string]json.RawMessage{
+				"string": []byte(`""`), "boolean": []byte("false"), "integer": []byte("0"), "number": []byte("0"),
+			}[s.Type]
 		}
 	} else if _, ok := e.(*ast.SelectorExpr); !ok {
 		return nil
@@ -362,10 +366,12 @@ func special(n typeName) *schema {
 	case meta + "FieldsV1":
 		return &schema{Type: "object", PreserveUnknown: true}
 	case "k8s.io/apimachinery/pkg/runtime.RawExtension":
-		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"} // nobody owns a part of what Kubernetes does not look into
+		// nobody owns a part of what Kubernetes does not look into
+		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"}
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{IntOrString: true}
-	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool", apiextensions + "JSONSchemaPropsOrStringArray":
+	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool",
+		apiextensions + "JSONSchemaPropsOrStringArray":
 		return &schema{PreserveUnknown: true}
 	case apiextensions + "JSONSchemaProps":
 		// Recursive, which structural schemas are not.
@@ -387,7 +393,8 @@ func published(n typeName) *schema {
 		return &schema{Format: "int-or-string", OneOf: []string{"integer", "string"}}
 	case "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{OneOf: []string{"string", "number"}}
-	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool", apiextensions + "JSONSchemaPropsOrStringArray":
+	case apiextensions + "JSON", apiextensions + "JSONSchemaPropsOrArray", apiextensions + "JSONSchemaPropsOrBool",
+		apiextensions + "JSONSchemaPropsOrStringArray":
 		return &schema{}
 	}
 	return nil

@@ -1,11 +1,12 @@
-// Command gen writes the schemas of the built-in kinds: a line for each type, sorted, with its OpenAPI name, a tab, its schema.
+// Command gen writes the schemas of the built-in kinds: a line for each type, sorted, with its OpenAPI name, a tab,
+// its schema.
 //
 //	go run ./internal/kinds/gen
 //
 // It reads the sources of the types (k8s.io/api and its like, at the versions that go.mod names) rather than their
-// compiled form, because what a schema says beyond names and types stands in comments: descriptions, +optional, +default,
-// +listType, +listMapKey, +mapType, +structType, +enum. The rules for reading them are those of Kubernetes' OpenAPI generator.
-// Which kinds it starts from is what package kinds lists; everything that they reach comes along.
+// compiled form, because what a schema says beyond names and types stands in comments: descriptions, +optional,
+// +default, +listType, +listMapKey, +mapType, +structType, +enum. The rules for reading them are those of Kubernetes'
+// OpenAPI generator. Which kinds it starts from is what package kinds lists; everything that they reach comes along.
 //
 // TestFresh fails when the files are not what this command would write.
 package main

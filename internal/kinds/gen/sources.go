@@ -62,7 +62,10 @@ type sources struct {
 }
 
 func newSources() *sources {
-	return &sources{files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{}, constants: map[typeName]constant{}}
+	return &sources{
+		files: token.NewFileSet(), types: map[typeName]*declaration{}, read: map[string]bool{},
+		constants: map[typeName]constant{},
+	}
 }
 
 // lookup returns the declaration of a type; that of what it stands for if it is an alias.
@@ -147,7 +150,8 @@ func (s *sources) readFile(importPath string, file *ast.File) {
 	}
 }
 
-// value returns the JSON of what a marker "+default=" says: a JSON value, or "ref(Name)" for a constant of package path.
+// value returns the JSON of what a marker "+default=" says: a JSON value, or "ref(Name)" for a constant of package
+// path.
 func (s *sources) value(path, marker string) (string, error) {
 	name, ok := strings.CutPrefix(marker, "ref(")
 	if !ok {

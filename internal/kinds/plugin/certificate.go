@@ -30,25 +30,29 @@ type signers struct{ authz authz.Authorizer }
 
 func certificateApproval(c Config) []rule {
 	s := signers{c.Authz}
-	return []rule{{group: certificatesGroup, plural: signingRequests, subresource: "approval", operations: updates, validate: func(ctx context.Context, a *admit.Attributes) error {
-		if name := catalog.Text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "approve", name) {
-			return admit.Forbidden(a, fmt.Errorf("user not permitted to approve requests with signerName %q", name))
-		}
-		return nil
-	}}}
+	return []rule{{group: certificatesGroup, plural: signingRequests, subresource: "approval", operations: updates,
+		validate: func(ctx context.Context, a *admit.Attributes) error {
+			if name := catalog.Text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "approve", name) {
+				return admit.Forbidden(a, fmt.Errorf("user not permitted to approve requests with signerName %q", name))
+			}
+			return nil
+		}}}
 }
 
 func certificateSigning(c Config) []rule {
 	s := signers{c.Authz}
-	return []rule{{group: certificatesGroup, plural: signingRequests, subresource: "status", operations: updates, validate: func(ctx context.Context, a *admit.Attributes) error {
-		if now, old := catalog.At(a.Object, "status"), catalog.At(a.Old, "status"); reflect.DeepEqual(now["certificate"], old["certificate"]) && reflect.DeepEqual(catalog.Objects(now["conditions"]), catalog.Objects(old["conditions"])) {
+	return []rule{{group: certificatesGroup, plural: signingRequests, subresource: "status", operations: updates,
+		validate: func(ctx context.Context, a *admit.Attributes) error {
+			if now, old := catalog.At(a.Object, "status"),
+				catalog.At(a.Old, "status"); reflect.DeepEqual(now["certificate"], old["certificate"]) &&
+				reflect.DeepEqual(catalog.Objects(now["conditions"]), catalog.Objects(old["conditions"])) {
+				return nil
+			}
+			if name := catalog.Text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "sign", name) {
+				return admit.Forbidden(a, fmt.Errorf("user not permitted to sign requests with signerName %q", name))
+			}
 			return nil
-		}
-		if name := catalog.Text(a.Old, "spec", "signerName"); !s.may(ctx, a.User, "sign", name) {
-			return admit.Forbidden(a, fmt.Errorf("user not permitted to sign requests with signerName %q", name))
-		}
-		return nil
-	}}}
+		}}}
 }
 
 // may asks whether who may approve or sign for a signer, or for all of its domain ("example.com/*").
@@ -56,7 +60,8 @@ func (s signers) may(ctx context.Context, who user.Info, verb, signer string) bo
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
 		d, err := s.authz.Authorize(ctx, who, &request.Info{
-			IsResource: true, Verb: verb, APIPrefix: "apis", Group: certificatesGroup, Version: "*", Resource: "signers", Name: name,
+			IsResource: true, Verb: verb, APIPrefix: "apis", Group: certificatesGroup, Version: "*",
+			Resource: "signers", Name: name,
 		})
 		if err == nil && d.Allowed {
 			return true
@@ -67,19 +72,22 @@ func (s signers) may(ctx context.Context, who user.Info, verb, signer string) bo
 
 // certificateSubject keeps anybody from asking for a certificate of system:masters, which may do everything.
 func certificateSubject(Config) []rule {
-	return []rule{{group: certificatesGroup, plural: signingRequests, operations: creates, validate: func(_ context.Context, a *admit.Attributes) error {
-		if catalog.Text(a.Object, "spec", "signerName") != certificatesv1.KubeAPIServerClientSignerName {
+	return []rule{{group: certificatesGroup, plural: signingRequests, operations: creates,
+		validate: func(_ context.Context, a *admit.Attributes) error {
+			if catalog.Text(a.Object, "spec", "signerName") != certificatesv1.KubeAPIServerClientSignerName {
+				return nil
+			}
+			groups, err := groupsAskedFor(catalog.Text(a.Object, "spec", "request"))
+			if err != nil {
+				return admit.Forbidden(a, fmt.Errorf("failed to parse CSR: %w", err))
+			}
+			if slices.Contains(groups, user.SystemPrivilegedGroup) {
+				return admit.Forbidden(a,
+					fmt.Errorf("use of %s signer with %s group is not allowed",
+						certificatesv1.KubeAPIServerClientSignerName, user.SystemPrivilegedGroup))
+			}
 			return nil
-		}
-		groups, err := groupsAskedFor(catalog.Text(a.Object, "spec", "request"))
-		if err != nil {
-			return admit.Forbidden(a, fmt.Errorf("failed to parse CSR: %w", err))
-		}
-		if slices.Contains(groups, user.SystemPrivilegedGroup) {
-			return admit.Forbidden(a, fmt.Errorf("use of %s signer with %s group is not allowed", certificatesv1.KubeAPIServerClientSignerName, user.SystemPrivilegedGroup))
-		}
-		return nil
-	}}}
+		}}}
 }
 
 // groupsAskedFor returns the groups of the subject of a request, which is base64 of PEM.

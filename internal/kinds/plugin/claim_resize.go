@@ -31,7 +31,9 @@ func (c claimResizes) check(ctx context.Context, a *admit.Attributes) error {
 		return admit.Forbidden(a, errors.New("Only bound persistent volume claims can be expanded"))
 	}
 	if !c.allowed(ctx, classOf(a.Object), classOf(a.Old)) {
-		return admit.Forbidden(a, errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"))
+		return admit.Forbidden(a,
+			errors.New(
+				"only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"))
 	}
 	return nil
 }

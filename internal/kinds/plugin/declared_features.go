@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// declaredFeatures lets the spec of a pod on a node change only as the node says (status.declaredFeatures) that it can follow.
-// Source: KEP-5328.
+// declaredFeatures lets the spec of a pod on a node change only as the node says (status.declaredFeatures) that it can
+// follow. Source: KEP-5328.
 type declaredFeatures struct{ view *watchcache.View }
 
 func declaredFeature(c Config) []rule {
@@ -46,9 +46,12 @@ func (d declaredFeatures) check(ctx context.Context, a *admit.Attributes) error 
 	if err != nil {
 		return err
 	}
-	missing := slices.DeleteFunc(needed, func(feature string) bool { return slices.Contains(node.Status.DeclaredFeatures, feature) })
+	missing := slices.DeleteFunc(needed,
+		func(feature string) bool { return slices.Contains(node.Status.DeclaredFeatures, feature) })
 	if len(missing) > 0 {
-		return admit.Forbidden(a, fmt.Errorf("pod update requires features %s which are not available on node %q", strings.Join(missing, ", "), node.Name))
+		return admit.Forbidden(a,
+			fmt.Errorf("pod update requires features %s which are not available on node %q",
+				strings.Join(missing, ", "), node.Name))
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// outside returns how what a container or pod requests, and may have at the most, breaks a limit. nil errors are no errors.
+// outside returns how what a container or pod requests, and may have at the most, breaks a limit. nil errors are no
+// errors.
 func outside(limit *corev1.LimitRangeItem, requests, most amount) (errs []error) {
 	for name, bound := range sorted(limit.Min) {
 		errs = append(errs, below(limit.Type, name, bound, requests, most))
@@ -43,7 +44,8 @@ func below(of corev1.LimitType, name string, bound resource.Quantity, requests, 
 	case !asked:
 		return fmt.Errorf("minimum %s usage per %s is %s.  No request is specified", name, of, bound.String())
 	case r < b:
-		return fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, of, bound.String(), request.String())
+		return fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, of, bound.String(),
+			request.String())
 	case limited && l < b:
 		return fmt.Errorf("minimum %s usage per %s is %s, but limit is %s", name, of, bound.String(), limit.String())
 	}
@@ -60,7 +62,8 @@ func above(of corev1.LimitType, name string, bound resource.Quantity, requests, 
 	case l > b:
 		return fmt.Errorf("maximum %s usage per %s is %s, but limit is %s", name, of, bound.String(), limit.String())
 	case asked && r > b:
-		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, of, bound.String(), request.String())
+		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, of, bound.String(),
+			request.String())
 	}
 	return nil
 }
@@ -73,7 +76,8 @@ func claimAbove(of corev1.LimitType, name string, bound resource.Quantity, reque
 	case !asked:
 		return fmt.Errorf("maximum %s usage per %s is %s.  No request is specified", name, of, bound.String())
 	case r > b:
-		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, of, bound.String(), request.String())
+		return fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, of, bound.String(),
+			request.String())
 	}
 	return nil
 }
@@ -85,9 +89,11 @@ func spread(of corev1.LimitType, name string, bound resource.Quantity, requests,
 	r, l, _ := comparable3(request, limit, bound)
 	switch {
 	case !asked || r == 0:
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", name, of, bound.String())
+		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0",
+			name, of, bound.String())
 	case !limited || l == 0:
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", name, of, bound.String())
+		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", name,
+			of, bound.String())
 	}
 	ratio, allowed := float64(l)/float64(r), float64(bound.Value())
 	seen := ratio
@@ -95,7 +101,8 @@ func spread(of corev1.LimitType, name string, bound resource.Quantity, requests,
 		ratio, allowed = ratio*1000, float64(bound.MilliValue())
 	}
 	if ratio > allowed {
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, of, bound.String(), seen)
+		return fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, of,
+			bound.String(), seen)
 	}
 	return nil
 }

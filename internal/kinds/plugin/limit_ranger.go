@@ -17,7 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// limits gives containers the amounts that the LimitRanges of their namespace say, and refuses pods and claims outside of them.
+// limits gives containers the amounts that the LimitRanges of their namespace say, and refuses pods and claims outside
+// of them.
 type limits struct{ view *watchcache.View }
 
 func limitRanger(c Config) []rule {
@@ -57,7 +58,8 @@ func (l limits) fill(_ context.Context, a *admit.Attributes) error {
 	for _, r := range ranges {
 		requests, most := containerDefaults(r)
 		var done []string
-		for _, list := range []struct{ name, what string }{{"containers", "container"}, {"initContainers", "init container"}} {
+		for _, list := range []struct{ name, what string }{{"containers", "container"},
+			{"initContainers", "init container"}} {
 			containers, _ := catalog.At(a.Object, "spec")[list.name].([]any)
 			containers = slices.Clone(containers)
 			before := len(done)
@@ -112,7 +114,8 @@ func fillContainer(c object, requests, most corev1.ResourceList, what string, do
 			continue
 		}
 		slices.Sort(names)
-		done = append(done, fmt.Sprintf("%s %s for %s %s", strings.Join(names, ", "), part.word, what, catalog.Text(c, "name")))
+		done = append(done,
+			fmt.Sprintf("%s %s for %s %s", strings.Join(names, ", "), part.word, what, catalog.Text(c, "name")))
 		c = with(c, "resources", with(catalog.At(c, "resources"), part.name, filled))
 	}
 	return c, done

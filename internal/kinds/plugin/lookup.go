@@ -32,8 +32,8 @@ func decode[T any](e *watchcache.Entry) (*T, error) {
 	return out, nil
 }
 
-// defaultClass knows which class of a kind objects get that name none: of those with one of the annotations the newest, and of
-// several that are as new the first by name.
+// defaultClass knows which class of a kind objects get that name none: of those with one of the annotations the
+// newest, and of several that are as new the first by name.
 type defaultClass struct {
 	marked *source.Source[candidate]
 	chosen source.Derived[candidate, string]
@@ -45,7 +45,8 @@ type candidate struct {
 	created string // RFC 3339, UTC: it sorts as time does
 }
 
-// newDefaultClass returns the default of the objects under prefix. marks are paths of annotations, of which one must be "true".
+// newDefaultClass returns the default of the objects under prefix. marks are paths of annotations, of which one must
+// be "true".
 func newDefaultClass(view *watchcache.View, prefix string, marks ...string) *defaultClass {
 	return &defaultClass{marked: source.New(view.Collection(prefix), func(e *watchcache.Entry) (candidate, bool) {
 		for _, path := range marks {

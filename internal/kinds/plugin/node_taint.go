@@ -18,10 +18,12 @@ func nodeTaint(Config) []rule {
 func taintNotReady(_ context.Context, a *admit.Attributes) error {
 	taints, _ := catalog.At(a.Object, "spec")["taints"].([]any)
 	tainted := slices.ContainsFunc(catalog.Objects(taints), func(t object) bool {
-		return catalog.Text(t, "key") == corev1.TaintNodeNotReady && catalog.Text(t, "effect") == string(corev1.TaintEffectNoSchedule)
+		return catalog.Text(t, "key") == corev1.TaintNodeNotReady &&
+			catalog.Text(t, "effect") == string(corev1.TaintEffectNoSchedule)
 	})
 	if !tainted {
-		a.Edit("spec")["taints"] = append(slices.Clip(taints), object{"key": corev1.TaintNodeNotReady, "effect": string(corev1.TaintEffectNoSchedule)})
+		a.Edit("spec")["taints"] = append(slices.Clip(taints),
+			object{"key": corev1.TaintNodeNotReady, "effect": string(corev1.TaintEffectNoSchedule)})
 	}
 	return nil
 }

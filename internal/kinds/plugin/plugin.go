@@ -1,12 +1,12 @@
-// Package plugin has the admission plugins of Kubernetes that are about a few built-in kinds each: they fill in what somebody has
-// laid down for all objects of a kind (classes, limits, accounts), and refuse what goes against it.
+// Package plugin has the admission plugins of Kubernetes that are about a few built-in kinds each: they fill in what
+// somebody has laid down for all objects of a kind (classes, limits, accounts), and refuse what goes against it.
 //
-// It stands in the chain between the namespace's lifecycle and the policies and webhooks that are objects. A Plugin is data: which
-// writes it is about, and what it does then. Each has a file of its own, named after it.
+// It stands in the chain between the namespace's lifecycle and the policies and webhooks that are objects. A Plugin is
+// data: which writes it is about, and what it does then. Each has a file of its own, named after it.
 //
-// What they look up (classes, service accounts, limits) they read from the view. Writes of those kinds return when the view shows
-// them, so a write counts for every request after it on this server; what the view does not know is looked for once more after
-// catching up, since it may have been made on another replica a moment ago.
+// What they look up (classes, service accounts, limits) they read from the view. Writes of those kinds return when the
+// view shows them, so a write counts for every request after it on this server; what the view does not know is looked
+// for once more after catching up, since it may have been made on another replica a moment ago.
 //
 // Plugins are safe for concurrent use.
 package plugin
@@ -36,7 +36,8 @@ type Config struct {
 	AccountPatience time.Duration
 	// PodSecurity is what the user's configuration says of the plugin of that name, nil for nothing. It is valid.
 	PodSecurity *podsecurity.PodSecurityConfiguration
-	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or cannot be reached, 300 if nil.
+	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or cannot be reached,
+	// 300 if nil.
 	NotReadySeconds, UnreachableSeconds *int64
 }
 
@@ -148,7 +149,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 func (p *Plugin) rule(a *admit.Attributes) *rule {
 	for i := range p.rules {
 		r := &p.rules[i]
-		if r.plural == a.Resource.Plural && r.group == a.Resource.Group && r.subresource == a.Subresource && slices.Contains(r.operations, a.Operation) {
+		if r.plural == a.Resource.Plural && r.group == a.Resource.Group && r.subresource == a.Subresource &&
+			slices.Contains(r.operations, a.Operation) {
 			return r
 		}
 	}

@@ -81,7 +81,8 @@ func TestPlugins(t *testing.T) {
 			for _, c := range all.Cases {
 				t.Run(c.Name, func(t *testing.T) {
 					t.Parallel()
-					p := start(t, name, all.Configuration, append(all.Stored[:len(all.Stored):len(all.Stored)], c.Stored...))
+					p := start(t, name, all.Configuration,
+						append(all.Stored[:len(all.Stored):len(all.Stored)], c.Stored...))
 					a := attributes(t, c.Operation, c.Subresource, tree(t, c.Object), tree(t, c.Old))
 					if !p.Concerns(a.Resource) {
 						t.Fatal("the plugin is not about this kind")
@@ -142,7 +143,11 @@ func start(t *testing.T, name string, configuration json.RawMessage, stored []js
 	if err != nil {
 		t.Fatal(err)
 	}
-	return find(t, name, Config{PodSecurity: security, View: view, Authz: authz.Basic{}, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Millisecond})
+	return find(t, name,
+		Config{
+			PodSecurity: security, View: view, Authz: authz.Basic{}, NewSuffix: func() string { return "abcde" },
+			AccountPatience: time.Millisecond,
+		})
 }
 
 func find(t *testing.T, name string, c Config) *Plugin {
@@ -159,7 +164,8 @@ func find(t *testing.T, name string, c Config) *Plugin {
 // open returns a store with objects, and a view of it.
 func open(t *testing.T, stored []json.RawMessage) (*store.Store, *watchcache.View) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	s, err := store.Open(t.Context(),
+		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +198,8 @@ func attributes(t *testing.T, op admit.Operation, subresource string, obj, old o
 	}
 	r := resourceOf(t, obj)
 	return &admit.Attributes{
-		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource, Namespace: catalog.Text(obj, "metadata", "namespace"), Name: catalog.Text(obj, "metadata", "name"),
+		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource,
+		Namespace: catalog.Text(obj, "metadata", "namespace"), Name: catalog.Text(obj, "metadata", "name"),
 		Object: obj, Old: old,
 	}
 }

@@ -32,7 +32,9 @@ func (p podResizes) check(ctx context.Context, a *admit.Attributes) error {
 		return err
 	}
 	if system, ok := node.Labels[corev1.LabelOSStable]; ok && system != "linux" {
-		return refusedResize(a, fmt.Errorf("pod resize is only supported on linux nodes, node %q is %q", node.Name, system), "UnsupportedPlatform")
+		return refusedResize(a,
+			fmt.Errorf("pod resize is only supported on linux nodes, node %q is %q", node.Name, system),
+			"UnsupportedPlatform")
 	}
 	needs := podTotal(catalog.At(a.Object, "spec"), "requests")
 	for name, q := range check.Overhead(catalog.At(a.Object, "spec")) {
@@ -48,7 +50,8 @@ func (p podResizes) check(ctx context.Context, a *admit.Attributes) error {
 		short = append(short, fmt.Sprintf("memory, requested: %d, allocatable: %d", need.Value(), has.Value()))
 	}
 	if len(short) > 0 {
-		return refusedResize(a, fmt.Errorf("node didn't have enough allocatable resources: %s", strings.Join(short, "; ")), "NodeCapacity")
+		return refusedResize(a,
+			fmt.Errorf("node didn't have enough allocatable resources: %s", strings.Join(short, "; ")), "NodeCapacity")
 	}
 	return nil
 }

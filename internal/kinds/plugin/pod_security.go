@@ -18,8 +18,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// security holds pods to the level that the labels of their namespace name, and warns about templates that would not do. What a level
-// demands is in k8s.io/pod-security-admission/policy. Without a configuration nobody is exempt, and without labels everything is allowed.
+// security holds pods to the level that the labels of their namespace name, and warns about templates that would not
+// do. What a level demands is in k8s.io/pod-security-admission/policy. Without a configuration nobody is exempt, and
+// without labels everything is allowed.
 type security struct {
 	view       *watchcache.View
 	namespaces admit.Namespaces
@@ -39,7 +40,9 @@ func podSecurity(c Config) []rule {
 	if err != nil {
 		panic(err) // the library's own checks contradict each other
 	}
-	s := &security{view: c.View, namespaces: admit.Namespaces{View: c.View}, evaluator: evaluator, unlabeled: unrestricted}
+	s := &security{
+		view: c.View, namespaces: admit.Namespaces{View: c.View}, evaluator: evaluator, unlabeled: unrestricted,
+	}
 	if own := c.PodSecurity; own != nil {
 		s.exempt = own.Exemptions
 		if s.unlabeled, err = podsecurity.ToPolicy(own.Defaults); err != nil {
@@ -55,9 +58,11 @@ func podSecurity(c Config) []rule {
 		rules = append(rules, rule{plural: "pods", subresource: subresource, operations: updates, validate: s.checkPod})
 	}
 	for _, t := range podTemplates {
-		rules = append(rules, rule{group: t.group, plural: t.plural, operations: writes, validate: func(ctx context.Context, a *admit.Attributes) error {
-			return s.checkTemplate(ctx, a, catalog.At(a.Object, t.path...))
-		}})
+		rules = append(rules,
+			rule{group: t.group, plural: t.plural, operations: writes,
+				validate: func(ctx context.Context, a *admit.Attributes) error {
+					return s.checkTemplate(ctx, a, catalog.At(a.Object, t.path...))
+				}})
 	}
 	return rules
 }
@@ -126,17 +131,21 @@ func (s *security) checkTemplate(ctx context.Context, a *admit.Attributes, templ
 		return nil
 	}
 	p, errs := api.PolicyToEvaluate(labels, s.unlabeled)
-	if template == nil || len(errs) == 0 && p.Warn.Level == api.LevelPrivileged && p.Audit.Level == api.LevelPrivileged {
+	if template == nil || len(errs) == 0 && p.Warn.Level == api.LevelPrivileged &&
+		p.Audit.Level == api.LevelPrivileged {
 		return nil
 	}
 	return s.evaluate(a, template, p, errs.ToAggregate(), false)
 }
 
-// evaluate refuses a pod that is not what the policy enforces, notes one that is not what it audits, and warns about one that is not what
-// it warns about. A template of a pod (enforce is false) is not refused. broken is what is wrong with the namespace's labels, or nil.
+// evaluate refuses a pod that is not what the policy enforces, notes one that is not what it audits, and warns about
+// one that is not what it warns about. A template of a pod (enforce is false) is not refused. broken is what is wrong
+// with the namespace's labels, or nil.
 func (s *security) evaluate(a *admit.Attributes, pod object, p api.Policy, broken error, enforce bool) error {
 	var typed corev1.Pod
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object{"metadata": pod["metadata"], "spec": pod["spec"]}, &typed); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object{
+		"metadata": pod["metadata"], "spec": pod["spec"],
+	}, &typed); err != nil {
 		return err
 	}
 	if s.exemptsClass(&typed.Spec) {
@@ -159,11 +168,13 @@ func (s *security) evaluate(a *admit.Attributes, pod object, p api.Policy, broke
 		annotate(a, api.EnforcedPolicyAnnotationKey, p.Enforce.String())
 	}
 	if r := ask(p.Audit); !r.Allowed {
-		annotate(a, api.AuditViolationsAnnotationKey, fmt.Sprintf("would violate PodSecurity %q: %s", p.Audit.String(), r.ForbiddenDetail()))
+		annotate(a, api.AuditViolationsAnnotationKey,
+			fmt.Sprintf("would violate PodSecurity %q: %s", p.Audit.String(), r.ForbiddenDetail()))
 	}
 	if enforce {
 		if r := ask(p.Enforce); !r.Allowed {
-			return admit.Forbidden(a, fmt.Errorf("violates PodSecurity %q: %s", p.Enforce.String(), r.ForbiddenDetail()))
+			return admit.Forbidden(a,
+				fmt.Errorf("violates PodSecurity %q: %s", p.Enforce.String(), r.ForbiddenDetail()))
 		}
 	}
 	if r := ask(p.Warn); !r.Allowed {
@@ -180,8 +191,8 @@ func annotate(a *admit.Attributes, key, value string) {
 	a.Annotate(api.AuditAnnotationPrefix+key, value)
 }
 
-// imagesChange tells whether an update changes what a pod runs, which is all that can make it break a policy: the rest of a pod that
-// matters cannot be changed.
+// imagesChange tells whether an update changes what a pod runs, which is all that can make it break a policy: the rest
+// of a pod that matters cannot be changed.
 func imagesChange(pod, old object) bool {
 	for _, list := range []string{"containers", "initContainers"} {
 		now, before := catalog.Objects(catalog.At(pod, "spec")[list]), catalog.Objects(catalog.At(old, "spec")[list])

@@ -60,19 +60,21 @@ func (s *security) exemptsNamespace(a *admit.Attributes, p api.Policy) bool {
 			says = append(says, mode.name+"="+mode.is.String())
 		}
 	}
-	a.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", name, strings.Join(says, ", ")))
+	a.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", name,
+		strings.Join(says, ", ")))
 	return true
 }
 
-// checkNamespace refuses labels that are no policy, unless they were none before, and warns about pods that a stricter level would
-// not let in. They stay.
+// checkNamespace refuses labels that are no policy, unless they were none before, and warns about pods that a stricter
+// level would not let in. They stay.
 func (s *security) checkNamespace(ctx context.Context, a *admit.Attributes) error {
 	now, errs := s.policyOf(a.Object)
 	before, oldErrs := s.policyOf(a.Old)
 	if len(errs) > 0 && !reflect.DeepEqual(errs, oldErrs) {
 		return invalidLabels(a, errs)
 	}
-	eased := now.Enforce.Version == before.Enforce.Version && api.CompareLevels(now.Enforce.Level, before.Enforce.Level) < 1
+	eased := now.Enforce.Version == before.Enforce.Version &&
+		api.CompareLevels(now.Enforce.Level, before.Enforce.Level) < 1
 	if now.Enforce.Level == api.LevelPrivileged || eased || s.exemptsNamespace(a, now) {
 		return nil
 	}
@@ -125,10 +127,14 @@ func (s *security) violations(ctx context.Context, namespace string, enforce api
 		}
 	}
 	if len(pods) < total {
-		out = append(out, fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods", len(pods), total))
+		out = append(out,
+			fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods",
+				len(pods), total))
 	}
 	if len(reasons) > 0 {
-		out = append(out, fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level %q", namespace, enforce.String()))
+		out = append(out,
+			fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level %q", namespace,
+				enforce.String()))
 	}
 	for i, reason := range reasons {
 		first := slices.Min(violating[reason])
@@ -145,7 +151,8 @@ func (s *security) violations(ctx context.Context, namespace string, enforce api
 	return append(out, reasons...)
 }
 
-// pods returns the pods of a namespace, first those that differ: of those with one controller all but the first come last.
+// pods returns the pods of a namespace, first those that differ: of those with one controller all but the first come
+// last.
 func (s *security) pods(ctx context.Context, namespace string) (out []*corev1.Pod, err error) {
 	if _, err := s.view.Fresh(ctx); err != nil {
 		return nil, err

@@ -22,10 +22,11 @@ type priorities struct {
 }
 
 func priority(c Config) []rule {
-	p := &priorities{c.View, source.New(c.View.Collection(priorityClasses), func(e *watchcache.Entry) (*schedulingv1.PriorityClass, bool) {
-		class, err := decode[schedulingv1.PriorityClass](e)
-		return class, err == nil && class.GlobalDefault
-	})}
+	p := &priorities{c.View,
+		source.New(c.View.Collection(priorityClasses), func(e *watchcache.Entry) (*schedulingv1.PriorityClass, bool) {
+			class, err := decode[schedulingv1.PriorityClass](e)
+			return class, err == nil && class.GlobalDefault
+		})}
 	return []rule{
 		{plural: "pods", operations: creates, mutate: p.set},
 		{plural: "pods", operations: updates, mutate: keepPriority},
@@ -33,8 +34,8 @@ func priority(c Config) []rule {
 	}
 }
 
-// set gives a new pod the name, the number and the policy of its class. A pod that names a number or policy must name that of
-// its class.
+// set gives a new pod the name, the number and the policy of its class. A pod that names a number or policy must name
+// that of its class.
 func (p *priorities) set(ctx context.Context, a *admit.Attributes) error {
 	spec := catalog.At(a.Object, "spec")
 	class, err := p.of(ctx, a, catalog.Text(spec, "priorityClassName"))
@@ -42,11 +43,15 @@ func (p *priorities) set(ctx context.Context, a *admit.Attributes) error {
 		return err
 	}
 	if asked, ok := spec["priority"].(int64); ok && asked != int64(class.Value) {
-		return admit.Forbidden(a, fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", asked, class.Value))
+		return admit.Forbidden(a,
+			fmt.Errorf(
+				"the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", asked, class.Value))
 	}
 	asked := catalog.Text(spec, "preemptionPolicy")
 	if class.PreemptionPolicy != nil && asked != "" && asked != string(*class.PreemptionPolicy) {
-		return admit.Forbidden(a, fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", asked, *class.PreemptionPolicy))
+		return admit.Forbidden(a,
+			fmt.Errorf(
+				"the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", asked, *class.PreemptionPolicy))
 	}
 	spec = a.Edit("spec")
 	spec["priority"] = int64(class.Value)
@@ -78,7 +83,8 @@ func (p *priorities) of(ctx context.Context, a *admit.Attributes, name string) (
 	return class, nil
 }
 
-// globalDefault returns the default class, nil if there is none. Two requests at once may have made two; the lowest counts.
+// globalDefault returns the default class, nil if there is none. Two requests at once may have made two; the lowest
+// counts.
 func (p *priorities) globalDefault() *schedulingv1.PriorityClass {
 	var lowest *schedulingv1.PriorityClass
 	for _, class := range p.defaults.List().Items {
@@ -105,8 +111,10 @@ func (p *priorities) checkDefault(_ context.Context, a *admit.Attributes) error 
 	if a.Object["globalDefault"] != true {
 		return nil
 	}
-	if class := p.globalDefault(); class != nil && (a.Operation == admit.Create || class.Name != catalog.Text(a.Object, "metadata", "name")) {
-		return admit.Forbidden(a, fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", class.Name))
+	if class := p.globalDefault(); class != nil &&
+		(a.Operation == admit.Create || class.Name != catalog.Text(a.Object, "metadata", "name")) {
+		return admit.Forbidden(a,
+			fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", class.Name))
 	}
 	return nil
 }

@@ -71,7 +71,9 @@ func schedule(a *admit.Attributes, pod *corev1.PodSpec, s *nodev1.Scheduling) er
 	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
 		value := s.NodeSelector[key]
 		if have, ok := pod.NodeSelector[key]; ok && have != value {
-			return admit.Forbidden(a, fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, value, key, have))
+			return admit.Forbidden(a,
+				fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s",
+					key, value, key, have))
 		}
 		selector[key] = value
 	}
@@ -121,7 +123,8 @@ func covers(by, t corev1.Toleration) bool {
 		return false
 	case t.Effect != by.Effect && by.Effect != "":
 		return false
-	case by.Effect == corev1.TaintEffectNoExecute && by.TolerationSeconds != nil && (t.TolerationSeconds == nil || *t.TolerationSeconds > *by.TolerationSeconds):
+	case by.Effect == corev1.TaintEffectNoExecute && by.TolerationSeconds != nil &&
+		(t.TolerationSeconds == nil || *t.TolerationSeconds > *by.TolerationSeconds):
 		return false
 	}
 	switch by.Operator {
@@ -144,7 +147,8 @@ func (r runtimeClasses) check(ctx context.Context, a *admit.Attributes) error {
 	overhead, has := catalog.At(a.Object, "spec")["overhead"]
 	if class == nil || class.Overhead == nil {
 		if has && overhead != nil {
-			return admit.Forbidden(a, errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))
+			return admit.Forbidden(a,
+				errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"))
 		}
 		return nil
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// accounts gives pods the service account that they run as, with its token and its secrets for images, and holds them to the
-// secrets of the account where that wants it.
+// accounts gives pods the service account that they run as, with its token and its secrets for images, and holds them
+// to the secrets of the account where that wants it.
 type accounts struct {
 	view      *watchcache.View
 	newSuffix func() string
@@ -47,8 +47,8 @@ func serviceAccount(c Config) []rule {
 	}
 }
 
-// isMirror tells whether a pod shows one that a node has been told of by a file. Nothing is added to it: the node would find that
-// it is not the same any more.
+// isMirror tells whether a pod shows one that a node has been told of by a file. Nothing is added to it: the node
+// would find that it is not the same any more.
 func isMirror(pod object) bool {
 	_, ok := catalog.At(pod, "metadata", "annotations")[corev1.MirrorPodAnnotationKey]
 	return ok
@@ -83,8 +83,8 @@ func (s *accounts) set(ctx context.Context, a *admit.Attributes) error {
 	return holdTo(account, a)
 }
 
-// find returns an account, or the refusal of a pod whose account is missing. A pod that is written right after its namespace waits
-// for the default account.
+// find returns an account, or the refusal of a pod whose account is missing. A pod that is written right after its
+// namespace waits for the default account.
 func (s *accounts) find(ctx context.Context, a *admit.Attributes, name string) (*corev1.ServiceAccount, error) {
 	account, err := lookup[corev1.ServiceAccount](ctx, s.view, "serviceaccounts", a.Namespace, name)
 	if account == nil && err == nil && name == defaultAccount {
@@ -131,7 +131,8 @@ func automounts(account *corev1.ServiceAccount, spec object) bool {
 const (
 	tokenVolumePrefix = "kube-api-access-"
 	tokenPath         = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is the life of the token in a pod: an hour and a little, by which clients that do not renew it are told apart.
+	// tokenSeconds is the life of the token in a pod: an hour and a little, by which clients that do not renew it are
+	// told apart.
 	tokenSeconds = 3607
 )
 
@@ -167,11 +168,13 @@ func mountEach(list any, volume string) (out []any, did bool) {
 	for i, c := range out {
 		c, _ := c.(object)
 		mounts, _ := c["volumeMounts"].([]any)
-		taken := slices.ContainsFunc(catalog.Objects(mounts), func(m object) bool { return catalog.Text(m, "mountPath") == tokenPath })
+		taken := slices.ContainsFunc(catalog.Objects(mounts),
+			func(m object) bool { return catalog.Text(m, "mountPath") == tokenPath })
 		if c == nil || taken {
 			continue
 		}
-		out[i] = with(c, "volumeMounts", append(slices.Clip(mounts), object{"name": volume, "readOnly": true, "mountPath": tokenPath}))
+		out[i] = with(c, "volumeMounts",
+			append(slices.Clip(mounts), object{"name": volume, "readOnly": true, "mountPath": tokenPath}))
 		did = true
 	}
 	return out, did
@@ -183,7 +186,11 @@ func tokenVolume() object {
 		"defaultMode": int64(corev1.ProjectedVolumeSourceDefaultMode),
 		"sources": []any{
 			object{"serviceAccountToken": object{"path": "token", "expirationSeconds": int64(tokenSeconds)}},
-			object{"configMap": object{"name": "kube-root-ca.crt", "items": []any{object{"key": "ca.crt", "path": "ca.crt"}}}},
+			object{
+				"configMap": object{
+					"name": "kube-root-ca.crt", "items": []any{object{"key": "ca.crt", "path": "ca.crt"}},
+				},
+			},
 			object{"downwardAPI": object{"items": []any{
 				object{"path": "namespace", "fieldRef": object{"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
 			}}},
@@ -221,7 +228,10 @@ func holdTo(account *corev1.ServiceAccount, a *admit.Attributes) error {
 func (s *accounts) named(ctx context.Context, a *admit.Attributes) (*corev1.ServiceAccount, error) {
 	name := catalog.Text(a.Object, "spec", "serviceAccountName")
 	if name == "" {
-		return nil, admit.Forbidden(a, fmt.Errorf("no service account specified for pod %s/%s", a.Namespace, catalog.Text(a.Object, "metadata", "name")))
+		return nil,
+			admit.Forbidden(a,
+				fmt.Errorf("no service account specified for pod %s/%s", a.Namespace,
+					catalog.Text(a.Object, "metadata", "name")))
 	}
 	return s.find(ctx, a, name)
 }
@@ -255,5 +265,6 @@ func (s *accounts) checkEphemeral(ctx context.Context, a *admit.Attributes) erro
 	if err != nil || !enforces(account) {
 		return err
 	}
-	return checkContainers(account, "ephemeral container", catalog.Objects(catalog.At(a.Object, "spec")["ephemeralContainers"]))
+	return checkContainers(account, "ephemeral container",
+		catalog.Objects(catalog.At(a.Object, "spec")["ephemeralContainers"]))
 }

@@ -13,12 +13,16 @@ import (
 func TestPodWaitsForItsAccount(t *testing.T) {
 	t.Parallel()
 	s, view := open(t, nil)
-	p := find(t, "ServiceAccount", Config{View: view, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Hour})
-	a := attributes(t, admit.Create, "", tree(t, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"ns"},"spec":{}}`)), nil)
+	p := find(t, "ServiceAccount",
+		Config{View: view, NewSuffix: func() string { return "abcde" }, AccountPatience: time.Hour})
+	a := attributes(t, admit.Create, "",
+		tree(t, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"ns"},"spec":{}}`)), nil)
 	admitted := make(chan error, 1)
 	go func() { admitted <- p.Mutate(t.Context(), a) }()
 	for _, namespace := range []string{"other", "ns"} {
-		account, err := json.Marshal(object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "default", "namespace": namespace}})
+		account, err := json.Marshal(object{
+			"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "default", "namespace": namespace},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,12 +8,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// storageProtection keeps claims, volumes and classes of attributes while they are in use: controllers take these finalizers away.
+// storageProtection keeps claims, volumes and classes of attributes while they are in use: controllers take these
+// finalizers away.
 func storageProtection(Config) []rule {
 	return []rule{
 		{plural: "persistentvolumeclaims", operations: creates, mutate: finalize("kubernetes.io/pvc-protection")},
 		{plural: "persistentvolumes", operations: creates, mutate: finalize("kubernetes.io/pv-protection")},
-		{group: "storage.k8s.io", plural: "volumeattributesclasses", operations: creates, mutate: finalize("kubernetes.io/vac-protection")},
+		{
+			group: "storage.k8s.io", plural: "volumeattributesclasses", operations: creates,
+			mutate: finalize("kubernetes.io/vac-protection"),
+		},
 	}
 }
 

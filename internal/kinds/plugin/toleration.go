@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// tolerationSeconds lets pods stay for five minutes on a node that is not ready or cannot be reached, unless they say how long
-// they would.
+// tolerationSeconds lets pods stay for five minutes on a node that is not ready or cannot be reached, unless they say
+// how long they would.
 func tolerationSeconds(c Config) []rule {
 	nodes := lostNodes{{corev1.TaintNodeNotReady, 300}, {corev1.TaintNodeUnreachable, 300}}
 	for i, seconds := range []*int64{c.NotReadySeconds, c.UnreachableSeconds} {
@@ -34,7 +34,8 @@ func (l lostNodes) tolerate(_ context.Context, a *admit.Attributes) error {
 	for _, lost := range l {
 		if !toleratesEviction(list, lost.taint) {
 			more = append(slices.Clip(more), object{
-				"key": lost.taint, "operator": string(corev1.TolerationOpExists), "effect": string(corev1.TaintEffectNoExecute), "tolerationSeconds": lost.seconds,
+				"key": lost.taint, "operator": string(corev1.TolerationOpExists),
+				"effect": string(corev1.TaintEffectNoExecute), "tolerationSeconds": lost.seconds,
 			})
 		}
 	}

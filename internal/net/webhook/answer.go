@@ -25,12 +25,13 @@ const (
 	maxErrorText = 2048
 )
 
-// maxAnswer is how long the answer to a body of size bytes may be. Converted objects are about as long as what they were
-// made of; a patch holds at most one object, which is no longer than a request's body, as base64.
+// maxAnswer is how long the answer to a body of size bytes may be. Converted objects are about as long as what they
+// were made of; a patch holds at most one object, which is no longer than a request's body, as base64.
 func maxAnswer(size int) int64 { return 5<<20 + 4*int64(size) }
 
 // read turns a response into an answer or an error. wait is not negative if the webhook asks to be called again.
-func (e *endpoint) read(ctx context.Context, resp *http.Response, limit int64) (answer []byte, wait time.Duration, err error) {
+func (e *endpoint) read(ctx context.Context, resp *http.Response, limit int64) (answer []byte, wait time.Duration,
+	err error) {
 	body, err := e.body(ctx, resp, limit)
 	if err != nil {
 		return nil, -1, fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", err)
@@ -44,13 +45,15 @@ func (e *endpoint) read(ctx context.Context, resp *http.Response, limit int64) (
 	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
 		seconds, asked := retryAfter(resp)
 		wait = -1
-		if asked && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError) {
+		if asked &&
+			(resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError) {
 			wait = time.Duration(seconds) * time.Second
 		}
 		return nil, wait, refusal(resp.StatusCode, media, body, seconds)
 	}
 	if len(body) == 0 {
-		return nil, -1, fmt.Errorf("0-length response with status code: %d and content type: %s", resp.StatusCode, contentType)
+		return nil, -1,
+			fmt.Errorf("0-length response with status code: %d and content type: %s", resp.StatusCode, contentType)
 	}
 	return body, -1, nil
 }
@@ -84,8 +87,8 @@ func (e *endpoint) body(ctx context.Context, resp *http.Response, limit int64) (
 	return buf.Bytes(), nil
 }
 
-// refusal is the error of an answer that is not a success: the Status in it if there is one, else what kube's clients make
-// of its code and text.
+// refusal is the error of an answer that is not a success: the Status in it if there is one, else what kube's clients
+// make of its code and text.
 func refusal(code int, media string, body []byte, retryAfter int) error {
 	var said metav1.Status
 	if json.Unmarshal(body, &said) == nil && said.Kind == "Status" && said.Status == metav1.StatusFailure {

@@ -73,8 +73,8 @@ func CheckService(namespace, name string, servicePath *string, port int32, path 
 // KnownReview tells whether the server speaks a version of the reviews that it sends to webhooks.
 func KnownReview(version string) bool { return version == "v1" || version == "v1beta1" }
 
-// CheckReviewVersions returns what is wrong with the versions of reviews that a webhook takes. missing is what an empty list is
-// told; unknown lets a list pass that has none of the server's own.
+// CheckReviewVersions returns what is wrong with the versions of reviews that a webhook takes. missing is what an
+// empty list is told; unknown lets a list pass that has none of the server's own.
 func CheckReviewVersions(versions []string, missing string, unknown bool, path *field.Path) (errs field.ErrorList) {
 	if len(versions) == 0 {
 		return field.ErrorList{field.Required(path, missing)}

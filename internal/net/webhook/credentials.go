@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Credentials are by what the server makes itself known to webhooks: the users of a kubeconfig, which are named after where the
-// webhook is ("host:port", "host" for port 443, "*.domain", "*"). Nil has none. Source: "Authenticate apiservers" in
-// "Dynamic Admission Control" of the Kubernetes documentation.
+// Credentials are by what the server makes itself known to webhooks: the users of a kubeconfig, which are named after
+// where the webhook is ("host:port", "host" for port 443, "*.domain", "*"). Nil has none. Source: "Authenticate
+// apiservers" in "Dynamic Admission Control" of the Kubernetes documentation.
 type Credentials struct {
 	users map[string]*user
 	rest  *user // the user of the current context, for webhooks that none is named after; nil if there is none
@@ -148,7 +148,8 @@ func (u *user) sign(r *http.Request) {
 	}
 }
 
-// bearer is the token in the file, as somebody may renew it; if there is none just now, the one before it, else the one that was given.
+// bearer is the token in the file, as somebody may renew it; if there is none just now, the one before it, else the
+// one that was given.
 func (u *user) bearer() string {
 	if u.tokenFile != "" {
 		_ = u.readToken() // the one before it may still do

@@ -21,7 +21,8 @@ func kubeconfig(t *testing.T, text string) string {
 	return file
 }
 
-// The user is the one whose name is closest to the webhook's. Source: "Authenticate apiservers" in "Dynamic Admission Control".
+// The user is the one whose name is closest to the webhook's. Source: "Authenticate apiservers" in "Dynamic Admission
+// Control".
 func TestCredentialsTo(t *testing.T) {
 	t.Parallel()
 	named := `
@@ -106,11 +107,13 @@ func TestCallWithCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil {
+		if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who},
+			[]byte(`{}`)); err != nil {
 			t.Fatal(err)
 		}
 		if header != test.header || issuer != test.issuer {
-			t.Errorf("%s: the webhook saw %q and a certificate by %q, want %q, %q", test.user, header, issuer, test.header, test.issuer)
+			t.Errorf("%s: the webhook saw %q and a certificate by %q, want %q, %q", test.user, header, issuer,
+				test.header, test.issuer)
 		}
 	}
 	// A token that was renewed is used at once.
@@ -121,14 +124,16 @@ func TestCallWithCredentials(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil || header != "Bearer new" {
+	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil ||
+		header != "Bearer new" {
 		t.Errorf("the webhook saw %q, %v", header, err)
 	}
 	// One whose file has gone is used on.
 	if err := os.Remove(filepath.Join(dir, "token")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil || header != "Bearer new" {
+	if _, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca, Credentials: who}, []byte(`{}`)); err != nil ||
+		header != "Bearer new" {
 		t.Errorf("without the file the webhook saw %q, %v", header, err)
 	}
 }
@@ -141,7 +146,8 @@ func clientPair(t *testing.T) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 func TestReadCredentialsErrors(t *testing.T) {

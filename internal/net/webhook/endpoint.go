@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// An endpoint is one address under one name, believed by one set of authorities, called by one user: what connections may be shared by.
+// An endpoint is one address under one name, believed by one set of authorities, called by one user: what connections
+// may be shared by.
 type endpoint struct {
 	client *http.Client
-	// large holds a place for each long answer that is being read, so that webhooks which answer with rubbish cannot fill
-	// the memory however many ask them.
+	// large holds a place for each long answer that is being read, so that webhooks which answer with rubbish cannot
+	// fill the memory however many ask them.
 	large chan struct{}
 	used  time.Time // guarded by endpoints.mu
 }
@@ -41,7 +42,8 @@ type endpoints struct {
 const (
 	// unusedFor is how long an endpoint that nobody calls is remembered. Its connections are closed before that.
 	unusedFor = 10 * time.Minute
-	// maxEndpoints bounds what is remembered; the endpoint not used for the longest time goes. Kube keeps as many clients.
+	// maxEndpoints bounds what is remembered; the endpoint not used for the longest time goes. Kube keeps as many
+	// clients.
 	maxEndpoints = 200
 	// idleFor is how long a connection without calls is kept.
 	idleFor = 90 * time.Second
@@ -51,8 +53,8 @@ const (
 	maxLarge = 8
 )
 
-// endpoint returns the endpoint that a target is reached at now. A service is looked up at each call, so that calls spread
-// over its addresses and follow them when they move. who calls, nil if nobody in particular.
+// endpoint returns the endpoint that a target is reached at now. A service is looked up at each call, so that calls
+// spread over its addresses and follow them when they move. who calls, nil if nobody in particular.
 func (c *Client) endpoint(ctx context.Context, t Target, who *user) (*endpoint, error) {
 	authorities := bytes.TrimSpace(t.CABundle) // whitespace counts as none
 	key := endpointKey{authorities: sha256.Sum256(authorities), who: who}
@@ -70,7 +72,9 @@ func (c *Client) endpoint(ctx context.Context, t Target, who *user) (*endpoint, 
 }
 
 func (c *Client) newEndpoint(key endpointKey, authorities []byte) (*endpoint, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: key.serverName, GetClientCertificate: key.who.clientCertificate}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: key.serverName, GetClientCertificate: key.who.clientCertificate,
+	}
 	if len(authorities) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(authorities) {

@@ -27,7 +27,8 @@ type Resolver struct {
 // Resolve returns an address, "host:port", of a port of a service:
 //
 //   - of a Service of type ExternalName its external name with the port that was asked for;
-//   - else a ready address of its EndpointSlices or, if it has none, of its Endpoints, at random, those of the service's first
+//   - else a ready address of its EndpointSlices or, if it has none, of its Endpoints, at random, those of the
+//     service's first
 //     IP family first;
 //   - else its cluster IP, which works on a machine whose network knows it.
 //
@@ -130,7 +131,8 @@ func readyInEndpoints(endpoints *corev1.Endpoints, portName string) (found []str
 	return found
 }
 
-// get reads an object of a built-in kind. What the view does not have may have been made on another replica a moment ago.
+// get reads an object of a built-in kind. What the view does not have may have been made on another replica a moment
+// ago.
 func (r Resolver) get(ctx context.Context, group, resource, namespace, name string, into any) (found bool, err error) {
 	kind := r.Catalog.Snapshot().Resource(group, resource)
 	if kind == nil {

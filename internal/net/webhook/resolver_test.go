@@ -10,18 +10,23 @@ import (
 )
 
 func TestResolve(t *testing.T) {
-	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	s, err := store.Open(t.Context(),
+		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	kind := func(group, plural, prefix string) *catalog.Resource {
 		v := &catalog.Version{Name: "v1", Served: true}
-		return &catalog.Resource{Group: group, Plural: plural, Kind: plural, Prefix: prefix, Served: true, Versions: []*catalog.Version{v}, Storage: v}
+		return &catalog.Resource{
+			Group: group, Plural: plural, Kind: plural, Prefix: prefix, Served: true, Versions: []*catalog.Version{v},
+			Storage: v,
+		}
 	}
 	r := Resolver{
-		Catalog: catalog.New(kind("", "services", "services/specs"), kind("", "endpoints", "services/endpoints"), kind("discovery.k8s.io", "endpointslices", "endpointslices")),
-		View:    watchcache.New(s, watchcache.Options{}),
+		Catalog: catalog.New(kind("", "services", "services/specs"), kind("", "endpoints", "services/endpoints"),
+			kind("discovery.k8s.io", "endpointslices", "endpointslices")),
+		View: watchcache.New(s, watchcache.Options{}),
 	}
 	for key, spec := range map[string]string{
 		"services/specs/ns/external":   `"spec":{"type":"ExternalName","externalName":"hooks.example.com"}`,
@@ -35,7 +40,8 @@ func TestResolve(t *testing.T) {
 		"endpointslices/ns/s-2":        `"addressType":"IPv6","ports":[{"name":"https","port":9443},{"name":"x"}],"endpoints":[{"addresses":["2001:db8::1"]},{"addresses":["2001:db8::2"],"conditions":{"ready":false}}]`,
 	} {
 		name := key[strings.LastIndexByte(key, '/')+1:]
-		value := `{"metadata":{"name":"` + name + `","namespace":"ns","labels":{"kubernetes.io/service-name":"sliced"}},` + spec + `}`
+		value := `{"metadata":{"name":"` + name +
+			`","namespace":"ns","labels":{"kubernetes.io/service-name":"sliced"}},` + spec + `}`
 		if _, err := s.Create(t.Context(), key, []byte(value)); err != nil {
 			t.Fatal(err)
 		}

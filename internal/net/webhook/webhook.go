@@ -2,12 +2,12 @@
 // configured, be it for conversion or for admission.
 //
 // It stands beside the request's path, below convert and admit. A Target says where to: a URL or a service, and whom to
-// trust. Client.Call sends a body and returns the answer's bytes; what they mean is the caller's business. Resolver finds
-// the address of a service in the view.
+// trust. Client.Call sends a body and returns the answer's bytes; what they mean is the caller's business. Resolver
+// finds the address of a service in the view.
 //
-// Connections are kept per authority, server name, address and caller, so that certificates are never mixed up and each address of
-// a service gets its share of calls although HTTP/2 holds one connection. A Client is safe for concurrent use and starts no
-// goroutine beyond those of its connections.
+// Connections are kept per authority, server name, address and caller, so that certificates are never mixed up and
+// each address of a service gets its share of calls although HTTP/2 holds one connection. A Client is safe for
+// concurrent use and starts no goroutine beyond those of its connections.
 package webhook
 
 import (
@@ -80,9 +80,10 @@ func (c *Client) Close() { c.endpoints.close() }
 
 // Call posts body, JSON, to the target and returns the body of a successful answer, which is never empty.
 //
-// The texts of errors are those of Kubernetes' clients, which users know: `Post "https://…": …` for what goes wrong on the
-// way, the webhook's own words if it answers with a Status or with text. An answer may be at most a few times as long as the
-// body, and 5 MiB. It is called again if it asks for that by Retry-After, up to ten times, within the timeout.
+// The texts of errors are those of Kubernetes' clients, which users know: `Post "https://…": …` for what goes wrong on
+// the way, the webhook's own words if it answers with a Status or with text. An answer may be at most a few times as
+// long as the body, and 5 MiB. It is called again if it asks for that by Retry-After, up to ten times, within the
+// timeout.
 func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte, err error) {
 	where, err := t.locate()
 	if err != nil {
@@ -110,9 +111,10 @@ func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte
 // maxRetries is how often a webhook that answers with Retry-After is called again.
 const maxRetries = 10
 
-// post makes one attempt. wait is how long the webhook wants the client to wait before the next one, negative if there shall
-// be none.
-func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte) (answer []byte, wait time.Duration, err error) {
+// post makes one attempt. wait is how long the webhook wants the client to wait before the next one, negative if there
+// shall be none.
+func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte) (answer []byte, wait time.Duration,
+	err error) {
 	who := t.Credentials.to(where)
 	e, err := c.endpoint(ctx, t, who)
 	if err != nil {
@@ -142,7 +144,10 @@ const userAgent = "kube-apiserver-admission"
 // locate returns the URL that a target stands for, with a clean path as kube's clients send it.
 func (t Target) locate() (*url.URL, error) {
 	if s := t.Service; s != nil {
-		return &url.URL{Scheme: "https", Host: net.JoinHostPort(s.serverName(), strconv.Itoa(int(s.port()))), Path: path.Join("/", s.Path)}, nil
+		return &url.URL{
+			Scheme: "https", Host: net.JoinHostPort(s.serverName(), strconv.Itoa(int(s.port()))),
+			Path: path.Join("/", s.Path),
+		}, nil
 	}
 	if t.URL == "" {
 		return nil, errors.New("webhook configuration must have either service or URL")

@@ -73,7 +73,10 @@ func certify(t *testing.T, names ...string) ([]byte, tls.Certificate) {
 		}
 		return cert, key
 	}
-	ca, caKey := make(&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hook-ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	ca, caKey := make(&x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hook-ca"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
+	}, nil, nil)
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
@@ -83,7 +86,8 @@ func certify(t *testing.T, names ...string) ([]byte, tls.Certificate) {
 		}
 	}
 	cert, key := make(leaf, ca, caKey)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}), tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}),
+		tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
 func echo(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
@@ -94,12 +98,14 @@ func TestCall(t *testing.T) {
 	c := New(Options{})
 	defer c.Close()
 	for range 3 {
-		answer, err := c.Call(t.Context(), Target{URL: h.URL + "/convert", CABundle: append([]byte(" \n"), h.ca...)}, []byte(`{"a":1}`))
+		answer, err := c.Call(t.Context(), Target{URL: h.URL + "/convert", CABundle: append([]byte(" \n"), h.ca...)},
+			[]byte(`{"a":1}`))
 		if err != nil || string(answer) != `{"a":1}` {
 			t.Fatalf("got %q, %v", answer, err)
 		}
 	}
-	if got.URL.String() != "/convert?timeout=30s" || got.ProtoMajor != 2 || got.Header.Get("Content-Type") != "application/json" || got.Method != http.MethodPost {
+	if got.URL.String() != "/convert?timeout=30s" || got.ProtoMajor != 2 ||
+		got.Header.Get("Content-Type") != "application/json" || got.Method != http.MethodPost {
 		t.Errorf("the webhook saw %s %s %s %v", got.Method, got.URL, got.Proto, got.Header)
 	}
 	if n := h.connections.Load(); n != 1 {
@@ -133,7 +139,8 @@ func TestServiceIsResolvedAtEachCall(t *testing.T) {
 	}
 	at = nil
 	_, err := c.Call(t.Context(), target, []byte("{}"))
-	if want := `Post "https://hook.ns.svc:443/x?timeout=10s": no endpoints available for service "hook"`; err == nil || err.Error() != want {
+	if want := `Post "https://hook.ns.svc:443/x?timeout=10s": no endpoints available for service "hook"`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -151,16 +158,23 @@ func TestFailures(t *testing.T) {
 		answer http.HandlerFunc
 		want   string // URL stands for the webhook's address
 	}{
-		{"empty", answer(200, "application/json", ""), "0-length response with status code: 200 and content type: application/json"},
-		{"not found", answer(404, "text/plain", "404 page not found"), "the server could not find the requested resource"},
-		{"error in text", answer(500, "text/plain", "no way\n"), `an error on the server ("no way") has prevented the request from succeeding`},
-		{"error in JSON", answer(500, "application/json", `{"no":"way"}`), `an error on the server ("unknown") has prevented the request from succeeding`},
-		{"status", answer(403, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not you","code":403}`), "not you"},
+		{"empty", answer(200, "application/json", ""),
+			"0-length response with status code: 200 and content type: application/json"},
+		{"not found", answer(404, "text/plain", "404 page not found"),
+			"the server could not find the requested resource"},
+		{"error in text", answer(500, "text/plain", "no way\n"),
+			`an error on the server ("no way") has prevented the request from succeeding`},
+		{"error in JSON", answer(500, "application/json", `{"no":"way"}`),
+			`an error on the server ("unknown") has prevented the request from succeeding`},
+		{"status",
+			answer(403, "application/json",
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not you","code":403}`), "not you"},
 		{"odd type", answer(200, ";;", `{}`), "Internal error occurred: mime: no media type"},
 		{"redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://elsewhere.example/", http.StatusTemporaryRedirect)
 		}, "the server responded with the status code 307 but did not return more information"},
-		{"declared too long", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "104857600") },
+		{"declared too long",
+			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "104857600") },
 			"unexpected error when reading response body. Please retry. Original error: the answer is longer than the 5242888 bytes that it may have"},
 		{"too long", func(w http.ResponseWriter, _ *http.Request) {
 			for range 100 {
@@ -168,7 +182,8 @@ func TestFailures(t *testing.T) {
 					return
 				}
 			}
-		}, "unexpected error when reading response body. Please retry. Original error: the answer is longer than the 5242888 bytes that it may have"},
+		},
+			"unexpected error when reading response body. Please retry. Original error: the answer is longer than the 5242888 bytes that it may have"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -193,10 +208,14 @@ func TestTrust(t *testing.T) {
 		target Target
 		want   string
 	}{
-		{"unknown authority", Target{URL: h.URL, CABundle: stranger}, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-		{"system roots", Target{URL: h.URL}, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-		{"wrong name", Target{URL: named.URL, CABundle: named.ca}, "tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1"},
-		{"no authority", Target{URL: h.URL, CABundle: []byte("x")}, "unable to load root certificates: unable to parse bytes as PEM block"},
+		{"unknown authority", Target{URL: h.URL, CABundle: stranger},
+			"tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		{"system roots", Target{URL: h.URL},
+			"tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		{"wrong name", Target{URL: named.URL, CABundle: named.ca},
+			"tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1"},
+		{"no authority", Target{URL: h.URL, CABundle: []byte("x")},
+			"unable to load root certificates: unable to parse bytes as PEM block"},
 		{"nothing", Target{}, "webhook configuration must have either service or URL"},
 	} {
 		_, err := c.Call(t.Context(), test.target, []byte("{}"))
@@ -241,7 +260,8 @@ func TestRetryAfter(t *testing.T) {
 	}, "127.0.0.1")
 	c := New(Options{})
 	defer c.Close()
-	if answer, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca}, []byte("{}")); err != nil || string(answer) != "{}" || calls.Load() != 3 {
+	if answer, err := c.Call(t.Context(), Target{URL: h.URL, CABundle: h.ca}, []byte("{}")); err != nil ||
+		string(answer) != "{}" || calls.Load() != 3 {
 		t.Errorf("got %q, %v after %d calls", answer, err, calls.Load())
 	}
 }

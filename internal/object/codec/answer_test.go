@@ -39,7 +39,9 @@ func TestNegotiate(t *testing.T) {
 		{accept: "application/yaml", want: Media{Type: YAML}},
 		{accept: "text/html, application/yaml;q=0.5", want: Media{Type: YAML}},
 		{accept: "application/json;q=0.1, application/yaml", want: Media{Type: YAML}},
-		{accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", want: table},
+		{
+			accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", want: table,
+		},
 		{accept: "application/json;as=Table;v=v9;g=meta.k8s.io,application/json", want: Media{Type: JSON}},
 		{accept: "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 			want: Media{Type: Protobuf, As: "PartialObjectMetadata", Group: "meta.k8s.io", Version: "v1"}},
@@ -76,7 +78,8 @@ func TestNegotiate(t *testing.T) {
 	if want := "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"; err == nil || err.Error() != want {
 		t.Errorf("watch in YAML: %v", err)
 	}
-	if m, err := NegotiateWatch(request("/x", "Accept", "application/json;stream=watch"), Offer{}); err != nil || m.Type != JSON {
+	if m, err := NegotiateWatch(request("/x", "Accept", "application/json;stream=watch"), Offer{}); err != nil ||
+		m.Type != JSON {
 		t.Errorf("watch in JSON: %v, %v", m, err)
 	}
 }
@@ -93,27 +96,36 @@ func TestWriteError(t *testing.T) {
 	}{
 		{name: "status", err: apierrors.NewNotFound(cronTabs, "x"), code: 404,
 			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"crontabs.stable.example.com \"x\" not found","reason":"NotFound","details":{"name":"x","group":"stable.example.com","kind":"crontabs"},"code":404}` + "\n"},
-		{name: "wrapped status", err: fmt.Errorf("get: %w", apierrors.NewConflict(cronTabs, "x", errors.New("old"))), code: 409,
+		{name: "wrapped status", err: fmt.Errorf("get: %w", apierrors.NewConflict(cronTabs, "x", errors.New("old"))),
+			code: 409,
 			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Operation cannot be fulfilled on crontabs.stable.example.com \"x\": old","reason":"Conflict","details":{"name":"x","group":"stable.example.com","kind":"crontabs"},"code":409}` + "\n"},
 		{name: "unexpected", err: errors.New("boom"), code: 500,
-			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"boom","code":500}` + "\n"},
+			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"boom","code":500}` +
+				"\n"},
 		{name: "late", err: fmt.Errorf("range: %w", context.DeadlineExceeded), code: 504,
 			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: request did not complete within requested timeout - context deadline exceeded","reason":"Timeout","details":{},"code":504}` + "\n"},
-		{name: "retry", err: apierrors.NewTooManyRequests("slow down", 7), code: 429, answer: [2]string{"Retry-After", "7"},
-			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"slow down","reason":"TooManyRequests","details":{"retryAfterSeconds":7},"code":429}` + "\n"},
-		{name: "unauthorized", err: apierrors.NewUnauthorized("Unauthorized"), code: 401, answer: [2]string{"WWW-Authenticate", "Bearer"},
-			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}` + "\n"},
-		{name: "yaml", err: errors.New("boom"), headers: []string{"Accept", YAML}, code: 500, answer: [2]string{"Content-Type", YAML},
-			body: "apiVersion: v1\ncode: 500\nkind: Status\nmessage: boom\nmetadata: {}\nstatus: Failure\n"},
-		{name: "table", err: errors.New("boom"), headers: []string{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}, code: 500,
-			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"boom","code":500}` + "\n"},
-		{name: "not acceptable", err: errors.New("boom"), headers: []string{"Accept", "text/html"}, code: 500, answer: [2]string{"Content-Type", JSON},
-			body: "{\n  \"kind\": \"Status\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {},\n  \"status\": \"Failure\",\n  \"message\": \"boom\",\n  \"code\": 500\n}"},
+		{name: "retry", err: apierrors.NewTooManyRequests("slow down", 7), code: 429,
+			answer: [2]string{"Retry-After", "7"},
+			body:   `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"slow down","reason":"TooManyRequests","details":{"retryAfterSeconds":7},"code":429}` + "\n"},
+		{name: "unauthorized", err: apierrors.NewUnauthorized("Unauthorized"), code: 401,
+			answer: [2]string{"WWW-Authenticate", "Bearer"},
+			body:   `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}` + "\n"},
+		{name: "yaml", err: errors.New("boom"), headers: []string{"Accept", YAML}, code: 500,
+			answer: [2]string{"Content-Type", YAML},
+			body:   "apiVersion: v1\ncode: 500\nkind: Status\nmessage: boom\nmetadata: {}\nstatus: Failure\n"},
+		{name: "table", err: errors.New("boom"),
+			headers: []string{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}, code: 500,
+			body: `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"boom","code":500}` +
+				"\n"},
+		{name: "not acceptable", err: errors.New("boom"), headers: []string{"Accept", "text/html"}, code: 500,
+			answer: [2]string{"Content-Type", JSON},
+			body:   "{\n  \"kind\": \"Status\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {},\n  \"status\": \"Failure\",\n  \"message\": \"boom\",\n  \"code\": 500\n}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
 			WriteError(w, request("/x", c.headers...), c.err)
-			if w.Code != c.code || w.Body.String() != c.body || c.answer[0] != "" && w.Header().Get(c.answer[0]) != c.answer[1] {
+			if w.Code != c.code || w.Body.String() != c.body || c.answer[0] != "" &&
+				w.Header().Get(c.answer[0]) != c.answer[1] {
 				t.Errorf("%d %v\n%s\nwant\n%s", w.Code, w.Header(), w.Body, c.body)
 			}
 		})
@@ -132,7 +144,8 @@ func TestWriteObject(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		WriteObject(w, request("/x", "Accept-Encoding", "gzip"), 201, doc, c.media)
-		if w.Code != 201 || w.Body.String() != c.wants || w.Header().Get("Content-Type") != c.typ || w.Header().Get("Content-Length") != fmt.Sprint(len(c.wants)) {
+		if w.Code != 201 || w.Body.String() != c.wants || w.Header().Get("Content-Type") != c.typ ||
+			w.Header().Get("Content-Length") != fmt.Sprint(len(c.wants)) {
 			t.Errorf("%+v: %d %v %q", c.media, w.Code, w.Header(), w.Body)
 		}
 	}
@@ -146,7 +159,8 @@ func TestWriteObject(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	WriteObject(w, request("/x", "Accept-Encoding", "br, gzip"), 200, large, Media{Type: JSON})
-	if w.Header().Get("Content-Encoding") != "gzip" || w.Header().Get("Vary") != "Accept-Encoding" || w.Header().Get("Content-Length") != "" {
+	if w.Header().Get("Content-Encoding") != "gzip" || w.Header().Get("Vary") != "Accept-Encoding" ||
+		w.Header().Get("Content-Length") != "" {
 		t.Errorf("large body: %v", w.Header())
 	}
 	z, err := gzip.NewReader(w.Body)

@@ -15,7 +15,8 @@ func largeObject() []byte {
 	for k := range 30 {
 		items = append(items, fmt.Sprintf(`{"name":"item-%03d","value":"%032d"}`, k, k))
 	}
-	return []byte(`{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":"w-000001","labels":{"app":"bench","shard":"s1"}},"spec":{"bucket":"b01","counter":12,"items":[` + strings.Join(items, ",") + `]}}`)
+	return []byte(
+		`{"apiVersion":"bench.example.com/v1","kind":"Widget","metadata":{"name":"w-000001","labels":{"app":"bench","shard":"s1"}},"spec":{"bucket":"b01","counter":12,"items":[` + strings.Join(items, ",") + `]}}`)
 }
 
 func BenchmarkDecode(b *testing.B) {

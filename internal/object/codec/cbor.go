@@ -21,8 +21,8 @@ const cborTag = "\xd9\xd9\xf7"
 
 type cborKey struct{}
 
-// WithCBOR returns a context whose requests may be sent and answered in CBOR. Kubernetes 1.36 does so behind the feature
-// gate CBORServingAndStorage, which is off unless it is asked for.
+// WithCBOR returns a context whose requests may be sent and answered in CBOR. Kubernetes 1.36 does so behind the
+// feature gate CBORServingAndStorage, which is off unless it is asked for.
 func WithCBOR(ctx context.Context) context.Context { return context.WithValue(ctx, cborKey{}, true) }
 
 func speaksCBOR(ctx context.Context) bool { return ctx.Value(cborKey{}) != nil }
@@ -45,8 +45,8 @@ func Offered(ctx context.Context) []string {
 	return types
 }
 
-// UnmarshalCBOR decodes one CBOR item into a map[string]any or a typed object, by kube's rules: byte strings are strings,
-// repeated keys are an error.
+// UnmarshalCBOR decodes one CBOR item into a map[string]any or a typed object, by kube's rules: byte strings are
+// strings, repeated keys are an error.
 func UnmarshalCBOR(data []byte, into any) error { return cbor.Unmarshal(data, into) }
 
 // DecodeCBOR is DecodeObject for a body in CBOR. Repeated fields are errors there, so there is nothing to warn about.
@@ -124,8 +124,8 @@ const (
 	cborOneByte, cborInline, cborWidest = 24, 23, 27
 )
 
-// AppendCBOR appends v, decoded JSON, as kube's encoder writes it: strings as byte strings, keys sorted by their encoding,
-// floats as short as they keep their value.
+// AppendCBOR appends v, decoded JSON, as kube's encoder writes it: strings as byte strings, keys sorted by their
+// encoding, floats as short as they keep their value.
 func AppendCBOR(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -179,7 +179,8 @@ func appendCBORString(dst []byte, s string) []byte {
 	return append(appendCBORHead(dst, cborBytes, uint64(len(s))), s...)
 }
 
-// AppendCBORArrayHead and AppendCBORMapHead begin a list of n items and an object of n fields, each a string and a value.
+// AppendCBORArrayHead and AppendCBORMapHead begin a list of n items and an object of n fields, each a string and a
+// value.
 func AppendCBORArrayHead(dst []byte, n int) []byte { return appendCBORHead(dst, cborArray, uint64(n)) }
 
 // AppendCBORMapHead begins an object of n fields; see AppendCBORArrayHead.

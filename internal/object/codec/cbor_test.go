@@ -44,8 +44,11 @@ func randomValue(g *rand.Rand, depth int) any {
 
 func TestAppendCBORWritesWhatKubeWrites(t *testing.T) {
 	g := rand.New(rand.NewPCG(7, 7))
-	values := []any{0.0, math.Copysign(0, -1), 1.5, 65504.0, 65505.0, 65520.0, math.SmallestNonzeroFloat64, math.MaxFloat64, math.MaxFloat32, float64(math.SmallestNonzeroFloat32),
-		math.Ldexp(1, -24), math.Ldexp(1, -25), math.Ldexp(3, -24), math.Ldexp(1, -14), math.Ldexp(1023, -24), math.Ldexp(2047, -25), int64(math.MinInt64), int64(math.MaxInt64), int64(-1), int64(23), int64(24), int64(-24), int64(-25),
+	values := []any{0.0, math.Copysign(0, -1), 1.5, 65504.0, 65505.0, 65520.0, math.SmallestNonzeroFloat64,
+		math.MaxFloat64, math.MaxFloat32, float64(math.SmallestNonzeroFloat32),
+		math.Ldexp(1, -24), math.Ldexp(1, -25), math.Ldexp(3, -24), math.Ldexp(1, -14), math.Ldexp(1023, -24),
+		math.Ldexp(2047, -25), int64(math.MinInt64), int64(math.MaxInt64), int64(-1), int64(23), int64(24), int64(-24),
+		int64(-25),
 		map[string]any(nil), []any(nil), map[string]any{}, []any{}}
 	for range 5000 {
 		values = append(values, randomValue(g, 3))
@@ -71,7 +74,9 @@ func TestDecodeCBOR(t *testing.T) {
 		}
 		return raw
 	}
-	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "n": int64(3), "f": 1.5, "list": []any{"a", nil, true}}
+	obj := map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "n": int64(3), "f": 1.5, "list": []any{"a", nil, true},
+	}
 	for _, prefix := range []string{"", cborTag} {
 		got, err := DecodeCBOR(append([]byte(prefix), encode(obj)...), want)
 		if err != nil || !reflect.DeepEqual(got, obj) {
@@ -79,12 +84,20 @@ func TestDecodeCBOR(t *testing.T) {
 		}
 	}
 	for text, bad := range map[string][]byte{
-		"unable to determine group/version/kind":                 encode([]any{"a"}),
-		"unable to determine group/version/kind: EOF":            nil,
-		"Object 'Kind' is missing in '{":                         encode(map[string]any{"apiVersion": "example.com/v1"}),
-		"the API version in the data (v1) does not match":        encode(map[string]any{"apiVersion": "v1", "kind": "Thing"}),
-		"unexpected GroupVersion string: a/b/c":                  encode(map[string]any{"apiVersion": "a/b/c", "kind": "Thing"}),
-		"cannot unmarshal positive integer into Go struct field": encode(map[string]any{"apiVersion": int64(1), "kind": "Thing"}),
+		"unable to determine group/version/kind":      encode([]any{"a"}),
+		"unable to determine group/version/kind: EOF": nil,
+		"Object 'Kind' is missing in '{": encode(map[string]any{
+			"apiVersion": "example.com/v1",
+		}),
+		"the API version in the data (v1) does not match": encode(map[string]any{
+			"apiVersion": "v1", "kind": "Thing",
+		}),
+		"unexpected GroupVersion string: a/b/c": encode(map[string]any{
+			"apiVersion": "a/b/c", "kind": "Thing",
+		}),
+		"cannot unmarshal positive integer into Go struct field": encode(map[string]any{
+			"apiVersion": int64(1), "kind": "Thing",
+		}),
 	} {
 		if _, err := DecodeCBOR(bad, want); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("want %q: %v", text, err)

@@ -1,9 +1,10 @@
 // Package codec turns bytes into objects and objects into bytes, at the edge of a request.
 //
-// It stands at both ends of the request path: DecodeObject reads a body, Negotiate decides from the Accept header what the
-// client gets, WriteObject and WriteError write it. In between an object is decoded JSON: map[string]any, []any, string,
-// bool, int64, float64 or nil. Numbers without a point that fit are int64, all others float64, as sigs.k8s.io/json decodes
-// them; AppendJSON writes what encoding/json writes for the same value, so that stored bytes equal those of kube-apiserver.
+// It stands at both ends of the request path: DecodeObject reads a body, Negotiate decides from the Accept header what
+// the client gets, WriteObject and WriteError write it. In between an object is decoded JSON: map[string]any, []any,
+// string, bool, int64, float64 or nil. Numbers without a point that fit are int64, all others float64, as
+// sigs.k8s.io/json decodes them; AppendJSON writes what encoding/json writes for the same value, so that stored bytes
+// equal those of kube-apiserver.
 //
 // WriteError is the one place where an error becomes a metav1.Status: everything else returns ordinary errors, or a
 // *apierrors.StatusError where the text is part of the API.

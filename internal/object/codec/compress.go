@@ -32,8 +32,8 @@ type Compressor struct {
 
 var _ http.ResponseWriter = (*Compressor)(nil)
 
-// Compress wraps w for the answer to r. If the client does not take gzip, everything goes straight to w. Otherwise up to
-// 128 KiB are held back before the header is written; a body that ends below that is sent as it is.
+// Compress wraps w for the answer to r. If the client does not take gzip, everything goes straight to w. Otherwise up
+// to 128 KiB are held back before the header is written; a body that ends below that is sent as it is.
 func Compress(w http.ResponseWriter, r *http.Request) *Compressor {
 	return &Compressor{w: w, code: http.StatusOK, deferred: acceptsGzip(r)}
 }

@@ -15,7 +15,8 @@ const maxDepth = 10000
 // DecodeJSON decodes one JSON value: map[string]any, []any, string, bool, int64, float64 or nil.
 //
 // The result and the error's text equal those of sigs.k8s.io/json's UnmarshalCaseSensitivePreserveInts into an any.
-// Of duplicate fields the last wins. The strings of the result share one copy of data, which lives as long as any of them.
+// Of duplicate fields the last wins. The strings of the result share one copy of data, which lives as long as any of
+// them.
 func DecodeJSON(data []byte) (any, error) {
 	v, _, err := decode(data)
 	return v, err
@@ -41,8 +42,8 @@ func decode(data []byte) (v any, duplicates bool, err error) {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// decoder is a recursive-descent parser. It collects the members of an array or object on a stack first, so that slices and
-// maps are made once, at their final size.
+// decoder is a recursive-descent parser. It collects the members of an array or object on a stack first, so that
+// slices and maps are made once, at their final size.
 type decoder struct {
 	data       []byte
 	text       string // the same bytes; what strings of the result are cut from

@@ -10,19 +10,26 @@ import (
 
 // documents are seeds and cases for every test that decodes.
 var documents = []string{
-	``, ` `, `null`, `true`, `false`, `tru`, `nul`, `0`, `-0`, `-`, `01`, `-01`, `1.`, `.5`, `1.0`, `1.5e3`, `1e5`, `1E-7`, `1e`, `1e+`,
-	`9223372036854775807`, `9223372036854775808`, `-9223372036854775808`, `-9223372036854775809`, `1e400`, `{"a":1e400}`, `123456789012345678901234567890`,
-	`""`, `"a"`, `"a`, `"\n\t\"\\\/\b\f\r"`, `"\x"`, `"\u00e9"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\u0041"`, `"\udc00"`, `"\u12"`, `"\u12g4"`,
-	"\"\x01\"", "\"\x7f\"", "\"caf\xc3\xa9\"", "\"bad \xff\xfe utf8\"", "\"\xe2\x82\"", "\"long enough to leave the word loop \\u0041 and go on\"",
+	``, ` `, `null`, `true`, `false`, `tru`, `nul`, `0`, `-0`, `-`, `01`, `-01`, `1.`, `.5`, `1.0`, `1.5e3`, `1e5`,
+	`1E-7`, `1e`, `1e+`,
+	`9223372036854775807`, `9223372036854775808`, `-9223372036854775808`, `-9223372036854775809`, `1e400`,
+	`{"a":1e400}`, `123456789012345678901234567890`,
+	`""`, `"a"`, `"a`, `"\n\t\"\\\/\b\f\r"`, `"\x"`, `"\u00e9"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`,
+	`"\ud83d\u0041"`, `"\udc00"`, `"\u12"`, `"\u12g4"`,
+	"\"\x01\"", "\"\x7f\"", "\"caf\xc3\xa9\"", "\"bad \xff\xfe utf8\"", "\"\xe2\x82\"",
+	"\"long enough to leave the word loop \\u0041 and go on\"",
 	`[]`, `[1,2,3]`, `[1,]`, `[,1]`, `[1 2]`, `[[[]]]`, `[`, `]`, ` [ 1 , "x" , null ] `,
-	`{}`, `{"a":1}`, `{"a":1,"a":2}`, `{"a":{"b":[1,{"c":null}]}}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1,}`, `{,}`, `{"a":1}}`, `{"a":1} x`, `{"":{"":{}}}`,
+	`{}`, `{"a":1}`, `{"a":1,"a":2}`, `{"a":{"b":[1,{"c":null}]}}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1,}`, `{,}`,
+	`{"a":1}}`, `{"a":1} x`, `{"":{"":{}}}`,
 	`{"kind":"A","apiVersion":"b/v1","metadata":{"name":"x","labels":{"a":"b"}},"spec":{"n":1,"f":1.5,"l":[true,false]}}`,
 	"\ufeff{}", "{\"a\":1}\n\r\t ", "\v{}", `'a'`, `NaN`, `Infinity`,
 }
 
 func TestDecodeJSONMatchesLibrary(t *testing.T) {
-	for _, doc := range append(documents, strings.Repeat("[", 10000)+strings.Repeat("]", 10000), strings.Repeat("[", 10001)+strings.Repeat("]", 10001),
-		strings.Repeat(`{"a":`, 10000)+"1"+strings.Repeat("}", 10000), strings.Repeat(`{"a":`, 10001)+"1"+strings.Repeat("}", 10001)) {
+	for _, doc := range append(documents, strings.Repeat("[", 10000)+strings.Repeat("]", 10000),
+		strings.Repeat("[", 10001)+strings.Repeat("]", 10001),
+		strings.Repeat(`{"a":`, 10000)+"1"+strings.Repeat("}", 10000), strings.Repeat(`{"a":`, 10001)+"1"+
+			strings.Repeat("}", 10001)) {
 		compareDecoders(t, []byte(doc))
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends the JSON of v, decoded JSON, to dst: the bytes that encoding/json's Marshal makes of the same value,
-// with sorted fields and <, > and & escaped. A json.RawMessage inside v must be compact and escaped the same way; it is
-// copied. Values of other types go through encoding/json. What JSON cannot express (NaN, infinities) becomes null.
+// AppendJSON appends the JSON of v, decoded JSON, to dst: the bytes that encoding/json's Marshal makes of the same
+// value, with sorted fields and <, > and & escaped. A json.RawMessage inside v must be compact and escaped the same
+// way; it is copied. Values of other types go through encoding/json. What JSON cannot express (NaN, infinities)
+// becomes null.
 func AppendJSON(dst []byte, v any) []byte {
 	e := encoders.Get().(*encoder)
 	dst = e.value(dst, v)
@@ -20,8 +21,8 @@ func AppendJSON(dst []byte, v any) []byte {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// encoder keeps the fields of the objects that are open, innermost last, for sorting, and room to write in for those whose
-// result is a slice of its own: grown once, copied at its true size.
+// encoder keeps the fields of the objects that are open, innermost last, for sorting, and room to write in for those
+// whose result is a slice of its own: grown once, copied at its true size.
 type encoder struct {
 	fields []field
 	room   []byte
@@ -106,7 +107,8 @@ func appendFloat(dst []byte, f float64) []byte {
 		format = 'e'
 	}
 	dst = strconv.AppendFloat(dst, f, format, -1, 64)
-	if n := len(dst); format == 'e' && n >= 4 && dst[n-4] == 'e' && (dst[n-3] == '-' || dst[n-3] == '+') && dst[n-2] == '0' {
+	if n := len(dst); format == 'e' && n >= 4 && dst[n-4] == 'e' && (dst[n-3] == '-' || dst[n-3] == '+') &&
+		dst[n-2] == '0' {
 		dst[n-2] = dst[n-1] // e-09 is written e-9
 		dst = dst[:n-1]
 	}

@@ -29,8 +29,10 @@ func FuzzAppendJSON(f *testing.F) {
 
 func TestAppendJSON(t *testing.T) {
 	for _, v := range []any{
-		nil, true, "", "a\x00\x1f\x7f\xff<>&\u2028\u2029é", int64(math.MinInt64), int64(math.MaxInt64), math.MaxFloat64, math.SmallestNonzeroFloat64, math.Copysign(0, -1), 1e21, 1e-7,
-		[]any{}, []any(nil), map[string]any{}, map[string]any(nil), map[string]any{"b": 1, "a": int32(2), "c": map[string]any{"z": nil, "y": []any{1.5}}},
+		nil, true, "", "a\x00\x1f\x7f\xff<>&\u2028\u2029é", int64(math.MinInt64), int64(math.MaxInt64), math.MaxFloat64,
+		math.SmallestNonzeroFloat64, math.Copysign(0, -1), 1e21, 1e-7,
+		[]any{}, []any(nil), map[string]any{}, map[string]any(nil),
+		map[string]any{"b": 1, "a": int32(2), "c": map[string]any{"z": nil, "y": []any{1.5}}},
 		map[string]string{"b": "x", "a": "y"}, json.RawMessage(`{"raw":1}`), struct{ A int }{1},
 	} {
 		want, err := json.Marshal(v)

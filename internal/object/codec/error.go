@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WriteError answers with err as a metav1.Status, in the form that the client accepts, and returns that Status so that the
-// caller can count and log it: code 500 with reason "" is an error that nobody expected.
+// WriteError answers with err as a metav1.Status, in the form that the client accepts, and returns that Status so that
+// the caller can count and log it: code 500 with reason "" is an error that nobody expected.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Status {
 	status := StatusOf(err)
 	header := w.Header()
@@ -57,8 +57,8 @@ func EncodeStatus(status *metav1.Status, m Media) ([]byte, error) {
 	return Enclose(status.APIVersion, status.Kind, message), nil
 }
 
-// StatusOf returns the Status that err becomes: its own if it carries one, 504 if the time for the request is over, else
-// 500 with its text. kind and apiVersion are set.
+// StatusOf returns the Status that err becomes: its own if it carries one, 504 if the time for the request is over,
+// else 500 with its text. kind and apiVersion are set.
 func StatusOf(err error) *metav1.Status {
 	var status metav1.Status
 	var carrier apierrors.APIStatus
@@ -70,7 +70,8 @@ func StatusOf(err error) *metav1.Status {
 		if errors.Is(err, context.Canceled) {
 			cause = context.Canceled
 		}
-		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %v", cause), 0).Status()
+		status = apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %v", cause),
+			0).Status()
 	default:
 		status = metav1.Status{Message: err.Error(), Reason: metav1.StatusReasonUnknown}
 	}

@@ -6,7 +6,9 @@ import (
 )
 
 func TestLocalClientsGetPlainBytes(t *testing.T) {
-	for address, want := range map[string]bool{"192.0.2.1:1234": true, "127.0.0.1:1234": false, "[::1]:1234": false, "": true} {
+	for address, want := range map[string]bool{
+		"192.0.2.1:1234": true, "127.0.0.1:1234": false, "[::1]:1234": false, "": true,
+	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = address
 		r.Header.Set("Accept-Encoding", "gzip")

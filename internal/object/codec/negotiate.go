@@ -40,8 +40,8 @@ type Offer struct {
 	Message bool
 }
 
-// Negotiate chooses by the Accept header of a request for an object or a list: the most wanted clause that the server can
-// answer. Without the header it is JSON. The error is a *apierrors.StatusError, 406.
+// Negotiate chooses by the Accept header of a request for an object or a list: the most wanted clause that the server
+// can answer. Without the header it is JSON. The error is a *apierrors.StatusError, 406.
 func Negotiate(r *http.Request, offer Offer) (Media, error) {
 	m, ok := negotiate(r, offer.allows)
 	if !ok {
@@ -76,8 +76,8 @@ func NotAcceptable(types ...string) error {
 	}}
 }
 
-// negotiate applies kube's rules: clauses by quality, the server's types in its order within a clause, and a clause whose
-// parameters ask for something that is not offered is passed over. transform tells which conversions are offered.
+// negotiate applies kube's rules: clauses by quality, the server's types in its order within a clause, and a clause
+// whose parameters ask for something that is not offered is passed over. transform tells which conversions are offered.
 func negotiate(r *http.Request, transform func(Media) bool) (Media, bool) {
 	switch r.Header.Get("Accept") {
 	case "", JSON, "*/*":
@@ -86,15 +86,16 @@ func negotiate(r *http.Request, transform func(Media) bool) (Media, bool) {
 	return Choose(r, Offered(r.Context()), transform)
 }
 
-// Choose applies the same rules to any offer of media types; allow says which of them are offered, and as what. Without an Accept
-// header nothing is chosen.
+// Choose applies the same rules to any offer of media types; allow says which of them are offered, and as what.
+// Without an Accept header nothing is chosen.
 func Choose(r *http.Request, offered []string, allow func(Media) bool) (Media, bool) {
 	pretty := wantsPretty(r)
 	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
 		for _, typ := range offered {
 			major, minor, _ := strings.Cut(typ, "/")
 			switch {
-			case clause.Type == major && clause.SubType == minor, clause.Type == major && clause.SubType == "*", clause.Type == "*" && clause.SubType == "*":
+			case clause.Type == major && clause.SubType == minor, clause.Type == major && clause.SubType == "*",
+				clause.Type == "*" && clause.SubType == "*":
 				m := Media{Type: typ, Pretty: pretty}
 				if m.parameters(clause.Params) && allow(m) {
 					return m, true
@@ -159,5 +160,6 @@ func wantsPretty(r *http.Request) bool {
 		}
 	}
 	agent := r.UserAgent()
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") ||
+		strings.HasPrefix(agent, "Mozilla/5.0")
 }

@@ -21,12 +21,13 @@ import (
 
 // DecodeObject decodes the body of a create or update, in JSON or YAML by contentType ("" is JSON).
 //
-// strict also looks for duplicate fields; they are returned as kube words them (`duplicate field "spec.foo"`) and the object
-// with them, for the caller decides by fieldValidation whether they are warnings or, with its own unknown fields, an error
-// (StrictError). want is the kind that the endpoint serves. The error is a *apierrors.StatusError with kube-apiserver's text:
-// 415 for another content type, 400 for a body that is empty, malformed, not an object, has no kind, or has an apiVersion
-// other than want's. The kind's value is not compared: kube does that in validation.
-func DecodeObject(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any, strictErrs []string, err error) {
+// strict also looks for duplicate fields; they are returned as kube words them (`duplicate field "spec.foo"`) and the
+// object with them, for the caller decides by fieldValidation whether they are warnings or, with its own unknown
+// fields, an error (StrictError). want is the kind that the endpoint serves. The error is a *apierrors.StatusError with
+// kube-apiserver's text: 415 for another content type, 400 for a body that is empty, malformed, not an object, has no
+// kind, or has an apiVersion other than want's. The kind's value is not compared: kube does that in validation.
+func DecodeObject(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any,
+	strictErrs []string, err error) {
 	obj, strictErrs, err = decodeObject(contentType, body{original: data, json: data, strict: strict, want: want})
 	if err != nil {
 		return nil, nil, err
@@ -38,15 +39,17 @@ func DecodeObject(data []byte, contentType string, strict bool, want schema.Grou
 	return obj, strictErrs, nil
 }
 
-// DecodeTyped is DecodeObject for a kind that has a Go type in Kubernetes. A body without apiVersion and kind is taken for
-// one of want, and they are set in obj; a body of another kind or version is the caller's to judge.
-func DecodeTyped(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any, strictErrs []string, err error) {
+// DecodeTyped is DecodeObject for a kind that has a Go type in Kubernetes. A body without apiVersion and kind is taken
+// for one of want, and they are set in obj; a body of another kind or version is the caller's to judge.
+func DecodeTyped(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any,
+	strictErrs []string, err error) {
 	return decodeObject(contentType, body{original: data, json: data, strict: strict, want: want, typed: true})
 }
 
 // OtherVersion is the answer to a body of another version than the endpoint's.
 func OtherVersion(got, want schema.GroupVersion) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want))
+	return apierrors.NewBadRequest(
+		fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got, want))
 }
 
 func decodeObject(contentType string, b body) (obj map[string]any, strictErrs []string, err error) {
@@ -71,8 +74,8 @@ func decodeObject(contentType string, b body) (obj map[string]any, strictErrs []
 	return obj, append(strictErrs, duplicates...), nil
 }
 
-// StrictError is the answer to fieldValidation=Strict when there are strict errors: duplicate fields, then unknown ones.
-// obj is the decoded body.
+// StrictError is the answer to fieldValidation=Strict when there are strict errors: duplicate fields, then unknown
+// ones. obj is the decoded body.
 func StrictError(obj map[string]any, strictErrs []string, want schema.GroupVersionKind) error {
 	return Unhandled(obj, errors.New("strict decoding error: "+strings.Join(strictErrs, ", ")), want)
 }
@@ -86,11 +89,12 @@ func Unhandled(obj map[string]any, err error, want schema.GroupVersionKind) erro
 }
 
 func unhandled(got schema.GroupVersionKind, err error, want schema.GroupVersionKind) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version,
+		want.Kind, err))
 }
 
-// BodyType returns the media type of the body of a create or update, one of Offered. The error is a *apierrors.StatusError,
-// 415.
+// BodyType returns the media type of the body of a create or update, one of Offered. The error is a
+// *apierrors.StatusError, 415.
 func BodyType(ctx context.Context, contentType string) (string, error) {
 	switch contentType {
 	case "", JSON:
@@ -118,10 +122,11 @@ func bodyType(contentType string) (string, error) {
 // UnsupportedMediaType is the 415 for a body whose Content-Type is none of types.
 func UnsupportedMediaType(types ...string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnsupportedMediaType,
-		Reason:  metav1.StatusReasonUnsupportedMediaType,
-		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(types, ", "),
+		Status: metav1.StatusFailure,
+		Code:   http.StatusUnsupportedMediaType,
+		Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " +
+			strings.Join(types, ", "),
 	}}
 }
 
@@ -202,7 +207,8 @@ func (b *body) defaulted(got schema.GroupVersionKind) schema.GroupVersionKind {
 }
 
 func (b *body) unrecognized(err error) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", b.want.Kind, err, summary(b.original)))
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)",
+		b.want.Kind, err, summary(b.original)))
 }
 
 // summary shows the start of a body: text of what looks like JSON, hexadecimal digits of anything else.

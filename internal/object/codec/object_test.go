@@ -13,7 +13,9 @@ var cronTab = schema.GroupVersionKind{Group: "stable.example.com", Version: "v1"
 // TestDecodeObject holds texts of kube-apiserver; test/oracle/codec compares many more with its decoder.
 func TestDecodeObject(t *testing.T) {
 	const good = `{"apiVersion":"stable.example.com/v1","kind":"CronTab","spec":{"n":1,"f":1.5}}`
-	object := map[string]any{"apiVersion": "stable.example.com/v1", "kind": "CronTab", "spec": map[string]any{"n": int64(1), "f": 1.5}}
+	object := map[string]any{
+		"apiVersion": "stable.example.com/v1", "kind": "CronTab", "spec": map[string]any{"n": int64(1), "f": 1.5},
+	}
 	for _, c := range []struct {
 		name, body, contentType string
 		strict                  bool
@@ -24,25 +26,71 @@ func TestDecodeObject(t *testing.T) {
 	}{
 		{name: "json", body: good, want: object},
 		{name: "json with parameters", body: good, contentType: "application/json; charset=utf-8", want: object},
-		{name: "yaml", body: "apiVersion: stable.example.com/v1\nkind: CronTab\nspec: {'n': 1, f: 1.5}\n", contentType: YAML, strict: true, want: object},
-		{name: "other kind", body: `{"apiVersion":"stable.example.com/v1","kind":"Other"}`, want: map[string]any{"apiVersion": "stable.example.com/v1", "kind": "Other"}},
-		{name: "duplicates", body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","spec":{"a":1,"a":2,"l":[{"b":1,"b":1}]}}`, strict: true,
-			want:       map[string]any{"apiVersion": "stable.example.com/v1", "kind": "CronTab", "spec": map[string]any{"a": int64(2), "l": []any{map[string]any{"b": int64(1)}}}},
+		{
+			name: "yaml", body: "apiVersion: stable.example.com/v1\nkind: CronTab\nspec: {'n': 1, f: 1.5}\n",
+			contentType: YAML, strict: true, want: object,
+		},
+		{
+			name: "other kind", body: `{"apiVersion":"stable.example.com/v1","kind":"Other"}`,
+			want: map[string]any{"apiVersion": "stable.example.com/v1", "kind": "Other"},
+		},
+		{name: "duplicates",
+			body:   `{"apiVersion":"stable.example.com/v1","kind":"CronTab","spec":{"a":1,"a":2,"l":[{"b":1,"b":1}]}}`,
+			strict: true,
+			want: map[string]any{
+				"apiVersion": "stable.example.com/v1", "kind": "CronTab",
+				"spec": map[string]any{"a": int64(2), "l": []any{map[string]any{"b": int64(1)}}},
+			},
 			duplicates: []string{`duplicate field "spec.a"`, `duplicate field "spec.l[0].b"`}},
-		{name: "yaml duplicates", body: "apiVersion: stable.example.com/v1\nkind: CronTab\na: 1\na: 2\n", contentType: YAML, strict: true,
+		{name: "yaml duplicates", body: "apiVersion: stable.example.com/v1\nkind: CronTab\na: 1\na: 2\n",
+			contentType: YAML, strict: true,
 			want:       map[string]any{"apiVersion": "stable.example.com/v1", "kind": "CronTab", "a": int64(2)},
 			duplicates: []string{"yaml: unmarshal errors:\n  line 4: key \"a\" already set in map"}},
-		{name: "media type", body: good, contentType: "text/plain", code: 415, message: "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
-		{name: "broken media type", body: good, contentType: "application/", code: 415, message: "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
-		{name: "empty", body: "", code: 400, message: "the object provided is unrecognized (must be of type CronTab): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)"},
-		{name: "malformed", body: `{"kind":"CronTab",}`, code: 400, message: `the object provided is unrecognized (must be of type CronTab): couldn't get version/kind; json parse error: invalid character '}' looking for beginning of object key string ({"kind":"CronTab",})`},
-		{name: "no object", body: `[1,2]`, code: 400, message: `the object provided is unrecognized (must be of type CronTab): couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" } (5b312c325d)`},
-		{name: "no kind", body: ` {"apiVersion":"stable.example.com/v1"}`, code: 400, message: `CronTab in version "v1" cannot be handled as a CronTab: Object 'Kind' is missing in '{"apiVersion":"stable.example.com/v1"}'`},
-		{name: "no kind, strict", body: ` {"apiVersion":"stable.example.com/v1"}`, strict: true, code: 400, message: `the object provided is unrecognized (must be of type CronTab): Object 'Kind' is missing in ' {"apiVersion":"stable.example.com/v1"}' (207b2261706956657273696f6e223a22737461626c652e6578616d706c65 ...)`},
-		{name: "no apiVersion", body: `{"kind":"CronTab"}`, code: 400, message: "the API version in the data () does not match the expected API version (stable.example.com/v1)"},
-		{name: "other version", body: `{"kind":"CronTab","apiVersion":"stable.example.com/v2"}`, code: 400, message: "the API version in the data (stable.example.com/v2) does not match the expected API version (stable.example.com/v1)"},
-		{name: "number out of range", body: `{"kind":"CronTab","apiVersion":"stable.example.com/v1","n":1e999}`, strict: true, code: 400, message: `CronTab in version "v1" cannot be handled as a CronTab: json: cannot unmarshal number 1e999 into Go value of type float64`},
-		{name: "yaml malformed", body: "a: [1", contentType: YAML, code: 400, message: "the object provided is unrecognized (must be of type CronTab): yaml: line 1: did not find expected ',' or ']' (613a205b31)"},
+		{
+			name: "media type", body: good, contentType: "text/plain", code: 415,
+			message: "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+		},
+		{
+			name: "broken media type", body: good, contentType: "application/", code: 415,
+			message: "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+		},
+		{
+			name: "empty", body: "", code: 400,
+			message: "the object provided is unrecognized (must be of type CronTab): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
+		},
+		{
+			name: "malformed", body: `{"kind":"CronTab",}`, code: 400,
+			message: `the object provided is unrecognized (must be of type CronTab): couldn't get version/kind; json parse error: invalid character '}' looking for beginning of object key string ({"kind":"CronTab",})`,
+		},
+		{
+			name: "no object", body: `[1,2]`, code: 400,
+			message: `the object provided is unrecognized (must be of type CronTab): couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" } (5b312c325d)`,
+		},
+		{
+			name: "no kind", body: ` {"apiVersion":"stable.example.com/v1"}`, code: 400,
+			message: `CronTab in version "v1" cannot be handled as a CronTab: Object 'Kind' is missing in '{"apiVersion":"stable.example.com/v1"}'`,
+		},
+		{
+			name: "no kind, strict", body: ` {"apiVersion":"stable.example.com/v1"}`, strict: true, code: 400,
+			message: `the object provided is unrecognized (must be of type CronTab): Object 'Kind' is missing in ' {"apiVersion":"stable.example.com/v1"}' (207b2261706956657273696f6e223a22737461626c652e6578616d706c65 ...)`,
+		},
+		{
+			name: "no apiVersion", body: `{"kind":"CronTab"}`, code: 400,
+			message: "the API version in the data () does not match the expected API version (stable.example.com/v1)",
+		},
+		{
+			name: "other version", body: `{"kind":"CronTab","apiVersion":"stable.example.com/v2"}`, code: 400,
+			message: "the API version in the data (stable.example.com/v2) does not match the expected API version (stable.example.com/v1)",
+		},
+		{
+			name: "number out of range", body: `{"kind":"CronTab","apiVersion":"stable.example.com/v1","n":1e999}`,
+			strict: true, code: 400,
+			message: `CronTab in version "v1" cannot be handled as a CronTab: json: cannot unmarshal number 1e999 into Go value of type float64`,
+		},
+		{
+			name: "yaml malformed", body: "a: [1", contentType: YAML, code: 400,
+			message: "the object provided is unrecognized (must be of type CronTab): yaml: line 1: did not find expected ',' or ']' (613a205b31)",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, duplicates, err := DecodeObject([]byte(c.body), c.contentType, c.strict, cronTab)
@@ -71,11 +119,30 @@ func TestDecodeApply(t *testing.T) {
 		duplicates string
 		err        string
 	}{
-		{name: "json", body: `{"a":1,"b":1.0,"c":[2.5,1e3],"d":{"e":1e30}}`, want: map[string]any{"a": int64(1), "b": int64(1), "c": []any{2.5, int64(1000)}, "d": map[string]any{"e": 1e30}}},
-		{name: "yaml", body: "a: 1\nb: 1.0\nc: [2.5, 1e3]\nd: {e: 1e30}\n", want: map[string]any{"a": int64(1), "b": int64(1), "c": []any{2.5, int64(1000)}, "d": map[string]any{"e": 1e30}}},
-		{name: "json duplicates", body: `{"a":1,"a":2}`, want: map[string]any{"a": int64(2)}, duplicates: "error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"a\" already set in map"},
-		{name: "list", body: `[1]`, err: "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}"},
-		{name: "malformed", body: `a: [`, err: "error converting YAML to JSON: yaml: line 1: did not find expected node content"},
+		{
+			name: "json", body: `{"a":1,"b":1.0,"c":[2.5,1e3],"d":{"e":1e30}}`,
+			want: map[string]any{
+				"a": int64(1), "b": int64(1), "c": []any{2.5, int64(1000)}, "d": map[string]any{"e": 1e30},
+			},
+		},
+		{
+			name: "yaml", body: "a: 1\nb: 1.0\nc: [2.5, 1e3]\nd: {e: 1e30}\n",
+			want: map[string]any{
+				"a": int64(1), "b": int64(1), "c": []any{2.5, int64(1000)}, "d": map[string]any{"e": 1e30},
+			},
+		},
+		{
+			name: "json duplicates", body: `{"a":1,"a":2}`, want: map[string]any{"a": int64(2)},
+			duplicates: "error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key \"a\" already set in map",
+		},
+		{
+			name: "list", body: `[1]`,
+			err: "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}",
+		},
+		{
+			name: "malformed", body: `a: [`,
+			err: "error converting YAML to JSON: yaml: line 1: did not find expected node content",
+		},
 		{name: "empty", body: ``, want: map[string]any{}},
 		{name: "null", body: `null`, want: map[string]any{}},
 	} {

@@ -54,8 +54,9 @@ func Field(doc []byte, name string) ([]byte, error) {
 	}
 }
 
-// WithoutTypeMeta returns an object without its apiVersion and kind, as items of lists of built-in kinds are: "{" and the parts are
-// its JSON. doc is valid JSON with sorted keys and without whitespace: what the server itself wrote. The parts share doc.
+// WithoutTypeMeta returns an object without its apiVersion and kind, as items of lists of built-in kinds are: "{" and
+// the parts are its JSON. doc is valid JSON with sorted keys and without whitespace: what the server itself wrote. The
+// parts share doc.
 func WithoutTypeMeta(doc []byte) (parts [3][]byte) {
 	s := scanner{data: doc, pos: 1}
 	n, from := 0, 1 // the parts that are complete, and where the next begins

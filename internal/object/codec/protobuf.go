@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// protobufMagic begins every protobuf document of the Kubernetes API; a runtime.Unknown follows, which holds apiVersion,
-// kind and the message. Messages themselves say neither.
+// protobufMagic begins every protobuf document of the Kubernetes API; a runtime.Unknown follows, which holds
+// apiVersion, kind and the message. Messages themselves say neither.
 const protobufMagic = "k8s\x00"
 
 // Tags of the fields that are written by hand: the field's number and wire type 2, length-delimited.
@@ -44,7 +44,8 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	}
 	doc, err := json.Marshal(into)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err)) // JSON within it that is none
+		// JSON within it that is none
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err))
 	}
 	return doc, nil
 }
@@ -56,7 +57,9 @@ func InEnvelope(data []byte) bool { return bytes.HasPrefix(data, []byte(protobuf
 func OpenEnvelope(data []byte) (envelope runtime.Unknown, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(protobufMagic))
 	if !ok {
-		return envelope, apierrors.NewBadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+		return envelope,
+			apierrors.NewBadRequest(
+				"provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
 	}
 	if err := envelope.Unmarshal(rest); err != nil {
 		return envelope, apierrors.NewBadRequest(fmt.Sprintf("cannot decode the protobuf envelope: %v", err))
@@ -64,8 +67,8 @@ func OpenEnvelope(data []byte) (envelope runtime.Unknown, err error) {
 	return envelope, nil
 }
 
-// Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a fresh value of the
-// document's Go type.
+// Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a fresh value of
+// the document's Go type.
 func Message(doc []byte, into any) ([]byte, error) {
 	message, ok := into.(interface{ Marshal() ([]byte, error) })
 	if !ok {
@@ -91,8 +94,8 @@ func ToProtobuf(doc []byte, into any) ([]byte, error) {
 	return Enclose(apiVersion, kind, message), nil
 }
 
-// Envelope makes a document of a message that is written in pieces: what comes before it and what comes after. size is the
-// message's length in bytes.
+// Envelope makes a document of a message that is written in pieces: what comes before it and what comes after. size is
+// the message's length in bytes.
 func Envelope(apiVersion, kind string, size int) (before, after []byte) {
 	meta := make([]byte, 0, len(apiVersion)+len(kind)+8)
 	meta = appendField(meta, field1, apiVersion)
@@ -102,7 +105,8 @@ func Envelope(apiVersion, kind string, size int) (before, after []byte) {
 	before = appendField(before, field1, meta)
 	before = append(before, field2)
 	before = binary.AppendUvarint(before, uint64(size))
-	return before, []byte{field3, 0, field4, 0} // contentEncoding and contentType, which kube writes even if they are empty
+	// contentEncoding and contentType, which kube writes even if they are empty
+	return before, []byte{field3, 0, field4, 0}
 }
 
 // Enclose makes a document of a message.
@@ -122,12 +126,13 @@ func appendField[T string | []byte](dst []byte, tag byte, content T) []byte {
 	return append(dst, content...)
 }
 
-// WatchFrame makes the frame of one watch event in m's form. object is a document in that form: JSON, CBOR with its tag, or
-// protobuf in its envelope.
+// WatchFrame makes the frame of one watch event in m's form. object is a document in that form: JSON, CBOR with its
+// tag, or protobuf in its envelope.
 func WatchFrame(m Media, event string, object []byte) []byte {
 	switch m.Type {
 	case Protobuf:
-		// A metav1.WatchEvent without envelope; its object is a RawExtension. The length of all that goes in front, 4 bytes.
+		// A metav1.WatchEvent without envelope; its object is a RawExtension. The length of all that goes in front, 4
+		// bytes.
 		raw := FieldHead(nil, 1, len(object))
 		body := make([]byte, 4, len(object)+len(event)+24)
 		body = appendField(body, field1, event)

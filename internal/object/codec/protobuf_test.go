@@ -12,7 +12,10 @@ import (
 )
 
 func TestFromProtobuf(t *testing.T) {
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", Labels: map[string]string{"x": "y"}}, Data: map[string]string{"k": "v"}}
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", Labels: map[string]string{"x": "y"}},
+		Data:       map[string]string{"k": "v"},
+	}
 	raw, err := config.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +36,9 @@ func TestFromProtobuf(t *testing.T) {
 	if got.Kind != "ConfigMap" || got.APIVersion != "v1" || got.Data["k"] != "v" || got.Labels["x"] != "y" {
 		t.Errorf("got %s", doc)
 	}
-	for name, bad := range map[string][]byte{"no prefix": body, "empty": nil, "cut off": append([]byte("k8s\x00"), body[:len(body)-3]...)} {
+	for name, bad := range map[string][]byte{
+		"no prefix": body, "empty": nil, "cut off": append([]byte("k8s\x00"), body[:len(body)-3]...),
+	} {
 		if _, err := FromProtobuf(bad, &corev1.ConfigMap{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -45,7 +50,8 @@ func TestFromProtobuf(t *testing.T) {
 	if body, err = envelope.Marshal(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := FromProtobuf(append([]byte("k8s\x00"), body...), &appsv1.ControllerRevision{}); !apierrors.IsBadRequest(err) {
+	if _, err := FromProtobuf(append([]byte("k8s\x00"), body...),
+		&appsv1.ControllerRevision{}); !apierrors.IsBadRequest(err) {
 		t.Errorf("half a JSON document: %v", err)
 	}
 	if _, err := FromProtobuf(body, new(string)); err == nil {

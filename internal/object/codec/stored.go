@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Stored is an object's JSON as the store keeps it, without a resourceVersion, and where that belongs. Finding the place
-// while the object is written spares reading the bytes again to put the revision in.
+// Stored is an object's JSON as the store keeps it, without a resourceVersion, and where that belongs. Finding the
+// place while the object is written spares reading the bytes again to put the revision in.
 type Stored struct {
 	JSON []byte
 	at   int
-	// before and after complete the field at its place: the comma goes in front if nothing follows, and metadata itself may
-	// be missing.
+	// before and after complete the field at its place: the comma goes in front if nothing follows, and metadata
+	// itself may be missing.
 	before, after string
 }
 
-// EncodeStored encodes obj, decoded JSON, without its metadata.resourceVersion. obj is not changed. It has metadata, or gets
-// them with the revision.
+// EncodeStored encodes obj, decoded JSON, without its metadata.resourceVersion. obj is not changed. It has metadata,
+// or gets them with the revision.
 func EncodeStored(obj map[string]any) Stored {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
@@ -115,7 +115,8 @@ func (s *Stored) Is(served []byte, revision int64) bool {
 	var buf [24]byte
 	digits := strconv.AppendInt(append(buf[:0], '"'), revision, 10)
 	digits = append(digits, '"')
-	if len(served) != len(s.JSON)+len(s.before)+len(digits)+len(s.after) || string(served[:s.at]) != string(s.JSON[:s.at]) {
+	if len(served) != len(s.JSON)+len(s.before)+len(digits)+len(s.after) ||
+		string(served[:s.at]) != string(s.JSON[:s.at]) {
 		return false
 	}
 	rest := served[s.at:]

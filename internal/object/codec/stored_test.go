@@ -8,8 +8,10 @@ import (
 
 func TestStored(t *testing.T) {
 	g := rand.New(rand.NewPCG(3, 4))
-	for _, fields := range [][]string{nil, {"metadata"}, {"aaa"}, {"zzz"}, {"aaa", "metadata", "zzz"}, {"aaa", "zzz"}, {"metadata", "zzz"}} {
-		for _, inner := range [][]string{nil, {"a"}, {"uid"}, {"name", "uid"}, {"resourceVersion"}, {"name", "resourceVersion", "uid"}, {"name", "resourceVersion"}, {"resourceVersion", "uid"}} {
+	for _, fields := range [][]string{nil, {"metadata"}, {"aaa"}, {"zzz"}, {"aaa", "metadata", "zzz"}, {"aaa", "zzz"},
+		{"metadata", "zzz"}} {
+		for _, inner := range [][]string{nil, {"a"}, {"uid"}, {"name", "uid"}, {"resourceVersion"},
+			{"name", "resourceVersion", "uid"}, {"name", "resourceVersion"}, {"resourceVersion", "uid"}} {
 			obj := map[string]any{}
 			for _, name := range fields {
 				obj[name] = randomValue(g, 2)
@@ -41,7 +43,8 @@ func TestStored(t *testing.T) {
 			if string(s.WithRevision(42)) != string(served) {
 				t.Errorf("%v: served %s, want %s", obj, s.WithRevision(42), served)
 			}
-			if !s.Is(served, 42) || s.Is(served, 43) || s.Is(served, 4) || s.Is(served[1:], 42) || s.Is(append(served, ' '), 42) {
+			if !s.Is(served, 42) || s.Is(served, 43) || s.Is(served, 4) || s.Is(served[1:], 42) ||
+				s.Is(append(served, ' '), 42) {
 				t.Errorf("%v: Is", obj)
 			}
 		}

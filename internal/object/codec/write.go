@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// WriteObject answers with an object: doc is its compact JSON, without a line end, and is not changed; where m is Protobuf
-// it is the finished document. Headers that the caller has set stay; a body above 128 KiB is compressed if the client likes.
+// WriteObject answers with an object: doc is its compact JSON, without a line end, and is not changed; where m is
+// Protobuf it is the finished document. Headers that the caller has set stay; a body above 128 KiB is compressed if
+// the client likes.
 func WriteObject(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
 	contentType, body, err := render(doc, m)
 	if err != nil {

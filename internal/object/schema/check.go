@@ -11,7 +11,8 @@ import (
 // CheckOptions say how strictly a definition's schema is checked. The Allow fields exist for definitions that were
 // stored before a check existed: an update may keep the fault (see crd.ValidateUpdate).
 type CheckOptions struct {
-	// StatusSubresource restricts the root of the schema, because the status is validated with properties["status"] alone.
+	// StatusSubresource restricts the root of the schema, because the status is validated with properties["status"]
+	// alone.
 	StatusSubresource bool
 	// AllowNonStructural skips the structural rules, and with them the checks of defaults and of CEL rules.
 	AllowNonStructural   bool
@@ -19,22 +20,23 @@ type CheckOptions struct {
 	AllowUnprunedDefault bool
 	AllowNonAtomicSets   bool
 	AllowLooseMapKeys    bool
-	// Rules checks the CEL rules of the whole schema: that they compile, and what they cost. It is called only if schema
-	// and defaults are structurally sound. skip tells, for the path of a node, whether the node or one below has another
-	// error, in which case its rules cannot be judged. nil means no check.
+	// Rules checks the CEL rules of the whole schema: that they compile, and what they cost. It is called only if
+	// schema and defaults are structurally sound. skip tells, for the path of a node, whether the node or one below
+	// has another error, in which case its rules cannot be judged. nil means no check.
 	Rules func(root *Node, path *field.Path, skip func(path string) bool) field.ErrorList
 	// DefaultRules holds a default against the CEL rules of its schema and below. resource is true for the root and for
-	// embedded objects. budget is the evaluation cost that the schema's other defaults have left, 0 for all of it; what is
-	// left then is returned, less than 0 when it is used up. nil means that defaults are not held against rules.
+	// embedded objects. budget is the evaluation cost that the schema's other defaults have left, 0 for all of it;
+	// what is left then is returned, less than 0 when it is used up. nil means that defaults are not held against
+	// rules.
 	DefaultRules func(node *Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
 }
 
 // CheckDefinition returns everything that is wrong with the schema of a CustomResourceDefinition; path is the place of
 // props, which ends in "openAPIV3Schema". props is read only.
 //
-// The rules are those of the section "Specifying a structural schema" of the Kubernetes CRD documentation and of the API
-// reference of JSONSchemaProps; texts, paths and error types are kube-apiserver's. kube-apiserver's order is random where
-// it walks maps; here the order is that of the paths within each group of checks.
+// The rules are those of the section "Specifying a structural schema" of the Kubernetes CRD documentation and of the
+// API reference of JSONSchemaProps; texts, paths and error types are kube-apiserver's. kube-apiserver's order is
+// random where it walks maps; here the order is that of the paths within each group of checks.
 func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o CheckOptions) field.ErrorList {
 	if props == nil {
 		return nil
@@ -98,13 +100,15 @@ func (w *searcher) search(p *apiextensionsv1.JSONSchemaProps, depth int) bool {
 	if p.Items != nil && (w.search(p.Items.Schema, depth) || w.list(p.Items.JSONSchemas, depth)) {
 		return true
 	}
-	if w.list(p.AllOf, depth) || w.list(p.AnyOf, depth) || w.list(p.OneOf, depth) || w.search(p.Not, depth) || w.dictionary(p.Properties, depth) {
+	if w.list(p.AllOf, depth) || w.list(p.AnyOf, depth) || w.list(p.OneOf, depth) || w.search(p.Not, depth) ||
+		w.dictionary(p.Properties, depth) {
 		return true
 	}
 	if p.AdditionalProperties != nil && w.search(p.AdditionalProperties.Schema, depth) {
 		return true
 	}
-	if w.dictionary(p.PatternProperties, depth) || p.AdditionalItems != nil && w.search(p.AdditionalItems.Schema, depth) || w.dictionary(p.Definitions, depth) {
+	if w.dictionary(p.PatternProperties, depth) || p.AdditionalItems != nil &&
+		w.search(p.AdditionalItems.Schema, depth) || w.dictionary(p.Definitions, depth) {
 		return true
 	}
 	for _, d := range p.Dependencies {

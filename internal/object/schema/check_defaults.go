@@ -13,7 +13,8 @@ import (
 // checkDefaults checks the defaults of a structural schema. It returns the schema's tree if there is nothing wrong with
 // them; the tree is nil, too, if nobody needs it because there are neither defaults nor rules.
 func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o CheckOptions) (field.ErrorList, *Node) {
-	if !HasSchema(props, func(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil || len(p.XValidations) > 0 }) {
+	if !HasSchema(props,
+		func(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil || len(p.XValidations) > 0 }) {
 		return nil, nil
 	}
 	c := compiler{}
@@ -61,7 +62,8 @@ func (w *defaultChecker) visit(n *Node, path *field.Path) {
 		w.below(n.Items, path.Child("items"), step{list: true}, w.insideMeta)
 	}
 	for _, f := range n.fields {
-		w.below(f.node, path.Child("properties").Key(f.name), step{key: f.name}, w.insideMeta || n.Embedded && isMeta(f.name))
+		w.below(f.node, path.Child("properties").Key(f.name), step{key: f.name}, w.insideMeta || n.Embedded &&
+			isMeta(f.name))
 	}
 }
 
@@ -74,12 +76,14 @@ func (w *defaultChecker) below(n *Node, path *field.Path, s step, insideMeta boo
 	w.steps = w.steps[:len(w.steps)-1]
 }
 
-// check checks the default of n, which stands at path. Only the first kind of error is reported, but for unknown fields.
+// check checks the default of n, which stands at path. Only the first kind of error is reported, but for unknown
+// fields.
 func (w *defaultChecker) check(n *Node, path *field.Path) {
 	value := runtime.DeepCopyJSONValue(n.Default)
 	if w.insideMeta {
 		if problem := w.metadataProblem(value); problem != nil {
-			w.errs = append(w.errs, field.Invalid(path, n.Default, fmt.Sprintf("must result in valid metadata: %v", problem)))
+			w.errs = append(w.errs,
+				field.Invalid(path, n.Default, fmt.Sprintf("must result in valid metadata: %v", problem)))
 			return
 		}
 	} else {
@@ -217,5 +221,6 @@ func sameDefaults(a, b *Node) bool {
 			return false
 		}
 	}
-	return reflect.DeepEqual(a.Default, b.Default) && sameDefaults(a.Items, b.Items) && sameDefaults(a.AdditionalProperties, b.AdditionalProperties)
+	return reflect.DeepEqual(a.Default, b.Default) && sameDefaults(a.Items, b.Items) &&
+		sameDefaults(a.AdditionalProperties, b.AdditionalProperties)
 }

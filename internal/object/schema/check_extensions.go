@@ -90,7 +90,8 @@ func hasNonAtomicSet(p *apiextensionsv1.JSONSchemaProps) bool {
 // mapItems checks that the items of a map list have the list's keys.
 func (k *keywords) mapItems(p *apiextensionsv1.JSONSchemaProps, at *spot) {
 	if len(p.XListMapKeys) == 0 {
-		k.add(field.Required(at.child("x-kubernetes-list-map-keys"), "must not be empty if x-kubernetes-list-type is map"))
+		k.add(field.Required(at.child("x-kubernetes-list-map-keys"),
+			"must not be empty if x-kubernetes-list-type is map"))
 	}
 	if p.Items == nil {
 		k.add(field.Required(at.child("items"), "must have a schema if x-kubernetes-list-type is map"))
@@ -98,21 +99,26 @@ func (k *keywords) mapItems(p *apiextensionsv1.JSONSchemaProps, at *spot) {
 	}
 	items := p.Items.Schema
 	if items == nil {
-		k.add(field.Invalid(at.child("items"), KubeValue(*p.Items), "must only have a single schema if x-kubernetes-list-type is map"))
+		k.add(field.Invalid(at.child("items"), KubeValue(*p.Items),
+			"must only have a single schema if x-kubernetes-list-type is map"))
 		return
 	}
 	if items.Type != "object" {
-		k.add(field.Invalid(at.child("items").Child("type"), items.Type, "must be object if parent array's x-kubernetes-list-type is map"))
+		k.add(field.Invalid(at.child("items").Child("type"), items.Type,
+			"must be object if parent array's x-kubernetes-list-type is map"))
 		return
 	}
 	for i, key := range p.XListMapKeys {
 		if s, ok := items.Properties[key]; !ok {
-			k.add(field.Invalid(at.child("x-kubernetes-list-map-keys"), p.XListMapKeys, "entries must all be names of item properties"))
+			k.add(field.Invalid(at.child("x-kubernetes-list-map-keys"), p.XListMapKeys,
+				"entries must all be names of item properties"))
 		} else if s.Type == "array" || s.Type == "object" {
-			k.add(field.Invalid(at.child("items").Child("properties").Key(key).Child("type"), items.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
+			k.add(field.Invalid(at.child("items").Child("properties").Key(key).Child("type"), items.Type,
+				"must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
 		if slices.Contains(p.XListMapKeys[:i], key) {
-			k.add(field.Invalid(at.child("x-kubernetes-list-map-keys"), p.XListMapKeys, "must not contain duplicate entries"))
+			k.add(field.Invalid(at.child("x-kubernetes-list-map-keys"), p.XListMapKeys,
+				"must not contain duplicate entries"))
 		}
 	}
 }
@@ -124,7 +130,9 @@ func looseMapKeys(p *apiextensionsv1.JSONSchemaProps, at *spot) (errs field.Erro
 		return nil
 	}
 	if items.Nullable {
-		errs = append(errs, field.Forbidden(at.child("items").Child("nullable"), "cannot be nullable when x-kubernetes-list-type is "+*p.XListType))
+		errs = append(errs,
+			field.Forbidden(at.child("items").Child("nullable"), "cannot be nullable when x-kubernetes-list-type is "+
+				*p.XListType))
 	}
 	if *p.XListType != "map" {
 		return errs
@@ -136,10 +144,14 @@ func looseMapKeys(p *apiextensionsv1.JSONSchemaProps, at *spot) (errs field.Erro
 		}
 		path := at.child("items").Child("properties").Key(key)
 		if !slices.Contains(items.Required, key) && s.Default == nil {
-			errs = append(errs, field.Required(path.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
+			errs = append(errs,
+				field.Required(path.Child("default"),
+					"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
 		}
 		if s.Nullable {
-			errs = append(errs, field.Forbidden(path.Child("nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
+			errs = append(errs,
+				field.Forbidden(path.Child("nullable"),
+					"this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
 		}
 	}
 	return errs

@@ -32,7 +32,8 @@ func (k *keywords) check(p *apiextensionsv1.JSONSchemaProps, at *spot, c keyword
 	k.forbidden(p, at, c)
 	if a := p.AdditionalProperties; a != nil {
 		if len(p.Properties) != 0 && (!a.Allows || a.Schema != nil) {
-			k.add(field.Forbidden(at.child("additionalProperties"), "additionalProperties and properties are mutual exclusive"))
+			k.add(field.Forbidden(at.child("additionalProperties"),
+				"additionalProperties and properties are mutual exclusive"))
 		}
 		inside := c
 		if c.insideMeta {
@@ -99,6 +100,7 @@ func (k *keywords) forbidden(p *apiextensionsv1.JSONSchemaProps, at *spot, c key
 	no(p.Ref != nil, "$ref", "$ref is not supported")
 	no(p.Type == "null", "type", "type cannot be set to null, use nullable as an alternative")
 	no(p.Items != nil && len(p.Items.JSONSchemas) != 0, "items", "items must be a schema object and not an array")
-	no(c.insideMeta && p.XEmbeddedResource, "x-kubernetes-embedded-resource", "must not be used inside of resource meta")
+	no(c.insideMeta && p.XEmbeddedResource, "x-kubernetes-embedded-resource",
+		"must not be used inside of resource meta")
 	no(p.UniqueItems, "uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
 }

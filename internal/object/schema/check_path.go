@@ -17,7 +17,8 @@ var errNoField = errors.New("does not refer to a valid field")
 //
 // The grammar is that of x-kubernetes-validations' fieldPath and of selectableFields: dots and brackets are delimiters,
 // whatever stands between them is a name.
-func FieldPath(props *apiextensionsv1.JSONSchemaProps, path string, brackets bool) (*field.Path, *apiextensionsv1.JSONSchemaProps, error) {
+func FieldPath(props *apiextensionsv1.JSONSchemaProps, path string, brackets bool) (*field.Path,
+	*apiextensionsv1.JSONSchemaProps, error) {
 	var found *field.Path
 	at := props
 	step := func(name string) error {

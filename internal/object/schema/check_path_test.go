@@ -9,14 +9,17 @@ import (
 
 // FuzzFieldPath: a path leads to a field or to an error, and one that leads somewhere prints with all its names.
 func FuzzFieldPath(f *testing.F) {
-	for _, path := range []string{".a", ".m.x", ".m['x.y']", "['a']", ".a.b", ".", "[", "['a-b", `['a\q']`, ".l[0]", ".o.p", `.m['\'']`, ".m['']", ".m..x", "a"} {
+	for _, path := range []string{".a", ".m.x", ".m['x.y']", "['a']", ".a.b", ".", "[", "['a-b", `['a\q']`, ".l[0]",
+		".o.p", `.m['\'']`, ".m['']", ".m..x", "a"} {
 		f.Add(path, true)
 		f.Add(path, false)
 	}
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"a": text,
-		"m": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &text}},
+		"m": {
+			Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &text},
+		},
 		"l": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
 		"o": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}},
 	}}

@@ -20,22 +20,32 @@ func checkRoot(p *apiextensionsv1.JSONSchemaProps, at *spot, statusSubresource b
 }
 
 // rootKeywords are the fields that the root may have beside the status subresource, as the message lists them.
-var rootKeywords = []string{"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations"}
+var rootKeywords = []string{"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum",
+	"ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf",
+	"Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations"}
 
 // checkStatusRoot reports one fault at most: that of the first field, in the order of the internal type of Kubernetes.
 // An empty list or map counts as set.
 func checkStatusRoot(p *apiextensionsv1.JSONSchemaProps, at *spot) field.ErrorList {
-	notAllowed := field.ErrorList{field.Invalid(at.path(), KubeValue(*p), fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", rootKeywords))}
+	notAllowed := field.ErrorList{
+		field.Invalid(at.path(), KubeValue(*p),
+			fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled",
+				rootKeywords)),
+	}
 	switch {
 	case p.ID != "", p.Schema != "", p.Ref != nil:
 		return notAllowed
 	case p.Type != "" && p.Type != "object":
-		return field.ErrorList{field.Invalid(at.child("type"), p.Type, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+		return field.ErrorList{
+			field.Invalid(at.child("type"), p.Type,
+				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`),
+		}
 	}
 	if slices.Contains([]bool{
 		p.Nullable, p.Default != nil, p.Enum != nil, p.MaxProperties != nil, p.MinProperties != nil,
 		p.AllOf != nil, p.OneOf != nil, p.AnyOf != nil, p.Not != nil,
-		p.AdditionalProperties != nil, p.PatternProperties != nil, p.Dependencies != nil, p.AdditionalItems != nil, p.Definitions != nil,
+		p.AdditionalProperties != nil, p.PatternProperties != nil, p.Dependencies != nil, p.AdditionalItems != nil,
+		p.Definitions != nil,
 		p.XEmbeddedResource, p.XIntOrString, p.XListMapKeys != nil, p.XListType != nil, p.XMapType != nil,
 	}, true) {
 		return notAllowed

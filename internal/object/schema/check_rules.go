@@ -10,7 +10,8 @@ import (
 
 // reasons are the values of a rule's reason, as messages list them.
 var reasons = []apiextensionsv1.FieldValueErrorReason{
-	apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueInvalid, apiextensionsv1.FieldValueRequired,
+	apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueInvalid,
+	apiextensionsv1.FieldValueRequired,
 }
 
 // rules checks what of x-kubernetes-validations needs no CEL.

@@ -128,10 +128,12 @@ func (w *structural) node(p *apiextensionsv1.JSONSchemaProps, lvl level, at *spo
 		w.node(p.AdditionalProperties.Schema, fieldLevel, &spot{up: at, name: "additionalProperties"}, depth)
 	}
 	if p.XIntOrString && preserves(p) {
-		w.add(field.Invalid(at.child("x-kubernetes-preserve-unknown-fields"), true, "must be false if x-kubernetes-int-or-string is true"))
+		w.add(field.Invalid(at.child("x-kubernetes-preserve-unknown-fields"), true,
+			"must be false if x-kubernetes-int-or-string is true"))
 	}
 	if p.XIntOrString && p.XEmbeddedResource {
-		w.add(field.Invalid(at.child("x-kubernetes-embedded-resource"), true, "must be false if x-kubernetes-int-or-string is true"))
+		w.add(field.Invalid(at.child("x-kubernetes-embedded-resource"), true,
+			"must be false if x-kubernetes-int-or-string is true"))
 	}
 	w.values(p, isIntOrString(p.AnyOf), len(p.AllOf) > 0 && isIntOrString(p.AllOf[0].AnyOf), at, depth)
 	w.nodeType(p, lvl, at)
@@ -157,13 +159,15 @@ func (w *structural) nodeType(p *apiextensionsv1.JSONSchemaProps, lvl level, at 
 		w.add(field.Required(at.child("type"), "must not be empty "+what))
 	}
 	if p.XEmbeddedResource && p.AdditionalProperties != nil {
-		w.add(field.Forbidden(at.child("additionalProperties"), "must not be used if x-kubernetes-embedded-resource is set"))
+		w.add(field.Forbidden(at.child("additionalProperties"),
+			"must not be used if x-kubernetes-embedded-resource is set"))
 	}
 	if lvl == rootLevel && p.Type != "" && p.Type != "object" {
 		w.add(field.Invalid(at.child("type"), p.Type, "must be object at the root"))
 	}
 	if p.XEmbeddedResource && !preserves(p) && len(p.Properties) == 0 {
-		w.add(field.Required(at.child("properties"), "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
+		w.add(field.Required(at.child("properties"),
+			"must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
 	}
 }
 
@@ -192,7 +196,8 @@ func (w *structural) meta(p *apiextensionsv1.JSONSchemaProps, lvl level, at *spo
 	c.Type = ""
 	c.Default = nil
 	if !isEmptySchema(c) || c.AdditionalProperties != nil {
-		w.add(field.Forbidden(path, "must not specify anything other than name and generateName, but metadata is implicitly specified"))
+		w.add(field.Forbidden(path,
+			"must not specify anything other than name and generateName, but metadata is implicitly specified"))
 	}
 }
 
@@ -205,8 +210,8 @@ func namesOnly(m map[string]apiextensionsv1.JSONSchemaProps) bool {
 	return true
 }
 
-// values checks the value validations of a node or clause. skipAnyOf and skipFirst are the two spellings of int-or-string
-// that may say "type" where a structural schema may not otherwise.
+// values checks the value validations of a node or clause. skipAnyOf and skipFirst are the two spellings of
+// int-or-string that may say "type" where a structural schema may not otherwise.
 func (w *structural) values(p *apiextensionsv1.JSONSchemaProps, skipAnyOf, skipFirst bool, at *spot, depth int) {
 	if !skipAnyOf {
 		for i := range p.AnyOf {
@@ -222,7 +227,8 @@ func (w *structural) values(p *apiextensionsv1.JSONSchemaProps, skipAnyOf, skipF
 	w.clause(p.Not, false, &spot{up: at, name: "not"}, depth)
 	if p.Pattern != "" {
 		if _, err := regexp.Compile(p.Pattern); err != nil {
-			w.add(field.Invalid(at.child("pattern"), p.Pattern, fmt.Sprintf("must be a valid regular expression, but isn't: %v", err)))
+			w.add(field.Invalid(at.child("pattern"), p.Pattern,
+				fmt.Sprintf("must be a valid regular expression, but isn't: %v", err)))
 		}
 	}
 }
@@ -244,7 +250,8 @@ func (w *structural) clause(p *apiextensionsv1.JSONSchemaProps, skipAnyOf bool, 
 		}
 	}
 	forbid(p.Type != "", "type", "empty")
-	forbid(p.AdditionalProperties != nil && (p.AdditionalProperties.Schema != nil || p.AdditionalProperties.Allows), "additionalProperties", "undefined")
+	forbid(p.AdditionalProperties != nil && (p.AdditionalProperties.Schema != nil || p.AdditionalProperties.Allows),
+		"additionalProperties", "undefined")
 	forbid(p.Default != nil && len(p.Default.Raw) > 0, "default", "undefined")
 	forbid(p.Title != "", "title", "empty")
 	forbid(p.Description != "", "description", "empty")

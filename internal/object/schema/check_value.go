@@ -68,7 +68,8 @@ func writeKubeValue(b *bytes.Buffer, v reflect.Value) error {
 		}
 		b.WriteByte('{')
 		keys := v.MapKeys()
-		slices.SortFunc(keys, func(x, y reflect.Value) int { return bytes.Compare([]byte(x.String()), []byte(y.String())) })
+		slices.SortFunc(keys,
+			func(x, y reflect.Value) int { return bytes.Compare([]byte(x.String()), []byte(y.String())) })
 		for i, key := range keys {
 			if i > 0 {
 				b.WriteByte(',')

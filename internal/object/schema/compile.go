@@ -17,8 +17,8 @@ type compiler struct {
 	shared   interner
 }
 
-// node compiles p. spine tells the structural part of the schema from what stands below allOf, anyOf, oneOf and not, where
-// list types and embedded resources mean nothing.
+// node compiles p. spine tells the structural part of the schema from what stands below allOf, anyOf, oneOf and not,
+// where list types and embedded resources mean nothing.
 func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool) (*Node, error) {
 	if err := unsupported(p); err != nil {
 		return nil, err
@@ -259,7 +259,8 @@ func declaredKinds(n *Node) kinds {
 	return kindUnknown
 }
 
-// acceptedKinds is the set of types that pass the type check. A float whose value is an integer passes where integers do.
+// acceptedKinds is the set of types that pass the type check. A float whose value is an integer passes where integers
+// do.
 //
 // A format widens the set in a way that only compatibility explains: unless the type is numeric, a node with a known
 // format accepts every string and every array.

@@ -19,9 +19,9 @@ func isMeta(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata"
 }
 
-// coerceMetadata rewrites the metadata of m as ObjectMeta has it: unknown and empty fields are gone. drop makes malformed
-// fields go too instead of being an error. unknown has the paths, within the metadata, of the fields that ObjectMeta does
-// not have; without drop only.
+// coerceMetadata rewrites the metadata of m as ObjectMeta has it: unknown and empty fields are gone. drop makes
+// malformed fields go too instead of being an error. unknown has the paths, within the metadata, of the fields that
+// ObjectMeta does not have; without drop only.
 func coerceMetadata(m map[string]any, drop bool) (unknown []string, err error) {
 	value, ok := m["metadata"]
 	if !ok || isPlainMetadata(value) {

@@ -170,7 +170,9 @@ func (x *explainer) checkText(n *Node, v string) {
 	length := int64(utf8.RuneCountInString(v))
 	switch {
 	case n.MaxLength != nil && length > *n.MaxLength:
-		x.fail(failure{kind: tooLong, limit: *n.MaxLength, message: x.text("should be at most %d chars long", *n.MaxLength)})
+		x.fail(failure{
+			kind: tooLong, limit: *n.MaxLength, message: x.text("should be at most %d chars long", *n.MaxLength),
+		})
 	case n.MinLength != nil && length < *n.MinLength:
 		x.invalid(v, "should be at least %d chars long", *n.MinLength)
 	case n.badRE != "":
@@ -203,7 +205,10 @@ func (x *explainer) checkList(n *Node, list []any, d *descent) (passed int) {
 		x.invalid(size, "should have at least %d items", *n.MinItems)
 	}
 	if n.MaxItems != nil && size > *n.MaxItems {
-		x.fail(failure{kind: tooMany, value: size, limit: *n.MaxItems, message: x.text("should have at most %d items", *n.MaxItems)})
+		x.fail(failure{
+			kind: tooMany, value: size, limit: *n.MaxItems,
+			message: x.text("should have at most %d items", *n.MaxItems),
+		})
 	}
 	return passed
 }
@@ -214,7 +219,10 @@ func (x *explainer) checkObject(n *Node, m map[string]any, d *descent) (passed i
 		x.invalid(size, "should have at least %d properties", *n.MinProps)
 	}
 	if n.MaxProps != nil && size > *n.MaxProps {
-		x.fail(failure{kind: tooMany, value: size, limit: *n.MaxProps, message: x.text("should have at most %d properties", *n.MaxProps)})
+		x.fail(failure{
+			kind: tooMany, value: size, limit: *n.MaxProps,
+			message: x.text("should have at most %d properties", *n.MaxProps),
+		})
 	}
 	if n.flags.has(closed) || n.AdditionalProperties != nil {
 		for _, key := range sortedKeys(m) {

@@ -79,7 +79,8 @@ func (x *explainer) checkOne(nodes []*Node, v any) (passed int) {
 		x.failures = append(x.failures, best.failures...)
 		return best.passed
 	}
-	x.general(fmt.Sprintf("%q must validate one and only one schema (oneOf). Found %d valid alternatives", x.path, fits))
+	x.general(fmt.Sprintf("%q must validate one and only one schema (oneOf). Found %d valid alternatives", x.path,
+		fits))
 	return 0
 }
 

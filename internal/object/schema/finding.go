@@ -41,8 +41,8 @@ func (z *normalizer) find(f finding, key string) {
 	z.findings = append(z.findings, f)
 }
 
-// under puts the findings since mark below s. Unknown fields are named as strict decoding does it, the rest as field.Path
-// does it: with a subscript for what additionalProperties governs.
+// under puts the findings since mark below s. Unknown fields are named as strict decoding does it, the rest as
+// field.Path does it: with a subscript for what additionalProperties governs.
 func (z *normalizer) under(mark int, s step) {
 	for i := mark; i < len(z.findings); i++ {
 		f := &z.findings[i]

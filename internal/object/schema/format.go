@@ -111,14 +111,16 @@ func formatCheck(name string) func(string) bool {
 // The patterns of rare formats, compiled at first use.
 var (
 	hostname = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$`)
+		return regexp.MustCompile(
+			`^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$`)
 	})
 	rgbColor = sync.OnceValue(func() *regexp.Regexp {
 		const part = `\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*`
 		return regexp.MustCompile(`^rgb\(` + part + `,` + part + `,` + part + `\)$`)
 	})
 	creditCard = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})$`)
+		return regexp.MustCompile(
+			`^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})$`)
 	})
 	durationPart = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(\d+)\s*([A-Za-zµ]+)`)

@@ -10,7 +10,8 @@ func TestHostile(t *testing.T) {
 	const depth = 9000 // the decoder allows 10,000
 	nested := strings.Repeat("[", depth) + strings.Repeat(`{"a":1},`, 100) + "{}" + strings.Repeat("]", depth)
 	many := `"x"` + strings.Repeat(`,"y"`, 300000)
-	s := compileJSON(t, `{"type":"object","properties":{"pruned":{"type":"array"},"deep":{"type":"array","x-kubernetes-preserve-unknown-fields":true},
+	s := compileJSON(t,
+		`{"type":"object","properties":{"pruned":{"type":"array"},"deep":{"type":"array","x-kubernetes-preserve-unknown-fields":true},
 		"set":{"type":"array","x-kubernetes-list-type":"set","items":{"x-kubernetes-preserve-unknown-fields":true}},
 		"lists":{"type":"array","items":{"type":"array","items":{"type":"array","default":[[]],"items":{"type":"string"}}}},
 		"recursive":{"anyOf":[{"items":{"items":{"items":{"anyOf":[{"minItems":2},{"maxItems":0}]}}}},{"items":{"items":{"maxItems":0}}}],"type":"array","items":{"type":"array","items":{"type":"array","items":{"x-kubernetes-preserve-unknown-fields":true}}}},

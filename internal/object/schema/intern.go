@@ -7,8 +7,8 @@ import (
 	"regexp"
 )
 
-// interner makes parts of one schema that say the same one Node. Definitions repeat themselves: half of the nodes of the
-// usual ones are plain strings, and large ones embed the same pod template several times.
+// interner makes parts of one schema that say the same one Node. Definitions repeat themselves: half of the nodes of
+// the usual ones are plain strings, and large ones embed the same pod template several times.
 //
 // Nodes with rules are kept apart, because rules are compiled for the place where they stand, and so are nodes with
 // defaults that pruning may change, because pruning depends on the place, too.
@@ -62,7 +62,9 @@ func (s *interner) node(n *Node) *Node {
 // appendKey appends what tells n from other nodes: its keywords, and its children by identity, as they are interned.
 func (n *Node) appendKey(k []byte) []byte {
 	k = binary.LittleEndian.AppendUint16(k, uint16(n.flags))
-	k = append(k, bits(n.Nullable, n.AllowsAdditional, n.PreserveUnknown, n.Embedded, n.IntOrString, n.HasDefault, n.ExclusiveMinimum, n.ExclusiveMaximum))
+	k = append(k,
+		bits(n.Nullable, n.AllowsAdditional, n.PreserveUnknown, n.Embedded, n.IntOrString, n.HasDefault,
+			n.ExclusiveMinimum, n.ExclusiveMaximum))
 	for _, text := range [...]string{n.Type, n.Format, n.ListType, n.MapType, n.Pattern} {
 		k = appendText(k, text)
 	}

@@ -11,8 +11,8 @@ import (
 
 // distinct says whether a set or map list holds no element, or key, twice.
 //
-// Elements are compared by hash only, so that a valid list costs no allocation up to 64 elements and n log n above; what
-// looks equal is looked at again by duplicates.
+// Elements are compared by hash only, so that a valid list costs no allocation up to 64 elements and n log n above;
+// what looks equal is looked at again by duplicates.
 func (s *Schema) distinct(n *Node, list []any) bool {
 	var few [64]uint64
 	sums := few[:0]
@@ -134,7 +134,10 @@ func (s *Schema) duplicates(n *Node, path string, list []any) (errs field.ErrorL
 	case n.flags.has(listMap):
 		keys, bad := mapKeys(n.ListMapKeys, list)
 		if bad >= 0 {
-			return field.ErrorList{field.Invalid(field.NewPath(indexPath(path, bad)), list[bad], "must be an object for an array of list-type map")}
+			return field.ErrorList{
+				field.Invalid(field.NewPath(indexPath(path, bad)), list[bad],
+					"must be an object for an array of list-type map"),
+			}
 		}
 		for _, i := range repeated(keys) {
 			value := keys[i]

@@ -6,8 +6,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Node is one place of a structural schema, or of a schema below allOf, anyOf, oneOf or not. It is read only, and may be
-// shared by several places that say the same.
+// Node is one place of a structural schema, or of a schema below allOf, anyOf, oneOf or not. It is read only, and may
+// be shared by several places that say the same.
 type Node struct {
 	Type                 string // "", object, array, string, integer, number, boolean
 	Format               string // as written, whether or not kube knows it

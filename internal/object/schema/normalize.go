@@ -2,8 +2,8 @@ package schema
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Normalize is NormalizeRequest for objects whose embedded metadata is known to be well formed. Malformed metadata stays
-// as it is, for Validate to refuse.
+// Normalize is NormalizeRequest for objects whose embedded metadata is known to be well formed. Malformed metadata
+// stays as it is, for Validate to refuse.
 func (s *Schema) Normalize(obj map[string]any) (unknown []string) {
 	unknown, _ = s.NormalizeRequest(obj)
 	return unknown
@@ -14,16 +14,16 @@ func (s *Schema) Normalize(obj map[string]any) (unknown []string) {
 // metadata are the caller's.
 //
 // unknown has the paths of the dropped fields as kube prints them in strict-decoding errors ("spec.foo",
-// "spec.items[0].bar"), those that the schema does not know first, then those that ObjectMeta does not have, each sorted.
-// err tells of malformed metadata of an embedded resource; the request is bad, and obj is half done.
+// "spec.items[0].bar"), those that the schema does not know first, then those that ObjectMeta does not have, each
+// sorted. err tells of malformed metadata of an embedded resource; the request is bad, and obj is half done.
 func (s *Schema) NormalizeRequest(obj map[string]any) (unknown []string, err error) {
 	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, fill: true}
 	z.run(s.root, obj)
 	return append(z.unknown, z.unknownMeta...), z.err
 }
 
-// NormalizeStored brings an object that was read from storage into shape, in place: as NormalizeRequest does, but what is
-// malformed in the metadata of embedded resources is dropped.
+// NormalizeStored brings an object that was read from storage into shape, in place: as NormalizeRequest does, but what
+// is malformed in the metadata of embedded resources is dropped.
 func (s *Schema) NormalizeStored(obj map[string]any) {
 	z := normalizer{prune: !s.preserve, nulls: !s.preserve, coerce: true, salvage: true, fill: true}
 	z.run(s.root, obj)
@@ -37,8 +37,8 @@ func (s *Schema) NormalizeConverted(obj map[string]any) error {
 	return z.err
 }
 
-// NormalizeApplied brings the result of a server-side apply into shape, in place: only defaults are filled in. A null in it
-// was asked for by name; where it is not allowed, validation says so.
+// NormalizeApplied brings the result of a server-side apply into shape, in place: only defaults are filled in. A null
+// in it was asked for by name; where it is not allowed, validation says so.
 func (s *Schema) NormalizeApplied(obj map[string]any) {
 	z := normalizer{fill: true}
 	z.object(s.root, obj, true, false)
@@ -46,8 +46,8 @@ func (s *Schema) NormalizeApplied(obj map[string]any) {
 
 // normalizer does the four steps of kube (prune, drop nulls, coerce embedded metadata, fill in defaults) in one pass.
 // A step looks only at a value's own subtree and schema, so it makes no difference that children are done before their
-// siblings have seen the step before. The exception is the metadata of a resource, which is not pruned and is replaced as
-// a whole; see meta.
+// siblings have seen the step before. The exception is the metadata of a resource, which is not pruned and is replaced
+// as a whole; see meta.
 type normalizer struct {
 	prune, nulls, coerce, fill bool
 	salvage                    bool // malformed metadata is dropped
@@ -178,8 +178,8 @@ func (z *normalizer) pruneAll(v any) {
 	}
 }
 
-// meta normalizes the apiVersion, kind and metadata of a resource, step by step: they are never pruned, and coerce makes
-// them what every resource has, which replaces the metadata as a whole.
+// meta normalizes the apiVersion, kind and metadata of a resource, step by step: they are never pruned, and coerce
+// makes them what every resource has, which replaces the metadata as a whole.
 func (z *normalizer) meta(n *Node, m map[string]any, coerce bool) {
 	for _, key := range [...]string{"apiVersion", "kind", "metadata"} {
 		v, ok := m[key]

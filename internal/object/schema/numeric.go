@@ -8,8 +8,9 @@ import (
 
 // numeric is what a schema demands of numbers.
 //
-// Kube checks that the bounds themselves are values of the declared type and, if one is not, reports that for every number
-// it meets. Such a bound is compared as a float; the others are compared as integers with integers, after truncation.
+// Kube checks that the bounds themselves are values of the declared type and, if one is not, reports that for every
+// number it meets. Such a bound is compared as a float; the others are compared as integers with integers, after
+// truncation.
 type numeric struct {
 	typeName, format string // integer or number, if the type is unambiguous; int32, int64, float, double
 
@@ -187,5 +188,8 @@ func (x *explainer) outOfRange(b *numeric, what string) {
 }
 
 func (x *explainer) notPositive(factor any) {
-	x.fail(failure{kind: invalidValue, value: factor, message: fmt.Sprintf("factor MultipleOf declared for %s must be positive: %v", x.path, factor)})
+	x.fail(failure{
+		kind: invalidValue, value: factor,
+		message: fmt.Sprintf("factor MultipleOf declared for %s must be positive: %v", x.path, factor),
+	})
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// prior is what a value was before an update: KEP-4008, "CRD Validation Ratcheting". The zero prior means that the value
-// has no counterpart, so everything in it counts as changed.
+// prior is what a value was before an update: KEP-4008, "CRD Validation Ratcheting". The zero prior means that the
+// value has no counterpart, so everything in it counts as changed.
 type prior struct {
 	known bool
 	value any

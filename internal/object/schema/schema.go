@@ -1,19 +1,21 @@
-// Package schema holds structural schemas: it prunes, defaults and validates custom objects exactly as kube-apiserver does.
+// Package schema holds structural schemas: it prunes, defaults and validates custom objects exactly as kube-apiserver
+// does.
 //
 // It stands between decoding and storing on the path of a write, and after decoding on the path of a read from storage.
-// Compile turns the schema of a definition into a Schema: a tree of Nodes with everything precomputed that an object does
-// not change. NormalizeRequest and NormalizeStored then bring objects into shape and Validate says what is wrong with them.
+// Compile turns the schema of a definition into a Schema: a tree of Nodes with everything precomputed that an object
+// does not change. NormalizeRequest and NormalizeStored then bring objects into shape and Validate says what is wrong
+// with them.
 //
-// Validation is done twice, on purpose. valid.go answers only yes or no: it keeps no paths, counts nothing and allocates
-// nothing, and nearly every object passes it. Only for an object that fails, explain.go walks again and produces the
-// errors, in kube's words and with kube's rules for choosing among the alternatives of anyOf and oneOf. FuzzSchema and the
-// oracle tests hold that the two agree.
+// Validation is done twice, on purpose. valid.go answers only yes or no: it keeps no paths, counts nothing and
+// allocates nothing, and nearly every object passes it. Only for an object that fails, explain.go walks again and
+// produces the errors, in kube's words and with kube's rules for choosing among the alternatives of anyOf and oneOf.
+// FuzzSchema and the oracle tests hold that the two agree.
 //
-// The package is pure: values in, values out. A Schema and its Nodes are immutable after Compile and safe for concurrent
-// use; an object belongs to the caller and is changed in place by the Normalize methods only.
+// The package is pure: values in, values out. A Schema and its Nodes are immutable after Compile and safe for
+// concurrent use; an object belongs to the caller and is changed in place by the Normalize methods only.
 //
-// Rules: "Extend the Kubernetes API with CustomResourceDefinitions", KEP-1111 (pruning, defaulting), KEP-4008 (ratcheting);
-// test/oracle/schema compares with k8s.io/apiextensions-apiserver.
+// Rules: "Extend the Kubernetes API with CustomResourceDefinitions", KEP-1111 (pruning, defaulting), KEP-4008
+// (ratcheting); test/oracle/schema compares with k8s.io/apiextensions-apiserver.
 package schema
 
 import (
@@ -29,8 +31,8 @@ type Options struct {
 	PreserveUnknownFields bool
 	// Scale is the version's scale subresource; what its paths name is validated too. nil means none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
-	// Rules compiles the tree's CEL rules (package schema/cel provides it); nil means that rules are not evaluated. It is
-	// called only if the schema has rules.
+	// Rules compiles the tree's CEL rules (package schema/cel provides it); nil means that rules are not evaluated. It
+	// is called only if the schema has rules.
 	Rules func(root *Node) (Evaluator, error)
 }
 
@@ -52,8 +54,8 @@ type Schema struct {
 
 // Compile makes the program of a structural schema. props is not kept and not changed; nil declares nothing.
 //
-// What the definition's validation refuses is not all refused here: an error means that the schema cannot be understood.
-// A bad pattern is none; as in kube, nothing matches it.
+// What the definition's validation refuses is not all refused here: an error means that the schema cannot be
+// understood. A bad pattern is none; as in kube, nothing matches it.
 func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (*Schema, error) {
 	if props == nil {
 		props = &apiextensionsv1.JSONSchemaProps{}

@@ -54,7 +54,8 @@ type script []struct {
 	}
 }
 
-// TestScripts runs testdata/*.yaml. What kube does with each case is held by test/oracle, which compares the same files.
+// TestScripts runs testdata/*.yaml. What kube does with each case is held by test/oracle, which compares the same
+// files.
 func TestScripts(t *testing.T) {
 	files, err := os.ReadDir("testdata")
 	if err != nil {
@@ -125,7 +126,8 @@ func TestCompileRefuses(t *testing.T) {
 		{`{"$ref":"#/x"}`, "OpenAPIV3Schema '$ref' is not supported"},
 		{`{"properties":{"a":{"patternProperties":{"x":{}}}}}`, "OpenAPIV3Schema 'patternProperties' is not supported"},
 		{`{"items":[{},{}]}`, "OpenAPIV3Schema 'items' must be a schema, but is an array"},
-		{`{"x-kubernetes-preserve-unknown-fields":false}`, "'x-kubernetes-preserve-unknown-fields' must be true or undefined"},
+		{`{"x-kubernetes-preserve-unknown-fields":false}`,
+			"'x-kubernetes-preserve-unknown-fields' must be true or undefined"},
 		{`{"default":1}`, "prune default value: object root default value must be of object type"},
 	} {
 		var props apiextensionsv1.JSONSchemaProps
@@ -208,9 +210,10 @@ func TestRules(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	selector := ".status.selector"
-	s := compileJSON(t, `{"x-kubernetes-preserve-unknown-fields":true}`, Options{Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-		SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: &selector,
-	}})
+	s := compileJSON(t, `{"x-kubernetes-preserve-unknown-fields":true}`,
+		Options{Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+			SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: &selector,
+		}})
 	for _, c := range []struct {
 		obj  string
 		want []string
@@ -222,13 +225,17 @@ func TestScale(t *testing.T) {
 			`.status.replicas: Invalid value: 2147483648: should be less than or equal to 2147483647`,
 			`.status.selector: Invalid value: "": .status.selector accessor error: 5 is of the type int64, expected string`,
 		}},
-		{`{"spec":{"replicas":"x"}}`, []string{`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: x is of the type string, expected int64`}},
+		{`{"spec":{"replicas":"x"}}`,
+			[]string{
+				`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: x is of the type string, expected int64`,
+			}},
 	} {
 		if got := texts(s.Validate(parse(t, c.obj), nil)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", c.obj, got)
 		}
 	}
-	if got := texts(s.ValidateStatus(nil, parse(t, `{"spec":{"replicas":-1},"status":{"replicas":-1}}`), map[string]any{})); len(got) != 1 {
+	if got := texts(s.ValidateStatus(nil, parse(t, `{"spec":{"replicas":-1},"status":{"replicas":-1}}`),
+		map[string]any{})); len(got) != 1 {
 		t.Errorf("status: %q", got)
 	}
 }
@@ -243,7 +250,8 @@ func TestAllocations(t *testing.T) {
 		"any":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]},
 		"map":{"type":"object","additionalProperties":{"type":"string"}},
 		"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}`, Options{})
-	obj := parse(t, `{"apiVersion":"a/v1","kind":"A","metadata":{"name":"n"},"spec":{"list":[{"name":"n1","port":1},{"name":"n1","port":2},{"name":"n2","port":80}],
+	obj := parse(t,
+		`{"apiVersion":"a/v1","kind":"A","metadata":{"name":"n"},"spec":{"list":[{"name":"n1","port":1},{"name":"n1","port":2},{"name":"n2","port":80}],
 		"set":["a","b"],"when":"2020-01-01T00:00:00Z","any":"50%","map":{"a":"b"},"free":{"x":{"y":[1]}}}}`)
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := s.NormalizeRequest(obj); err != nil || len(s.Validate(obj, obj)) > 0 {
@@ -254,12 +262,14 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzSchema feeds arbitrary schemas and objects. Nothing panics, normalization is done after one time, the yes or no of
-// valid agrees with explain, and nothing is wrong with an update that changes nothing about a valid object.
+// FuzzSchema feeds arbitrary schemas and objects. Nothing panics, normalization is done after one time, the yes or no
+// of valid agrees with explain, and nothing is wrong with an update that changes nothing about a valid object.
 func FuzzSchema(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"type":"integer","minimum":1,"default":3}}}`, `{"a":0,"b":1}`)
-	f.Add(`{"properties":{"a":{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`, `{"a":{"metadata":{"name":1}}}`)
-	f.Add(`{"properties":{"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"anyOf":[{"required":["k"]},{"not":{}}]}}}}`, `{"l":[{"k":1},{"k":1},null]}`)
+	f.Add(`{"properties":{"a":{"x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`,
+		`{"a":{"metadata":{"name":1}}}`)
+	f.Add(
+		`{"properties":{"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"anyOf":[{"required":["k"]},{"not":{}}]}}}}`, `{"l":[{"k":1},{"k":1},null]}`)
 	f.Fuzz(func(t *testing.T, schemaText, objText string) {
 		var props apiextensionsv1.JSONSchemaProps
 		if json.Unmarshal([]byte(schemaText), &props) != nil {

@@ -148,8 +148,8 @@ func (s *Schema) validAny(nodes []*Node, v any) bool {
 	return false
 }
 
-// inEnum says whether v equals one of enum after conversion to its Go type. So 1.5 equals 1, and 97 equals "a": kube has
-// always compared so.
+// inEnum says whether v equals one of enum after conversion to its Go type. So 1.5 equals 1, and 97 equals "a": kube
+// has always compared so.
 func inEnum(enum []any, v any) bool {
 	for _, e := range enum {
 		switch e := e.(type) {

@@ -12,8 +12,8 @@ func (s *Schema) Validate(obj, old map[string]any) field.ErrorList {
 	return s.ValidateAfter(nil, obj, old)
 }
 
-// ValidateAfter is Validate for a caller that has found errors of its own, in the object's metadata. They come first, and
-// may be such that rules are not run.
+// ValidateAfter is Validate for a caller that has found errors of its own, in the object's metadata. They come first,
+// and may be such that rules are not run.
 func (s *Schema) ValidateAfter(errs field.ErrorList, obj, old map[string]any) field.ErrorList {
 	if !s.valid(s.root, obj) {
 		errs = append(errs, explain(s.root, obj, prior{old != nil, old}, nil)...)
@@ -50,7 +50,9 @@ func (s *Schema) evaluate(errs field.ErrorList, obj, old map[string]any) field.E
 		return errs
 	}
 	if slices.ContainsFunc(errs, blocksRules) {
-		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+		return append(errs,
+			field.Invalid(nil, nil,
+				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	return append(errs, s.rules.Evaluate(obj, old)...)
 }
@@ -58,7 +60,8 @@ func (s *Schema) evaluate(errs field.ErrorList, obj, old map[string]any) field.E
 // blocksRules says whether rules could fail, or cost too much, because of err.
 func blocksRules(err *field.Error) bool {
 	switch err.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid:
 		return true
 	}
 	return false

@@ -1,8 +1,8 @@
 // Package backup moves all data of a server into a file and back.
 //
-// It stands beside the path of requests: the command line calls it. The file is etcd's own snapshot format, the database
-// followed by its SHA-256, so etcdctl and etcdutl read what is written here and the other way round. A file is there as
-// a whole and checked, or not at all. Certificates are not part of it: they are files below <data-dir>/pki.
+// It stands beside the path of requests: the command line calls it. The file is etcd's own snapshot format, the
+// database followed by its SHA-256, so etcdctl and etcdutl read what is written here and the other way round. A file
+// is there as a whole and checked, or not at all. Certificates are not part of it: they are files below <data-dir>/pki.
 package backup
 
 import (

@@ -70,8 +70,11 @@ func TestSaveFails(t *testing.T) {
 		from Source
 		want error
 	}{
-		"source fails":      {func(context.Context, io.Writer) error { return broken }, broken},
-		"half a snapshot":   {func(_ context.Context, w io.Writer) error { _, err := w.Write(make([]byte, 8192)); return err }, store.ErrNotSnapshot},
+		"source fails": {func(context.Context, io.Writer) error { return broken }, broken},
+		"half a snapshot": {
+			func(_ context.Context, w io.Writer) error { _, err := w.Write(make([]byte, 8192)); return err },
+			store.ErrNotSnapshot,
+		},
 		"no data directory": {FromDir(dir, quiet), os.ErrNotExist},
 	} {
 		if _, err := Save(t.Context(), c.from, file); !errors.Is(err, c.want) {

@@ -1,7 +1,8 @@
-// Package storagemetrics shows in metrics how much is stored, by kube-apiserver's names (k8s.io/apiserver/pkg/storage/etcd3/metrics).
+// Package storagemetrics shows in metrics how much is stored, by kube-apiserver's names
+// (k8s.io/apiserver/pkg/storage/etcd3/metrics).
 //
-// It stands beside the verbs and is asked only when somebody scrapes: the view knows how many objects a collection holds, so nothing is
-// counted on a request's path.
+// It stands beside the verbs and is asked only when somebody scrapes: the view knows how many objects a collection
+// holds, so nothing is counted on a request's path.
 package storagemetrics
 
 import (
@@ -27,9 +28,12 @@ type Census struct {
 const sizeTimeout = 2 * time.Second
 
 var (
-	objects   = prometheus.NewDesc("apiserver_resource_objects", "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.", []string{"group", "resource"}, nil)
-	byName    = prometheus.NewDesc("apiserver_storage_objects", "[DEPRECATED, consider using apiserver_resource_objects instead] Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.", []string{"resource"}, nil)
-	sizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes", "Size of the storage database file physically allocated in bytes.", []string{"storage_cluster_id"}, nil)
+	objects = prometheus.NewDesc("apiserver_resource_objects",
+		"Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.", []string{"group", "resource"}, nil)
+	byName = prometheus.NewDesc("apiserver_storage_objects",
+		"[DEPRECATED, consider using apiserver_resource_objects instead] Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.", []string{"resource"}, nil)
+	sizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes",
+		"Size of the storage database file physically allocated in bytes.", []string{"storage_cluster_id"}, nil)
 )
 
 // Describe names the metrics.
@@ -48,7 +52,8 @@ func (c Census) Collect(ch chan<- prometheus.Metric) {
 		}
 		n := float64(c.View.Collection(r.Prefix).Snapshot().Count("", ""))
 		ch <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, n, r.Group, r.Plural)
-		ch <- prometheus.MustNewConstMetric(byName, prometheus.GaugeValue, n, schema.GroupResource{Group: r.Group, Resource: r.Plural}.String())
+		ch <- prometheus.MustNewConstMetric(byName, prometheus.GaugeValue, n,
+			schema.GroupResource{Group: r.Group, Resource: r.Plural}.String())
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), sizeTimeout)
 	defer cancel()

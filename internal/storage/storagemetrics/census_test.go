@@ -20,7 +20,8 @@ import (
 func TestCensus(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
-	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+	st, err := store.Open(t.Context(),
+		store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +37,11 @@ func TestCensus(t *testing.T) {
 	}
 	var broken error
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(Census{Catalog: catalog.New(kinds.Resources()...), View: view, Size: func(ctx context.Context) (int64, error) {
-		size, err := st.Size(ctx)
-		return size, errors.Join(err, broken)
-	}})
+	registry.MustRegister(Census{Catalog: catalog.New(kinds.Resources()...), View: view,
+		Size: func(ctx context.Context) (int64, error) {
+			size, err := st.Size(ctx)
+			return size, errors.Join(err, broken)
+		}})
 	figures := gather(t, registry)
 	for name, want := range map[string]float64{
 		`apiserver_resource_objects group= resource=configmaps`:                3,
@@ -57,7 +59,8 @@ func TestCensus(t *testing.T) {
 	if figures[size] < 4096 {
 		t.Errorf("size %v", figures[size])
 	}
-	for _, none := range []string{`apiserver_resource_objects group=events.k8s.io resource=events`, `apiserver_resource_objects group=authorization.k8s.io resource=subjectaccessreviews`} {
+	for _, none := range []string{`apiserver_resource_objects group=events.k8s.io resource=events`,
+		`apiserver_resource_objects group=authorization.k8s.io resource=subjectaccessreviews`} {
 		if n, there := figures[none]; there {
 			t.Errorf("%s: %v", none, n)
 		}

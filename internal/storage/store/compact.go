@@ -54,8 +54,8 @@ func (s *Store) compactAlone(ctx context.Context) error {
 	return s.Compact(ctx, cut)
 }
 
-// compactTogether is a round of kube-apiserver's protocol. All replicas try to write compactKey in the version that they
-// remember; one succeeds, and cuts where the history stood at its last round; the others learn the new version.
+// compactTogether is a round of kube-apiserver's protocol. All replicas try to write compactKey in the version that
+// they remember; one succeeds, and cuts where the history stood at its last round; the others learn the new version.
 func (s *Store) compactTogether(ctx context.Context) error {
 	c := &s.compactor
 	bound, cancel := s.bounded(ctx)

@@ -104,7 +104,8 @@ func (d *database) meta() (root uint64, err error) {
 	return root, nil
 }
 
-// tree checks the pages from id down. buckets is true in the root bucket, whose values are buckets with trees of their own.
+// tree checks the pages from id down. buckets is true in the root bucket, whose values are buckets with trees of their
+// own.
 func (d *database) tree(id uint64, buckets bool) error {
 	if d.depth++; d.depth > 64 {
 		return errors.New("the pages are linked in a circle")

@@ -13,14 +13,20 @@ import (
 // another process to let go of the database.
 func lockDataDir(dir string) (*fileutil.LockedFile, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("store: data directory %s cannot be made: %w; choose another --data-dir or correct its permissions", dir, err)
+		return nil,
+			fmt.Errorf(
+				"store: data directory %s cannot be made: %w; choose another --data-dir or correct its permissions",
+				dir, err)
 	}
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
 		return nil, fmt.Errorf("store: data directory %s is %w; stop it, or choose another --data-dir", dir, ErrInUse)
 	case err != nil:
-		return nil, fmt.Errorf("store: data directory %s cannot be used: %w; choose another --data-dir or correct its permissions", dir, err)
+		return nil,
+			fmt.Errorf(
+				"store: data directory %s cannot be used: %w; choose another --data-dir or correct its permissions",
+				dir, err)
 	}
 	if err := checkForeign(dir); err != nil {
 		lock.Close()
@@ -35,7 +41,8 @@ func checkForeign(dir string) error {
 	for _, s := range segments {
 		f, err := fileutil.TryLockFile(s, os.O_RDWR, 0o600)
 		if errors.Is(err, fileutil.ErrLocked) {
-			return fmt.Errorf("store: data directory %s is in use by another etcd; stop it, or choose another --data-dir", dir)
+			return fmt.Errorf(
+				"store: data directory %s is in use by another etcd; stop it, or choose another --data-dir", dir)
 		}
 		if err == nil {
 			f.Close()

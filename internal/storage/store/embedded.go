@@ -95,21 +95,26 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 		r.err = ctx.Err()
 	}
 	if r.err == nil {
-		return &local{etcd: r.etcd, lock: lock, fault: fault, dir: c.Dir, quota: cfg.QuotaBackendBytes}, v3client.New(r.etcd.Server), nil
+		return &local{etcd: r.etcd, lock: lock, fault: fault, dir: c.Dir, quota: cfg.QuotaBackendBytes},
+			v3client.New(r.etcd.Server), nil
 	}
 	lock.Close()
 	switch {
 	case ctx.Err() != nil:
 		return nil, nil, fmt.Errorf("store: start of the embedded etcd in %s was interrupted: %w", c.Dir, ctx.Err())
 	case c.ListenClientURL != "" && strings.Contains(r.err.Error(), "listen "):
-		return nil, nil, fmt.Errorf("store: embedded etcd cannot listen on %s: %w; choose another --etcd-listen-client-url or stop who uses it", c.ListenClientURL, r.err)
+		return nil, nil,
+			fmt.Errorf(
+				"store: embedded etcd cannot listen on %s: %w; choose another --etcd-listen-client-url or stop who uses it", c.ListenClientURL, r.err)
 	}
-	return nil, nil, fmt.Errorf("store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to start empty", c.Dir, r.err)
+	return nil, nil,
+		fmt.Errorf(
+			"store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to start empty", c.Dir, r.err)
 }
 
-// smallSegments has etcd preallocate its log in pieces of 16 MB, two of them: 64 MB are its default, too much for each of
-// many test servers and for a temporary directory that lives in memory. etcd knows this only as a package variable; it
-// is set once, before the first server starts.
+// smallSegments has etcd preallocate its log in pieces of 16 MB, two of them: 64 MB are its default, too much for each
+// of many test servers and for a temporary directory that lives in memory. etcd knows this only as a package variable;
+// it is set once, before the first server starts.
 var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
 
 // etcdConfig returns the settings of a small server that is alone.
@@ -129,7 +134,9 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	if c.ListenClientURL != "" {
 		u, err := url.Parse(c.ListenClientURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" {
-			return nil, fmt.Errorf("store: %q is not a URL that the embedded etcd can listen on; use for example http://127.0.0.1:2379", c.ListenClientURL)
+			return nil,
+				fmt.Errorf(
+					"store: %q is not a URL that the embedded etcd can listen on; use for example http://127.0.0.1:2379", c.ListenClientURL)
 		}
 		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*u}, []url.URL{*u}
 	}
@@ -156,19 +163,21 @@ func raftStatus(*etcdserver.EtcdServer) raft.Status
 // becomeLeader makes the only member the leader without waiting for an election timeout, and returns when everything in
 // the log has been applied.
 //
-// Without it the first election takes 0.1 to 1.1 s, or the process must tick raft hundreds of times a second for all its
-// life.
+// Without it the first election takes 0.1 to 1.1 s, or the process must tick raft hundreds of times a second for all
+// its life.
 func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fault) error {
 	id := uint64(server.MemberID())
 	look := time.NewTicker(500 * time.Microsecond)
 	defer look.Stop()
 	for uint64(server.Leader()) != id {
-		// Not before the log has been replayed, and raft has been told so: a campaign in between reads log entries that are
-		// applied but already cut off in memory, which raft takes for damage. While nobody leads, the commit index stands.
+		// Not before the log has been replayed, and raft has been told so: a campaign in between reads log entries
+		// that are applied but already cut off in memory, which raft takes for damage. While nobody leads, the commit
+		// index stands.
 		status := raftStatus(server)
 		if status.Applied > 0 && status.Applied == status.GetCommit() {
 			// MsgTimeoutNow is what a leader sends to its chosen successor: campaign at once.
-			if err := server.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &id, To: &id}); err != nil {
+			if err := server.Process(ctx,
+				&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &id, To: &id}); err != nil {
 				return err
 			}
 		}
@@ -190,7 +199,8 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 	}
 }
 
-func (l *local) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64, error) {
+func (l *local) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64,
+	error) {
 	ask := limit
 	if limit > 0 {
 		ask++ // one more tells whether there are more, without counting them all as etcd's Range request does
@@ -256,7 +266,8 @@ func (l *local) failure() error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("store: the embedded etcd in %s has given up: %w; nothing that was acknowledged is lost: remove the cause, such as a full disk, and start again", l.dir, err)
+	return fmt.Errorf(
+		"store: the embedded etcd in %s has given up: %w; nothing that was acknowledged is lost: remove the cause, such as a full disk, and start again", l.dir, err)
 }
 
 func (l *local) clientURL() string {

@@ -61,14 +61,16 @@ func writeError(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, rpctypes.ErrRequestTooLarge),
-		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"): // gRPC's own limit
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
+		// gRPC's own limit
 		return ErrTooLarge
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return ErrNoSpace
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return errLeaseLost
 	case errors.Is(err, rpctypes.ErrTooManyRequests), errors.Is(err, rpctypes.ErrPermissionDenied),
-		errors.Is(err, rpctypes.ErrInvalidAuthToken), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
+		errors.Is(err, rpctypes.ErrInvalidAuthToken), errors.Is(err, rpctypes.ErrUserEmpty),
+		errors.Is(err, rpctypes.ErrAuthFailed):
 		return fmt.Errorf("etcd: %w", err)
 	}
 	return fmt.Errorf("%w: etcd: %w", ErrUncertain, err)

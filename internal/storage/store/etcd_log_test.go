@@ -15,10 +15,13 @@ func TestEtcdLog(t *testing.T) {
 	var log lines
 	etcd := etcdLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), newFault())
 	etcd.Info("started")
-	etcd.Warn("failed to lock file", zap.String("path", "0.wal"), zap.Error(errors.New("fileutil: file already locked")))
-	etcd.Warn("failed to get storage version", zap.Error(errors.New("cannot detect storage schema version: missing term information")))
+	etcd.Warn("failed to lock file", zap.String("path", "0.wal"),
+		zap.Error(errors.New("fileutil: file already locked")))
+	etcd.Warn("failed to get storage version",
+		zap.Error(errors.New("cannot detect storage schema version: missing term information")))
 	etcd.Warn("slow fdatasync", zap.String("took", "2s"))
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "slow fdatasync") || !strings.Contains(got, "took=2s") {
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "slow fdatasync") ||
+		!strings.Contains(got, "took=2s") {
 		t.Errorf("logged:\n%s", got)
 	}
 }

@@ -71,7 +71,10 @@ func openExternal(ctx context.Context, c External, prefix string, log *slog.Logg
 		if ctx.Err() != nil {
 			return nil, nil, fmt.Errorf("store: connecting to etcd at %s was interrupted: %w", names, ctx.Err())
 		}
-		return nil, nil, fmt.Errorf("store: etcd at %s does not answer: %w; check --etcd-servers, that it runs, and its certificates", names, err)
+		return nil, nil,
+			fmt.Errorf(
+				"store: etcd at %s does not answer: %w; check --etcd-servers, that it runs, and its certificates",
+				names, err)
 	}
 	return r, client, nil
 }
@@ -116,12 +119,15 @@ func clientTLS(c External) (*tls.Config, error) {
 	info := transport.TLSInfo{TrustedCAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile}
 	config, err := info.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("store: etcd's TLS files (CA %q, certificate %q, key %q) cannot be used: %w; check --etcd-cafile, --etcd-certfile and --etcd-keyfile", c.CAFile, c.CertFile, c.KeyFile, err)
+		return nil,
+			fmt.Errorf(
+				"store: etcd's TLS files (CA %q, certificate %q, key %q) cannot be used: %w; check --etcd-cafile, --etcd-certfile and --etcd-keyfile", c.CAFile, c.CertFile, c.KeyFile, err)
 	}
 	return config, nil
 }
 
-func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64, error) {
+func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64,
+	error) {
 	opts := []clientv3.OpOption{clientv3.WithLimit(limit), clientv3.WithRev(rev)}
 	if end != nil {
 		opts = append(opts, clientv3.WithRange(string(end)))
@@ -182,7 +188,8 @@ func (f *follow) stream(ctx context.Context) error {
 	// The context's metadata names the stream that RequestProgress goes to, so both calls use the same one.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	responses := f.remote.client.Watch(ctx, f.gather.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next), clientv3.WithFragment(), clientv3.WithProgressNotify())
+	responses := f.remote.client.Watch(ctx, f.gather.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next),
+		clientv3.WithFragment(), clientv3.WithProgressNotify())
 	retry := time.NewTimer(progressRetry)
 	defer retry.Stop()
 	for {

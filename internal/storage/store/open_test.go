@@ -66,18 +66,27 @@ func TestOpenRefused(t *testing.T) {
 		Config
 		want []string
 	}{
-		"nothing":            {Config{}, []string{"neither"}},
-		"both":               {Config{Embedded: &Embedded{}, External: &External{}}, []string{"both"}},
-		"no directory":       {Config{Embedded: &Embedded{}}, []string{"no data directory"}},
-		"file as directory":  {Config{Embedded: &Embedded{Dir: file}}, []string{file, "cannot be made", "choose another"}},
-		"below a file":       {Config{Embedded: &Embedded{Dir: file + "/x"}}, []string{file, "cannot be made"}},
-		"wrong URL":          {Config{Embedded: &Embedded{Dir: filepath.Join(dir, "a"), ListenClientURL: "localhost"}}, []string{"localhost", "for example"}},
-		"busy port":          {Config{Embedded: &Embedded{Dir: filepath.Join(dir, "b"), NoSync: true, ListenClientURL: url}}, []string{url, "address already in use", "choose another"}},
-		"no endpoints":       {Config{External: &External{}}, []string{"--etcd-servers"}},
-		"certificate alone":  {Config{External: &External{Endpoints: []string{url}, CertFile: file}}, []string{"together"}},
-		"CA is missing":      {Config{External: &External{Endpoints: []string{url}, CAFile: file + "x"}}, []string{file + "x", "no such file", "--etcd-cafile"}},
-		"CA is none":         {Config{External: &External{Endpoints: []string{url}, CAFile: file}}, []string{file, "--etcd-cafile"}},
-		"certificate is key": {Config{External: &External{Endpoints: []string{url}, CertFile: key, KeyFile: key}}, []string{key, "--etcd-certfile"}},
+		"nothing":      {Config{}, []string{"neither"}},
+		"both":         {Config{Embedded: &Embedded{}, External: &External{}}, []string{"both"}},
+		"no directory": {Config{Embedded: &Embedded{}}, []string{"no data directory"}},
+		"file as directory": {Config{Embedded: &Embedded{Dir: file}},
+			[]string{file, "cannot be made", "choose another"}},
+		"below a file": {Config{Embedded: &Embedded{Dir: file + "/x"}}, []string{file, "cannot be made"}},
+		"wrong URL": {Config{Embedded: &Embedded{Dir: filepath.Join(dir, "a"), ListenClientURL: "localhost"}},
+			[]string{"localhost", "for example"}},
+		"busy port": {
+			Config{Embedded: &Embedded{Dir: filepath.Join(dir, "b"), NoSync: true, ListenClientURL: url}},
+			[]string{url, "address already in use", "choose another"},
+		},
+		"no endpoints": {Config{External: &External{}}, []string{"--etcd-servers"}},
+		"certificate alone": {Config{External: &External{Endpoints: []string{url}, CertFile: file}},
+			[]string{"together"}},
+		"CA is missing": {Config{External: &External{Endpoints: []string{url}, CAFile: file + "x"}},
+			[]string{file + "x", "no such file", "--etcd-cafile"}},
+		"CA is none": {Config{External: &External{Endpoints: []string{url}, CAFile: file}},
+			[]string{file, "--etcd-cafile"}},
+		"certificate is key": {Config{External: &External{Endpoints: []string{url}, CertFile: key, KeyFile: key}},
+			[]string{key, "--etcd-certfile"}},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.Config, c.want...) })
 	}
@@ -93,7 +102,8 @@ func TestOpenUnreachable(t *testing.T) {
 	l.Close()
 	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
 	defer cancel()
-	_, err = Open(ctx, Config{External: &External{Endpoints: []string{"http://" + address}}, Log: slog.New(slog.DiscardHandler)})
+	_, err = Open(ctx,
+		Config{External: &External{Endpoints: []string{"http://" + address}}, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), address) {
 		t.Errorf("%v", err)
 	}
@@ -229,7 +239,8 @@ func filled(t *testing.T, copyRunning bool) (dir string, keys int) {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir, keys := filled(t, true)
-	s, err := Open(testContext(t), Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	s, err := Open(testContext(t),
+		Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,10 +286,12 @@ func TestDamaged(t *testing.T) {
 			if err := harm(dir); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(testContext(t), Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+			s, err := Open(testContext(t),
+				Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Log(err)
-				if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "backup") {
+				if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), dir) ||
+					!strings.Contains(err.Error(), "backup") {
 					t.Errorf("%q is not one line that says what to do", err)
 				}
 				return
@@ -307,7 +320,11 @@ func TestFault(t *testing.T) {
 	if err := f.err(); err == nil || err.Error() != "disk is full" {
 		t.Errorf("fault: %v", err)
 	}
-	s, err := Open(testContext(t), Config{Embedded: &Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	s, err := Open(testContext(t),
+		Config{
+			Embedded: &Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Log:      slog.New(slog.DiscardHandler),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func (s *Store) Range(ctx context.Context, o RangeOptions) (Range, error) {
 	return r, nil
 }
 
-func (s *Store) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64, error) {
+func (s *Store) read(ctx context.Context, start, end []byte, limit, rev int64) ([]*mvccpb.KeyValue, bool, int64,
+	error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, false, 0, err
 	}
@@ -79,7 +80,9 @@ func (s *Store) read(ctx context.Context, start, end []byte, limit, rev int64) (
 }
 
 func (s *Store) record(kv *mvccpb.KeyValue) Record {
-	return Record{Key: string(kv.Key[len(s.prefix):]), Value: kv.Value, Revision: kv.ModRevision, Created: kv.CreateRevision}
+	return Record{
+		Key: string(kv.Key[len(s.prefix):]), Value: kv.Value, Revision: kv.ModRevision, Created: kv.CreateRevision,
+	}
 }
 
 // Revision returns the store's revision at a moment after the call began: every write that was acknowledged before the

@@ -24,8 +24,9 @@ type room struct {
 // roomInterval is how often the size of the embedded database is looked at.
 const roomInterval = 10 * time.Second
 
-// When it pays to write the embedded database anew, which holds up writes (not reads of the view) for about a second for
-// each 200 MB in use: when half of the file and no less than wasteFloor is free, or when free pages would fill the quota.
+// When it pays to write the embedded database anew, which holds up writes (not reads of the view) for about a second
+// for each 200 MB in use: when half of the file and no less than wasteFloor is free, or when free pages would fill the
+// quota.
 const wasteFloor = 64 << 20
 
 // refused takes note that etcd has no room.
@@ -37,7 +38,8 @@ func (r *room) refused() {
 	}
 }
 
-// Size returns how large etcd's database file is, in bytes, with what compaction has left free: what counts against the quota.
+// Size returns how large etcd's database file is, in bytes, with what compaction has left free: what counts against
+// the quota.
 func (s *Store) Size(ctx context.Context) (int64, error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
@@ -126,13 +128,15 @@ func (s *Store) recover(ctx context.Context, l *local) error {
 		return nil
 	}
 	s.room.tried = rev
-	if _, err := s.client.Compact(ctx, rev, clientv3.WithCompactPhysical()); err != nil && !errors.Is(readError(err), ErrCompacted) {
+	if _, err := s.client.Compact(ctx, rev, clientv3.WithCompactPhysical()); err != nil &&
+		!errors.Is(readError(err), ErrCompacted) {
 		return readError(err)
 	}
 	l.etcd.Server.Backend().ForceCommit()
 	file, used := l.sizes()
 	if used > l.quota/20*19 {
-		s.log.Warn("etcd's database has reached its quota; until objects are deleted, or the server is started with a larger --quota-backend-bytes, nothing new can be stored",
+		s.log.Warn(
+			"etcd's database has reached its quota; until objects are deleted, or the server is started with a larger --quota-backend-bytes, nothing new can be stored",
 			"used", used, "quota", l.quota)
 		return nil
 	}
@@ -153,7 +157,8 @@ func (s *Store) recover(ctx context.Context, l *local) error {
 func (s *Store) defragment(l *local) error {
 	before, used := l.sizes()
 	if free, ok := diskFree(l.dir); ok && free < used+used/10+wasteFloor {
-		return fmt.Errorf("etcd's database in %s has %d free bytes in %d, but the disk has no room to write it anew", l.dir, before-used, before)
+		return fmt.Errorf("etcd's database in %s has %d free bytes in %d, but the disk has no room to write it anew",
+			l.dir, before-used, before)
 	}
 	began := time.Now()
 	if err := l.etcd.Server.Backend().Defrag(); err != nil {

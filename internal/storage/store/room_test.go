@@ -32,7 +32,8 @@ func TestQuota(t *testing.T) {
 	if err := s.CheckRoom(ctx); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("check: %v", err)
 	}
-	if _, err := s.With(Options{RaiseFence: "uid"}).Update(ctx, "k/0000", []byte("x"), revisions["k/0000"]); !errors.Is(err, ErrNoSpace) {
+	if _, err := s.With(Options{RaiseFence: "uid"}).Update(ctx, "k/0000", []byte("x"),
+		revisions["k/0000"]); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("update: %v", err)
 	}
 	if err := s.Check(ctx); err != nil {
@@ -47,7 +48,8 @@ func TestQuota(t *testing.T) {
 		if deleted++; deleted > len(revisions)/2 {
 			break
 		}
-		if _, err := s.Delete(ctx, key, rev); err != nil && !errors.Is(err, ErrUncertain) { // etcd gives up after seven seconds on a busy machine
+		// etcd gives up after seven seconds on a busy machine
+		if _, err := s.Delete(ctx, key, rev); err != nil && !errors.Is(err, ErrUncertain) {
 			t.Fatalf("delete: %v", err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // shared lets any number of callers share requests for the revision. A caller may only use a request that began after
-// it called, or it could miss a write that was acknowledged in between. So those who arrive while a request is under way
-// wait for the next one, all together: there are never more than one under way and one waiting.
+// it called, or it could miss a write that was acknowledged in between. So those who arrive while a request is under
+// way wait for the next one, all together: there are never more than one under way and one waiting.
 type shared struct {
 	fetch func(context.Context) (int64, error)
 

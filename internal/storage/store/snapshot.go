@@ -94,8 +94,9 @@ func checkSum(file string) error {
 type RestoreOptions struct {
 	// Dir is the data directory of the embedded etcd (Embedded.Dir). It must be empty or missing.
 	Dir string
-	// BumpRevision is added to the revision, and all history counts as compacted: clients that have seen revisions after
-	// the snapshot then list again, where they would otherwise wait for revisions that come anew with another content.
+	// BumpRevision is added to the revision, and all history counts as compacted: clients that have seen revisions
+	// after the snapshot then list again, where they would otherwise wait for revisions that come anew with another
+	// content.
 	BumpRevision uint64
 }
 

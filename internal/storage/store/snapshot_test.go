@@ -58,7 +58,8 @@ func TestSnapshot(t *testing.T) {
 			if back.Revision != info.Revision+int64(bump) {
 				t.Errorf("restored at %d, snapshot at %d", back.Revision, info.Revision)
 			}
-			r, err := Open(ctx, Config{Embedded: &Embedded{Dir: target, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+			r, err := Open(ctx,
+				Config{Embedded: &Embedded{Dir: target, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +75,8 @@ func TestSnapshot(t *testing.T) {
 				t.Fatalf("%d records, want %d", len(is.Records), len(was.Records))
 			}
 			for i, rec := range is.Records {
-				if old := was.Records[i]; rec.Key != old.Key || !bytes.Equal(rec.Value, old.Value) || rec.Revision != old.Revision {
+				if old := was.Records[i]; rec.Key != old.Key || !bytes.Equal(rec.Value, old.Value) ||
+					rec.Revision != old.Revision {
 					t.Fatalf("%+v, want %+v", rec, old)
 				}
 			}
@@ -89,7 +91,8 @@ func TestSnapshot(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Error(err)
 			}
-			if _, err := RestoreSnapshot(file, RestoreOptions{Dir: target}); err == nil || !strings.Contains(err.Error(), "not empty") {
+			if _, err := RestoreSnapshot(file, RestoreOptions{Dir: target}); err == nil ||
+				!strings.Contains(err.Error(), "not empty") {
 				t.Errorf("restore into what is there: %v", err)
 			}
 		}
@@ -126,7 +129,8 @@ func TestDamagedSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := filepath.Join(dir, "target")
-		if _, err := RestoreSnapshot(file, RestoreOptions{Dir: target}); !errors.Is(err, ErrNotSnapshot) || !strings.Contains(err.Error(), file) {
+		if _, err := RestoreSnapshot(file, RestoreOptions{Dir: target}); !errors.Is(err, ErrNotSnapshot) ||
+			!strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Stat(target); !errors.Is(err, os.ErrNotExist) {

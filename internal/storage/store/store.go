@@ -1,8 +1,8 @@
 // Package store is the log: keys, revisions and transactions in etcd. No other package imports etcd.
 //
 // It stands at the end of a write's path and at the start of everything that is read: a write is one compare-and-swap
-// transaction here, and what the store's single Watch delivers, in revision order, is what package watchcache turns into
-// the view that answers reads.
+// transaction here, and what the store's single Watch delivers, in revision order, is what package watchcache turns
+// into the view that answers reads.
 //
 // Main types: Store, opened by Open either on an etcd server inside this process (no socket, no gRPC) or on an external
 // cluster; Record, a key with its value and revisions; WatchBatch, a piece of the ordered stream.
@@ -37,8 +37,8 @@ type Config struct {
 	External *External
 	// Log receives what etcd warns about; nil means slog.Default().
 	Log *slog.Logger
-	// CompactInterval is how often history is compacted, and how much of it is kept; 0 means 5 minutes, as kube-apiserver;
-	// negative means never.
+	// CompactInterval is how often history is compacted, and how much of it is kept; 0 means 5 minutes, as
+	// kube-apiserver; negative means never.
 	CompactInterval time.Duration
 }
 
@@ -48,8 +48,8 @@ type Embedded struct {
 	Dir string
 	// NoSync gives up durability for speed: nothing is fsynced. For tests.
 	NoSync bool
-	// ListenClientURL makes the server reachable for etcdctl, for example "http://127.0.0.1:2379"; port 0 picks a free one.
-	// Empty means no socket at all.
+	// ListenClientURL makes the server reachable for etcdctl, for example "http://127.0.0.1:2379"; port 0 picks a free
+	// one. Empty means no socket at all.
 	ListenClientURL string
 	// Quota is how large the database may grow, in bytes; 0 means 8 GiB. At the quota etcd refuses new data, but no
 	// deletions, until there is room again.
@@ -68,7 +68,8 @@ type External struct {
 type backend interface {
 	// read returns the keys of [start, end) at rev (0: now), at most limit (0: all); end nil means start alone.
 	// The answer is linearizable; revision is the store's at the time of the read.
-	read(ctx context.Context, start, end []byte, limit, rev int64) (kvs []*mvccpb.KeyValue, more bool, revision int64, err error)
+	read(ctx context.Context, start, end []byte, limit, rev int64) (kvs []*mvccpb.KeyValue, more bool, revision int64,
+		err error)
 	revision(ctx context.Context) (int64, error)
 	// watch sends every change of the prefix from revision from on to out until ctx ends or the history is gone.
 	// It does not return before its goroutines have ended.
@@ -137,7 +138,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if prefix == "" {
 		prefix = "registry"
 	}
-	s := &Store{prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, leases: newLeases(), room: room{wanted: make(chan struct{}, 1)}, background: background{done: make(chan struct{})}}
+	s := &Store{
+		prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, leases: newLeases(),
+		room: room{wanted: make(chan struct{}, 1)}, background: background{done: make(chan struct{})},
+	}
 	var err error
 	switch {
 	case c.Embedded != nil && c.External != nil:

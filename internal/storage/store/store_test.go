@@ -45,7 +45,8 @@ func open(t testing.TB, e Embedded) *Store {
 	}
 	e.NoSync = true
 	var log lines
-	s, err := Open(testContext(t), Config{Embedded: &e, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	s, err := Open(testContext(t),
+		Config{Embedded: &e, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,8 @@ func open(t testing.TB, e Embedded) *Store {
 		}
 		for line := range strings.Lines(log.String()) {
 			// That the machine is slow is no fault. A lost lease is what a test made.
-			if !slices.ContainsFunc([]string{"request stats", "too long", "lease not found"}, func(text string) bool { return strings.Contains(line, text) }) {
+			if !slices.ContainsFunc([]string{"request stats", "too long", "lease not found"},
+				func(text string) bool { return strings.Contains(line, text) }) {
 				t.Errorf("etcd logged: %s", line)
 			}
 		}
@@ -115,7 +117,8 @@ func TestWrites(t *testing.T) {
 		}
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := s.Create(canceled, "never", nil); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUncertain) {
+		if _, err := s.Create(canceled, "never", nil); !errors.Is(err, context.Canceled) ||
+			errors.Is(err, ErrUncertain) {
 			t.Errorf("create with a context that is over: %v", err)
 		}
 	})
@@ -136,7 +139,8 @@ func forEachMode(t *testing.T, f func(*testing.T, *Store)) {
 // connect opens an external store on s.
 func connect(t testing.TB, s *Store) *Store {
 	t.Helper()
-	ext, err := Open(testContext(t), Config{External: &External{Endpoints: []string{s.ClientURL()}}, Log: slog.New(slog.DiscardHandler)})
+	ext, err := Open(testContext(t),
+		Config{External: &External{Endpoints: []string{s.ClientURL()}}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +209,11 @@ func BenchmarkCreate(b *testing.B) {
 	for _, fsync := range []bool{false, true} {
 		for _, writers := range []int{1, 64} {
 			b.Run(fmt.Sprintf("fsync=%v/writers=%d", fsync, writers), func(b *testing.B) {
-				s, err := Open(b.Context(), Config{Embedded: &Embedded{Dir: filepath.Join(b.TempDir(), "etcd"), NoSync: !fsync}, Log: slog.New(slog.DiscardHandler)})
+				s, err := Open(b.Context(),
+					Config{
+						Embedded: &Embedded{Dir: filepath.Join(b.TempDir(), "etcd"), NoSync: !fsync},
+						Log:      slog.New(slog.DiscardHandler),
+					})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -238,7 +246,11 @@ func BenchmarkOpen(b *testing.B) {
 		b.Run(fmt.Sprintf("fsync=%v", !nosync), func(b *testing.B) {
 			var closing time.Duration
 			for range b.N {
-				s, err := Open(b.Context(), Config{Embedded: &Embedded{Dir: filepath.Join(b.TempDir(), "etcd"), NoSync: nosync}, Log: slog.New(slog.DiscardHandler)})
+				s, err := Open(b.Context(),
+					Config{
+						Embedded: &Embedded{Dir: filepath.Join(b.TempDir(), "etcd"), NoSync: nosync},
+						Log:      slog.New(slog.DiscardHandler),
+					})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -129,7 +129,10 @@ func TestWatchProgress(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
 		ctx := testContext(t)
-		other := &Store{prefix: "/other/", backend: s.backend, client: s.client, leases: newLeases(), background: background{done: make(chan struct{})}}
+		other := &Store{
+			prefix: "/other/", backend: s.backend, client: s.client, leases: newLeases(),
+			background: background{done: make(chan struct{})},
+		}
 		start, err := s.Revision(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -278,7 +281,8 @@ func TestShared(t *testing.T) {
 }
 
 func BenchmarkWatch(b *testing.B) {
-	s, err := Open(b.Context(), Config{Embedded: &Embedded{Dir: b.TempDir() + "/etcd", NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	s, err := Open(b.Context(),
+		Config{Embedded: &Embedded{Dir: b.TempDir() + "/etcd", NoSync: true}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

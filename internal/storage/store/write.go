@@ -12,13 +12,13 @@ import (
 
 // Options are conditions and effects of a write beyond its own key; the zero value has none and costs nothing.
 type Options struct {
-	// TTL is how long the key lives unless it is written again; 0 means forever, as does a later write without a TTL. The
-	// key goes a little later than that, by at most a twentieth of TTL or a minute: see leases.
+	// TTL is how long the key lives unless it is written again; 0 means forever, as does a later write without a TTL.
+	// The key goes a little later than that, by at most a twentieth of TTL or a minute: see leases.
 	TTL time.Duration
 	// UnlessFenced names fences: the write fails with ErrFenced if one of them stands.
 	UnlessFenced []string
-	// RaiseFence puts up the fence of this name together with the write, or not at all. It stands for an hour, which is longer
-	// than any request that was under way can last.
+	// RaiseFence puts up the fence of this name together with the write, or not at all. It stands for an hour, which
+	// is longer than any request that was under way can last.
 	RaiseFence string
 	// Sequence orders the write among others.
 	Sequence Sequence
@@ -27,9 +27,9 @@ type Options struct {
 	Also []Change
 }
 
-// Sequence is for writes that are right only if their writer knows all others of the same name: a definition claims names
-// that no other definition may have. The write fails with ErrOvertaken if one of them came after revision Seen. Within
-// one process a lock does the same with less.
+// Sequence is for writes that are right only if their writer knows all others of the same name: a definition claims
+// names that no other definition may have. The write fails with ErrOvertaken if one of them came after revision Seen.
+// Within one process a lock does the same with less.
 type Sequence struct {
 	Name string // "" means none
 	Seen int64  // the writer knows everything up to this revision
@@ -44,11 +44,11 @@ type Writer struct {
 // With returns a writer with options.
 //
 // Fences keep out what comes too late. Who deletes a thing that contains others (a definition with its objects, a
-// namespace) raises a fence under the thing's uid in the write that begins the deletion; who adds something to it writes
-// unless that fence stands. So no object appears after the search for what must be deleted has begun, on whichever
-// replica and however long its request has been under way. A fence that does not stand costs a look into etcd's index; a
-// condition on the definition's own key would read the whole definition with each write, and fail with each change of
-// its status.
+// namespace) raises a fence under the thing's uid in the write that begins the deletion; who adds something to it
+// writes unless that fence stands. So no object appears after the search for what must be deleted has begun, on
+// whichever replica and however long its request has been under way. A fence that does not stand costs a look into
+// etcd's index; a condition on the definition's own key would read the whole definition with each write, and fail with
+// each change of its status.
 func (s *Store) With(o Options) Writer { return Writer{store: s, options: o} }
 
 // Create writes a key that must not exist, and returns the revision that it has now. ErrExists if it does.
@@ -99,7 +99,8 @@ type Change struct {
 
 func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error) {
 	if c.Revision <= 0 {
-		return 0, fmt.Errorf("%s %s: revision %d: a change needs the revision that it replaces", verb, c.Key, c.Revision)
+		return 0,
+			fmt.Errorf("%s %s: revision %d: a change needs the revision that it replaces", verb, c.Key, c.Revision)
 	}
 	newRev, found, err := w.swap(ctx, c)
 	switch {
@@ -116,7 +117,8 @@ func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error
 // returns the new revision. If not, nothing happens: newRev is 0, and found tells whether the key is there.
 func (w Writer) swap(ctx context.Context, c Change) (newRev int64, found bool, err error) {
 	newRev, found, err = w.try(ctx, c)
-	if errors.Is(err, errLeaseLost) { // etcd may forget leases that we remember: somebody revoked them, or restored a backup
+	// etcd may forget leases that we remember: somebody revoked them, or restored a backup
+	if errors.Is(err, errLeaseLost) {
 		w.store.leases.forget()
 		newRev, found, err = w.try(ctx, c)
 	}
@@ -143,7 +145,8 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(turnPrefix+turn.Name), "<", turn.Seen+1))
 		looks = append(looks, clientv3.OpGet(turnPrefix+turn.Name, clientv3.WithKeysOnly()))
 	}
-	if c.Revision > 0 || len(looks) > 0 || len(w.options.Also) > 0 { // that a key exists needs no look if nothing else can be wrong
+	// that a key exists needs no look if nothing else can be wrong
+	if c.Revision > 0 || len(looks) > 0 || len(w.options.Also) > 0 {
 		looks = append(looks, clientv3.OpGet(key, clientv3.WithKeysOnly()))
 	}
 	for _, also := range w.options.Also {
@@ -173,7 +176,8 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		case !found:
 		case i < len(w.options.UnlessFenced):
 			return 0, true, ErrFenced
-		case i == len(w.options.UnlessFenced) && w.options.Sequence.Name != "" && kvs[0].ModRevision > w.options.Sequence.Seen:
+		case i == len(w.options.UnlessFenced) && w.options.Sequence.Name != "" &&
+			kvs[0].ModRevision > w.options.Sequence.Seen:
 			return 0, true, ErrOvertaken
 		}
 	}
@@ -192,8 +196,8 @@ func (s *Store) wrote(rev int64) {
 	}
 }
 
-// happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which the
-// database reaches its quota, and then says that there was no room.
+// happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which
+// the database reaches its quota, and then says that there was no room.
 func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found bool, err error) {
 	resp, err := w.store.client.Get(ctx, w.store.prefix+c.Key)
 	switch {

@@ -189,7 +189,12 @@ func TestLeaseLost(t *testing.T) {
 }
 
 func BenchmarkCreateFenced(b *testing.B) {
-	for name, o := range map[string]Options{"plain": {}, "fences": {UnlessFenced: []string{"11111111-1111-1111-1111-111111111111", "21111111-1111-1111-1111-111111111111"}}} {
+	for name, o := range map[string]Options{
+		"plain": {},
+		"fences": {
+			UnlessFenced: []string{"11111111-1111-1111-1111-111111111111", "21111111-1111-1111-1111-111111111111"},
+		},
+	} {
 		b.Run(name, func(b *testing.B) {
 			s := open(b, Embedded{})
 			value := make([]byte, 5<<10)
@@ -224,22 +229,34 @@ func TestAlso(t *testing.T) {
 			want error
 			do   func(w Writer) error
 		}{
-			"create, but the other key is there": {create("lock/2"), ErrTaken, func(w Writer) error { _, err := w.Create(ctx, "b", nil); return err }},
-			"create what is there":               {create("lock/3"), ErrExists, func(w Writer) error { _, err := w.Create(ctx, "a", nil); return err }},
-			"create what is there, as the other": {create("lock/2"), ErrExists, func(w Writer) error { _, err := w.Create(ctx, "a", nil); return err }},
-			"update, but the other key is there": {create("lock/2"), ErrTaken, func(w Writer) error { _, err := w.Update(ctx, "a", []byte("b"), rev); return err }},
-			"update of another revision":         {create("lock/3"), ErrConflict, func(w Writer) error { _, err := w.Update(ctx, "a", []byte("b"), rev+1); return err }},
-			"delete, but the other has changed":  {Change{Key: "lock/1", Revision: rev + 1, Remove: true}, ErrTaken, func(w Writer) error { _, err := w.Delete(ctx, "a", rev); return err }},
-			"delete, but the other is gone":      {Change{Key: "lock/3", Revision: rev, Remove: true}, ErrTaken, func(w Writer) error { _, err := w.Delete(ctx, "a", rev); return err }},
-			"delete of what is gone":             {create("lock/3"), ErrNotFound, func(w Writer) error { _, err := w.Delete(ctx, "b", rev); return err }},
-			"create behind a fence":              {create("lock/3"), nil, func(w Writer) error { _, err := w.Create(ctx, "c", nil); return err }},
+			"create, but the other key is there": {create("lock/2"), ErrTaken,
+				func(w Writer) error { _, err := w.Create(ctx, "b", nil); return err }},
+			"create what is there": {create("lock/3"), ErrExists,
+				func(w Writer) error { _, err := w.Create(ctx, "a", nil); return err }},
+			"create what is there, as the other": {create("lock/2"), ErrExists,
+				func(w Writer) error { _, err := w.Create(ctx, "a", nil); return err }},
+			"update, but the other key is there": {create("lock/2"), ErrTaken,
+				func(w Writer) error { _, err := w.Update(ctx, "a", []byte("b"), rev); return err }},
+			"update of another revision": {create("lock/3"), ErrConflict,
+				func(w Writer) error { _, err := w.Update(ctx, "a", []byte("b"), rev+1); return err }},
+			"delete, but the other has changed": {Change{Key: "lock/1", Revision: rev + 1, Remove: true}, ErrTaken,
+				func(w Writer) error { _, err := w.Delete(ctx, "a", rev); return err }},
+			"delete, but the other is gone": {Change{Key: "lock/3", Revision: rev, Remove: true}, ErrTaken,
+				func(w Writer) error { _, err := w.Delete(ctx, "a", rev); return err }},
+			"delete of what is gone": {create("lock/3"), ErrNotFound,
+				func(w Writer) error { _, err := w.Delete(ctx, "b", rev); return err }},
+			"create behind a fence": {create("lock/3"), nil,
+				func(w Writer) error { _, err := w.Create(ctx, "c", nil); return err }},
 		} {
 			err := w.do(s.With(Options{UnlessFenced: []string{"uid"}, Also: []Change{w.also}}))
 			if !errors.Is(err, w.want) {
 				t.Errorf("%s: %v, want %v", name, err, w.want)
 			}
 		}
-		next, err := s.With(Options{Also: []Change{{Key: "lock/1", Revision: rev, Remove: true}, {Key: "lock/2", Revision: rev, Value: []byte("2")}}}).Delete(ctx, "a", rev)
+		next, err := s.With(Options{
+			Also: []Change{{Key: "lock/1", Revision: rev, Remove: true},
+				{Key: "lock/2", Revision: rev, Value: []byte("2")}},
+		}).Delete(ctx, "a", rev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +266,8 @@ func TestAlso(t *testing.T) {
 			keys = append(keys, record.Key)
 		}
 		if err != nil || fmt.Sprint(keys) != "[c lock/2 lock/3]" || r.Revision != next {
-			t.Errorf("keys %v at %d, %v; want [c lock/2 lock/3] at %d: refused writes change nothing", keys, r.Revision, err, next)
+			t.Errorf("keys %v at %d, %v; want [c lock/2 lock/3] at %d: refused writes change nothing", keys, r.Revision,
+				err, next)
 		}
 	})
 }

@@ -16,7 +16,8 @@ import (
 
 // realistic returns an object of about size bytes as kube-apiserver stores it.
 func realistic(name string, size int) []byte {
-	head := fmt.Sprintf(`{"apiVersion":"stable.example.com/v1","kind":"Widget","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,"labels":{"app":"x","tier":"front"},"name":%q,"namespace":"default","uid":"2f1b4c1e-8f57-4d0c-9b55-6f0b1a1c0a11"},"spec":{"bucket":"b%d","items":[`, name, len(name)%7)
+	head := fmt.Sprintf(
+		`{"apiVersion":"stable.example.com/v1","kind":"Widget","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,"labels":{"app":"x","tier":"front"},"name":%q,"namespace":"default","uid":"2f1b4c1e-8f57-4d0c-9b55-6f0b1a1c0a11"},"spec":{"bucket":"b%d","items":[`, name, len(name)%7)
 	var b strings.Builder
 	b.WriteString(head)
 	for i := 0; b.Len() < size-60; i++ {
@@ -34,7 +35,15 @@ func filledView(n, size int) (*View, *Collection) {
 	v := New(nil, Options{Log: slog.New(slog.DiscardHandler)})
 	for i := range n {
 		key := fmt.Sprintf("default/widget-%06d", i)
-		v.apply(store.WatchBatch{Revision: int64(i + 1), Events: []store.Event{{Key: "stable.example.com/widgets/" + key, Value: realistic(key, size), Revision: int64(i + 1), Created: int64(i + 1)}}})
+		v.apply(store.WatchBatch{
+			Revision: int64(i + 1),
+			Events: []store.Event{
+				{
+					Key: "stable.example.com/widgets/" + key, Value: realistic(key, size), Revision: int64(i + 1),
+					Created: int64(i + 1),
+				},
+			},
+		})
 	}
 	return v, v.Collection("stable.example.com/widgets")
 }
@@ -69,7 +78,10 @@ func BenchmarkApply(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				rev++
-				v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{{Key: keys[int(rev)%len(keys)], Value: value, Revision: rev, Created: 1}}})
+				v.apply(store.WatchBatch{
+					Revision: rev,
+					Events:   []store.Event{{Key: keys[int(rev)%len(keys)], Value: value, Revision: rev, Created: 1}},
+				})
 			}
 		})
 	}
@@ -141,7 +153,12 @@ func BenchmarkFanOut(b *testing.B) {
 	for b.Loop() {
 		n++
 		rev++
-		v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{{Key: "stable.example.com/widgets/default/widget-000001", Value: value, Revision: rev, Created: 1}}})
+		v.apply(store.WatchBatch{
+			Revision: rev,
+			Events: []store.Event{
+				{Key: "stable.example.com/widgets/default/widget-000001", Value: value, Revision: rev, Created: 1},
+			},
+		})
 		for delivered.Load() < int64(n-50)*watchers { // no watcher is further behind than 50 changes
 			runtime.Gosched()
 		}

@@ -50,7 +50,8 @@ func (c *Collection) Snapshot() *Snapshot {
 	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next}
 }
 
-// IsCurrent tells whether the collection has the same objects as a snapshot of it. It costs two loads, and no allocation.
+// IsCurrent tells whether the collection has the same objects as a snapshot of it. It costs two loads, and no
+// allocation.
 func (c *Collection) IsCurrent(s *Snapshot) bool { return c.state.Load().root == s.root }
 
 // Watch returns a watcher of the events after revision from. ErrExpired if some of them are gone.
@@ -141,7 +142,8 @@ func bounds(namespace, after string) (from, end string) {
 }
 
 // split divides a key of the store into the prefix of its collection and the rest: the prefix is two segments if the
-// first one has a dot and so is a group, or is "services" (kube keeps "services/specs" and "services/endpoints"), else one. false if there is no rest, or it is neither name nor namespace/name.
+// first one has a dot and so is a group, or is "services" (kube keeps "services/specs" and "services/endpoints"), else
+// one. false if there is no rest, or it is neither name nor namespace/name.
 func split(key string) (prefix, rest string, ok bool) {
 	i := strings.IndexByte(key, '/')
 	if i <= 0 {

@@ -19,7 +19,15 @@ func packing(t *testing.T, n int) (*View, *Collection) {
 	v := New(nil, Options{Log: slog.New(slog.DiscardHandler), Pack: []string{"stable.example.com/widgets"}})
 	for i := range n {
 		rev := int64(i + 1)
-		v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{{Key: fmt.Sprintf("stable.example.com/widgets/default/w%d", i), Value: realistic(fmt.Sprint("w", i), 20<<10), Revision: rev}}})
+		v.apply(store.WatchBatch{
+			Revision: rev,
+			Events: []store.Event{
+				{
+					Key:   fmt.Sprintf("stable.example.com/widgets/default/w%d", i),
+					Value: realistic(fmt.Sprint("w", i), 20<<10), Revision: rev,
+				},
+			},
+		})
 	}
 	return v, v.Collection("stable.example.com/widgets")
 }
@@ -31,7 +39,8 @@ func TestPacking(t *testing.T) {
 		v, c := packing(t, 10)
 		small := "stable.example.com/widgets/default/small"
 		v.apply(store.WatchBatch{Revision: 100, Events: []store.Event{
-			{Key: small, Value: realistic("small", 500), Revision: 100}, {Key: "a.b/cs/n/other", Value: realistic("other", 20<<10), Revision: 100},
+			{Key: small, Value: realistic("small", 500), Revision: 100},
+			{Key: "a.b/cs/n/other", Value: realistic("other", 20<<10), Revision: 100},
 		}})
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
@@ -83,7 +92,8 @@ func TestPacking(t *testing.T) {
 			if field, _ := warm.Field("spec.bucket"); field != "b2" {
 				t.Errorf("field %q", field)
 			}
-			if served, err := warm.Encoded("x", func() ([]byte, error) { return warm.JSON(), nil }); err != nil || !bytes.Equal(served, want[warm]) {
+			if served, err := warm.Encoded("x", func() ([]byte, error) { return warm.JSON(), nil }); err != nil ||
+				!bytes.Equal(served, want[warm]) {
 				t.Error("other bytes")
 			}
 			rounds(0)

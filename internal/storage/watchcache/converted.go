@@ -12,22 +12,22 @@ func (e *Entry) Converted(data []byte) (*Entry, error) {
 	return out, err
 }
 
-// IsConverted tells whether the entry was made by Converted or NewUnstored: its JSON is not what the store holds, and is served
-// as it is.
+// IsConverted tells whether the entry was made by Converted or NewUnstored: its JSON is not what the store holds, and
+// is served as it is.
 func (e *Entry) IsConverted() bool { return e.converted }
 
 // At returns the entry with another resourceVersion: what the client of a watch gets of an object that was deleted, or
 // left its selector, at rev.
 func (e *Entry) At(rev int64) *Entry { return e.at(rev) }
 
-// NewEntry makes an entry of what has just been written to the store under key at revision rev, before the view has it. key
-// is the key below the collection's prefix.
+// NewEntry makes an entry of what has just been written to the store under key at revision rev, before the view has
+// it. key is the key below the collection's prefix.
 func NewEntry(key string, data []byte, rev int64) (*Entry, error) {
 	return newEntry(key, store.Record{Value: data, Revision: rev}, newInterner())
 }
 
-// NewUnstored makes an entry of a cluster-wide object without labels that lies nowhere but has just been found out. data is its
-// JSON, to be served as it is: there is no revision.
+// NewUnstored makes an entry of a cluster-wide object without labels that lies nowhere but has just been found out.
+// data is its JSON, to be served as it is: there is no revision.
 func NewUnstored(name string, data []byte) *Entry {
 	return &Entry{key: name, Name: name, json: data, converted: true}
 }

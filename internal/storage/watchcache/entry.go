@@ -75,8 +75,8 @@ func (v *View) entry(prefix, rest string, r store.Record, in *interner) (e *Entr
 	return newEntry(rest, r, in)
 }
 
-// newEntry makes an entry of JSON; rest is the key below the collection's prefix. Keys may have any order, and there may be
-// whitespace; what is not an object with metadata is an error.
+// newEntry makes an entry of JSON; rest is the key below the collection's prefix. Keys may have any order, and there
+// may be whitespace; what is not an object with metadata is an error.
 func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
 	data, l, err := prepare(r.Value)
 	if err != nil {
@@ -126,8 +126,8 @@ func splice(data []byte, l layout, rev int64) (out []byte, at span) {
 	return append(out, data[l.version.to:]...), at
 }
 
-// WithRevision returns the JSON that an Entry of revision rev would have for data: with rev as its resourceVersion. data
-// is an object as it is stored, or an Entry's bytes; it is not changed. What is no object comes back as it is.
+// WithRevision returns the JSON that an Entry of revision rev would have for data: with rev as its resourceVersion.
+// data is an object as it is stored, or an Entry's bytes; it is not changed. What is no object comes back as it is.
 func WithRevision(data []byte, rev int64) []byte {
 	clean, l, err := prepare(data)
 	if err != nil {
@@ -141,7 +141,8 @@ func WithRevision(data []byte, rev int64) []byte {
 func (e *Entry) at(rev int64) *Entry {
 	out := &Entry{
 		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
-		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID, converted: e.converted,
+		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID,
+		converted: e.converted,
 	}
 	out.json, out.version = splice(e.JSON(), layout{version: span{e.version.from - 1, e.version.to + 1}}, rev)
 	return out

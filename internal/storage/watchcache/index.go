@@ -10,7 +10,8 @@ import (
 type Index struct {
 	// Name is comparable; indexes of one collection with the same name have the same Value.
 	Name any
-	// Value returns the text by which an object is found, "" if by none. It must always return the same for the same entry.
+	// Value returns the text by which an object is found, "" if by none. It must always return the same for the same
+	// entry.
 	Value func(*Entry) string
 }
 
@@ -26,9 +27,9 @@ const (
 
 // indexes are a collection's indexes, the most recently used last.
 //
-// They are kept by those who search: an index is a persistent tree of some earlier state, and who wants it for a newer one
-// applies the events between, each once. So writers know nothing of indexes, nobody pays for those that nobody uses, and
-// whoever holds a snapshot has it with the index of exactly this state.
+// They are kept by those who search: an index is a persistent tree of some earlier state, and who wants it for a newer
+// one applies the events between, each once. So writers know nothing of indexes, nobody pays for those that nobody
+// uses, and whoever holds a snapshot has it with the index of exactly this state.
 type indexes struct {
 	mu   sync.Mutex // held while an index is built or brought up to date
 	list []*indexUse
@@ -146,8 +147,8 @@ func (c *Collection) catchUp(old *index, next uint64, value func(*Entry) string)
 func indexKey(value, key string) string { return value + "\x00" + key }
 
 // Find is Scan for the objects whose value by the index of this name is value, which is not empty. It does not look at
-// others, but for those whose value is the same up to a zero byte, so the caller checks what it gets. false, and nothing is
-// called, if the snapshot does not have the index.
+// others, but for those whose value is the same up to a zero byte, so the caller checks what it gets. false, and
+// nothing is called, if the snapshot does not have the index.
 func (s *Snapshot) Find(name any, value, namespace, after string, f func(*Entry) bool) bool {
 	if s.index == nil || s.index.name != name || value == "" {
 		return false

@@ -79,7 +79,8 @@ func TestIndexMatchesScan(t *testing.T) {
 				pinned = append(pinned, s)
 			}
 			for _, s := range append(slices.Clone(pinned), s) {
-				checkFind(t, s, ix, values[1+r.IntN(len(values)-1)], []string{"", "n0", "n1", "none"}[r.IntN(4)], []string{"", key}[r.IntN(2)])
+				checkFind(t, s, ix, values[1+r.IntN(len(values)-1)], []string{"", "n0", "n1", "none"}[r.IntN(4)],
+					[]string{"", key}[r.IntN(2)])
 			}
 		}
 		if len(pinned) == 0 {
@@ -101,12 +102,13 @@ func checkFind(t *testing.T, s *Snapshot, ix Index, value, namespace, after stri
 	}
 	s.Scan(namespace, after, keep(&want))
 	if s.Find(ix.Name, value, namespace, after, keep(&got)) && !slices.Equal(got, want) {
-		t.Fatalf("at %d: %q in %q after %q: %d objects by index, %d by looking", s.Revision, value, namespace, after, len(got), len(want))
+		t.Fatalf("at %d: %q in %q after %q: %d objects by index, %d by looking", s.Revision, value, namespace, after,
+			len(got), len(want))
 	}
 }
 
-// TestIndexCostsItsResult counts the work of a search: it is the same among few objects and among many, and a change costs
-// one look at what it changed.
+// TestIndexCostsItsResult counts the work of a search: it is the same among few objects and among many, and a change
+// costs one look at what it changed.
 func TestIndexCostsItsResult(t *testing.T) {
 	t.Parallel()
 	for _, total := range []int{3_000, 30_000} {
@@ -146,7 +148,9 @@ func TestIndexesAreBounded(t *testing.T) {
 	_, c := filledView(indexAbove, 100)
 	for i := range 3 * indexLimit {
 		for range indexUses {
-			if s := c.SnapshotBy(Index{Name: i, Value: (*Entry).Key}); s.index != nil != (c.indexes.list[len(c.indexes.list)-1].uses >= indexUses) {
+			if s := c.SnapshotBy(Index{
+				Name: i, Value: (*Entry).Key,
+			}); s.index != nil != (c.indexes.list[len(c.indexes.list)-1].uses >= indexUses) {
 				t.Fatal("an index too early or too late")
 			}
 		}

@@ -94,8 +94,8 @@ type page struct {
 	done     chan struct{}
 }
 
-// readAll calls f with every object of the store, sorted by key, and returns the revision at which they are read. Pages are
-// read one after the other and parsed in parallel; f runs in the caller's goroutine.
+// readAll calls f with every object of the store, sorted by key, and returns the revision at which they are read.
+// Pages are read one after the other and parsed in parallel; f runs in the caller's goroutine.
 func (v *View) readAll(ctx context.Context, f func(prefix string, e *Entry)) (int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

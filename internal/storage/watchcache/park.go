@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parked are the watchers of a collection that wait for events of one value only, by that value. An event costs a look at
-// each index that somebody waits by, and the wake-ups of those who want it; the others do not run. Whoever wakes goes on at
-// the event that woke it, so what it has slept through does not count as missed, however much it was.
+// parked are the watchers of a collection that wait for events of one value only, by that value. An event costs a look
+// at each index that somebody waits by, and the wake-ups of those who want it; the others do not run. Whoever wakes
+// goes on at the event that woke it, so what it has slept through does not count as missed, however much it was.
 type parked struct {
 	count atomic.Int64 // of all parked, readable without the lock
 

@@ -166,7 +166,9 @@ func TestOnlyThoseConcernedWake(t *testing.T) {
 		large := labelled("large", strings.Repeat("x", historyBytes/historyFloor))
 		for range historyFloor + 1 {
 			rev := v.Revision() + 1
-			v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{{Key: "a.b/cs/ns/large", Value: large, Revision: rev}}})
+			v.apply(store.WatchBatch{
+				Revision: rev, Events: []store.Event{{Key: "a.b/cs/ns/large", Value: large, Revision: rev}},
+			})
 			synctest.Wait()
 		}
 		if c.history.ring.Load().first.Load() == first {

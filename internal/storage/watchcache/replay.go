@@ -14,7 +14,8 @@ func (v *View) Replay(ctx context.Context, f func([]*Event)) error {
 		events := make([]*Event, 0, pageSize)
 		for _, c := range v.Collections() {
 			c.tree.root.scan("", "", func(e *Entry) bool {
-				if events = append(events, &Event{Type: Added, Revision: e.Revision, Entry: e, Collection: c}); len(events) == pageSize {
+				if events = append(events,
+					&Event{Type: Added, Revision: e.Revision, Entry: e, Collection: c}); len(events) == pageSize {
 					f(events)
 					events = events[:0]
 				}

@@ -142,8 +142,8 @@ func (s *scanner) metadataField(key []byte) error {
 	return s.value()
 }
 
-// beforeKey notes that resourceVersion belongs before this key, if its place is not known yet. The scanner stands at the
-// key's value; that the object has no whitespace matters only later, when it is canonical.
+// beforeKey notes that resourceVersion belongs before this key, if its place is not known yet. The scanner stands at
+// the key's value; that the object has no whitespace matters only later, when it is canonical.
 func (s *scanner) beforeKey(key []byte) {
 	if s.out.version.from >= 0 {
 		return

@@ -19,22 +19,29 @@ func TestNewEntry(t *testing.T) {
 		{`{"metadata":{}}`, `{"metadata":{"resourceVersion":"7"}}`},
 		{`{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a","resourceVersion":"7"}}`},
 		{`{"metadata":{"uid":"u"}}`, `{"metadata":{"resourceVersion":"7","uid":"u"}}`},
-		{`{"a":1,"metadata":{"name":"a","uid":"u"},"spec":{"metadata":{"uid":"x"}}}`, `{"a":1,"metadata":{"name":"a","resourceVersion":"7","uid":"u"},"spec":{"metadata":{"uid":"x"}}}`},
-		{`{"metadata":{"name":"a","selfLink":"s","uid":"u"}}`, `{"metadata":{"name":"a","resourceVersion":"7","selfLink":"s","uid":"u"}}`},
+		{`{"a":1,"metadata":{"name":"a","uid":"u"},"spec":{"metadata":{"uid":"x"}}}`,
+			`{"a":1,"metadata":{"name":"a","resourceVersion":"7","uid":"u"},"spec":{"metadata":{"uid":"x"}}}`},
+		{`{"metadata":{"name":"a","selfLink":"s","uid":"u"}}`,
+			`{"metadata":{"name":"a","resourceVersion":"7","selfLink":"s","uid":"u"}}`},
 		// With a resourceVersion, of any kind.
-		{`{"metadata":{"name":"a","resourceVersion":"123456","uid":"u"}}`, `{"metadata":{"name":"a","resourceVersion":"7","uid":"u"}}`},
+		{`{"metadata":{"name":"a","resourceVersion":"123456","uid":"u"}}`,
+			`{"metadata":{"name":"a","resourceVersion":"7","uid":"u"}}`},
 		{`{"metadata":{"resourceVersion":null}}`, `{"metadata":{"resourceVersion":"7"}}`},
 		{`{"metadata":{"resourceVersion":{"a":[1]},"uid":"u"}}`, `{"metadata":{"resourceVersion":"7","uid":"u"}}`},
 		// As other writers leave it.
 		{`{"metadata":{"name":"a"}}` + "\n", `{"metadata":{"name":"a","resourceVersion":"7"}}`},
-		{`{"metadata":{"uid":"u","name":"a"},"kind":"K"}`, `{"kind":"K","metadata":{"name":"a","resourceVersion":"7","uid":"u"}}`},
+		{`{"metadata":{"uid":"u","name":"a"},"kind":"K"}`,
+			`{"kind":"K","metadata":{"name":"a","resourceVersion":"7","uid":"u"}}`},
 		{` { "metadata" : { "uid" : "u" } } `, `{"metadata":{"resourceVersion":"7","uid":"u"}}`},
 		{`{"metadata":{"name":"a","name":"b"}}`, `{"metadata":{"name":"b","resourceVersion":"7"}}`},
-		{`{"metadata":{},"n":[1e3,12345678901234567890, 1.50]}`, `{"metadata":{"resourceVersion":"7"},"n":[1e3,12345678901234567890,1.50]}`},
-		{`{"metadata":{"annotations":{"<":"é\u00e9\ud83d\ude00"}}}`, `{"metadata":{"annotations":{"<":"é\u00e9\ud83d\ude00"},"resourceVersion":"7"}}`},
+		{`{"metadata":{},"n":[1e3,12345678901234567890, 1.50]}`,
+			`{"metadata":{"resourceVersion":"7"},"n":[1e3,12345678901234567890,1.50]}`},
+		{`{"metadata":{"annotations":{"<":"é\u00e9\ud83d\ude00"}}}`,
+			`{"metadata":{"annotations":{"<":"é\u00e9\ud83d\ude00"},"resourceVersion":"7"}}`},
 		{`{"metadata":{"labels":null,"uid":7}}`, `{"metadata":{"labels":null,"resourceVersion":"7","uid":7}}`},
 		// No object.
-		{``, ``}, {`null`, ``}, {`[]`, ``}, {`{}`, ``}, {`{"metadata":null}`, ``}, {`{"metadata":[]}`, ``}, {`{"metadata":{}`, ``},
+		{``, ``}, {`null`, ``}, {`[]`, ``}, {`{}`, ``}, {`{"metadata":null}`, ``}, {`{"metadata":[]}`, ``},
+		{`{"metadata":{}`, ``},
 		{`{"metadata":{}}x`, ``}, {"k8s\x00\n\x0c", ``}, {`{"metadata":{}}{}`, ``}, {"\x00{\"metadata\":{}}", ``},
 		{strings.Repeat("[", 100000), ``}, {strings.Repeat(`{"a":`, 100000), ``},
 	} {
@@ -56,7 +63,8 @@ func TestNewEntry(t *testing.T) {
 			t.Errorf("%s with another revision: %s", c.in, got)
 		}
 		later := e.at(1234)
-		if want := strings.Replace(c.want, `"resourceVersion":"7"`, `"resourceVersion":"1234"`, 1); string(later.JSON()) != want || later.Revision != 1234 {
+		if want := strings.Replace(c.want, `"resourceVersion":"7"`, `"resourceVersion":"1234"`,
+			1); string(later.JSON()) != want || later.Revision != 1234 {
 			t.Errorf("%s at another revision: %s", c.in, later.JSON())
 		}
 	}
@@ -71,20 +79,24 @@ func TestEntryFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Namespace != "ns" || e.Name != "n" || e.UID != "u-1" || e.APIVersion != "a.b/v1" || e.Generation != 12 || !e.Deleting || e.Created != 5 ||
+	if e.Namespace != "ns" || e.Name != "n" || e.UID != "u-1" || e.APIVersion != "a.b/v1" || e.Generation != 12 ||
+		!e.Deleting || e.Created != 5 ||
 		!reflect.DeepEqual(e.Labels, map[string]string{"a": "1", "b": `x"y`}) {
 		t.Errorf("%+v", e)
 	}
 	for range 2 { // the second time from memory
 		for path, want := range map[string]string{
-			"metadata.name": "n", ".metadata.resourceVersion": "99999", "apiVersion": "a.b/v1", ".spec.int": "42", ".spec.bool": "true",
-			".spec.float": "1.5", ".spec.empty": "", ".spec.esc": "q\"\n", ".spec.nested.deep.er": "v", `.spec.a\.b`: "dot", `.spec.quoted"key`: "k",
+			"metadata.name": "n", ".metadata.resourceVersion": "99999", "apiVersion": "a.b/v1", ".spec.int": "42",
+			".spec.bool":  "true",
+			".spec.float": "1.5", ".spec.empty": "", ".spec.esc": "q\"\n", ".spec.nested.deep.er": "v",
+			`.spec.a\.b`: "dot", `.spec.quoted"key`: "k",
 		} {
 			if got, ok := e.Field(path); !ok || got != want {
 				t.Errorf("%s: %q, %v", path, got, ok)
 			}
 		}
-		for _, path := range []string{".spec.null", ".spec.nothing", ".spec.a", ".spec.int.x", ".spec.list.x", "x", ".spec.z", ".status.x"} {
+		for _, path := range []string{".spec.null", ".spec.nothing", ".spec.a", ".spec.int.x", ".spec.list.x", "x",
+			".spec.z", ".status.x"} {
 			if got, ok := e.Field(path); ok || got != "" {
 				t.Errorf("%s: %q, %v", path, got, ok)
 			}
@@ -100,8 +112,10 @@ func TestEntryFields(t *testing.T) {
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"apiVersion":"v1","metadata":{"labels":{"a":"b"},"name":"x","uid":"u"},"n":[1,-2.5e+3,true,null,"\u00e9\n"]}`,
-		`{"metadata":{"z":1,"a":2}}`, ` {"metadata" : {}}`, `{"metadata":{"resourceVersion":"5"}}`, `{"a":01}`, `{"a":"\x"}`, "{\"a\":\"\t\"}",
-		`[1,]`, `{"a":1,}`, `-`, `1.`, `1e`, `"\ud800"`, `{"metadata":{"\u0061":1,"b":2}}`, `{"metadata":{},"metadata":{"a":1}}`, `nul`, `{"":{}}`,
+		`{"metadata":{"z":1,"a":2}}`, ` {"metadata" : {}}`, `{"metadata":{"resourceVersion":"5"}}`, `{"a":01}`,
+		`{"a":"\x"}`, "{\"a\":\"\t\"}",
+		`[1,]`, `{"a":1,}`, `-`, `1.`, `1e`, `"\ud800"`, `{"metadata":{"\u0061":1,"b":2}}`,
+		`{"metadata":{},"metadata":{"a":1}}`, `nul`, `{"":{}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -213,7 +227,8 @@ func TestEncodedOnce(t *testing.T) {
 		t.Errorf("made %d times", len(made))
 	}
 	for i := range 100 { // no more forms are remembered than the limit
-		if data, _ := e.Encoded(i, func() ([]byte, error) { return fmt.Append(nil, i), nil }); string(data) != fmt.Sprint(i) {
+		if data, _ := e.Encoded(i,
+			func() ([]byte, error) { return fmt.Append(nil, i), nil }); string(data) != fmt.Sprint(i) {
 			t.Errorf("form %d: %s", i, data)
 		}
 	}
@@ -228,8 +243,10 @@ func TestEncodedOnce(t *testing.T) {
 
 // The comparison of raw keys must agree with that of what they mean, however their escapes lie.
 func TestKeysAscend(t *testing.T) {
-	keys := []string{`a`, `ab`, `b`, `f:a`, `k:{\"name\":\"a\"}`, `k:{\"name\":\"b\"}`, `k:{\"name\":\"ab\"}`, `k:{\"name\":\"item-001\"}`,
-		`k:{\"name\":\"item-002\"}`, `\u0041`, `\u00e9`, `\u00ea`, `a\nb`, `a\tb`, `a\\b`, `a"`[:1] + `\"`, `.`, `é`, `a\u0001`, `aA`}
+	keys := []string{`a`, `ab`, `b`, `f:a`, `k:{\"name\":\"a\"}`, `k:{\"name\":\"b\"}`, `k:{\"name\":\"ab\"}`,
+		`k:{\"name\":\"item-001\"}`,
+		`k:{\"name\":\"item-002\"}`, `\u0041`, `\u00e9`, `\u00ea`, `a\nb`, `a\tb`, `a\\b`, `a"`[:1] + `\"`, `.`, `é`,
+		`a\u0001`, `aA`}
 	for _, a := range keys {
 		for _, b := range keys {
 			if got, want := keysAscend([]byte(a), []byte(b)), unquote([]byte(a)) < unquote([]byte(b)); got != want {

@@ -233,8 +233,8 @@ func (s *scanner) fail(where string) error {
 
 // keysAscend tells whether the raw key a sorts before b, as encoding/json sorts the keys of a map.
 //
-// Keys of managedFields are full of escaped quotes (`k:{\"name\":\"a\"}`) and nearly always differ outside of an escape:
-// then the bytes decide, and nothing is decoded.
+// Keys of managedFields are full of escaped quotes (`k:{\"name\":\"a\"}`) and nearly always differ outside of an
+// escape: then the bytes decide, and nothing is decoded.
 func keysAscend(a, b []byte) bool {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -244,7 +244,8 @@ func keysAscend(a, b []byte) bool {
 		return len(a) < len(b)
 	}
 	// The longest escape is \uXXXX: a difference that far behind the last backslash is in plain text.
-	if bytes.IndexByte(a[max(0, n-5):n+1], '\\') < 0 && b[n] != '\\' || n > 0 && a[n-1] == '"' && a[n] != '\\' && b[n] != '\\' {
+	if bytes.IndexByte(a[max(0, n-5):n+1], '\\') < 0 && b[n] != '\\' || n > 0 && a[n-1] == '"' && a[n] != '\\' &&
+		b[n] != '\\' {
 		return a[n] < b[n]
 	}
 	return unquote(a) < unquote(b)

@@ -2,9 +2,10 @@ package watchcache
 
 import "slices"
 
-// tree is a persistent B-tree of entries, ordered by key: the entry's own, or what an index puts before it. Who holds a root sees it unchanged for ever; the one writer
-// changes copies of the nodes on the path, and each node at most once between two freezes. Nodes know the size of what is
-// below them, so that a position or a count costs the depth and not the collection.
+// tree is a persistent B-tree of entries, ordered by key: the entry's own, or what an index puts before it. Who holds
+// a root sees it unchanged for ever; the one writer changes copies of the nodes on the path, and each node at most
+// once between two freezes. Nodes know the size of what is below them, so that a position or a count costs the depth
+// and not the collection.
 //
 // google/btree was the alternative: it shares nodes in the same way but cannot count, and a lookup allocates an entry.
 type tree struct {
@@ -61,7 +62,10 @@ func roomy[T any](s []T) []T {
 func (t *tree) put(key string, e *Entry) (old *Entry) {
 	root, s, old := t.insert(t.root, key, e)
 	if s.right != nil {
-		root = &node{era: t.era, keys: []string{s.key}, entries: []*Entry{s.entry}, kids: []*node{root, s.right}, size: root.size + s.right.size + 1}
+		root = &node{
+			era: t.era, keys: []string{s.key}, entries: []*Entry{s.entry}, kids: []*node{root, s.right},
+			size: root.size + s.right.size + 1,
+		}
 	}
 	t.root = root
 	return old
@@ -255,8 +259,8 @@ func (n *node) rank(key string) int {
 	return rank
 }
 
-// scan calls f for the entries whose keys are not below from and below end ("": all that follow), in order, until f returns
-// false. n may be nil.
+// scan calls f for the entries whose keys are not below from and below end ("": all that follow), in order, until f
+// returns false. n may be nil.
 func (n *node) scan(from, end string, f func(*Entry) bool) bool {
 	if n == nil {
 		return true

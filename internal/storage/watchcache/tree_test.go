@@ -82,7 +82,8 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 	depth := -1
 	var walk func(n *node, at int) int
 	walk = func(n *node, at int) int {
-		if len(n.entries) > maxEntries || len(n.keys) != len(n.entries) || n.kids != nil && len(n.kids) != len(n.entries)+1 {
+		if len(n.entries) > maxEntries || len(n.keys) != len(n.entries) || n.kids != nil &&
+			len(n.kids) != len(n.entries)+1 {
 			t.Fatalf("node with %d entries and %d kids", len(n.entries), len(n.kids))
 		}
 		size := len(n.entries)

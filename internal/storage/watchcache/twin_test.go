@@ -23,7 +23,11 @@ func testContext(t testing.TB) context.Context {
 
 func openStore(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(testContext(t), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	s, err := store.Open(testContext(t),
+		store.Config{
+			Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Log:      slog.New(slog.DiscardHandler),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +114,9 @@ func (tw *twin) state(prefix string, rev int64) map[string]change {
 }
 
 func object(key string, n int) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"a.b/v1","kind":"K","metadata":{"labels":{"l":"%d"},"name":%q,"uid":"u%d"},"n":%d}`, n%5, key, n, n)
+	return fmt.Appendf(nil,
+		`{"apiVersion":"a.b/v1","kind":"K","metadata":{"labels":{"l":"%d"},"name":%q,"uid":"u%d"},"n":%d}`, n%5, key, n,
+		n)
 }
 
 // verify compares an entry with a change.
@@ -129,8 +135,11 @@ func verify(e *Entry, c change) error {
 	n, _ := e.Field("n")
 	switch {
 	case e.Key() != c.key, e.Revision != c.rev, o.Metadata.ResourceVersion != fmt.Sprint(c.rev):
-		return fmt.Errorf("got %s at %d with resourceVersion %s, want %s at %d", e.Key(), e.Revision, o.Metadata.ResourceVersion, c.key, c.rev)
-	case c.n >= 0 && (o.N != c.n || n != fmt.Sprint(c.n) || e.UID != fmt.Sprintf("u%d", c.n) || e.UID != o.Metadata.UID || e.Labels["l"] != o.Metadata.Labels["l"]):
+		return fmt.Errorf("got %s at %d with resourceVersion %s, want %s at %d", e.Key(), e.Revision,
+			o.Metadata.ResourceVersion, c.key, c.rev)
+	case c.n >= 0 &&
+		(o.N != c.n || n != fmt.Sprint(c.n) || e.UID != fmt.Sprintf("u%d", c.n) || e.UID != o.Metadata.UID ||
+			e.Labels["l"] != o.Metadata.Labels["l"]):
 		return fmt.Errorf("%s: got %s, want content %d", c.key, e.JSON(), c.n)
 	}
 	return nil
@@ -184,7 +193,8 @@ func compare(s *Snapshot, want map[string]change, r *rand.Rand) error {
 			}
 		}
 		if got != wanted || s.Count(ns, "") != wanted {
-			return fmt.Errorf("at %d: %d objects (counted %d) in %s, want %d", s.Revision, got, s.Count(ns, ""), ns, wanted)
+			return fmt.Errorf("at %d: %d objects (counted %d) in %s, want %d", s.Revision, got, s.Count(ns, ""), ns,
+				wanted)
 		}
 	}
 	return nil
@@ -267,7 +277,8 @@ func watch(ctx context.Context, c *Collection, tw *twin, from, last int64) error
 			typ = Modified
 		}
 		if e.Type != typ || e.Revision != ch.rev || e.Collection != c || (e.Prev != nil) != existed {
-			return fmt.Errorf("watch from %d: event %d is %v at %d, want %v at %d", from, i, e.Type, e.Revision, typ, ch.rev)
+			return fmt.Errorf("watch from %d: event %d is %v at %d, want %v at %d", from, i, e.Type, e.Revision, typ,
+				ch.rev)
 		}
 		if err := verify(e.Entry, ch); err != nil {
 			return err

@@ -13,8 +13,8 @@
 //   - A watcher delivers each event once, in order, without a gap, or ends with ErrExpired.
 //   - Memory is bounded by the objects: histories are bounded, retained snapshots share all but what changed.
 //
-// Concurrency: all methods are safe for concurrent use but those of Watcher, which is for one goroutine. Readers take no
-// lock on snapshots and histories; they synchronise with the view's goroutine by atomic pointers only.
+// Concurrency: all methods are safe for concurrent use but those of Watcher, which is for one goroutine. Readers take
+// no lock on snapshots and histories; they synchronise with the view's goroutine by atomic pointers only.
 package watchcache
 
 import (
@@ -38,8 +38,8 @@ type Options struct {
 	Now func() time.Time
 	// Pack lists the prefixes of collections whose large objects are kept compressed while nobody reads them.
 	Pack []string
-	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means that all
-	// is JSON. It is called by several goroutines at a time.
+	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means
+	// that all is JSON. It is called by several goroutines at a time.
 	Read func(prefix string, value []byte) ([]byte, error)
 }
 
@@ -214,7 +214,8 @@ func (v *View) change(s *store.Event) *Event {
 	var e *Entry
 	if !s.Deleted {
 		var err error
-		if e, err = v.entry(prefix, rest, store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
+		if e, err = v.entry(prefix, rest,
+			store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
 			v.skipped(s.Key, err)
 		} else {
 			v.compressor.take(prefix, e)

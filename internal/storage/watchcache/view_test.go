@@ -55,7 +55,8 @@ func TestGarbage(t *testing.T) {
 		}
 		return rev
 	}
-	for _, key := range []string{"x", "a.b", "a.b/cs", "a.b/cs/", "a.b/cs/n/o/p", "a.b/cs//o", "a.b//o", "/x", "/", "//", "configmaps/a/b/c"} {
+	for _, key := range []string{"x", "a.b", "a.b/cs", "a.b/cs/", "a.b/cs/n/o/p", "a.b/cs//o", "a.b//o", "/x", "/",
+		"//", "configmaps/a/b/c"} {
 		put(key, `{"metadata":{}}`)
 	}
 	put("pods/ns/protobuf", "k8s\x00\n\x0c\n\x02v1")
@@ -137,7 +138,8 @@ func TestWatchEdges(t *testing.T) {
 	if events, rev, err := now.Poll(); len(events) != 3 || rev != start+3 || err != nil {
 		t.Errorf("%s, %d, %v", describe(events), rev, err)
 	}
-	if events, rev, err := future.Next(ctx); describe(events) != fmt.Sprintf("ADDED a.b/cs/n/x2@%d", start+3) || rev != start+3 || err != nil {
+	if events, rev, err := future.Next(ctx); describe(events) != fmt.Sprintf("ADDED a.b/cs/n/x2@%d", start+3) ||
+		rev != start+3 || err != nil {
 		t.Errorf("%s, %d, %v", describe(events), rev, err)
 	}
 	// A watch without events learns how far it is.
@@ -230,7 +232,8 @@ func TestHistoryAges(t *testing.T) {
 	ctx := testContext(t)
 	s := openStore(t)
 	var clock atomic.Int64
-	v := New(s, Options{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(clock.Load(), 0) }})
+	v := New(s,
+		Options{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(clock.Load(), 0) }})
 	run(t, v)
 	c := v.Collection("a.b/cs")
 	start := v.Revision()
@@ -269,7 +272,8 @@ func TestHistoryAges(t *testing.T) {
 		t.Errorf("watch of what is not held: %v", err)
 	}
 	last := create(t, s, "a.b/cs/n/last", 1)
-	if events, _, err := present.Next(ctx); describe(events) != fmt.Sprintf("ADDED a.b/cs/n/last@%d", last) || err != nil {
+	if events, _, err := present.Next(ctx); describe(events) != fmt.Sprintf("ADDED a.b/cs/n/last@%d", last) ||
+		err != nil {
 		t.Errorf("%s, %v", describe(events), err)
 	}
 }
@@ -293,7 +297,9 @@ func TestRelist(t *testing.T) {
 	if err := v.Load(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := describe(told), fmt.Sprintf("ADDED a.b/cs/n/changed@%d ADDED a.b/cs/n/same@%d ADDED namespaces/gone@%d", changed, same, gone); got != want {
+	if got, want := describe(told),
+		fmt.Sprintf("ADDED a.b/cs/n/changed@%d ADDED a.b/cs/n/same@%d ADDED namespaces/gone@%d", changed, same,
+			gone); got != want {
 		t.Errorf("load: %s", got)
 	}
 	told = nil
@@ -320,7 +326,9 @@ func TestRelist(t *testing.T) {
 		t.Fatal(err)
 	}
 	mu.Lock()
-	if got, want := describe(told), fmt.Sprintf("MODIFIED a.b/cs/n/changed@%d DELETED namespaces/gone@%d ADDED c.d/es/new@%d", changed, last, last); got != want {
+	if got, want := describe(told),
+		fmt.Sprintf("MODIFIED a.b/cs/n/changed@%d DELETED namespaces/gone@%d ADDED c.d/es/new@%d", changed, last,
+			last); got != want {
 		t.Errorf("differences:\n got %s\nwant %s", got, want)
 	}
 	mu.Unlock()
@@ -406,13 +414,18 @@ func TestExternal(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	server, err := store.Open(ctx, store.Config{Prefix: "/theirs", Log: slog.New(slog.DiscardHandler),
-		Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0"}})
+		Embedded: &store.Embedded{
+			Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true, ListenClientURL: "http://127.0.0.1:0",
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
 	open := func() (*store.Store, *View) {
-		s, err := store.Open(ctx, store.Config{External: &store.External{Endpoints: []string{server.ClientURL()}}, Log: slog.New(slog.DiscardHandler)})
+		s, err := store.Open(ctx,
+			store.Config{
+				External: &store.External{Endpoints: []string{server.ClientURL()}}, Log: slog.New(slog.DiscardHandler),
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,9 @@ func (v *View) WaitFor(ctx context.Context, rev int64) error {
 	}
 }
 
-// Fresh waits until the view contains everything that was acknowledged before the call, and returns the view's revision:
-// reads of the view after it are linearizable. If nothing is on its way, it costs two atomic reads and a lock of etcd's.
+// Fresh waits until the view contains everything that was acknowledged before the call, and returns the view's
+// revision: reads of the view after it are linearizable. If nothing is on its way, it costs two atomic reads and a
+// lock of etcd's.
 func (v *View) Fresh(ctx context.Context) (int64, error) {
 	rev, err := v.store.Revision(ctx)
 	if err != nil {
@@ -40,8 +41,8 @@ func (v *View) Fresh(ctx context.Context) (int64, error) {
 	return v.Revision(), nil
 }
 
-// FreshOwn is Fresh for the writes of this process alone: those of others may be missing for as long as the store's watch takes. It
-// asks the store nothing.
+// FreshOwn is Fresh for the writes of this process alone: those of others may be missing for as long as the store's
+// watch takes. It asks the store nothing.
 func (v *View) FreshOwn(ctx context.Context) error { return v.WaitFor(ctx, v.store.Written()) }
 
 // waiters are those who wait for a revision, the nearest first: the view's goroutine touches only whom it wakes, and

@@ -8,9 +8,9 @@ import (
 // ErrExpired means that the history between the revision asked for and now is gone; the client must list again.
 var ErrExpired = errors.New("the requested history is no longer available")
 
-// Watcher is a cursor into a collection's history. It is for one goroutine. A watcher that nobody reads costs nothing and
-// holds up nobody; when it is read too late, it gets ErrExpired. Close it: one that waits for a value is known to the
-// collection.
+// Watcher is a cursor into a collection's history. It is for one goroutine. A watcher that nobody reads costs nothing
+// and holds up nobody; when it is read too late, it gets ErrExpired. Close it: one that waits for a value is known to
+// the collection.
 type Watcher struct {
 	c       *Collection
 	after   int64  // events up to this revision are not wanted
@@ -23,8 +23,8 @@ type Watcher struct {
 	err     error
 }
 
-// Where tells that only events matter whose object has this value by ix, which is not empty, now or before: others need not
-// wake the watcher. Poll may still return them. To be called before the first Poll.
+// Where tells that only events matter whose object has this value by ix, which is not empty, now or before: others
+// need not wake the watcher. Poll may still return them. To be called before the first Poll.
 func (w *Watcher) Where(ix Index, value string) { w.where, w.value = ix, value }
 
 // pollLimit is how many events one Poll returns: enough to write them in one piece, few enough to look at the context

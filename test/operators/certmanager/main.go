@@ -1,6 +1,7 @@
-// Certmanager runs cert-manager's controllers as its own command does, against the server of --kubeconfig. That command is a
-// module of its own which is not published, so what it does is done here: build the contexts, start the informers, run every
-// controller that the packages register. Left out is what needs more than an API server: ACME, Vault, Venafi.
+// Certmanager runs cert-manager's controllers as its own command does, against the server of --kubeconfig. That
+// command is a module of its own which is not published, so what it does is done here: build the contexts, start the
+// informers, run every controller that the packages register. Left out is what needs more than an API server: ACME,
+// Vault, Venafi.
 package main
 
 import (
@@ -48,7 +49,8 @@ func run(ctx context.Context, kubeconfig string) error {
 		IssuerOptions: controller.IssuerOptions{ClusterResourceNamespace: "cert-manager"},
 		CertificateOptions: controller.CertificateOptions{
 			CopiedAnnotationPrefixes:                 []string{"*", "-kubectl.kubernetes.io/"},
-			CertificateRequestMinimumBackoffDuration: time.Hour, CertificateRequestMaximumBackoffDuration: 32 * time.Hour,
+			CertificateRequestMinimumBackoffDuration: time.Hour,
+			CertificateRequestMaximumBackoffDuration: 32 * time.Hour,
 		},
 	})
 	if err != nil {

@@ -62,26 +62,32 @@ func record(t *testing.T) *recorder {
 		}()
 		switch behaviour {
 		case "deny":
-			response["allowed"], response["status"] = false, map[string]any{"message": name + " says no", "code": 403, "reason": "Forbidden"}
+			response["allowed"], response["status"] = false,
+				map[string]any{"message": name + " says no", "code": 403, "reason": "Forbidden"}
 		case "warn":
 			response["warnings"], response["auditAnnotations"] = []string{name + " warns"}, map[string]string{"k": name}
 		case "count":
 			if request["object"] != nil {
-				response["patchType"], response["patch"] = "JSONPatch", []byte(fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/%s","value":"%d"}]`, name, len(labels)))
+				response["patchType"], response["patch"] = "JSONPatch",
+					[]byte(fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/%s","value":"%d"}]`, name, len(labels)))
 			}
 		case "color":
 			if request["object"] != nil {
-				response["patchType"], response["patch"] = "JSONPatch", []byte(`[{"op":"add","path":"/metadata/labels/color","value":"red"}]`)
+				response["patchType"], response["patch"] = "JSONPatch",
+					[]byte(`[{"op":"add","path":"/metadata/labels/color","value":"red"}]`)
 			}
 		case "patch":
-			response["patchType"], response["patch"] = "JSONPatch", []byte(`[{"op":"remove","path":"/metadata/labels/size"}]`)
+			response["patchType"], response["patch"] = "JSONPatch",
+				[]byte(`[{"op":"remove","path":"/metadata/labels/size"}]`)
 		case "fail":
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		case "wrong":
 			response["uid"] = "wrong"
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response})
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response,
+		})
 	}))
 	t.Cleanup(r.Close)
 	return r
@@ -96,20 +102,25 @@ func (r *recorder) take() []string {
 }
 
 // randomHook returns what webhooks of both kinds have. server answers.
-func (r *recorder) randomHook(rnd *rand.Rand, name string, behaviours ...string) admissionregistrationv1.MutatingWebhook {
+func (r *recorder) randomHook(
+	rnd *rand.Rand, name string, behaviours ...string,
+) admissionregistrationv1.MutatingWebhook {
 	h := admissionregistrationv1.MutatingWebhook{
 		Name: name + ".example.com",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
 			URL:      ptr.To(r.URL + "/" + name + "/" + pick(rnd, behaviours...)),
 			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw}),
 		},
-		FailurePolicy: randomFailure(rnd), MatchPolicy: ptr.To(pick(rnd, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)),
+		FailurePolicy:     randomFailure(rnd),
+		MatchPolicy:       ptr.To(pick(rnd, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)),
 		NamespaceSelector: randomSelector(rnd), ObjectSelector: randomSelector(rnd),
-		SideEffects:             ptr.To(pick(rnd, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun, admissionregistrationv1.SideEffectClassSome)),
+		SideEffects: ptr.To(pick(rnd, admissionregistrationv1.SideEffectClassNone,
+			admissionregistrationv1.SideEffectClassNoneOnDryRun, admissionregistrationv1.SideEffectClassSome)),
 		TimeoutSeconds:          ptr.To(int32(10)),
 		AdmissionReviewVersions: pick(rnd, []string{"v1"}, []string{"v1beta1", "v1"}, []string{"v9", "v1"}),
-		ReinvocationPolicy:      ptr.To(pick(rnd, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)),
-		MatchConditions:         randomConditions(rnd, true),
+		ReinvocationPolicy: ptr.To(pick(rnd, admissionregistrationv1.NeverReinvocationPolicy,
+			admissionregistrationv1.IfNeededReinvocationPolicy)),
+		MatchConditions: randomConditions(rnd, true),
 	}
 	for range 1 + rnd.IntN(2) {
 		h.Rules = append(h.Rules, randomRule(rnd))
@@ -141,7 +152,10 @@ func ready(t *testing.T, p upstreamPlugin, f informers.SharedInformerFactory) {
 func hookConfig(t *testing.T, objects map[string]any) (hook.Config, *catalog.Catalog) {
 	client := webhook.New(webhook.Options{})
 	t.Cleanup(client.Close)
-	return hook.Config{View: view(t, objects), Authz: authz.Basic{}, Client: client, NewUID: func() string { return "705ab4f5-6393-11e8-b7cc-42010a800002" }}, catalog.New(resources()...)
+	return hook.Config{
+		View: view(t, objects), Authz: authz.Basic{}, Client: client,
+		NewUID: func() string { return "705ab4f5-6393-11e8-b7cc-42010a800002" },
+	}, catalog.New(resources()...)
 }
 
 func rounds(t *testing.T) (int, int) {
@@ -162,7 +176,9 @@ func TestMutatingWebhooks(t *testing.T) {
 		for _, name := range []string{"z", "a", "m"} {
 			c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			for i := range 1 + r.IntN(2) {
-				c.Webhooks = append(c.Webhooks, server.randomHook(r, fmt.Sprintf("%s%d", name, i), "count", "count", "color", "color", "warn", "deny", "fail", "patch", "wrong"))
+				c.Webhooks = append(c.Webhooks,
+					server.randomHook(r, fmt.Sprintf("%s%d", name, i), "count", "count", "color", "color", "warn",
+						"deny", "fail", "patch", "wrong"))
 			}
 			objects["mutatingwebhookconfigurations/"+name] = c
 			_ = f.Admissionregistration().V1().MutatingWebhookConfigurations().Informer().GetIndexer().Add(c)
@@ -181,7 +197,8 @@ func TestMutatingWebhooks(t *testing.T) {
 			w := randomWrite(r)
 			got := w.ask(kinds, ours.Mutate)
 			asked := server.take()
-			want := w.askUpstream(func(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+			want := w.askUpstream(func(ctx context.Context, a admission.Attributes,
+				o admission.ObjectInterfaces) error {
 				if err := upstream.Admit(ctx, a, o); err != nil || !a.GetReinvocationContext().ShouldReinvoke() {
 					return err
 				}
@@ -205,7 +222,8 @@ func TestValidatingWebhooks(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		objects := map[string]any{}
 		f := informers.NewSharedInformerFactory(nil, 0)
-		bad := pick(r, "deny", "fail", "wrong", "warn", "patch") // of one webhook: who is the first of two is chance in Kubernetes
+		// of one webhook: who is the first of two is chance in Kubernetes
+		bad := pick(r, "deny", "fail", "wrong", "warn", "patch")
 		for _, name := range []string{"z", "a", "m"} {
 			c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			for i := range 1 + r.IntN(2) {
@@ -216,8 +234,10 @@ func TestValidatingWebhooks(t *testing.T) {
 				m := server.randomHook(r, fmt.Sprintf("%s%d", name, i), behaviour)
 				m.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNone)
 				c.Webhooks = append(c.Webhooks, admissionregistrationv1.ValidatingWebhook{
-					Name: m.Name, ClientConfig: m.ClientConfig, Rules: m.Rules, FailurePolicy: m.FailurePolicy, MatchPolicy: m.MatchPolicy, NamespaceSelector: m.NamespaceSelector,
-					ObjectSelector: m.ObjectSelector, SideEffects: m.SideEffects, TimeoutSeconds: m.TimeoutSeconds, AdmissionReviewVersions: m.AdmissionReviewVersions, MatchConditions: m.MatchConditions,
+					Name: m.Name, ClientConfig: m.ClientConfig, Rules: m.Rules, FailurePolicy: m.FailurePolicy,
+					MatchPolicy: m.MatchPolicy, NamespaceSelector: m.NamespaceSelector,
+					ObjectSelector: m.ObjectSelector, SideEffects: m.SideEffects, TimeoutSeconds: m.TimeoutSeconds,
+					AdmissionReviewVersions: m.AdmissionReviewVersions, MatchConditions: m.MatchConditions,
 				})
 			}
 			objects["validatingwebhookconfigurations/"+name] = c

@@ -45,7 +45,8 @@ func (c *counted) compare(t *testing.T, seed int) {
 	}
 }
 
-// counts returns the counters and the numbers of observations of admission, with help, labels and buckets in their keys.
+// counts returns the counters and the numbers of observations of admission, with help, labels and buckets in their
+// keys.
 func counts(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -54,7 +55,8 @@ func counts(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "apiserver_admission_") && !strings.Contains(f.GetName(), "admission_policy_") {
+		if !strings.HasPrefix(f.GetName(), "apiserver_admission_") &&
+			!strings.Contains(f.GetName(), "admission_policy_") {
 			continue
 		}
 		help := f.GetHelp()

@@ -29,14 +29,16 @@ func compile(t testing.TB, p *admissionregistrationv1.ValidatingAdmissionPolicy)
 	}
 	all := cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for _, v := range p.Spec.Variables {
-		c.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, all, environment.StoredExpressions)
+		c.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, all,
+			environment.StoredExpressions)
 	}
 	var conditions, validations, messages, annotations []cel.ExpressionAccessor
 	for i := range p.Spec.MatchConditions {
 		conditions = append(conditions, (*matchconditions.MatchCondition)(&p.Spec.MatchConditions[i]))
 	}
 	for _, v := range p.Spec.Validations {
-		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason})
+		validations = append(validations,
+			&validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason})
 		var m cel.ExpressionAccessor
 		if v.MessageExpression != "" {
 			m = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
@@ -44,14 +46,18 @@ func compile(t testing.TB, p *admissionregistrationv1.ValidatingAdmissionPolicy)
 		messages = append(messages, m)
 	}
 	for _, a := range p.Spec.AuditAnnotations {
-		annotations = append(annotations, &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
+		annotations = append(annotations,
+			&validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
 	}
 	var matcher matchconditions.Matcher
 	if len(conditions) > 0 {
-		matcher = matchconditions.NewMatcher(c.CompileCondition(conditions, all, environment.StoredExpressions), p.Spec.FailurePolicy, "policy", "validate", p.Name)
+		matcher = matchconditions.NewMatcher(c.CompileCondition(conditions, all, environment.StoredExpressions),
+			p.Spec.FailurePolicy, "policy", "validate", p.Name)
 	}
-	return validating.NewValidator(c.CompileCondition(validations, all, environment.StoredExpressions), matcher, c.CompileCondition(annotations, all, environment.StoredExpressions),
-		c.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.StoredExpressions), p.Spec.FailurePolicy, nil)
+	return validating.NewValidator(c.CompileCondition(validations, all, environment.StoredExpressions), matcher,
+		c.CompileCondition(annotations, all, environment.StoredExpressions),
+		c.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.StoredExpressions),
+		p.Spec.FailurePolicy, nil)
 }
 
 func TestValidatingPolicies(t *testing.T) {
@@ -78,12 +84,15 @@ func TestValidatingPolicies(t *testing.T) {
 			hooks = append(hooks, hook)
 		}
 		counters, metrics := count(t)
-		config := policy.Config{View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Basic{}, Metrics: metrics}
+		config := policy.Config{
+			View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Basic{}, Metrics: metrics,
+		}
 		ours := policy.NewValidating(config)
 		for range writes {
 			w := randomWrite(r)
 			got := w.ask(config.Catalog, ours.Validate)
-			want := w.askUpstream(func(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+			want := w.askUpstream(func(ctx context.Context, a admission.Attributes,
+				o admission.ObjectInterfaces) error {
 				return upstream.Dispatch(ctx, a, o, hooks)
 			})
 			if want.Status != nil {

@@ -26,7 +26,8 @@ func randomRule(r *rand.Rand) admissionregistrationv1.RuleWithOperations {
 		},
 	}
 	if r.IntN(3) == 0 {
-		rule.Scope = ptr.To(pick(r, admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope))
+		rule.Scope = ptr.To(pick(r, admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope,
+			admissionregistrationv1.NamespacedScope))
 	}
 	return rule
 }
@@ -47,7 +48,11 @@ func randomSelector(r *rand.Rand) *metav1.LabelSelector {
 	case 0:
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"color": pick(r, "red", "blue")}}
 	case 1:
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "color", Operator: pick(r, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}}}
+		return &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "color", Operator: pick(r, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)},
+			},
+		}
 	}
 	return &metav1.LabelSelector{}
 }
@@ -66,15 +71,19 @@ func randomFailure(r *rand.Rand) *admissionregistrationv1.FailurePolicyType {
 
 func randomConditions(r *rand.Rand, authorizer bool) (out []admissionregistrationv1.MatchCondition) {
 	from := []string{
-		"true", "request.operation != 'DELETE'", "object == null || object.spec.replicas > 1", "oldObject.spec.replicas < 3",
-		"request.kind.version == 'v1'", "request.resource.version == request.requestResource.version", "request.userInfo.username == 'me' && 'crew' in request.userInfo.groups",
+		"true", "request.operation != 'DELETE'", "object == null || object.spec.replicas > 1",
+		"oldObject.spec.replicas < 3",
+		"request.kind.version == 'v1'", "request.resource.version == request.requestResource.version",
+		"request.userInfo.username == 'me' && 'crew' in request.userInfo.groups",
 		"has(request.options.fieldManager)", "namespaceObject == null",
 	}
 	if authorizer {
-		from = append(from, "authorizer.requestResource.check('create').allowed()", "authorizer.group('').resource('pods').namespace('x').check('get').allowed()")
+		from = append(from, "authorizer.requestResource.check('create').allowed()",
+			"authorizer.group('').resource('pods').namespace('x').check('get').allowed()")
 	}
 	for i := range max(0, r.IntN(5)-2) {
-		out = append(out, admissionregistrationv1.MatchCondition{Name: fmt.Sprintf("c%d", i), Expression: pick(r, from...)})
+		out = append(out,
+			admissionregistrationv1.MatchCondition{Name: fmt.Sprintf("c%d", i), Expression: pick(r, from...)})
 	}
 	return out
 }
@@ -90,20 +99,27 @@ func randomPolicy(r *rand.Rand, name string) *admissionregistrationv1.Validating
 	}
 	for range 1 + r.IntN(2) {
 		v := admissionregistrationv1.Validation{
-			Expression: pick(r, "true", "false", "variables.n < 3", "variables.list.all(e, e < 4)", "object.metadata.name != 'b'", "has(object.nothing.at.all)",
-				"request.name == 'a' || request.name == ''", "request.dryRun == false", "request.subResource == ''", "namespaceObject.metadata.labels.color == 'red'",
-				"!has(oldObject.spec) || oldObject.spec.replicas == object.spec.replicas", "authorizer.requestResource.check('update').allowed()", "string(request.options.kind) == 'CreateOptions'"),
-			Message:           pick(r, "", "no", " spaces "),
-			MessageExpression: pick(r, "", "", "'replicas: ' + string(variables.n)", "'a\\nb'", "object.nothing", "'  '"),
+			Expression: pick(r, "true", "false", "variables.n < 3", "variables.list.all(e, e < 4)",
+				"object.metadata.name != 'b'", "has(object.nothing.at.all)",
+				"request.name == 'a' || request.name == ''", "request.dryRun == false", "request.subResource == ''",
+				"namespaceObject.metadata.labels.color == 'red'",
+				"!has(oldObject.spec) || oldObject.spec.replicas == object.spec.replicas",
+				"authorizer.requestResource.check('update').allowed()",
+				"string(request.options.kind) == 'CreateOptions'"),
+			Message: pick(r, "", "no", " spaces "),
+			MessageExpression: pick(r, "", "", "'replicas: ' + string(variables.n)", "'a\\nb'", "object.nothing",
+				"'  '"),
 		}
 		if r.IntN(3) == 0 {
-			v.Reason = ptr.To(pick(r, metav1.StatusReasonForbidden, metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonInvalid))
+			v.Reason = ptr.To(pick(r, metav1.StatusReasonForbidden, metav1.StatusReasonRequestEntityTooLarge,
+				metav1.StatusReasonInvalid))
 		}
 		p.Spec.Validations = append(p.Spec.Validations, v)
 	}
 	for i := range max(0, r.IntN(4)-2) {
 		p.Spec.AuditAnnotations = append(p.Spec.AuditAnnotations, admissionregistrationv1.AuditAnnotation{
-			Key: fmt.Sprintf("k%d", i), ValueExpression: pick(r, "'v'", "null", "string(variables.n)", "' '", "request.operation"),
+			Key:             fmt.Sprintf("k%d", i),
+			ValueExpression: pick(r, "'v'", "null", "string(variables.n)", "' '", "request.operation"),
 		})
 	}
 	return p
@@ -112,7 +128,9 @@ func randomPolicy(r *rand.Rand, name string) *admissionregistrationv1.Validating
 func randomBinding(r *rand.Rand, name, policy string) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
 	b := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	b.Spec.PolicyName = policy
-	b.Spec.ValidationActions = pick(r, []admissionregistrationv1.ValidationAction{"Deny"}, []admissionregistrationv1.ValidationAction{"Warn", "Audit"}, []admissionregistrationv1.ValidationAction{"Deny", "Audit"})
+	b.Spec.ValidationActions = pick(r, []admissionregistrationv1.ValidationAction{"Deny"},
+		[]admissionregistrationv1.ValidationAction{"Warn", "Audit"},
+		[]admissionregistrationv1.ValidationAction{"Deny", "Audit"})
 	if r.IntN(2) == 0 {
 		b.Spec.MatchResources = randomMatch(r, r.IntN(2))
 	}

@@ -39,7 +39,8 @@ func resources() []*catalog.Resource {
 		}
 	}
 	return []*catalog.Resource{
-		kind("widgets", "Widget", true, &catalog.Version{Name: "v2", Served: true, Status: true, Declared: 1}, &catalog.Version{Name: "v1", Served: true, Status: true}),
+		kind("widgets", "Widget", true, &catalog.Version{Name: "v2", Served: true, Status: true, Declared: 1},
+			&catalog.Version{Name: "v1", Served: true, Status: true}),
 		kind("gadgets", "Gadget", false, &catalog.Version{Name: "v1", Served: true}),
 	}
 }
@@ -56,7 +57,8 @@ type write struct {
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 func randomWrite(r *rand.Rand) write {
-	w := write{resource: pick(r, "widgets", "widgets", "gadgets"), version: "v1", namespace: pick(r, "red", "blue"), name: pick(r, "a", "b", ""),
+	w := write{resource: pick(r, "widgets", "widgets", "gadgets"), version: "v1", namespace: pick(r, "red", "blue"),
+		name:      pick(r, "a", "b", ""),
 		operation: pick(r, admit.Create, admit.Update, admit.Delete), dryRun: r.IntN(6) == 0}
 	kind := "Gadget"
 	if w.resource == "widgets" {
@@ -78,7 +80,10 @@ func randomWrite(r *rand.Rand) write {
 		if w.namespace != "" {
 			meta["namespace"] = w.namespace
 		}
-		return map[string]any{"apiVersion": group + "/" + w.version, "kind": kind, "metadata": meta, "spec": map[string]any{"replicas": int64(r.IntN(6))}}
+		return map[string]any{
+			"apiVersion": group + "/" + w.version, "kind": kind, "metadata": meta,
+			"spec": map[string]any{"replicas": int64(r.IntN(6))},
+		}
 	}
 	if w.operation != admit.Delete {
 		w.object = object()
@@ -89,7 +94,9 @@ func randomWrite(r *rand.Rand) write {
 	return w
 }
 
-var me = &user.DefaultInfo{Name: "me", UID: "7", Groups: []string{"system:masters", "crew"}, Extra: map[string][]string{"k": {"v"}}}
+var me = &user.DefaultInfo{
+	Name: "me", UID: "7", Groups: []string{"system:masters", "crew"}, Extra: map[string][]string{"k": {"v"}},
+}
 
 // said is what came of a write.
 type said struct {
@@ -119,7 +126,9 @@ func statusOf(err error) *metav1.Status {
 }
 
 func (w write) optionsKind() string {
-	return map[admit.Operation]string{admit.Create: "CreateOptions", admit.Update: "UpdateOptions", admit.Delete: "DeleteOptions"}[w.operation]
+	return map[admit.Operation]string{
+		admit.Create: "CreateOptions", admit.Update: "UpdateOptions", admit.Delete: "DeleteOptions",
+	}[w.operation]
 }
 
 // ask gives the write to one of ours.
@@ -128,8 +137,10 @@ func (w write) ask(c *catalog.Catalog, f func(context.Context, *admit.Attributes
 	var mu sync.Mutex
 	var out said
 	a := &admit.Attributes{
-		Operation: w.operation, Resource: res, Version: ver, Subresource: w.subresource, Kind: schema.GroupVersionKind{Group: group, Version: w.version, Kind: res.Kind},
-		Namespace: w.namespace, Name: w.name, User: me, DryRun: w.dryRun, Object: runtime.DeepCopyJSON(w.object), Old: runtime.DeepCopyJSON(w.old),
+		Operation: w.operation, Resource: res, Version: ver, Subresource: w.subresource,
+		Kind:      schema.GroupVersionKind{Group: group, Version: w.version, Kind: res.Kind},
+		Namespace: w.namespace, Name: w.name, User: me, DryRun: w.dryRun, Object: runtime.DeepCopyJSON(w.object),
+		Old: runtime.DeepCopyJSON(w.old),
 		Options: func() admit.Object {
 			return admit.Object{"kind": w.optionsKind(), "apiVersion": "meta.k8s.io/v1", "fieldManager": "tester"}
 		},
@@ -170,10 +181,13 @@ func (w write) askUpstream(f func(context.Context, admission.Attributes, admissi
 	default:
 		options = &metav1.DeleteOptions{TypeMeta: meta}
 	}
-	a := &attributes{Attributes: admission.NewAttributesRecord(obj, old, schema.GroupVersionKind{Group: group, Version: w.version, Kind: kind}, w.namespace, w.name,
-		schema.GroupVersionResource{Group: group, Version: w.version, Resource: w.resource}, w.subresource, admission.Operation(w.operation), options, w.dryRun, me)}
+	a := &attributes{Attributes: admission.NewAttributesRecord(obj, old,
+		schema.GroupVersionKind{Group: group, Version: w.version, Kind: kind}, w.namespace, w.name,
+		schema.GroupVersionResource{Group: group, Version: w.version, Resource: w.resource}, w.subresource,
+		admission.Operation(w.operation), options, w.dryRun, me)}
 	recorder := &warnings{}
-	err := f(warning.WithWarningRecorder(context.Background(), recorder), a, interfaces{unstructuredscheme.NewUnstructuredObjectTyper()})
+	err := f(warning.WithWarningRecorder(context.Background(), recorder), a,
+		interfaces{unstructuredscheme.NewUnstructuredObjectTyper()})
 	out.Status, out.Warnings, out.Annotations = statusOf(err), recorder.texts, a.noted
 	if u, ok := a.GetObject().(*unstructured.Unstructured); ok && u != nil {
 		out.Object = u.Object
@@ -227,10 +241,12 @@ func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapp
 	m := runtime.NewEquivalentResourceRegistry()
 	for _, v := range []string{"v1", "v2"} {
 		for _, sub := range []string{"", "status"} {
-			m.RegisterKindFor(schema.GroupVersionResource{Group: group, Version: v, Resource: "widgets"}, sub, schema.GroupVersionKind{Group: group, Version: v, Kind: "Widget"})
+			m.RegisterKindFor(schema.GroupVersionResource{Group: group, Version: v, Resource: "widgets"}, sub,
+				schema.GroupVersionKind{Group: group, Version: v, Kind: "Widget"})
 		}
 	}
-	m.RegisterKindFor(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}, "", schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"})
+	m.RegisterKindFor(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}, "",
+		schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"})
 	return m
 }
 
@@ -278,7 +294,8 @@ func namespaceMatcher() *matching.Matcher {
 // view returns a view that holds the namespaces and the given objects, by key.
 func view(t testing.TB, objects map[string]any) *watchcache.View {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	s, err := store.Open(t.Context(),
+		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

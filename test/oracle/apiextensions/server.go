@@ -54,7 +54,8 @@ func Start(t testing.TB, more ...string) *Server {
 		"--authentication-skip-lookup",
 		"--authentication-kubeconfig", file, "--authorization-kubeconfig", file, "--kubeconfig", file,
 		"--enable-priority-and-fairness=false",
-		"--disable-admission-plugins", "NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
+		"--disable-admission-plugins",
+		"NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
 		"--cert-dir", t.TempDir(),
 	}, more...))
 	if err != nil {
@@ -74,7 +75,8 @@ func Start(t testing.TB, more ...string) *Server {
 	}
 	manager := aggregated.NewResourceManager("apis")
 	config.GenericConfig.AggregatedDiscoveryGroupManager = manager
-	config.GenericConfig.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, openapi.NewDefinitionNamer(apiserver.Scheme))
+	config.GenericConfig.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions,
+		openapi.NewDefinitionNamer(apiserver.Scheme))
 	s, err := config.Complete().New(genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +100,8 @@ func startEtcd(t testing.TB) string {
 	config := embed.NewConfig()
 	config.Dir, config.LogLevel, config.UnsafeNoFsync = t.TempDir(), "fatal", true
 	free := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
-	config.ListenClientUrls, config.AdvertiseClientUrls, config.ListenPeerUrls, config.AdvertisePeerUrls = free, free, free, free
+	config.ListenClientUrls, config.AdvertiseClientUrls, config.ListenPeerUrls, config.AdvertisePeerUrls = free, free,
+		free, free
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {

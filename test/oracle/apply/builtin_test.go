@@ -53,10 +53,15 @@ type builtinWorld struct {
 	g      *rand.Rand
 }
 
-func newBuiltinWorld(t *testing.T, r *catalog.Resource, v *catalog.Version, converter managedfields.TypeConverter, s int64) *builtinWorld {
+func newBuiltinWorld(
+	t *testing.T, r *catalog.Resource, v *catalog.Version, converter managedfields.TypeConverter, s int64,
+) *builtinWorld {
 	t.Helper()
-	w := &builtinWorld{r: r, v: v, kind: schema.FromAPIVersionAndKind(r.APIVersion(v), r.Kind), g: rand.New(rand.NewSource(s))}
-	w.fill = fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(s), serializer.NewCodecFactory(scheme.Scheme)).NumElements(1, 3).NilChance(0.5)
+	w := &builtinWorld{
+		r: r, v: v, kind: schema.FromAPIVersionAndKind(r.APIVersion(v), r.Kind), g: rand.New(rand.NewSource(s)),
+	}
+	w.fill = fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(s),
+		serializer.NewCodecFactory(scheme.Scheme)).NumElements(1, 3).NilChance(0.5)
 	var err error
 	if w.ours, err = apply.NewOwnership(r, v, ""); err != nil {
 		t.Fatal(err)
@@ -67,7 +72,8 @@ func newBuiltinWorld(t *testing.T, r *catalog.Resource, v *catalog.Version, conv
 		set.Insert(fieldpath.MakePathOrDie(path[0])) // they have one name each
 	}
 	reset[fieldpath.APIVersion(r.APIVersion(v))] = set
-	w.theirs, err = managedfields.NewDefaultFieldManager(converter, typedCopy{kind: w.kind}, nopDefaulter{}, scheme.Scheme, w.kind, w.kind.GroupVersion(), "", fieldpath.NewExcludeFilterSetMap(reset))
+	w.theirs, err = managedfields.NewDefaultFieldManager(converter, typedCopy{kind: w.kind}, nopDefaulter{},
+		scheme.Scheme, w.kind, w.kind.GroupVersion(), "", fieldpath.NewExcludeFilterSetMap(reset))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +230,8 @@ func (w *builtinWorld) play(t *testing.T) (steps, conflicts int) {
 			force := w.g.Intn(2) == 0
 			what = "apply by " + name + "\n" + text(config)
 			got, gotErr = w.ours.Apply(live, config, name, force, time.Now())
-			theirs, wantErr = w.theirs.Apply(liveTyped, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(config)}, name, force)
+			theirs, wantErr = w.theirs.Apply(liveTyped,
+				&unstructured.Unstructured{Object: runtime.DeepCopyJSON(config)}, name, force)
 		}
 		steps++
 		if failure(gotErr) != failure(wantErr) {

@@ -80,10 +80,15 @@ func (g generator) node(depth int) *apiextensionsv1.JSONSchemaProps {
 		}
 		return &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: ptr(true)}
 	case 4:
-		return &apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.node(depth - 1)}}
+		return &apiextensionsv1.JSONSchemaProps{
+			Type:                 "object",
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.node(depth - 1)},
+		}
 	case 5:
 		if g.one(3) {
-			return &apiextensionsv1.JSONSchemaProps{Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: ptr(true)}
+			return &apiextensionsv1.JSONSchemaProps{
+				Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: ptr(true),
+			}
 		}
 		return g.array(depth)
 	case 6, 7:
@@ -129,7 +134,9 @@ func (g generator) array(depth int) *apiextensionsv1.JSONSchemaProps {
 		item.Required = []string{"name"}
 		switch g.IntN(4) {
 		case 0:
-			item.Properties["port"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Default: &apiextensionsv1.JSON{Raw: []byte("80")}}
+			item.Properties["port"] = apiextensionsv1.JSONSchemaProps{
+				Type: "integer", Default: &apiextensionsv1.JSON{Raw: []byte("80")},
+			}
 			s.XListMapKeys = []string{"port", "name"}
 		case 1:
 			item.Properties["port"] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
@@ -287,7 +294,9 @@ func (g generator) meta(name string, fill int) map[string]any {
 		meta["finalizers"] = []any{"example.com/" + g.pick("a", "b")}
 	}
 	if g.IntN(100) < fill/3 {
-		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "v1", "kind": "X", "name": g.pick("a", "b"), "uid": g.pick("u1", "u2")}}
+		meta["ownerReferences"] = []any{
+			map[string]any{"apiVersion": "v1", "kind": "X", "name": g.pick("a", "b"), "uid": g.pick("u1", "u2")},
+		}
 	}
 	return meta
 }

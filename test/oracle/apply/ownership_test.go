@@ -43,13 +43,21 @@ func newWorld(t *testing.T, versions map[string]*apiextensionsv1.JSONSchemaProps
 	t.Helper()
 	w := &world{crd: &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: group, Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
+		Names: apiextensionsv1.CustomResourceDefinitionNames{
+			Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList",
+		},
 	}}}
-	w.resource = &catalog.Resource{Group: group, Plural: "things", Kind: "Thing", Definition: catalog.Definition{Name: "things." + group}}
+	w.resource = &catalog.Resource{
+		Group: group, Plural: "things", Kind: "Thing", Definition: catalog.Definition{Name: "things." + group},
+	}
 	for name, props := range versions {
-		v := apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props}}
+		v := apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Served: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
+		}
 		if status {
-			v.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+			v.Subresources = &apiextensionsv1.CustomResourceSubresources{
+				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+			}
 		}
 		w.crd.Spec.Versions = append(w.crd.Spec.Versions, v)
 		w.resource.Versions = append(w.resource.Versions, &catalog.Version{Name: name, Served: true, Status: status,
@@ -82,12 +90,14 @@ func (w *world) theirs(t *testing.T, version, subresource string, status bool) *
 			reset[fieldpath.APIVersion(group+"/"+version)] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 		case "status":
 			for _, v := range w.crd.Spec.Versions {
-				reset[fieldpath.APIVersion(group+"/"+v.Name)] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+				reset[fieldpath.APIVersion(group+"/"+v.Name)] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"),
+					fieldpath.MakePathOrDie("spec"))
 			}
 		}
 	}
 	kind := schema.GroupVersionKind{Group: group, Version: version, Kind: "Thing"}
-	m, err := managedfields.NewDefaultCRDFieldManager(w.types, nopConverter{}, nopDefaulter{}, creater{}, kind, kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
+	m, err := managedfields.NewDefaultCRDFieldManager(w.types, nopConverter{}, nopDefaulter{}, creater{}, kind,
+		kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +245,8 @@ func TestHistories(t *testing.T) {
 				}
 				g.identify(obj, live)
 				g.tamper(obj, live)
-				what = fmt.Sprintf("update by %q, version %s, subresource %q\n%s", name, version, subresource, text(obj))
+				what = fmt.Sprintf("update by %q, version %s, subresource %q\n%s", name, version, subresource,
+					text(obj))
 				gotObj = runtime.DeepCopyJSON(obj)
 				gotErr = w.ours(t, version, subresource).Update(live, gotObj, name, time.Now())
 				wantObj, wantErr = theirUpdate(w.theirs(t, version, subresource, status), live, obj, version, name)
@@ -246,20 +257,23 @@ func TestHistories(t *testing.T) {
 					delete(config["metadata"].(map[string]any), "managedFields")
 				}
 				force := g.one(3)
-				what = fmt.Sprintf("apply by %q, version %s, subresource %q, force %v\n%s", name, version, subresource, force, text(config))
+				what = fmt.Sprintf("apply by %q, version %s, subresource %q, force %v\n%s", name, version, subresource,
+					force, text(config))
 				kept := text(config)
 				gotObj, gotErr = w.ours(t, version, subresource).Apply(live, config, name, force, time.Now())
 				if text(config) != kept {
 					t.Fatalf("seed %d step %d: %s\napplied configuration was changed", first+i, step, what)
 				}
-				wantObj, wantErr = theirApply(w.theirs(t, version, subresource, status), live, config, version, name, force)
+				wantObj, wantErr = theirApply(w.theirs(t, version, subresource, status), live, config, version, name,
+					force)
 			}
 			if text(live) != before {
 				t.Fatalf("seed %d step %d: %s\nlive object was changed", first+i, step, what)
 			}
 			steps++
 			if failure(gotErr) != failure(wantErr) {
-				t.Fatalf("seed %d step %d: %s\nlive %s\nerror\n%v\nkube says\n%v\nschema %s", first+i, step, what, before, gotErr, wantErr, text(versions))
+				t.Fatalf("seed %d step %d: %s\nlive %s\nerror\n%v\nkube says\n%v\nschema %s", first+i, step, what,
+					before, gotErr, wantErr, text(versions))
 			}
 			if gotErr != nil {
 				failures++
@@ -269,7 +283,8 @@ func TestHistories(t *testing.T) {
 				continue
 			}
 			if got, want := normal(gotObj), normal(wantObj); !reflect.DeepEqual(got, want) {
-				t.Fatalf("seed %d step %d: %s\nlive %s\n%s\nschema %s", first+i, step, what, before, difference(text(got), text(want)), text(versions))
+				t.Fatalf("seed %d step %d: %s\nlive %s\n%s\nschema %s", first+i, step, what, before,
+					difference(text(got), text(want)), text(versions))
 			}
 			live = runtime.DeepCopyJSON(gotObj)
 			meta := live["metadata"].(map[string]any)
@@ -294,7 +309,8 @@ func difference(got, want string) string {
 	return fmt.Sprintf("--- got\n%s\n--- want\n%s", got, want)
 }
 
-func theirUpdate(m *managedfields.FieldManager, live, obj map[string]any, version, name string) (map[string]any, error) {
+func theirUpdate(m *managedfields.FieldManager, live, obj map[string]any, version, name string) (map[string]any,
+	error) {
 	out, err := m.Update(wrap(live, version), &unstructured.Unstructured{Object: runtime.DeepCopyJSON(obj)}, name)
 	if err != nil {
 		return nil, err
@@ -302,8 +318,11 @@ func theirUpdate(m *managedfields.FieldManager, live, obj map[string]any, versio
 	return out.(*unstructured.Unstructured).Object, nil
 }
 
-func theirApply(m *managedfields.FieldManager, live, config map[string]any, version, name string, force bool) (map[string]any, error) {
-	out, err := m.Apply(wrap(live, version), &unstructured.Unstructured{Object: runtime.DeepCopyJSON(config)}, name, force)
+func theirApply(
+	m *managedfields.FieldManager, live, config map[string]any, version, name string, force bool,
+) (map[string]any, error) {
+	out, err := m.Apply(wrap(live, version), &unstructured.Unstructured{Object: runtime.DeepCopyJSON(config)}, name,
+		force)
 	if err != nil {
 		return nil, err
 	}
@@ -370,12 +389,20 @@ func (g generator) tamper(obj, live map[string]any) {
 	case 1:
 		meta["managedFields"] = []any{map[string]any{}}
 	case 2:
-		meta["managedFields"] = []any{map[string]any{"manager": "mallory", "operation": "Update", "apiVersion": group + "/v1", "fieldsType": "FieldsV1", "time": longAgo,
-			"fieldsV1": map[string]any{"f:spec": map[string]any{".": map[string]any{}, "f:f0": map[string]any{}, "f:none": map[string]any{"f:x": map[string]any{}}}}}}
+		meta["managedFields"] = []any{map[string]any{"manager": "mallory", "operation": "Update", "apiVersion": group +
+			"/v1", "fieldsType": "FieldsV1", "time": longAgo,
+			"fieldsV1": map[string]any{
+				"f:spec": map[string]any{
+					".": map[string]any{}, "f:f0": map[string]any{}, "f:none": map[string]any{"f:x": map[string]any{}},
+				},
+			}}}
 	case 3:
-		meta["managedFields"] = []any{map[string]any{"manager": "mallory", "operation": "Steal", "apiVersion": group + "/v1"}}
+		meta["managedFields"] = []any{
+			map[string]any{"manager": "mallory", "operation": "Steal", "apiVersion": group + "/v1"},
+		}
 	case 4:
-		meta["managedFields"] = []any{map[string]any{"manager": "old", "operation": "Update", "apiVersion": group + "/v0", "fieldsType": "FieldsV1", "time": longAgo,
+		meta["managedFields"] = []any{map[string]any{"manager": "old", "operation": "Update", "apiVersion": group +
+			"/v0", "fieldsType": "FieldsV1", "time": longAgo,
 			"fieldsV1": map[string]any{"f:spec": map[string]any{}}}}
 	case 5, 6, 7:
 		delete(meta, "managedFields")

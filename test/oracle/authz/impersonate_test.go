@@ -43,7 +43,8 @@ func (r rules) allows(parts ...string) bool {
 type theirs struct{ rules }
 
 func (t theirs) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if t.allows(a.GetUser().GetName(), a.GetVerb(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource(), a.GetNamespace(), a.GetName(), a.GetPath()) {
+	if t.allows(a.GetUser().GetName(), a.GetVerb(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource(),
+		a.GetNamespace(), a.GetName(), a.GetPath()) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "because", nil
@@ -53,8 +54,9 @@ type ours struct{ rules }
 
 func (o ours) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
 	return authz.Decision{
-		Allowed: o.allows(who.GetName(), what.Verb, what.Group, what.Resource, what.Subresource, what.Namespace, what.Name, what.Path),
-		Reason:  "because",
+		Allowed: o.allows(who.GetName(), what.Verb, what.Group, what.Resource, what.Subresource, what.Namespace,
+			what.Name, what.Path),
+		Reason: "because",
 	}, nil
 }
 
@@ -65,34 +67,42 @@ func TestImpersonationMatchesKubernetes(t *testing.T) {
 	for range 20_000 {
 		header := http.Header{"Accept": {"application/json"}}
 		if rng.IntN(12) > 0 {
-			header.Set("Impersonate-User", pick("jane", "system:anonymous", "system:node:n1", "system:node:n2", "system:node:UP", "system:serviceaccount:ns:sa", "system:serviceaccount:ns:", "<b>"))
+			header.Set("Impersonate-User",
+				pick("jane", "system:anonymous", "system:node:n1", "system:node:n2", "system:node:UP",
+					"system:serviceaccount:ns:sa", "system:serviceaccount:ns:", "<b>"))
 		}
 		if rng.IntN(4) == 0 {
 			header.Set("Impersonate-Uid", "7")
 		}
 		if rng.IntN(2) == 0 {
 			for range rng.IntN(6) {
-				header.Add("Impersonate-Group", pick("a", "b", "c", "d", "", "system:masters", "system:authenticated", "system:unauthenticated"))
+				header.Add("Impersonate-Group",
+					pick("a", "b", "c", "d", "", "system:masters", "system:authenticated", "system:unauthenticated"))
 			}
 		}
 		if rng.IntN(4) == 0 { // one key: with more, both go through them in the order of a map
-			key := http.CanonicalHeaderKey("Impersonate-Extra-" + pick("Scopes", "Acme.com%2Fproject", "Acme.com%2Fa%2Fb", "Acme.com%2F%41", "%Zz", ""))
+			key := http.CanonicalHeaderKey("Impersonate-Extra-" +
+				pick("Scopes", "Acme.com%2Fproject", "Acme.com%2Fa%2Fb", "Acme.com%2F%41", "%Zz", ""))
 			for range 1 + rng.IntN(5) {
 				header[key] = append(header[key], pick("x", "y", "z", ""))
 			}
 		}
-		who := &user.DefaultInfo{Name: pick("bob", "system:serviceaccount:kube-system:agent"), Groups: []string{user.AllAuthenticated}}
+		who := &user.DefaultInfo{
+			Name: pick("bob", "system:serviceaccount:kube-system:agent"), Groups: []string{user.AllAuthenticated},
+		}
 		if rng.IntN(2) == 0 {
 			who.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}
 		}
-		r := httptest.NewRequest(pick("GET", "POST", "DELETE"), pick("/api/v1/namespaces/n/pods", "/apis/g.io/v1/cs/x/status", "/foo"), nil)
+		r := httptest.NewRequest(pick("GET", "POST", "DELETE"),
+			pick("/api/v1/namespaces/n/pods", "/apis/g.io/v1/cs/x/status", "/foo"), nil)
 		r.Header = header
 		rule := rules{seed: byte(rng.IntN(256)), share: uint32(rng.IntN(9))}
 
 		wantAs, wantStatus, wantHeader := asTheirs(t, rule, who, r)
 		gotAs, gotStatus, gotHeader := asOurs(t, rule, who, r)
 		if !reflect.DeepEqual(gotAs, wantAs) || gotStatus != wantStatus || !reflect.DeepEqual(gotHeader, wantHeader) {
-			t.Fatalf("%s %s %v by %+v, %+v:\n got %+v %s %v\nwant %+v %s %v", r.Method, r.URL, header, who, rule, gotAs, gotStatus, gotHeader, wantAs, wantStatus, wantHeader)
+			t.Fatalf("%s %s %v by %+v, %+v:\n got %+v %s %v\nwant %+v %s %v", r.Method, r.URL, header, who, rule, gotAs,
+				gotStatus, gotHeader, wantAs, wantStatus, wantHeader)
 		}
 		switch {
 		case gotStatus == "" && gotAs.Name != who.Name:
@@ -111,9 +121,12 @@ func TestImpersonationMatchesKubernetes(t *testing.T) {
 }
 
 // asTheirs returns who acts in the end, or the message of the refusal, and the headers that are left.
-func asTheirs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) (as user.DefaultInfo, message string, header http.Header) {
+func asTheirs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) (as user.DefaultInfo, message string,
+	header http.Header) {
 	t.Helper()
-	resolver := upstream.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	resolver := upstream.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}
 	info, err := resolver.NewRequestInfo(r)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +149,8 @@ func asTheirs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) 
 	return user.DefaultInfo{}, status.Message, nil
 }
 
-func asOurs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) (as user.DefaultInfo, message string, header http.Header) {
+func asOurs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) (as user.DefaultInfo, message string,
+	header http.Header) {
 	t.Helper()
 	r = r.Clone(r.Context())
 	info, err := request.Parse(r)
@@ -160,7 +174,10 @@ func asOurs(t *testing.T, rule rules, who *user.DefaultInfo, r *http.Request) (a
 
 // plain returns the four parts of a user, with nothing where there is nothing.
 func plain(u user.Info) user.DefaultInfo {
-	p := user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: append([]string(nil), u.GetGroups()...), Extra: map[string][]string{}}
+	p := user.DefaultInfo{
+		Name: u.GetName(), UID: u.GetUID(), Groups: append([]string(nil), u.GetGroups()...),
+		Extra: map[string][]string{},
+	}
 	for key, values := range u.GetExtra() {
 		p.Extra[key] = values
 	}

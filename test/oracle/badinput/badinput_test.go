@@ -58,7 +58,8 @@ func TestBadInput(t *testing.T) {
 	}
 	compared := 0
 	for _, r := range read(t, "bad_input.yaml") {
-		if !custom(r) || r.Truncated > 0 || slices.Contains(elsewhere, r.Name) || r.Headers["Authorization"] != "" || r.Headers["Impersonate-User"] != "" {
+		if !custom(r) || r.Truncated > 0 || slices.Contains(elsewhere, r.Name) || r.Headers["Authorization"] != "" ||
+			r.Headers["Impersonate-User"] != "" {
 			continue
 		}
 		want := r.answer
@@ -88,7 +89,8 @@ func TestBadInput(t *testing.T) {
 
 // custom tells whether a request is about custom resources or their definitions.
 func custom(r request) bool {
-	return strings.HasPrefix(r.Path, "/apis/stable.example.com/") || strings.HasPrefix(r.Path, "/apis/apiextensions.k8s.io/")
+	return strings.HasPrefix(r.Path, "/apis/stable.example.com/") ||
+		strings.HasPrefix(r.Path, "/apis/apiextensions.k8s.io/")
 }
 
 func read(t *testing.T, file string) (requests []request) {
@@ -105,7 +107,8 @@ func read(t *testing.T, file string) (requests []request) {
 
 func send(t *testing.T, client *http.Client, host string, r request) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), r.Method, host+r.Path, strings.NewReader(r.Body+strings.Repeat(" ", r.Pad)))
+	req, err := http.NewRequestWithContext(t.Context(), r.Method, host+r.Path,
+		strings.NewReader(r.Body+strings.Repeat(" ", r.Pad)))
 	if err != nil {
 		t.Fatal(err)
 	}

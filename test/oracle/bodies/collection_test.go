@@ -16,8 +16,8 @@ const (
 	asTable    = ";as=Table;g=meta.k8s.io;v=v1"
 )
 
-// compareCollection wants a list, its metadata, its table and the events of a watch to hold the same in each form. path is that of the
-// collection and name of one object in it.
+// compareCollection wants a list, its metadata, its table and the events of a watch to hold the same in each form.
+// path is that of the collection and name of one object in it.
 func compareCollection(t *testing.T, c *caller, path, name string) {
 	t.Helper()
 	for _, form := range []string{"application/yaml", protobufType, cborType} {
@@ -100,7 +100,9 @@ func initialEvents(t *testing.T, c *caller, path, form, transform string) map[st
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r := c.request("GET", path+"?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", form+";stream=watch"+transform, "", nil)
+	r := c.request("GET", path+
+		"?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", form+
+		";stream=watch"+transform, "", nil)
 	if form == cborType {
 		r.Header.Set("Accept", form+transform)
 	}

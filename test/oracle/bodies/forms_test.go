@@ -147,8 +147,8 @@ func fromProtobuf(t testing.TB, doc []byte) runtime.Object {
 	return nil
 }
 
-// typed brings a JSON value of a built-in kind into the form that it has after a trip through its Go type, so that nulls and
-// fields that are absent compare.
+// typed brings a JSON value of a built-in kind into the form that it has after a trip through its Go type, so that
+// nulls and fields that are absent compare.
 func typed(t testing.TB, v map[string]any) map[string]any {
 	t.Helper()
 	gvk := schema.FromAPIVersionAndKind(v["apiVersion"].(string), v["kind"].(string))
@@ -201,8 +201,12 @@ func start(t testing.TB, withCBOR bool) (*testserver.Server, *caller) {
 	}
 	post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets)
 	for i := range 3 {
-		post(widgetPath, fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d","labels":{"a":"b"}},"spec":{"replicas":%d,"x":1.5,"list":[1,"a",null,{"b":true}],"big":9007199254740993}}`, i, i))
-		post(configPath, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d"},"data":{"k":"v%d"},"binaryData":{"b":"AAEC"}}`, i, i))
+		post(widgetPath,
+			fmt.Sprintf(
+				`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d","labels":{"a":"b"}},"spec":{"replicas":%d,"x":1.5,"list":[1,"a",null,{"b":true}],"big":9007199254740993}}`, i, i))
+		post(configPath,
+			fmt.Sprintf(
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d"},"data":{"k":"v%d"},"binaryData":{"b":"AAEC"}}`, i, i))
 	}
 	return s, c
 }
@@ -210,24 +214,30 @@ func start(t testing.TB, withCBOR bool) (*testserver.Server, *caller) {
 func TestEveryFormHoldsTheSame(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, true)
-	for _, path := range []string{widgetPath, widgetPath + "/w1", widgetPath + "/w1/scale", widgetPath + "?limit=2", configPath, configPath + "/c1", configPath + "?limit=2",
-		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com", "/api/v1/namespaces", "/api/v1/namespaces/none", widgetPath + "/none", widgetPath + "?fieldSelector=metadata.name%3Dnone"} {
+	for _, path := range []string{widgetPath, widgetPath + "/w1", widgetPath + "/w1/scale", widgetPath + "?limit=2",
+		configPath, configPath + "/c1", configPath + "?limit=2",
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com", "/api/v1/namespaces",
+		"/api/v1/namespaces/none", widgetPath + "/none", widgetPath + "?fieldSelector=metadata.name%3Dnone"} {
 		custom := strings.HasPrefix(path, widgetPath) && !strings.HasSuffix(path, "/scale")
 		single := strings.Count(path, "/") > 4 && !strings.HasSuffix(path, "s") && !strings.Contains(path, "?")
-		transforms := []string{"", ";as=Table;g=meta.k8s.io;v=v1", ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1", ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1beta1"}
+		transforms := []string{"", ";as=Table;g=meta.k8s.io;v=v1", ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+			";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1beta1"}
 		if strings.HasSuffix(path, "/scale") || strings.HasSuffix(path, "none") {
 			transforms = transforms[:1]
 		}
 		for _, transform := range transforms {
 			base := c.do("GET", path, "application/json"+transform, "", nil)
-			if list := strings.Contains(transform, "List"); base.code == 406 && strings.Contains(string(base.body), "you requested") && (list == single || strings.Contains(transform, "Metadata;")) {
+			if list := strings.Contains(transform, "List"); base.code == 406 &&
+				strings.Contains(string(base.body), "you requested") &&
+				(list == single || strings.Contains(transform, "Metadata;")) {
 				continue
 			}
 			want := value(t, base.contentType, base.body)
 			for _, form := range []string{"application/yaml", protobufType, cborType} {
 				a := c.do("GET", path, form+transform, "", nil)
 				name := path + " as " + form + transform
-				if form == protobufType && custom && transform == "" || strings.Contains(transform, "Table") && form != "application/yaml" {
+				if form == protobufType && custom && transform == "" || strings.Contains(transform, "Table") &&
+					form != "application/yaml" {
 					if a.code != 406 {
 						t.Errorf("%s: %d, want 406", name, a.code)
 					}
@@ -268,7 +278,8 @@ func TestBinaryListIsOneOfKube(t *testing.T) {
 	for _, path := range []string{configPath, configPath + "/c1"} {
 		a := c.do("GET", path, protobufType, "", nil)
 		var again bytes.Buffer
-		if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(fromProtobuf(t, a.body), &again); err != nil {
+		if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(fromProtobuf(t, a.body),
+			&again); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(a.body, again.Bytes()) {
@@ -281,7 +292,10 @@ func TestCompressedBinaryList(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, true)
 	text := strings.Repeat("0123456789", 20000)
-	body, _ := json.Marshal(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "large"}, Data: map[string]string{"k": text}})
+	body, _ := json.Marshal(&corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "large"},
+		Data: map[string]string{"k": text},
+	})
 	if a := c.do("POST", configPath, "", "application/json", body); a.code != 201 {
 		t.Fatalf("%s", a.body)
 	}
@@ -318,11 +332,14 @@ func TestWatchInEveryForm(t *testing.T) {
 				if kind.path == widgetPath && form == protobufType && transform == "" {
 					continue
 				}
-				t.Run(kind.name+" "+form+transform, func(t *testing.T) { watchForm(t, c, kind.path, kind.name, form, transform) })
+				t.Run(kind.name+" "+form+transform,
+					func(t *testing.T) { watchForm(t, c, kind.path, kind.name, form, transform) })
 			}
 		}
 	}
-	if a := c.do("GET", configPath+"?watch=1", "application/yaml", "", nil); a.code != 406 || !strings.HasSuffix(value(t, a.contentType, a.body)["message"].(string), "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch, application/cbor-seq") {
+	if a := c.do("GET", configPath+"?watch=1", "application/yaml", "", nil); a.code != 406 ||
+		!strings.HasSuffix(value(t, a.contentType, a.body)["message"].(string),
+			"application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch, application/cbor-seq") {
 		t.Errorf("YAML: %d %s", a.code, a.body)
 	}
 }
@@ -331,7 +348,9 @@ func watchForm(t *testing.T, c *caller, path, name, form, transform string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	r := c.request("GET", path+"?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", form+";stream=watch"+transform, "", nil)
+	r := c.request("GET", path+
+		"?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", form+
+		";stream=watch"+transform, "", nil)
 	if form == cborType {
 		r.Header.Set("Accept", form+transform)
 	}
@@ -371,7 +390,8 @@ func watchForm(t *testing.T, c *caller, path, name, form, transform string) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("added:\n%v\nget has\n%v", got, want)
 	}
-	a := c.do("PATCH", path+"/"+name, "", "application/merge-patch+json", []byte(`{"metadata":{"annotations":{"n":"`+form+transform+`"}}}`))
+	a := c.do("PATCH", path+"/"+name, "", "application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"n":"`+form+transform+`"}}}`))
 	if a.code != 200 {
 		t.Fatalf("%s", a.body)
 	}
@@ -384,7 +404,10 @@ func watchForm(t *testing.T, c *caller, path, name, form, transform string) {
 // streamDecoder reads watch events with the framer and decoder that client-go has for the form.
 func (c *caller) streamDecoder(t *testing.T, form string, res *http.Response) streaming.Decoder {
 	t.Helper()
-	want := map[string]string{"application/json": "application/json", protobufType: protobufType + ";stream=watch", cborType: "application/cbor-seq"}[form]
+	want := map[string]string{
+		"application/json": "application/json", protobufType: protobufType + ";stream=watch",
+		cborType: "application/cbor-seq",
+	}[form]
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != want {
 		t.Fatalf("%d %s", res.StatusCode, res.Header.Get("Content-Type"))
 	}
@@ -412,7 +435,8 @@ func TestWatchErrorInEveryForm(t *testing.T) {
 			t.Errorf("%s: %v, %+v", form, err, ev)
 			continue
 		}
-		if status := value(t, form, ev.Object.Raw); ev.Type == "ERROR" && (status["kind"] != "Status" || status["reason"] != "Expired") {
+		if status := value(t, form, ev.Object.Raw); ev.Type == "ERROR" &&
+			(status["kind"] != "Status" || status["reason"] != "Expired") {
 			t.Errorf("%s: %v", form, status)
 		}
 	}
@@ -423,7 +447,10 @@ func TestBodiesInEveryForm(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, true)
 	config := func(name, v string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"k": v}}
+		return &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+			Data: map[string]string{"k": v},
+		}
 	}
 	encode := func(form string, obj runtime.Object) []byte {
 		switch form {
@@ -465,14 +492,22 @@ func TestBodiesInEveryForm(t *testing.T) {
 		step("POST", configPath, form, encode(form, config(name, "1")), 201, map[string]any{"k": "1"})
 		step("PUT", configPath+"/"+name, form, encode(form, config(name, "2")), 200, map[string]any{"k": "2"})
 		if form == cborType {
-			apply, _ := direct.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"l": "3"}})
-			step("PATCH", configPath+"/"+name+"?fieldManager=m", "application/apply-patch+cbor", apply, 200, map[string]any{"k": "2", "l": "3"})
-			step("PATCH", configPath+"/"+name+"?fieldManager=m", "application/apply-patch+cbor", []byte("\xff"), 400, nil)
+			apply, _ := direct.Marshal(map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name},
+				"data": map[string]any{"l": "3"},
+			})
+			step("PATCH", configPath+"/"+name+"?fieldManager=m", "application/apply-patch+cbor", apply, 200,
+				map[string]any{"k": "2", "l": "3"})
+			step("PATCH", configPath+"/"+name+"?fieldManager=m", "application/apply-patch+cbor", []byte("\xff"), 400,
+				nil)
 		}
 		wrongUID := metav1.NewUIDPreconditions("other")
-		options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: wrongUID}
+		options := &metav1.DeleteOptions{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: wrongUID,
+		}
 		step("DELETE", configPath+"/"+name, form, encode(form, options), 409, nil)
-		step("DELETE", configPath+"/"+name, form, encode(form, &metav1.DeleteOptions{TypeMeta: options.TypeMeta}), 200, nil)
+		step("DELETE", configPath+"/"+name, form, encode(form, &metav1.DeleteOptions{TypeMeta: options.TypeMeta}), 200,
+			nil)
 	}
 }
 
@@ -483,14 +518,19 @@ func TestCBORIsOffByDefault(t *testing.T) {
 	if a := c.do("GET", widgetPath, cborType, "", nil); a.code != 406 {
 		t.Errorf("Accept: %d", a.code)
 	}
-	if a := c.do("GET", widgetPath, cborType+";q=1,application/json;q=0.9", "", nil); a.code != 200 || a.contentType != "application/json" {
+	if a := c.do("GET", widgetPath, cborType+";q=1,application/json;q=0.9", "", nil); a.code != 200 ||
+		a.contentType != "application/json" {
 		t.Errorf("Accept with a second choice: %d %s", a.code, a.contentType)
 	}
-	body, _ := direct.Marshal(map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}})
-	if a := c.do("POST", widgetPath, "application/json", cborType, body); a.code != 415 || strings.Contains(string(a.body), cborType) {
+	body, _ := direct.Marshal(map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"},
+	})
+	if a := c.do("POST", widgetPath, "application/json", cborType, body); a.code != 415 ||
+		strings.Contains(string(a.body), cborType) {
 		t.Errorf("body: %d %s", a.code, a.body)
 	}
-	if a := c.do("PATCH", widgetPath+"/x?fieldManager=m", "application/json", "application/apply-patch+cbor", body); a.code != 415 {
+	if a := c.do("PATCH", widgetPath+"/x?fieldManager=m", "application/json", "application/apply-patch+cbor",
+		body); a.code != 415 {
 		t.Errorf("apply: %d %s", a.code, a.body)
 	}
 }

@@ -51,7 +51,8 @@ func eachVersion(t *testing.T, f func(t *testing.T, r *catalog.Resource, v *cata
 }
 
 func filler(s int64) *randfill.Filler {
-	return fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(s), serializer.NewCodecFactory(scheme.Scheme)).NumElements(1, 3).Funcs(
+	return fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(s),
+		serializer.NewCodecFactory(scheme.Scheme)).NumElements(1, 3).Funcs(
 		// Reading makes these pairs of fields agree.
 		func(spec *corev1.PodSpec, c randfill.Continue) {
 			c.FillNoCustom(spec)
@@ -104,8 +105,8 @@ func random(t *testing.T, fill *randfill.Filler, r *catalog.Resource, v *catalog
 	return obj
 }
 
-// TestRandomObjectsKeepTheirValue sends random objects of all kinds through each encoding and back, with our encoder and
-// kube's decoder.
+// TestRandomObjectsKeepTheirValue sends random objects of all kinds through each encoding and back, with our encoder
+// and kube's decoder.
 func TestRandomObjectsKeepTheirValue(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, r *catalog.Resource, v *catalog.Version) {
@@ -161,8 +162,9 @@ func compareDocs(t *testing.T, form string, got any, want []byte) {
 	}
 }
 
-// TestRandomObjectsFromTheStore puts random objects of all kinds where the server reads them, and asks for them in each form
-// and version: for each object, for lists, tables, metadata alone and by watches. All forms hold the same, and nothing that was stored is missing.
+// TestRandomObjectsFromTheStore puts random objects of all kinds where the server reads them, and asks for them in
+// each form and version: for each object, for lists, tables, metadata alone and by watches. All forms hold the same,
+// and nothing that was stored is missing.
 func TestRandomObjectsFromTheStore(t *testing.T) {
 	t.Parallel()
 	etcdURL := freeURL(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestRoundTrip takes random values of the Go types through Decode and wants back what encoding/json makes of the value. The
-// schema must know every field of them.
+// TestRoundTrip takes random values of the Go types through Decode and wants back what encoding/json makes of the
+// value. The schema must know every field of them.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, r := range kinds.Resources() {

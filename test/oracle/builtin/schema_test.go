@@ -210,7 +210,9 @@ func compareMerge(t *testing.T, path string, our *definition, their smdType) {
 	}
 	switch {
 	case their.Scalar != "":
-		want := map[string][]string{"string": {"string"}, "numeric": {"integer", "number"}, "boolean": {"boolean"}}[their.Scalar]
+		want := map[string][]string{
+			"string": {"string"}, "numeric": {"integer", "number"}, "boolean": {"boolean"},
+		}[their.Scalar]
 		if !slices.Contains(want, our.Type) {
 			t.Errorf("%s: type %s, theirs %s", path, our.Type, their.Scalar)
 		}
@@ -261,7 +263,8 @@ func mergeSchema(t *testing.T) []smdType {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "applyconfigurations/internal/internal.go"))
+	source, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)),
+		"applyconfigurations/internal/internal.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

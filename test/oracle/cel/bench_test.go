@@ -35,15 +35,16 @@ func definitionsWithRules(b *testing.B) (upjet, others []*apiextensionsv1.JSONSc
 			}
 		}
 	}
-	fixture.UpjetDefinitions(b, 20, func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool { add(&upjet)(d); return true })
+	fixture.UpjetDefinitions(b, 20,
+		func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool { add(&upjet)(d); return true })
 	for _, d := range fixture.Definitions(b) {
 		add(&others)(d)
 	}
 	return upjet, others
 }
 
-// BenchmarkCheck checks the rules of one schema. Upstream's part is cel.Compile on each place with rules, with the types
-// that validation.ValidateCustomResourceDefinition makes for it; all else that does is not counted.
+// BenchmarkCheck checks the rules of one schema. Upstream's part is cel.Compile on each place with rules, with the
+// types that validation.ValidateCustomResourceDefinition makes for it; all else that does is not counted.
 func BenchmarkCheck(b *testing.B) {
 	upjet, others := definitionsWithRules(b)
 	for _, set := range []struct {
@@ -87,7 +88,8 @@ func BenchmarkCheck(b *testing.B) {
 
 func compileAll(b *testing.B, s *structuralschema.Structural, env *environment.EnvSet, root bool) {
 	if len(s.XValidations) > 0 {
-		results, err := upstreamcel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit, env, upstreamcel.NewExpressionsEnvLoader())
+		results, err := upstreamcel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit, env,
+			upstreamcel.NewExpressionsEnvLoader())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -155,8 +157,8 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkRequest measures prune, default, validate and rules together, as the request handler calls them, for a create and
-// for an update that changes nothing. The copies that each round needs are not counted.
+// BenchmarkRequest measures prune, default, validate and rules together, as the request handler calls them, for a
+// create and for an update that changes nothing. The copies that each round needs are not counted.
 func BenchmarkRequest(b *testing.B) {
 	for _, s := range samples(b) {
 		up, err := newUpstream(s.props)
@@ -230,12 +232,14 @@ func samples(tb testing.TB) (out []sample) {
 	})
 	definitions = append(definitions, widget)
 	for _, file := range []string{
-		"gateway.yaml", "../../schema/testdata/httproute.yaml", "../../schema/testdata/instance.yaml", "../../schema/testdata/widget.yaml",
+		"gateway.yaml", "../../schema/testdata/httproute.yaml", "../../schema/testdata/instance.yaml",
+		"../../schema/testdata/widget.yaml",
 	} {
 		obj := load[map[string]any](tb, file)
 		for _, d := range definitions {
 			for _, v := range d.Spec.Versions {
-				if s, err := schema.Compile(v.Schema.OpenAPIV3Schema, schema.Options{}); err != nil || cel.New(s.Root(), true) == nil {
+				if s, err := schema.Compile(v.Schema.OpenAPIV3Schema, schema.Options{}); err != nil ||
+					cel.New(s.Root(), true) == nil {
 					continue
 				}
 				if d.Spec.Names.Kind == obj["kind"] && d.Spec.Group+"/"+v.Name == obj["apiVersion"] {

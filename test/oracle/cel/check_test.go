@@ -44,6 +44,7 @@ func TestRealDefinitions(t *testing.T) {
 	for _, d := range fixture.Definitions(t) {
 		check(d)
 	}
-	fixture.UpjetDefinitions(t, fixture.Setting("ORACLE_STEP", 20), func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool { check(d); return true })
+	fixture.UpjetDefinitions(t, fixture.Setting("ORACLE_STEP", 20),
+		func(_ string, d *apiextensionsv1.CustomResourceDefinition) bool { check(d); return true })
 	t.Logf("%d schemas, %d with errors", definitions, rejected)
 }

@@ -1,2 +1,3 @@
-// Package cel compares internal/object/schema/cel with apiextensions-apiserver's CEL validator and its checks of definitions.
+// Package cel compares internal/object/schema/cel with apiextensions-apiserver's CEL validator and its checks of
+// definitions.
 package cel

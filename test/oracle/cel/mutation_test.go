@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// TestMutations evaluates the rules of real definitions on objects with random flaws, also such that the value checks would
-// have kept from the rules.
+// TestMutations evaluates the rules of real definitions on objects with random flaws, also such that the value checks
+// would have kept from the rules.
 func TestMutations(t *testing.T) {
 	for i, s := range samples(t) {
 		t.Run(fmt.Sprintf("%s/%d", s.name, i), func(t *testing.T) {
@@ -31,7 +31,8 @@ func TestMutations(t *testing.T) {
 					return obj
 				}
 				a, b := mutant(), mutant()
-				failures += subject.compare(t, a, nil) + subject.compare(t, a, s.obj) + subject.compare(t, a, b) + subject.compare(t, a, a)
+				failures += subject.compare(t, a, nil) + subject.compare(t, a, s.obj) + subject.compare(t, a,
+					b) + subject.compare(t, a, a)
 				if t.Failed() {
 					return
 				}
@@ -43,7 +44,8 @@ func TestMutations(t *testing.T) {
 
 // mutate changes something below v.
 func mutate(g *rand.Rand, v any) {
-	values := []any{nil, "", "x", "*.example.com", int64(0), int64(-1), int64(443), 1.5, true, []any{}, map[string]any{}, []any{"a", "a"}, map[string]any{"name": "x"}}
+	values := []any{nil, "", "x", "*.example.com", int64(0), int64(-1), int64(443), 1.5, true, []any{},
+		map[string]any{}, []any{"a", "a"}, map[string]any{"name": "x"}}
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) == 0 {

@@ -60,7 +60,8 @@ func TestRandom(t *testing.T) {
 				}
 			}
 			made.Add(int64(evaluations))
-			t.Logf("%d of %d rules accepted, %d evaluations, %d failures", accepted, cases/shards, evaluations, failures)
+			t.Logf("%d of %d rules accepted, %d evaluations, %d failures", accepted, cases/shards, evaluations,
+				failures)
 		})
 	}
 }

@@ -104,20 +104,25 @@ func (s *subject) compare(t *testing.T, obj, old map[string]any) (failures int) 
 			before = old
 		}
 		var warnings []string
-		ours, left := s.our.EvaluateAt(nil, obj, before, cel.EvalOptions{Budget: budget, Warn: func(w string) { warnings = append(warnings, w) }})
+		ours, left := s.our.EvaluateAt(nil, obj, before,
+			cel.EvalOptions{Budget: budget, Warn: func(w string) { warnings = append(warnings, w) }})
 		if a, b := describe(ours), describe(theirs); !slices.Equal(a, b) {
-			t.Errorf("%s: budget %d\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, budget, a, b, brief(obj), brief(old))
+			t.Errorf("%s: budget %d\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, budget, a, b, brief(obj),
+				brief(old))
 		}
 		if s.costs && left != theirLeft {
-			t.Errorf("%s: budget %d: ours leaves %d, upstream %d\nobject %s\nold    %s", s.name, budget, left, theirLeft, brief(obj), brief(old))
+			t.Errorf("%s: budget %d: ours leaves %d, upstream %d\nobject %s\nold    %s", s.name, budget, left,
+				theirLeft, brief(obj), brief(old))
 		}
 		if slices.Sort(warnings); !slices.Equal(warnings, sorted(theirWarnings)) {
-			t.Errorf("%s: warnings\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, warnings, theirWarnings, brief(obj), brief(old))
+			t.Errorf("%s: warnings\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, warnings, theirWarnings,
+				brief(obj), brief(old))
 		}
 		if budget == celconfig.RuntimeCELCostBudget {
 			failures += len(ours)
 			if a, b := describe(s.our.Evaluate(obj, old)), describe(theirs); !slices.Equal(a, b) {
-				t.Errorf("%s: uncounted\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, a, b, brief(obj), brief(old))
+				t.Errorf("%s: uncounted\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, a, b, brief(obj),
+					brief(old))
 			}
 		}
 	}
@@ -144,7 +149,10 @@ func TestRules(t *testing.T) {
 						rule.Message = "spans lines"
 					}
 					props := base.DeepCopy()
-					at(props, strings.TrimPrefix(place, "~"), func(p *apiextensionsv1.JSONSchemaProps) { p.XValidations = apiextensionsv1.ValidationRules{rule} })
+					at(props, strings.TrimPrefix(place, "~"),
+						func(p *apiextensionsv1.JSONSchemaProps) {
+							p.XValidations = apiextensionsv1.ValidationRules{rule}
+						})
 					compareRule(t, rule.Rule, props, objects, !strings.ContainsAny(place, "~{"))
 				}
 			})
@@ -155,7 +163,9 @@ func TestRules(t *testing.T) {
 var yes = true
 
 // compareRule checks a schema, and evaluates its rules unless that finds errors other than costs.
-func compareRule(t *testing.T, name string, props *apiextensionsv1.JSONSchemaProps, objects []map[string]any, costs bool) {
+func compareRule(
+	t *testing.T, name string, props *apiextensionsv1.JSONSchemaProps, objects []map[string]any, costs bool,
+) {
 	t.Helper()
 	if strings.TrimSpace(name) == "" {
 		return // package schema says that a rule is missing
@@ -236,9 +246,17 @@ func TestAllOf(t *testing.T) {
 			p.AllOf = []apiextensionsv1.JSONSchemaProps{
 				{XValidations: rule("self.str == 'hello'")},
 				{Properties: map[string]apiextensionsv1.JSONSchemaProps{
-					"int":    {XValidations: rule("self > 5")},
-					"labels": {AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{XValidations: rule("self == 'web'")}, Allows: true}},
-					"map1":   {Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{XValidations: rule("self == oldSelf")}}},
+					"int": {XValidations: rule("self > 5")},
+					"labels": {
+						AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+							Schema: &apiextensionsv1.JSONSchemaProps{XValidations: rule("self == 'web'")}, Allows: true,
+						},
+					},
+					"map1": {
+						Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+							Schema: &apiextensionsv1.JSONSchemaProps{XValidations: rule("self == oldSelf")},
+						},
+					},
 				}},
 			}
 		})
@@ -256,8 +274,9 @@ func TestAllOf(t *testing.T) {
 // TestPage compares the cases of internal/object/schema/cel's own test: the rules of the Kubernetes documentation.
 func TestPage(t *testing.T) {
 	type testCase struct {
-		Name   string                           `json:"name"`
-		Root   bool                             `json:"root"` // the schema is that of the whole resource, as are the values
+		Name string `json:"name"`
+		// the schema is that of the whole resource, as are the values
+		Root   bool                             `json:"root"`
 		Schema *apiextensionsv1.JSONSchemaProps `json:"schema"`
 		Values []struct {
 			Spec any `json:"spec"`
@@ -269,7 +288,9 @@ func TestPage(t *testing.T) {
 			t.Parallel()
 			props := c.Schema
 			if !c.Root {
-				props = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *c.Schema}}
+				props = &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *c.Schema},
+				}
 			}
 			compareCheck(t, c.Name, props)
 			s := newSubject(t, c.Name, props)
@@ -277,7 +298,9 @@ func TestPage(t *testing.T) {
 				if v == nil {
 					return nil
 				}
-				obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"}}
+				obj := map[string]any{
+					"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"},
+				}
 				if !c.Root {
 					obj["spec"] = v
 				} else {

@@ -34,7 +34,8 @@ type upstream struct {
 
 func newUpstream(props *apiextensionsv1.JSONSchemaProps) (*upstream, error) {
 	u := &upstream{internal: &apiextensions.JSONSchemaProps{}}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), u.internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), u.internal,
+		nil); err != nil {
 		return nil, err
 	}
 	var err error
@@ -45,9 +46,11 @@ func newUpstream(props *apiextensionsv1.JSONSchemaProps) (*upstream, error) {
 // request does to a new object what apiextensions-apiserver's request handler and strategy do, metadata apart: prune,
 // default, validate, and evaluate the rules.
 func (u *upstream) request(values apiservervalidation.SchemaValidator, obj, old map[string]any) (errs field.ErrorList) {
-	pruning.PruneWithOptions(obj, u.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	pruning.PruneWithOptions(obj, u.structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, u.structural)
-	if err, _ := objectmeta.CoerceWithOptions(nil, obj, u.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
+	if err, _ := objectmeta.CoerceWithOptions(nil, obj, u.structural, false,
+		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
 		return field.ErrorList{err}
 	}
 	defaulting.Default(obj, u.structural)
@@ -55,7 +58,8 @@ func (u *upstream) request(values apiservervalidation.SchemaValidator, obj, old 
 		errs = apiservervalidation.ValidateCustomResource(nil, obj, values)
 	} else {
 		correlated := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: u.structural})
-		errs = apiservervalidation.ValidateCustomResourceUpdate(nil, obj, old, values, apiservervalidation.WithRatcheting(correlated))
+		errs = apiservervalidation.ValidateCustomResourceUpdate(nil, obj, old, values,
+			apiservervalidation.WithRatcheting(correlated))
 	}
 	errs = append(errs, objectmeta.Validate(nil, obj, u.structural, false)...)
 	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, u.structural, old)) == 0 {
@@ -75,9 +79,13 @@ func (u *upstream) compile() *upstream {
 func (u *upstream) check() (errs field.ErrorList, path *field.Path) {
 	spec := apiextensions.CustomResourceDefinitionSpec{
 		Group: "example.com", Scope: apiextensions.ClusterScoped,
-		Names:                 apiextensions.CustomResourceDefinitionNames{Plural: "tests", Singular: "test", Kind: "Test", ListKind: "TestList"},
-		Version:               "v1",
-		Versions:              []apiextensions.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}},
+		Names: apiextensions.CustomResourceDefinitionNames{
+			Plural: "tests", Singular: "test", Kind: "Test", ListKind: "TestList",
+		},
+		Version: "v1",
+		Versions: []apiextensions.CustomResourceDefinitionVersion{
+			{Name: "v1", Served: true, Storage: true},
+		},
 		Validation:            &apiextensions.CustomResourceValidation{OpenAPIV3Schema: u.internal.DeepCopy()},
 		Conversion:            &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter},
 		PreserveUnknownFields: new(bool),
@@ -96,7 +104,8 @@ type warnings []string
 func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
 
 // evaluate runs the rules as customResourceStrategy does. left is the rest of the budget.
-func (u *upstream) evaluate(obj, old map[string]any, ratchet bool, budget int64) (errs field.ErrorList, w []string, left int64) {
+func (u *upstream) evaluate(obj, old map[string]any, ratchet bool, budget int64) (errs field.ErrorList, w []string,
+	left int64) {
 	if u.validator == nil {
 		return nil, nil, budget
 	}
@@ -108,7 +117,9 @@ func (u *upstream) evaluate(obj, old map[string]any, ratchet bool, budget int64)
 	}
 	var options []upstreamcel.Option
 	if ratchet {
-		options = append(options, upstreamcel.WithRatcheting(common.NewCorrelatedObject(obj, old, &model.Structural{Structural: u.structural})))
+		options = append(options,
+			upstreamcel.WithRatcheting(common.NewCorrelatedObject(obj, old,
+				&model.Structural{Structural: u.structural})))
 	}
 	errs, left = u.validator.Validate(ctx, nil, u.structural, obj, old, budget, options...)
 	return errs, collected, left
@@ -121,7 +132,8 @@ var typeNames = regexp.MustCompile(`selfType\d+`)
 func describe(errs field.ErrorList) []string {
 	out := make([]string, len(errs))
 	for i, err := range errs {
-		out[i] = typeNames.ReplaceAllString(fmt.Sprintf("%s | %s | %s", err.Type, err.Field, strings.TrimSpace(err.Error())), "selfType")
+		out[i] = typeNames.ReplaceAllString(fmt.Sprintf("%s | %s | %s", err.Type, err.Field,
+			strings.TrimSpace(err.Error())), "selfType")
 	}
 	slices.Sort(out)
 	return out

@@ -43,17 +43,26 @@ func (typer) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, e
 func (typer) Recognizes(schema.GroupVersionKind) bool { return true }
 
 func theirSerializer(yaml, strict bool) runtime.Serializer {
-	return serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, creater{}, typer{}, serializer.SerializerOptions{Yaml: yaml, Strict: strict})
+	return serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, creater{}, typer{},
+		serializer.SerializerOptions{Yaml: yaml, Strict: strict})
 }
 
 // bodies are seeds; FuzzDecodeObject makes more of them.
 var bodies = []string{
-	``, `{}`, `null`, `[]`, `1`, `{"kind":"Thing"}`, `{"apiVersion":"example.com/v1"}`, `{"apiVersion":"example.com/v1","kind":"Thing","a":{"b":1,"b":2}}`,
-	`{"apiVersion":"example.com/v1","kind":"Thing","kind":"Other"}`, `{"apiVersion":1,"kind":"Thing"}`, `{"kind":null,"apiVersion":null}`, `{"Kind":1,"kind":"Thing","apiVersion":"example.com/v1"}`,
-	`{"KIND":"Upper","apiVersion":"example.com/v1"}`, `{"kind":"Thing","apiVersion":"a/b/c"}`, `{"kind":"","apiVersion":"example.com/v1"}`, `{"kind":5,"kind":"Thing","apiVersion":"example.com/v1"}`,
-	`{"apiVersion":"example.com/v1","kind":"Thing","n":1e999}`, `{"apiVersion":"v1","kind":"Thing"}`, `{"apiVersion":"/","kind":"A"}`, ` {"apiVersion":"other.com/v1"} `, `{"apiVersion":"example.com/v1","kind":"Thing"} trailing`,
-	"apiVersion: example.com/v1\nkind: Thing\na: 1\na: 2\n", "apiVersion: example.com/v1\nkind: Thing\nn: .nan\n", "a: [", "- 1", "a: b: c", "!!binary x", "? [1]\n: 2", "{}", "kind: [1]", "a: yes\nkind: Thing\napiVersion: example.com/v1",
-	"\ufeffkind: Thing", "apiVersion: example.com/v1\nkind: Thing\ns: \"\\u00e9\\x41\"", "---\nkind: Thing\n---\nkind: Other",
+	``, `{}`, `null`, `[]`, `1`, `{"kind":"Thing"}`, `{"apiVersion":"example.com/v1"}`,
+	`{"apiVersion":"example.com/v1","kind":"Thing","a":{"b":1,"b":2}}`,
+	`{"apiVersion":"example.com/v1","kind":"Thing","kind":"Other"}`, `{"apiVersion":1,"kind":"Thing"}`,
+	`{"kind":null,"apiVersion":null}`, `{"Kind":1,"kind":"Thing","apiVersion":"example.com/v1"}`,
+	`{"KIND":"Upper","apiVersion":"example.com/v1"}`, `{"kind":"Thing","apiVersion":"a/b/c"}`,
+	`{"kind":"","apiVersion":"example.com/v1"}`, `{"kind":5,"kind":"Thing","apiVersion":"example.com/v1"}`,
+	`{"apiVersion":"example.com/v1","kind":"Thing","n":1e999}`, `{"apiVersion":"v1","kind":"Thing"}`,
+	`{"apiVersion":"/","kind":"A"}`, ` {"apiVersion":"other.com/v1"} `,
+	`{"apiVersion":"example.com/v1","kind":"Thing"} trailing`,
+	"apiVersion: example.com/v1\nkind: Thing\na: 1\na: 2\n", "apiVersion: example.com/v1\nkind: Thing\nn: .nan\n",
+	"a: [", "- 1", "a: b: c", "!!binary x", "? [1]\n: 2", "{}", "kind: [1]",
+	"a: yes\nkind: Thing\napiVersion: example.com/v1",
+	"\ufeffkind: Thing", "apiVersion: example.com/v1\nkind: Thing\ns: \"\\u00e9\\x41\"",
+	"---\nkind: Thing\n---\nkind: Other",
 }
 
 func TestDecodeObject(t *testing.T) {
@@ -108,22 +117,27 @@ func theirDecode(body string, yaml, strict bool) (map[string]any, []string, erro
 		strictErr, ok := runtime.AsStrictDecodingError(err)
 		if !ok || obj == nil {
 			if gvk != nil && len(gvk.Kind) > 0 {
-				return nil, nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, thing.Kind, err)
+				return nil, nil,
+					fmt.Errorf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, thing.Kind, err)
 			}
 			// The start of the body behind the text has a test of its own.
-			_, _, ours := codec.DecodeObject([]byte(body), map[bool]string{true: codec.YAML, false: codec.JSON}[yaml], strict, thing)
+			_, _, ours := codec.DecodeObject([]byte(body), map[bool]string{true: codec.YAML, false: codec.JSON}[yaml],
+				strict, thing)
 			end := ""
 			if i := strings.LastIndex(text(ours), " ("); i >= 0 {
 				end = text(ours)[i:]
 			}
-			return nil, nil, fmt.Errorf("the object provided is unrecognized (must be of type %s): %v%s", thing.Kind, err, end)
+			return nil, nil,
+				fmt.Errorf("the object provided is unrecognized (must be of type %s): %v%s", thing.Kind, err, end)
 		}
 		for _, e := range strictErr.Errors() {
 			strictErrs = append(strictErrs, e.Error())
 		}
 	}
 	if got := gvk.GroupVersion(); got != thing.GroupVersion() {
-		return nil, nil, fmt.Errorf("the API version in the data (%s) does not match the expected API version (%s)", got, thing.GroupVersion())
+		return nil, nil,
+			fmt.Errorf("the API version in the data (%s) does not match the expected API version (%s)", got,
+				thing.GroupVersion())
 	}
 	return obj.(*unstructured.Unstructured).Object, strictErrs, nil
 }
@@ -133,13 +147,16 @@ type negotiated struct{ runtime.NegotiatedSerializer }
 
 func (negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	info := func(minor string, stream bool) runtime.SerializerInfo {
-		i := runtime.SerializerInfo{MediaType: "application/" + minor, MediaTypeType: "application", MediaTypeSubType: minor}
+		i := runtime.SerializerInfo{
+			MediaType: "application/" + minor, MediaTypeType: "application", MediaTypeSubType: minor,
+		}
 		if stream {
 			i.StreamSerializer = &runtime.StreamSerializerInfo{}
 		}
 		return i
 	}
-	return []runtime.SerializerInfo{info("json", true), info("yaml", false), info("vnd.kubernetes.protobuf", true), info("cbor", true)}
+	return []runtime.SerializerInfo{info("json", true), info("yaml", false), info("vnd.kubernetes.protobuf", true),
+		info("cbor", true)}
 }
 
 // restrictions are those of k8s.io/apiserver's RequestScope, for a built-in kind or a custom one.
@@ -154,7 +171,8 @@ func (r restrictions) AllowsMediaTypeTransform(major, minor string, kind *schema
 	case kind.Group != "meta.k8s.io" || kind.Version != "v1" && kind.Version != "v1beta1":
 		return false
 	}
-	return kind.Kind == "Table" && (minor == "json" || minor == "yaml") || kind.Kind == "PartialObjectMetadata" || kind.Kind == "PartialObjectMetadataList"
+	return kind.Kind == "Table" && (minor == "json" || minor == "yaml") || kind.Kind == "PartialObjectMetadata" ||
+		kind.Kind == "PartialObjectMetadataList"
 }
 
 func TestNegotiate(t *testing.T) {
@@ -164,18 +182,23 @@ func TestNegotiate(t *testing.T) {
 	for range 20000 {
 		var clauses []string
 		for range g.IntN(4) {
-			clause := pick("application/json", "application/yaml", "*/*", "application/*", "text/html", "*", "json", "application/json/x", " application/json ", "application/vnd.kubernetes.protobuf", "application/cbor")
+			clause := pick("application/json", "application/yaml", "*/*", "application/*", "text/html", "*", "json",
+				"application/json/x", " application/json ", "application/vnd.kubernetes.protobuf", "application/cbor")
 			for range g.IntN(5) {
-				clause += pick(";", "; ") + pick("q=0.5", "q=1", "q=0", "q=x", "as=Table", "as=PartialObjectMetadata", "as=Other", "g=meta.k8s.io", "g=other", "v=v1", "v=v1beta1", "v=v2", "stream=watch", "stream=x", "sv=v1", "sv=v2", "pretty=1", "pretty=0", "charset=utf-8", "as", "a=b=c", "")
+				clause += pick(";", "; ") + pick("q=0.5", "q=1", "q=0", "q=x", "as=Table", "as=PartialObjectMetadata",
+					"as=Other", "g=meta.k8s.io", "g=other", "v=v1", "v=v1beta1", "v=v2", "stream=watch", "stream=x",
+					"sv=v1", "sv=v2", "pretty=1", "pretty=0", "charset=utf-8", "as", "a=b=c", "")
 			}
 			clauses = append(clauses, clause)
 		}
-		r := httptest.NewRequest(http.MethodGet, "/x"+pick("", "", "?pretty=true", "?pretty=no", "?pretty", "?a=pretty"), nil)
+		r := httptest.NewRequest(http.MethodGet, "/x"+
+			pick("", "", "?pretty=true", "?pretty=no", "?pretty", "?a=pretty"), nil)
 		r = r.WithContext(codec.WithCBOR(r.Context()))
 		message := g.IntN(2) == 0
 		r.Header.Set("Accept", strings.Join(clauses, pick(",", ", ")))
 		r.Header.Set("User-Agent", pick("curl/8", "kubectl", "Wget/1", "Mozilla/5.0", "Mozilla/4.0"))
-		opts, ok := negotiation.NegotiateMediaTypeOptions(r.Header.Get("Accept"), negotiated{}.SupportedMediaTypes(), restrictions{message})
+		opts, ok := negotiation.NegotiateMediaTypeOptions(r.Header.Get("Accept"), negotiated{}.SupportedMediaTypes(),
+			restrictions{message})
 		got, err := codec.Negotiate(r, codec.Offer{Message: message})
 		if ok != (err == nil) {
 			t.Fatalf("%q: %+v, %v, kube says %v", r.Header.Get("Accept"), got, err, ok)
@@ -200,11 +223,16 @@ func TestNegotiate(t *testing.T) {
 func TestWriteError(t *testing.T) {
 	things := schema.GroupResource{Group: "example.com", Resource: "things"}
 	for _, err := range []error{
-		errors.New("boom"), apierrors.NewNotFound(things, "x"), apierrors.NewConflict(things, "x", errors.New("old")), apierrors.NewInternalError(errors.New("inner")),
-		apierrors.NewTooManyRequests("slow", 3), apierrors.NewInvalid(thing.GroupKind(), "x", nil), &apierrors.StatusError{}, apierrors.NewForbidden(things, "x", errors.New("no")),
-		apierrors.NewRequestEntityTooLargeError("limit is 3145728"), apierrors.NewMethodNotSupported(things, "patch"), apierrors.NewTimeoutError("late", 2),
+		errors.New("boom"), apierrors.NewNotFound(things, "x"), apierrors.NewConflict(things, "x", errors.New("old")),
+		apierrors.NewInternalError(errors.New("inner")),
+		apierrors.NewTooManyRequests("slow", 3), apierrors.NewInvalid(thing.GroupKind(), "x", nil),
+		&apierrors.StatusError{}, apierrors.NewForbidden(things, "x", errors.New("no")),
+		apierrors.NewRequestEntityTooLargeError("limit is 3145728"), apierrors.NewMethodNotSupported(things, "patch"),
+		apierrors.NewTimeoutError("late", 2),
 	} {
-		for _, accept := range []string{"", "application/json", "application/yaml", "text/html", "application/json;as=Table;g=meta.k8s.io;v=v1,application/json", "*/*", "application/vnd.kubernetes.protobuf,application/json", "application/cbor"} {
+		for _, accept := range []string{"", "application/json", "application/yaml", "text/html",
+			"application/json;as=Table;g=meta.k8s.io;v=v1,application/json", "*/*",
+			"application/vnd.kubernetes.protobuf,application/json", "application/cbor"} {
 			for _, query := range []string{"", "?pretty=true"} {
 				r := httptest.NewRequest(http.MethodGet, "/x"+query, nil)
 				if accept != "" {
@@ -212,13 +240,16 @@ func TestWriteError(t *testing.T) {
 				}
 				got, want := httptest.NewRecorder(), httptest.NewRecorder()
 				codec.WriteError(got, r, err)
-				responsewriters.ErrorNegotiated(err, scheme.Codecs.WithoutConversion(), schema.GroupVersion{Version: "v1"}, want, r)
+				responsewriters.ErrorNegotiated(err, scheme.Codecs.WithoutConversion(),
+					schema.GroupVersion{Version: "v1"}, want, r)
 				if got.Code != want.Code || got.Body.String() != want.Body.String() {
-					t.Errorf("%v, Accept %q%s: %d\n%s\nkube writes %d\n%s", err, accept, query, got.Code, got.Body, want.Code, want.Body)
+					t.Errorf("%v, Accept %q%s: %d\n%s\nkube writes %d\n%s", err, accept, query, got.Code, got.Body,
+						want.Code, want.Body)
 				}
 				for _, header := range []string{"Content-Type", "Retry-After"} {
 					if got.Header().Get(header) != want.Header().Get(header) {
-						t.Errorf("%v, Accept %q: %s %q, kube has %q", err, accept, header, got.Header().Get(header), want.Header().Get(header))
+						t.Errorf("%v, Accept %q: %s %q, kube has %q", err, accept, header, got.Header().Get(header),
+							want.Header().Get(header))
 					}
 				}
 			}
@@ -228,7 +259,10 @@ func TestWriteError(t *testing.T) {
 
 func TestWriteObject(t *testing.T) {
 	obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "<x>"},
-		"spec": map[string]any{"n": int64(1), "f": 1e21, "s": "a\u2028&\x01", "e": []any{}, "m": map[string]any{}, "long": strings.Repeat("y: 'z' ", 30), "yes": "yes", "num": "1"}}
+		"spec": map[string]any{
+			"n": int64(1), "f": 1e21, "s": "a\u2028&\x01", "e": []any{}, "m": map[string]any{},
+			"long": strings.Repeat("y: 'z' ", 30), "yes": "yes", "num": "1",
+		}}
 	doc, err := json.Marshal(obj)
 	if err != nil {
 		t.Fatal(err)

@@ -55,9 +55,11 @@ func (h *renaming) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, obj := range review.Request.Objects {
 		obj["apiVersion"], _ = json.Marshal(review.Request.DesiredAPIVersion)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": map[string]any{
-		"uid": review.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": review.Request.Objects,
-	}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+		"response": map[string]any{
+			"uid": review.Request.UID, "result": map[string]any{"status": "Success"},
+			"convertedObjects": review.Request.Objects,
+		}})
 }
 
 // side is one of the two servers, with objects stored in v1.
@@ -67,7 +69,8 @@ type side struct {
 	host   string
 	hook   *renaming
 	edits  int
-	answer bytes.Buffer // of the last request: a client that makes room for each answer anew takes longer than the server
+	// of the last request: a client that makes room for each answer anew takes longer than the server
+	answer bytes.Buffer
 }
 
 const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -84,25 +87,33 @@ func newSide(t testing.TB, config *rest.Config, objects int) *side {
 	s := &side{TB: t, client: client, host: strings.TrimSuffix(host, "/"), hook: newRenaming(t)}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.hook.Certificate().Raw})
 	version := func(name string, storage bool) map[string]any {
-		return map[string]any{"name": name, "served": true, "storage": storage, "schema": map[string]any{"openAPIV3Schema": map[string]any{
-			"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-		}}}
+		return map[string]any{"name": name, "served": true, "storage": storage,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{
+				"type": "object",
+				"properties": map[string]any{
+					"spec": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				},
+			}}}
 	}
 	s.must("POST", definition, "application/json", map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "crontabs.example.com"},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "crontabs.example.com"},
 		"spec": map[string]any{
-			"group": "example.com", "scope": "Cluster", "names": map[string]any{"plural": "crontabs", "kind": "CronTab"},
+			"group": "example.com", "scope": "Cluster",
+			"names":    map[string]any{"plural": "crontabs", "kind": "CronTab"},
 			"versions": []any{version("v1", true), version("v2", false)},
 			"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{
-				"conversionReviewVersions": []string{"v1"}, "clientConfig": map[string]any{"url": s.hook.URL, "caBundle": ca},
+				"conversionReviewVersions": []string{"v1"},
+				"clientConfig":             map[string]any{"url": s.hook.URL, "caBundle": ca},
 			}},
 		},
 	})
 	s.until("/apis/example.com/v2/crontabs", func(code int, _ []byte) bool { return code == http.StatusOK })
 	for i := range objects {
 		s.must("POST", "/apis/example.com/v1/crontabs", "application/json", map[string]any{
-			"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": map[string]any{"name": fmt.Sprintf("tab-%d", i)},
-			"spec": map[string]any{"hostPort": "h:1", "padding": strings.Repeat("x", 1000)},
+			"apiVersion": "example.com/v1", "kind": "CronTab",
+			"metadata": map[string]any{"name": fmt.Sprintf("tab-%d", i)},
+			"spec":     map[string]any{"hostPort": "h:1", "padding": strings.Repeat("x", 1000)},
 		})
 	}
 	return s
@@ -147,8 +158,8 @@ func (s *side) must(method, path, contentType string, body any) []byte {
 	return answer
 }
 
-// until asks for a path until the answer is good. The other server gives no other sign: its kinds are served some time after
-// the last event about their definition.
+// until asks for a path until the answer is good. The other server gives no other sign: its kinds are served some time
+// after the last event about their definition.
 func (s *side) until(path string, good func(code int, body []byte) bool) {
 	s.Helper()
 	for end := time.Now().Add(30 * time.Second); ; {
@@ -162,8 +173,8 @@ func (s *side) until(path string, good func(code int, body []byte) bool) {
 	}
 }
 
-// list reads all objects in a version; v1 is the one that they are stored in. The other server answers 429 while it fills its
-// cache.
+// list reads all objects in a version; v1 is the one that they are stored in. The other server answers 429 while it
+// fills its cache.
 func (s *side) list(version string) []byte {
 	s.Helper()
 	for {
@@ -182,8 +193,10 @@ func (s *side) edit() {
 	s.Helper()
 	s.edits++
 	short := fmt.Sprintf("ct%d", s.edits)
-	s.must("PATCH", definition+"/crontabs.example.com", "application/merge-patch+json", map[string]any{"spec": map[string]any{"names": map[string]any{"shortNames": []string{short}}}})
-	s.until("/apis/example.com/v1", func(_ int, body []byte) bool { return strings.Contains(string(body), `"`+short+`"`) })
+	s.must("PATCH", definition+"/crontabs.example.com", "application/merge-patch+json",
+		map[string]any{"spec": map[string]any{"names": map[string]any{"shortNames": []string{short}}}})
+	s.until("/apis/example.com/v1",
+		func(_ int, body []byte) bool { return strings.Contains(string(body), `"`+short+`"`) })
 }
 
 // sides are the servers that are compared. Without its cache Kubernetes converts at every read.
@@ -195,7 +208,8 @@ func sides(b *testing.B, run func(b *testing.B, s *side)) {
 	})
 }
 
-// BenchmarkFirstList is a list of 1,000 objects in another version than the stored one after a change of the definition.
+// BenchmarkFirstList is a list of 1,000 objects in another version than the stored one after a change of the
+// definition.
 func BenchmarkFirstList(b *testing.B) {
 	sides(b, func(b *testing.B, s *side) {
 		calls := s.hook.calls.Load()

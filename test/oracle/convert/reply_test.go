@@ -63,7 +63,10 @@ func newPair(t *testing.T, reviewVersions ...string) *pair {
 	hook := newScripted(t)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw})
 	url := hook.URL + "/convert"
-	by := &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: ca}, ConversionReviewVersions: reviewVersions}
+	by := &apiextensionsv1.WebhookConversion{
+		ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: ca},
+		ConversionReviewVersions: reviewVersions,
+	}
 	factory, err := conversion.NewCRConverterFactory(nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +74,11 @@ func newPair(t *testing.T, reviewVersions ...string) *pair {
 	safe, _, err := factory.NewConverter(&apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group:      "example.com",
-			Versions:   []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v2"}},
-			Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: by},
+			Group:    "example.com",
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v2"}},
+			Conversion: &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter, Webhook: by,
+			},
 		},
 	})
 	if err != nil {
@@ -85,7 +90,8 @@ func newPair(t *testing.T, reviewVersions ...string) *pair {
 	return &pair{
 		hook: hook, upstream: safe, ours: convert.New(convert.Options{Call: calls.Call}),
 		resource: &catalog.Resource{
-			Group: "example.com", Plural: "crontabs", Kind: "CronTab", Versions: []*catalog.Version{v2, v1}, Storage: v1,
+			Group: "example.com", Plural: "crontabs", Kind: "CronTab", Versions: []*catalog.Version{v2, v1},
+			Storage:    v1,
 			Conversion: func() (*apiextensionsv1.WebhookConversion, error) { return by, nil },
 		},
 	}
@@ -94,7 +100,8 @@ func newPair(t *testing.T, reviewVersions ...string) *pair {
 // convert returns the results of both, and their questions.
 func (p *pair) convert(t *testing.T, obj map[string]any) (theirs, ours map[string]any, theirErr, ourErr error) {
 	t.Helper()
-	out, theirErr := p.upstream.ConvertToVersion(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(obj)}, schema.GroupVersion{Group: "example.com", Version: "v2"})
+	out, theirErr := p.upstream.ConvertToVersion(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(obj)},
+		schema.GroupVersion{Group: "example.com", Version: "v2"})
 	asked := p.hook.asked
 	if theirErr == nil {
 		theirs = out.(*unstructured.Unstructured).Object
@@ -114,7 +121,8 @@ func (p *pair) compare(t *testing.T, obj map[string]any) (failed bool) {
 	t.Helper()
 	theirs, ours, theirErr, ourErr := p.convert(t, obj)
 	if text(theirErr) != text(ourErr) || !reflect.DeepEqual(theirs, ours) {
-		t.Errorf("answer %d %s\nupstream: %v\n          %v\nours:     %v\n          %v", p.hook.code, p.hook.answer, theirErr, theirs, ourErr, ours)
+		t.Errorf("answer %d %s\nupstream: %v\n          %v\nours:     %v\n          %v", p.hook.code, p.hook.answer,
+			theirErr, theirs, ourErr, ours)
 	}
 	return theirErr != nil
 }
@@ -130,7 +138,8 @@ func sample() map[string]any {
 		"apiVersion": "example.com/v1", "kind": "CronTab",
 		"metadata": map[string]any{
 			"name": "a", "namespace": "ns", "uid": "u-1", "resourceVersion": "7", "generation": int64(2),
-			"labels": map[string]any{"l": "1"}, "annotations": map[string]any{"a": "1", "odd key!": "kept"}, "finalizers": []any{"f"},
+			"labels": map[string]any{"l": "1"}, "annotations": map[string]any{"a": "1", "odd key!": "kept"},
+			"finalizers": []any{"f"},
 		},
 		"spec": map[string]any{"hostPort": "h:1", "n": int64(1), "f": 1.5, "html": "<&>"},
 	}
@@ -140,37 +149,55 @@ const good = `{"apiVersion":"example.com/v2","kind":"CronTab","metadata":{"name"
 
 // wrap makes the answer that carries the given objects.
 func wrap(version, uid, status string, objects ...string) string {
-	return fmt.Sprintf(`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/%s","response":{"uid":"%s","result":%s,"convertedObjects":[%s]}}`, version, uid, status, strings.Join(objects, ","))
+	return fmt.Sprintf(
+		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/%s","response":{"uid":"%s","result":%s,"convertedObjects":[%s]}}`, version, uid, status, strings.Join(objects, ","))
 }
 
 func TestReplies(t *testing.T) {
 	ok := `{"status":"Success"}`
 	answers := []string{
-		``, ` `, `x`, `null`, `[]`, `{}`, `"text"`, `{`, `{"kind":"ConversionReview"}`, `{"apiVersion":"apiextensions.k8s.io/v1"}`,
-		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no"}`, `{"kind":"Status","apiVersion":"v1","status":"Success"}`,
-		`{"kind":"Pod","apiVersion":"v1"}`, `{"kind":"ConversionReview","apiVersion":"other/v1"}`, `{"kind":"Other","apiVersion":"apiextensions.k8s.io/v1"}`,
-		`{"kind":"ConversionReview","apiVersion":"a/b/c"}`, `{"kind":7}`, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":7}`,
+		``, ` `, `x`, `null`, `[]`, `{}`, `"text"`, `{`, `{"kind":"ConversionReview"}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1"}`,
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no"}`,
+		`{"kind":"Status","apiVersion":"v1","status":"Success"}`,
+		`{"kind":"Pod","apiVersion":"v1"}`, `{"kind":"ConversionReview","apiVersion":"other/v1"}`,
+		`{"kind":"Other","apiVersion":"apiextensions.k8s.io/v1"}`,
+		`{"kind":"ConversionReview","apiVersion":"a/b/c"}`, `{"kind":7}`,
+		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":7}`,
 		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"convertedObjects":{}}}`,
-		`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1"}`, `{"response":{"uid":"UID","result":{"status":"Success"},"convertedObjects":[` + good + `]}}`,
+		`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1"}`,
+		`{"response":{"uid":"UID","result":{"status":"Success"},"convertedObjects":[` + good + `]}}`,
 	}
 	objects := []string{
 		`null`, `{}`, `7`, `"x"`, `[]`, `{"kind":"CronTab"}`, `{"apiVersion":"example.com/v2"}`, good + `,` + good,
-		`{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"example.com/v2","kind":"CronTabList","items":[` + good + `]}`,
+		`{"apiVersion":"v1","kind":"List","items":[]}`,
+		`{"apiVersion":"example.com/v2","kind":"CronTabList","items":[` + good + `]}`,
 	}
 	for _, change := range [][2]string{
-		{`"a"`, `"b"`}, {`"a"`, `7`}, {`"a"`, `null`}, {`"ns"`, `"other"`}, {`"u-1"`, `"u-2"`}, {`v2`, `v1`}, {`v2`, `v3`}, {`example.com/v2`, `other/v2`}, {`CronTab`, `Other`}, {`"namespace":"ns",`, ``},
-		{`"name":"a"`, `"name":"a","labels":{"x":"y"}`}, {`"name":"a"`, `"name":"a","labels":{"x":7}`}, {`"name":"a"`, `"name":"a","labels":{"x!":"y"}`}, {`"name":"a"`, `"name":"a","labels":[]`},
-		{`"name":"a"`, `"name":"a","labels":null`}, {`"name":"a"`, `"name":"a","labels":{"l":"1"}`}, {`"name":"a"`, `"name":"a","annotations":{"x!":"y"}`}, {`"name":"a"`, `"name":"a","annotations":{"a":"1","odd key!":"kept"}`},
-		{`"name":"a"`, `"name":"a","annotations":{"a":"2","odd key!":"kept"}`}, {`"name":"a"`, `"name":"a","finalizers":[],"resourceVersion":"8","generation":9`}, {`"name":"a"`, `"name":"a","annotations":"x"`},
-		{`{"name":"a","namespace":"ns","uid":"u-1"}`, `null`}, {`{"name":"a","namespace":"ns","uid":"u-1"}`, `7`}, {`"metadata":{"name":"a","namespace":"ns","uid":"u-1"},`, ``}, {`"port":1`, `"port":1.0,"big":12345678901234567890`},
+		{`"a"`, `"b"`}, {`"a"`, `7`}, {`"a"`, `null`}, {`"ns"`, `"other"`}, {`"u-1"`, `"u-2"`}, {`v2`, `v1`},
+		{`v2`, `v3`}, {`example.com/v2`, `other/v2`}, {`CronTab`, `Other`}, {`"namespace":"ns",`, ``},
+		{`"name":"a"`, `"name":"a","labels":{"x":"y"}`}, {`"name":"a"`, `"name":"a","labels":{"x":7}`},
+		{`"name":"a"`, `"name":"a","labels":{"x!":"y"}`}, {`"name":"a"`, `"name":"a","labels":[]`},
+		{`"name":"a"`, `"name":"a","labels":null`}, {`"name":"a"`, `"name":"a","labels":{"l":"1"}`},
+		{`"name":"a"`, `"name":"a","annotations":{"x!":"y"}`},
+		{`"name":"a"`, `"name":"a","annotations":{"a":"1","odd key!":"kept"}`},
+		{`"name":"a"`, `"name":"a","annotations":{"a":"2","odd key!":"kept"}`},
+		{`"name":"a"`, `"name":"a","finalizers":[],"resourceVersion":"8","generation":9`},
+		{`"name":"a"`, `"name":"a","annotations":"x"`},
+		{`{"name":"a","namespace":"ns","uid":"u-1"}`, `null`}, {`{"name":"a","namespace":"ns","uid":"u-1"}`, `7`},
+		{`"metadata":{"name":"a","namespace":"ns","uid":"u-1"},`, ``},
+		{`"port":1`, `"port":1.0,"big":12345678901234567890`},
 	} {
 		objects = append(objects, strings.Replace(good, change[0], change[1], 1))
 	}
 	for _, version := range []string{"v1", "v1beta1"} {
 		all := append([]string{
-			wrap(version, "UID", ok, good), wrap(version, "UID", ok), wrap(version, "other", ok, good), wrap(version, "", ok, good),
+			wrap(version, "UID", ok, good), wrap(version, "UID", ok), wrap(version, "other", ok, good),
+			wrap(version, "", ok, good),
 			wrap("v1", "UID", ok, good), wrap("v1beta1", "UID", ok, good), wrap("v2", "UID", ok, good),
-			wrap(version, "UID", `{"status":"Failure","message":"no way"}`), wrap(version, "UID", `{"status":"Failure"}`), wrap(version, "UID", `{}`), wrap(version, "UID", `null`), wrap(version, "UID", `{"status":"Odd"}`),
+			wrap(version, "UID", `{"status":"Failure","message":"no way"}`),
+			wrap(version, "UID", `{"status":"Failure"}`), wrap(version, "UID", `{}`), wrap(version, "UID", `null`),
+			wrap(version, "UID", `{"status":"Odd"}`),
 			wrap(version, "UID", `{"status":7}`),
 		}, answers...)
 		for _, obj := range objects {
@@ -205,7 +232,8 @@ func TestReplies(t *testing.T) {
 func TestRandomReplies(t *testing.T) {
 	p := newPair(t, "v1")
 	random := rand.New(rand.NewPCG(1, 2))
-	whole := wrap("v1", "UID", `{"status":"Success"}`, strings.Replace(good, `"name":"a"`, `"name":"a","labels":{"l":"1","x":"y"},"annotations":{"a":"1"}`, 1))
+	whole := wrap("v1", "UID", `{"status":"Success"}`,
+		strings.Replace(good, `"name":"a"`, `"name":"a","labels":{"l":"1","x":"y"},"annotations":{"a":"1"}`, 1))
 	pieces := []string{`"`, `{`, `}`, `[`, `]`, `,`, `null`, `7`, `"x"`, `{}`, `[]`, ``, `:`, `true`}
 	failed := 0
 	for range 3000 {

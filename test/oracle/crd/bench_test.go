@@ -13,10 +13,12 @@ import (
 
 // The largest definitions at hand, one with many rules, and the smallest.
 var benchDefinitions = []string{
-	"crontab", "applicationset-crd.yaml", "monitoring.coreos.com_prometheuses.yaml", "cert-manager.io_issuers.yaml", "gateway.networking.k8s.io_httproutes.yaml",
+	"crontab", "applicationset-crd.yaml", "monitoring.coreos.com_prometheuses.yaml", "cert-manager.io_issuers.yaml",
+	"gateway.networking.k8s.io_httproutes.yaml",
 }
 
-// BenchmarkValidate validates a new definition; upstream's side includes the conversion to its internal type, as a request does.
+// BenchmarkValidate validates a new definition; upstream's side includes the conversion to its internal type, as a
+// request does.
 func BenchmarkValidate(b *testing.B) {
 	all := realDefinitions(b)
 	for _, name := range benchDefinitions {

@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// TestConvertMatchesUpstream converts definitions to v1beta1 and back, as they are and after random changes, and holds both
-// results to those of the conversion functions of Kubernetes.
+// TestConvertMatchesUpstream converts definitions to v1beta1 and back, as they are and after random changes, and holds
+// both results to those of the conversion functions of Kubernetes.
 func TestConvertMatchesUpstream(t *testing.T) {
 	v1, beta := &catalog.Version{Name: "v1"}, &catalog.Version{Name: "v1beta1"}
 	compared := 0
@@ -37,7 +37,8 @@ func TestConvertMatchesUpstream(t *testing.T) {
 				t.Fatal(err)
 			}
 			internal := &apiextensions.CustomResourceDefinition{}
-			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(typed.DeepCopy(), internal, nil); err != nil {
+			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
+				typed.DeepCopy(), internal, nil); err != nil {
 				t.Fatal(err)
 			}
 			theirs := &apiextensionsv1beta1.CustomResourceDefinition{}
@@ -56,7 +57,8 @@ func TestConvertMatchesUpstream(t *testing.T) {
 				t.Fatal(err)
 			}
 			back := &apiextensionsv1.CustomResourceDefinition{}
-			if err := apiextensionsv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(internal, back, nil); err != nil {
+			if err := apiextensionsv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(
+				internal, back, nil); err != nil {
 				t.Fatal(err)
 			}
 			var again map[string]any

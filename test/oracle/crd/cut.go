@@ -7,8 +7,8 @@ import (
 )
 
 // cut returns a copy of def in which each version's schema has about limit schemas left, chosen at random, and no
-// descriptions. A definition so small is validated in a millisecond, where Kubernetes needs up to 100 for a whole one, so
-// each can be mutated thousands of times, and over all cuts every place is reached.
+// descriptions. A definition so small is validated in a millisecond, where Kubernetes needs up to 100 for a whole one,
+// so each can be mutated thousands of times, and over all cuts every place is reached.
 func (m mutator) cut(def map[string]any, limit int) map[string]any {
 	spec, _ := def["spec"].(map[string]any)
 	list, _ := spec["versions"].([]any)
@@ -36,8 +36,8 @@ func (m mutator) cut(def map[string]any, limit int) map[string]any {
 	return out
 }
 
-// cutSchema returns a copy of s with about limit schemas. What other keywords name has to stay, or all that is left would
-// be invalid; named is what those outside of s do.
+// cutSchema returns a copy of s with about limit schemas. What other keywords name has to stay, or all that is left
+// would be invalid; named is what those outside of s do.
 func (m mutator) cutSchema(s map[string]any, limit int, named []any) map[string]any {
 	if def := s["default"]; def != nil {
 		return cloneWithout(s, "description")

@@ -11,7 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// realDefinitions returns definitions of well-known projects, which lie outside of the repository, and one of our own, by name.
+// realDefinitions returns definitions of well-known projects, which lie outside of the repository, and one of our own,
+// by name.
 func realDefinitions(t testing.TB) map[string]map[string]any {
 	files := fixture.Files(t)
 	files["crontab"] = []byte(cronTab)

@@ -11,8 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// TestHold bounds what the catalog holds when every version of the large provider's 2,065 definitions has been used: 150 MB
-// for all of them. Then it wants the memory back. ORACLE_STEP chooses every n-th definition (40th), which may hold their share.
+// TestHold bounds what the catalog holds when every version of the large provider's 2,065 definitions has been used:
+// 150 MB for all of them. Then it wants the memory back. ORACLE_STEP chooses every n-th definition (40th), which may
+// hold their share.
 func TestHold(t *testing.T) {
 	const bound = 150e6 / 2065
 	c := catalog.New()
@@ -50,7 +51,8 @@ func TestHold(t *testing.T) {
 		}
 	}
 	held := heap() - before
-	t.Logf("%d definitions, %d schemas: %.1f MB, %.0f bytes per definition", len(resources), schemas, held/1e6, held/float64(len(resources)))
+	t.Logf("%d definitions, %d schemas: %.1f MB, %.0f bytes per definition", len(resources), schemas, held/1e6,
+		held/float64(len(resources)))
 	if held > bound*float64(len(resources)) {
 		t.Errorf("more than %.0f bytes per definition", bound)
 	}

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// mutator changes definitions, decoded JSON, at random places. Most changes put a plausible value where it may be wrong:
-// random values in random places would die in the decoder.
+// mutator changes definitions, decoded JSON, at random places. Most changes put a plausible value where it may be
+// wrong: random values in random places would die in the decoder.
 type mutator struct{ *rand.Rand }
 
 func (m mutator) pick(values ...any) any { return values[m.IntN(len(values))] }
 
 func (m mutator) word() string {
-	return m.pick("", "a", "b", "name", "A", "a_b", "a.b", "kind", "metadata", "spec", "status", "apiVersion", "generateName", "x-y", strings.Repeat("x", 64), " ", "a\nb", "Ünïcode", "1a", "v1", "v1beta1").(string)
+	return m.pick("", "a", "b", "name", "A", "a_b", "a.b", "kind", "metadata", "spec", "status", "apiVersion",
+		"generateName", "x-y", strings.Repeat("x", 64), " ", "a\nb", "Ünïcode", "1a", "v1", "v1beta1").(string)
 }
 
 func (m mutator) words() []any {
@@ -63,7 +64,8 @@ func (m mutator) value(depth int) any {
 func (m mutator) schema(depth int) map[string]any {
 	s := map[string]any{}
 	if m.IntN(5) > 0 {
-		s["type"] = m.pick("object", "array", "string", "integer", "number", "boolean", "object", "array", "string", "null", "foo", "")
+		s["type"] = m.pick("object", "array", "string", "integer", "number", "boolean", "object", "array", "string",
+			"null", "foo", "")
 	}
 	switch s["type"] {
 	case "array":
@@ -90,18 +92,24 @@ func (m mutator) schema(depth int) map[string]any {
 }
 
 var keywords = []string{
-	"id", "$schema", "$ref", "description", "type", "format", "title", "default", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
-	"maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "enum", "maxProperties", "minProperties", "required",
-	"items", "allOf", "oneOf", "anyOf", "not", "properties", "additionalProperties", "patternProperties", "dependencies", "additionalItems",
-	"definitions", "externalDocs", "example", "nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource",
+	"id", "$schema", "$ref", "description", "type", "format", "title", "default", "maximum", "exclusiveMaximum",
+	"minimum", "exclusiveMinimum",
+	"maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "enum", "maxProperties",
+	"minProperties", "required",
+	"items", "allOf", "oneOf", "anyOf", "not", "properties", "additionalProperties", "patternProperties",
+	"dependencies", "additionalItems",
+	"definitions", "externalDocs", "example", "nullable", "x-kubernetes-preserve-unknown-fields",
+	"x-kubernetes-embedded-resource",
 	"x-kubernetes-int-or-string", "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type",
 	// The rest a second time: they interact.
-	"default", "default", "items", "properties", "additionalProperties", "allOf", "anyOf", "type", "nullable", "required",
-	"x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields",
+	"default", "default", "items", "properties", "additionalProperties", "allOf", "anyOf", "type", "nullable",
+	"required",
+	"x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-embedded-resource",
+	"x-kubernetes-int-or-string", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields",
 }
 
-// format returns a format that the type has. Of others upstream makes, for defaults only, types of their own ("must be of
-// type float"), which we do not.
+// format returns a format that the type has. Of others upstream makes, for defaults only, types of their own ("must be
+// of type float"), which we do not.
 func (m mutator) format(of any) any {
 	switch of {
 	case "string":
@@ -126,7 +134,9 @@ func (m mutator) keyword(name string, depth int) any {
 			return []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
 		}
 		if m.IntN(6) == 0 {
-			return []any{map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}}
+			return []any{
+				map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}},
+			}
 		}
 		out := []any{}
 		for range m.IntN(3) {
@@ -177,7 +187,8 @@ func (m mutator) keyword(name string, depth int) any {
 		return m.pick("map", "set", "atomic", "foo", "map", "set")
 	case "x-kubernetes-map-type":
 		return m.pick("granular", "atomic", "foo", "")
-	case "exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string":
+	case "exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "nullable", "x-kubernetes-preserve-unknown-fields",
+		"x-kubernetes-embedded-resource", "x-kubernetes-int-or-string":
 		return m.IntN(4) > 0
 	}
 	return m.word()
@@ -233,18 +244,36 @@ func (m mutator) special(s map[string]any) {
 			s["x-kubernetes-preserve-unknown-fields"] = true
 		}
 		if m.IntN(2) == 0 {
-			s["default"] = map[string]any{"apiVersion": m.pick("v1", "", "a/b/c", int64(1)), "kind": m.pick("Pod", "", "a b"), "metadata": m.pick(map[string]any{"name": m.word()}, map[string]any{"labels": int64(1)}, m.value(2))}
+			s["default"] = map[string]any{
+				"apiVersion": m.pick("v1", "", "a/b/c", int64(1)), "kind": m.pick("Pod", "", "a b"),
+				"metadata": m.pick(map[string]any{"name": m.word()}, map[string]any{"labels": int64(1)}, m.value(2)),
+			}
 		}
 	case 1: // metadata
-		properties()["metadata"] = map[string]any{"type": "object", "properties": map[string]any{m.pick("name", "generateName", "labels").(string): m.schema(1)}}
+		properties()["metadata"] = map[string]any{
+			"type":       "object",
+			"properties": map[string]any{m.pick("name", "generateName", "labels").(string): m.schema(1)},
+		}
 	case 2: // metadata with a default inside an embedded resource
 		s["type"], s["x-kubernetes-embedded-resource"] = "object", true
 		p := properties()
-		p["metadata"] = map[string]any{"type": "object", "properties": map[string]any{m.pick("name", "namespace", "labels", "finalizers").(string): map[string]any{"type": m.pick("string", "object", "array"), "items": map[string]any{"type": "string"}, "default": m.value(2)}}}
-		p[m.pick("kind", "apiVersion").(string)] = map[string]any{"type": "string", "default": m.pick("Pod", "", "v1", "a/b/c", "a b")}
+		p["metadata"] = map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				m.pick("name", "namespace", "labels", "finalizers").(string): map[string]any{
+					"type": m.pick("string", "object", "array"), "items": map[string]any{"type": "string"},
+					"default": m.value(2),
+				},
+			},
+		}
+		p[m.pick("kind", "apiVersion").(string)] = map[string]any{
+			"type": "string", "default": m.pick("Pod", "", "v1", "a/b/c", "a b"),
+		}
 	case 3: // a map list
 		s["type"], s["x-kubernetes-list-type"], s["x-kubernetes-list-map-keys"] = "array", "map", []any{"a", "b"}
-		s["items"] = map[string]any{"type": "object", "required": []any{"a"}, "properties": map[string]any{"a": m.schema(1), "b": m.schema(1)}}
+		s["items"] = map[string]any{
+			"type": "object", "required": []any{"a"}, "properties": map[string]any{"a": m.schema(1), "b": m.schema(1)},
+		}
 		if m.IntN(2) == 0 {
 			s["default"] = m.value(2)
 		}
@@ -279,7 +308,8 @@ func (m mutator) rule(s map[string]any) {
 	case 2:
 		r["messageExpression"] = m.pick("", " ", "'a' + string(1)", "1", "self.foo", "'x'")
 	case 3:
-		r["reason"] = m.pick("FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate", "foo", "")
+		r["reason"] = m.pick("FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate",
+			"foo", "")
 	case 4:
 		r["fieldPath"] = m.pick("", " ", ".spec", ".a", "a", ".a\n", ".spec['a']", ".a['b'].c", "['a']")
 	case 5:
@@ -288,8 +318,10 @@ func (m mutator) rule(s map[string]any) {
 }
 
 func (m mutator) expression() any {
-	return m.pick("true", "self == self", "self == oldSelf", "size(self) < 5", "has(self.spec)", "self.all(x, x == x)", "self.all(x, self.all(y, x == y))",
-		"self.", "", " ", "1", "foo", "true\n&& true", "self.matches('^a')", "oldSelf.hasValue() || true", "self.metadata.name == 'a'", "!has(self.a) || self.a == oldSelf.a")
+	return m.pick("true", "self == self", "self == oldSelf", "size(self) < 5", "has(self.spec)", "self.all(x, x == x)",
+		"self.all(x, self.all(y, x == y))",
+		"self.", "", " ", "1", "foo", "true\n&& true", "self.matches('^a')", "oldSelf.hasValue() || true",
+		"self.metadata.name == 'a'", "!has(self.a) || self.a == oldSelf.a")
 }
 
 // head changes something outside of schemas.
@@ -322,15 +354,23 @@ func (m mutator) head(def map[string]any) {
 	case 7:
 		version["name"] = m.pick("v1", "", "V1", "v1alpha1", "a.b")
 	case 8:
-		delete(version, m.pick("schema", "storage", "served", "name", "additionalPrinterColumns", "subresources").(string))
+		delete(version,
+			m.pick("schema", "storage", "served", "name", "additionalPrinterColumns", "subresources").(string))
 	case 9:
-		version["schema"] = m.pick(map[string]any{}, map[string]any{"openAPIV3Schema": map[string]any{}}, map[string]any{"openAPIV3Schema": m.schema(3)}, nil)
+		version["schema"] = m.pick(map[string]any{}, map[string]any{"openAPIV3Schema": map[string]any{}},
+			map[string]any{"openAPIV3Schema": m.schema(3)}, nil)
 	case 10:
-		version["subresources"] = m.pick(map[string]any{}, map[string]any{"status": map[string]any{}}, map[string]any{"scale": map[string]any{
-			"specReplicasPath": m.path(), "statusReplicasPath": m.path(), "labelSelectorPath": m.path(),
-		}})
+		version["subresources"] = m.pick(map[string]any{}, map[string]any{"status": map[string]any{}},
+			map[string]any{"scale": map[string]any{
+				"specReplicasPath": m.path(), "statusReplicasPath": m.path(), "labelSelectorPath": m.path(),
+			}})
 	case 11:
-		version["additionalPrinterColumns"] = []any{map[string]any{"name": m.word(), "type": m.pick("string", "foo", "", "date"), "format": m.pick("", "int32", "foo"), "jsonPath": m.path(), "priority": int64(m.IntN(2))}}
+		version["additionalPrinterColumns"] = []any{
+			map[string]any{
+				"name": m.word(), "type": m.pick("string", "foo", "", "date"), "format": m.pick("", "int32", "foo"),
+				"jsonPath": m.path(), "priority": int64(m.IntN(2)),
+			},
+		}
 	case 12:
 		fields := []any{}
 		for range m.IntN(4) * m.IntN(4) {
@@ -349,14 +389,17 @@ func (m mutator) head(def map[string]any) {
 	case 16:
 		meta, _ := def["metadata"].(map[string]any)
 		if meta != nil {
-			meta["annotations"] = map[string]any{"api-approved.kubernetes.io": m.pick("", "unapproved, for now", "https://github.com/x/y", "foo")}
+			meta["annotations"] = map[string]any{
+				"api-approved.kubernetes.io": m.pick("", "unapproved, for now", "https://github.com/x/y", "foo"),
+			}
 			meta["name"] = m.pick(meta["name"], m.word())
 		}
 	}
 }
 
 func (m mutator) path() any {
-	return m.pick("", ".", ".spec", ".spec.replicas", ".status.replicas", "spec", ".metadata.name", ".spec.a", ".a", "..a", ".status.selector", ".spec['a']", ".a.b.c", ".spec.")
+	return m.pick("", ".", ".spec", ".spec.replicas", ".status.replicas", "spec", ".metadata.name", ".spec.a", ".a",
+		"..a", ".status.selector", ".spec['a']", ".a.b.c", ".spec.")
 }
 
 func (m mutator) conversion() any {
@@ -364,7 +407,10 @@ func (m mutator) conversion() any {
 	if m.IntN(5) == 0 {
 		return c
 	}
-	w := map[string]any{"conversionReviewVersions": m.pick([]any{"v1"}, []any{}, []any{"v1", "v1"}, []any{"foo"}, []any{"A", "v1beta1"})}
+	w := map[string]any{
+		"conversionReviewVersions": m.pick([]any{"v1"}, []any{}, []any{"v1", "v1"}, []any{"foo"},
+			[]any{"A", "v1beta1"}),
+	}
 	c["webhook"] = w
 	if m.IntN(5) == 0 {
 		return c
@@ -375,10 +421,15 @@ func (m mutator) conversion() any {
 		client["url"] = m.pick("https://a.b/c", "http://a", "https://", "", ":", "https://u:p@a/?q#f")
 	}
 	if m.IntN(2) == 0 {
-		client["service"] = map[string]any{"name": m.pick("a", ""), "namespace": m.pick("b", ""), "path": m.pick("", "/", "//", "a", "/a/b/", "/a//b", "/A"), "port": m.pick(int64(443), int64(0), int64(70000), nil)}
+		client["service"] = map[string]any{
+			"name": m.pick("a", ""), "namespace": m.pick("b", ""),
+			"path": m.pick("", "/", "//", "a", "/a/b/", "/a//b", "/A"),
+			"port": m.pick(int64(443), int64(0), int64(70000), nil),
+		}
 	}
 	if m.IntN(2) == 0 {
-		client["caBundle"] = m.pick("", "Zm9v", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=")
+		client["caBundle"] = m.pick("", "Zm9v",
+			"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=")
 	}
 	return c
 }

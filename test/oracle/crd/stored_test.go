@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
-// TestStoredFormMatchesUpstream stores definitions, as they are and after random changes: what is written means the same to
-// the codec by which kube-apiserver reads its store, and what that codec writes means the same here.
+// TestStoredFormMatchesUpstream stores definitions, as they are and after random changes: what is written means the
+// same to the codec by which kube-apiserver reads its store, and what that codec writes means the same here.
 func TestStoredFormMatchesUpstream(t *testing.T) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)

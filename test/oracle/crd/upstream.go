@@ -29,7 +29,8 @@ func decodeUpstream(raw []byte) (def *apiextensionsv1.CustomResourceDefinition, 
 
 func toInternal(def *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
 	out := &apiextensions.CustomResourceDefinition{}
-	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(def.DeepCopy(), out, nil)
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(def.DeepCopy(),
+		out, nil)
 	return out, err
 }
 
@@ -57,7 +58,8 @@ var selfType = regexp.MustCompile(`selfType\d+`)
 func texts(errs field.ErrorList) map[string]int {
 	out := map[string]int{}
 	for _, e := range errs {
-		if e.Field == "spec.versions" && strings.Contains(e.Error(), `"Default":{`) || strings.HasPrefix(e.Detail, "only [") {
+		if e.Field == "spec.versions" && strings.Contains(e.Error(), `"Default":{`) ||
+			strings.HasPrefix(e.Detail, "only [") {
 			// The value holds whole schemas, in which upstream's check of defaults may have changed something.
 			e = field.Invalid(field.NewPath(e.Field), "", e.Detail)
 		}

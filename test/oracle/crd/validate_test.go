@@ -82,7 +82,8 @@ func (p pair) prepare() {
 	}
 }
 
-// compare validates a definition on both sides, as an update of old unless that is nil, and returns how many errors there are.
+// compare validates a definition on both sides, as an update of old unless that is nil, and returns how many errors
+// there are.
 func compare(t *testing.T, v *crd.Validator, p pair, old *pair) int {
 	t.Helper()
 	var was *apiextensionsv1.CustomResourceDefinition
@@ -114,28 +115,33 @@ func compare(t *testing.T, v *crd.Validator, p pair, old *pair) int {
 // TestValidate validates mutations of real definitions without CEL rules, as new ones and as updates of each other.
 // ORACLE_MUTANTS is how many are made of each definition, ORACLE_SEED another series.
 func TestValidate(t *testing.T) {
-	run(t, fixture.Setting("ORACLE_MUTANTS", 100), &crd.Validator{}, func(m mutator, original map[string]any) func(map[string]any) {
-		dropRules(original)
-		return m.mutate
-	})
+	run(t, fixture.Setting("ORACLE_MUTANTS", 100), &crd.Validator{},
+		func(m mutator, original map[string]any) func(map[string]any) {
+			dropRules(original)
+			return m.mutate
+		})
 }
 
 // TestValidateRules does the same with rules, most of the time changing one.
 func TestValidateRules(t *testing.T) {
-	run(t, fixture.Setting("ORACLE_MUTANTS", 100)/10, crd.NewValidator(), func(m mutator, original map[string]any) func(map[string]any) {
-		return func(obj map[string]any) {
-			if schemas := schemasOf(obj); len(schemas) > 0 && m.IntN(5) > 0 {
-				m.rule(schemas[m.IntN(len(schemas))])
-			} else {
-				m.mutate(obj)
+	run(t, fixture.Setting("ORACLE_MUTANTS", 100)/10, crd.NewValidator(),
+		func(m mutator, original map[string]any) func(map[string]any) {
+			return func(obj map[string]any) {
+				if schemas := schemasOf(obj); len(schemas) > 0 && m.IntN(5) > 0 {
+					m.rule(schemas[m.IntN(len(schemas))])
+				} else {
+					m.mutate(obj)
+				}
 			}
-		}
-	})
+		})
 }
 
-// run compares count mutants of each definition. Most are made of a cut of it; half are made of the mutant before, which is
-// what is stored then, with its faults; one in a thousand is made of the definition as it is.
-func run(t *testing.T, count int, v *crd.Validator, prepare func(m mutator, original map[string]any) (mutate func(map[string]any))) {
+// run compares count mutants of each definition. Most are made of a cut of it; half are made of the mutant before,
+// which is what is stored then, with its faults; one in a thousand is made of the definition as it is.
+func run(
+	t *testing.T, count int, v *crd.Validator,
+	prepare func(m mutator, original map[string]any) (mutate func(map[string]any)),
+) {
 	var definitions, mutations, created, updated, invalid atomic.Int64
 	t.Cleanup(func() {
 		t.Logf("%d definitions, %d mutations, %d definitions compared as new ones (%d invalid), %d as updates",
@@ -191,6 +197,8 @@ func run(t *testing.T, count int, v *crd.Validator, prepare func(m mutator, orig
 
 func (p pair) establish() {
 	for _, def := range []*apiextensionsv1.CustomResourceDefinition{p.ours, p.theirs} {
-		def.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+		def.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+			{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue},
+		}
 	}
 }

@@ -50,9 +50,12 @@ func TestDiscovery(t *testing.T) {
 		resources = append(resources, r)
 	}
 	snap := catalog.New(resources...).Snapshot()
-	h := discovery.New(discovery.Options{WriteError: func(_ http.ResponseWriter, r *http.Request, err error) { t.Errorf("%s: %v", r.URL, err) }})
+	h := discovery.New(discovery.Options{
+		WriteError: func(_ http.ResponseWriter, r *http.Request, err error) { t.Errorf("%s: %v", r.URL, err) },
+	})
 	ours := func(path, accept string) answer {
-		return serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r, snap) }), path, accept)
+		return serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r, snap) }), path,
+			accept)
 	}
 	// Theirs follows its definitions at its own pace.
 	var want answer
@@ -83,18 +86,22 @@ func TestDiscovery(t *testing.T) {
 			}
 		}
 		all := list(t, want.body)
-		all.Items = slices.DeleteFunc(all.Items, func(g apidiscoveryv2.APIGroupDiscovery) bool { return g.Name == apiextensionsv1.GroupName })
+		all.Items = slices.DeleteFunc(all.Items,
+			func(g apidiscoveryv2.APIGroupDiscovery) bool { return g.Name == apiextensionsv1.GroupName })
 		if g, w := mustJSON(t, all), strings.TrimSpace(string(got.body)); g != w {
 			t.Errorf("got\n%s\nwant\n%s", w, g)
 		}
 	})
 	for _, g := range snap.Groups() {
-		for _, accept := range []string{"", "*/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "application/json;pretty=1", "application/json" + parameters + ",application/yaml"} {
+		for _, accept := range []string{"", "*/*", "application/json", "application/yaml",
+			"application/vnd.kubernetes.protobuf", "application/json;pretty=1", "application/json" + parameters +
+				",application/yaml"} {
 			same(t, "/apis/"+g.Name, accept, theirs.get(t, "/apis/"+g.Name, accept), ours("/apis/"+g.Name, accept))
 			for _, v := range g.Versions {
 				path := "/apis/" + g.Name + "/" + v.Name
 				w, o := theirs.get(t, path, accept), ours(path, accept)
-				// Theirs lists resources in no order, which changes the bytes. The other forms are compared where that cannot be.
+				// Theirs lists resources in no order, which changes the bytes. The other forms are compared where that
+				// cannot be.
 				if strings.HasSuffix(w.header.Get("Content-Type"), "json") {
 					w.body, o.body = sorted(t, w.body), sorted(t, o.body)
 				} else if len(v.Resources) > 1 {
@@ -115,8 +122,10 @@ func serve(h http.Handler, path, accept string) answer {
 
 func same(t *testing.T, path, accept string, want, got answer) {
 	t.Helper()
-	if got.code != want.code || got.header.Get("Content-Type") != want.header.Get("Content-Type") || string(got.body) != string(want.body) {
-		t.Errorf("%s as %q: got %d %q\n%s\nwant %d %q\n%s", path, accept, got.code, got.header.Get("Content-Type"), got.body, want.code, want.header.Get("Content-Type"), want.body)
+	if got.code != want.code || got.header.Get("Content-Type") != want.header.Get("Content-Type") ||
+		string(got.body) != string(want.body) {
+		t.Errorf("%s as %q: got %d %q\n%s\nwant %d %q\n%s", path, accept, got.code, got.header.Get("Content-Type"),
+			got.body, want.code, want.header.Get("Content-Type"), want.body)
 	}
 }
 
@@ -221,7 +230,8 @@ func install(t *testing.T, s server) []apiextensionsv1.CustomResourceDefinition 
 			t.Fatal(err)
 		}
 		out = all.Items
-		return !slices.ContainsFunc(out, func(def apiextensionsv1.CustomResourceDefinition) bool { return !established(&def) })
+		return !slices.ContainsFunc(out,
+			func(def apiextensionsv1.CustomResourceDefinition) bool { return !established(&def) })
 	})
 	return out
 }

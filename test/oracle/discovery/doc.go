@@ -1,2 +1,3 @@
-// Package discovery compares the answers of internal/api/discovery with those of a running k8s.io/apiextensions-apiserver.
+// Package discovery compares the answers of internal/api/discovery with those of a running
+// k8s.io/apiextensions-apiserver.
 package discovery

@@ -84,7 +84,8 @@ func compareV3(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// compareV2 wants all that upstream's document has, and more only of what all kinds share. The info is that of the server.
+// compareV2 wants all that upstream's document has, and more only of what all kinds share. The info is that of the
+// server.
 func compareV2(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	merged := &spec.Swagger{}
 	for _, v := range crd.Spec.Versions {
@@ -127,7 +128,10 @@ func compareV2(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 
 func get(t *testing.T, c *catalog.Catalog, path string) any {
 	t.Helper()
-	h := openapi.New(openapi.Options{Version: "v1.36.3", WriteError: func(_ http.ResponseWriter, _ *http.Request, err error) { t.Errorf("%s: %v", path, err) }})
+	h := openapi.New(openapi.Options{
+		Version:    "v1.36.3",
+		WriteError: func(_ http.ResponseWriter, _ *http.Request, err error) { t.Errorf("%s: %v", path, err) },
+	})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil), c.Snapshot())
 	var v any
@@ -184,13 +188,17 @@ func differ(t *testing.T, at string, got, want any) {
 func resource(crd *apiextensionsv1.CustomResourceDefinition) *catalog.Resource {
 	names := crd.Spec.Names
 	r := &catalog.Resource{
-		Group: crd.Spec.Group, Plural: names.Plural, Singular: names.Singular, Kind: names.Kind, ListKind: names.ListKind,
-		ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		Prefix: crd.Spec.Group + "/" + names.Plural, Served: true,
+		Group: crd.Spec.Group, Plural: names.Plural, Singular: names.Singular, Kind: names.Kind,
+		ListKind:   names.ListKind,
+		ShortNames: names.ShortNames, Categories: names.Categories,
+		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Prefix:     crd.Spec.Group + "/" + names.Plural, Served: true,
 		Definition: catalog.Definition{Name: crd.Name, UID: "uid-of-" + crd.Name, Revision: 1},
 	}
 	for _, from := range crd.Spec.Versions {
-		v := &catalog.Version{Name: from.Name, Served: from.Served, PreserveUnknownFields: crd.Spec.PreserveUnknownFields}
+		v := &catalog.Version{
+			Name: from.Name, Served: from.Served, PreserveUnknownFields: crd.Spec.PreserveUnknownFields,
+		}
 		for _, f := range from.SelectableFields {
 			v.SelectableFields = append(v.SelectableFields, f.JSONPath)
 		}

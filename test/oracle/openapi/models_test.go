@@ -17,15 +17,21 @@ var update = flag.Bool("update", false, "rewrite the data file of internal/api/o
 
 const models = "../../../internal/api/openapi/models.json"
 
-// The data file of internal/api/openapi is what Kubernetes publishes for a sample definition, less the sample's own kind.
+// The data file of internal/api/openapi is what Kubernetes publishes for a sample definition, less the sample's own
+// kind.
 func TestModels(t *testing.T) {
 	sample := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
 		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "samples", Kind: "Sample", ListKind: "SampleList"},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 			Name: "v1", Served: true, Storage: true,
-			Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
-			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}, Scale: &apiextensionsv1.CustomResourceSubresourceScale{}},
+			Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
+			},
+			Subresources: &apiextensionsv1.CustomResourceSubresources{
+				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				Scale:  &apiextensionsv1.CustomResourceSubresourceScale{},
+			},
 		}},
 	}}
 	v3, err := builder.BuildOpenAPIV3(sample, "v1", builder.Options{})
@@ -98,6 +104,7 @@ func TestModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("internal/api/openapi/models.json is not what Kubernetes publishes: run go test -run TestModels -update")
+		t.Error(
+			"internal/api/openapi/models.json is not what Kubernetes publishes: run go test -run TestModels -update")
 	}
 }

@@ -25,7 +25,9 @@ func compare(t *testing.T, method, target string) {
 		return
 	}
 	r := &http.Request{Method: method, URL: u}
-	resolver := upstream.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	resolver := upstream.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}
 	want, wantErr := resolver.NewRequestInfo(r)
 	got, gotErr := request.Parse(r)
 	if errText(gotErr) != errText(wantErr) {
@@ -52,17 +54,24 @@ func errText(err error) string {
 var (
 	methods  = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "get", ""}
 	segments = []string{
-		"api", "apis", "v1", "v1beta1", "stable.example.com", "namespaces", "default", "pods", "crontabs", "x", "status", "finalize", "scale",
-		"watch", "proxy", "log", "exec", "", "", ".", "..", "%2F", "a%2Fb", "a%20b", "%25", "healthz", "openapi", "ü", "-",
+		"api", "apis", "v1", "v1beta1", "stable.example.com", "namespaces", "default", "pods", "crontabs", "x",
+		"status", "finalize", "scale",
+		"watch", "proxy", "log", "exec", "", "", ".", "..", "%2F", "a%2Fb", "a%20b", "%25", "healthz", "openapi", "ü",
+		"-",
 	}
 	params = []string{
 		"watch", "watch=", "watch=true", "watch=false", "watch=FALSE", "watch=0", "watch=x", "watch=0&watch=1",
-		"limit=5", "limit=x", "limit=", "timeoutSeconds=3", "timeoutSeconds=-", "timeoutSeconds=", "continue=abc", "resourceVersion=1", "resourceVersionMatch=Foo",
+		"limit=5", "limit=x", "limit=", "timeoutSeconds=3", "timeoutSeconds=-", "timeoutSeconds=", "continue=abc",
+		"resourceVersion=1", "resourceVersionMatch=Foo",
 		"sendInitialEvents=true", "allowWatchBookmarks=x", "shardSelector=x",
-		"fieldSelector=", "fieldSelector=metadata.name%3Dx", "fieldSelector=metadata.name%3D%3Dx", "fieldSelector=metadata.name!%3Dx", "fieldSelector=metadata.name=x",
-		"fieldSelector=metadata.name%3D", "fieldSelector=metadata.name%3D.", "fieldSelector=metadata.name%3Da%2Fb", "fieldSelector=metadata.name%3Da%25b",
-		"fieldSelector=metadata.name%3Dx,spec.a%3Db", "fieldSelector=metadata.name%3Dx,metadata.name%3Dy", "fieldSelector=x", "fieldSelector=a%3Db&fieldSelector=metadata.name%3Dx",
-		"labelSelector=", "labelSelector=a%3Db", "labelSelector=!!", "labelSelector=a+in+(b,c)", "labelSelector=a&labelSelector=!!",
+		"fieldSelector=", "fieldSelector=metadata.name%3Dx", "fieldSelector=metadata.name%3D%3Dx",
+		"fieldSelector=metadata.name!%3Dx", "fieldSelector=metadata.name=x",
+		"fieldSelector=metadata.name%3D", "fieldSelector=metadata.name%3D.", "fieldSelector=metadata.name%3Da%2Fb",
+		"fieldSelector=metadata.name%3Da%25b",
+		"fieldSelector=metadata.name%3Dx,spec.a%3Db", "fieldSelector=metadata.name%3Dx,metadata.name%3Dy",
+		"fieldSelector=x", "fieldSelector=a%3Db&fieldSelector=metadata.name%3Dx",
+		"labelSelector=", "labelSelector=a%3Db", "labelSelector=!!", "labelSelector=a+in+(b,c)",
+		"labelSelector=a&labelSelector=!!",
 		"pretty", "dryRun=All", "%zz=1", "a;b=1", "field%53elector=metadata.name%3Dx", "&&", "=",
 	}
 )
@@ -92,7 +101,8 @@ func TestParseMatchesKubernetes(t *testing.T) {
 
 func FuzzParseMatchesKubernetes(f *testing.F) {
 	for _, target := range []string{
-		"/", "", "*", "/api/v1/namespaces/default/pods/x/status", "/apis/g.io/v1/watch/namespaces/n/cs?watch=1", "/api/v1/proxy", "//api//v1/",
+		"/", "", "*", "/api/v1/namespaces/default/pods/x/status", "/apis/g.io/v1/watch/namespaces/n/cs?watch=1",
+		"/api/v1/proxy", "//api//v1/",
 		"/api/v1/pods?fieldSelector=metadata.name%3Dx", "/api/v1/pods?limit=x&watch", "http://h:1/apis/g/v1/c/../..",
 	} {
 		f.Add("GET", target)

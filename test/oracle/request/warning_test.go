@@ -27,7 +27,8 @@ func TestWarningsMatchKubernetes(t *testing.T) {
 				text.WriteString(alphabet[rng.IntN(len(alphabet))])
 			}
 			if rng.IntN(3) > 0 {
-				text.WriteString(strings.Repeat(alphabet[rng.IntN(3)], rng.IntN([]int{10, 300, 600, 5000}[rng.IntN(4)])))
+				text.WriteString(strings.Repeat(alphabet[rng.IntN(3)],
+					rng.IntN([]int{10, 300, 600, 5000}[rng.IntN(4)])))
 			}
 			texts = append(texts, text.String())
 		}
@@ -44,7 +45,8 @@ func TestWarningsMatchKubernetes(t *testing.T) {
 		for _, text := range texts {
 			request.Warn(ctx, text)
 		}
-		if got, want := scope.Warnings(), w.Header()["Warning"]; !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
+		if got, want := scope.Warnings(), w.Header()["Warning"]; !reflect.DeepEqual(got, want) &&
+			len(got)+len(want) > 0 {
 			t.Fatalf("%d texts %q:\n got %d %q\nwant %d %q", len(texts), texts, len(got), got, len(want), want)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package schema compares internal/object/schema with apiextensions-apiserver's structural schema packages.
 //
-// generate.go and values.go make random schemas and objects near them; upstream.go calls the Kubernetes libraries in the
-// order of their request handler. By default a run takes some seconds; these environment variables make it longer:
+// generate.go and values.go make random schemas and objects near them; upstream.go calls the Kubernetes libraries in
+// the order of their request handler. By default a run takes some seconds; these environment variables make it longer:
 //
 //	ORACLE_CASES     objects for TestRandom (6,000)
 //	ORACLE_SEED      another series of schemas (1)

@@ -23,9 +23,10 @@ func TestFormatsMatchOracle(t *testing.T) {
 	for name := range samples {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			our, err := schema.Compile(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"s": {Type: "string", Format: name},
-			}}, schema.Options{})
+			our, err := schema.Compile(&apiextensionsv1.JSONSchemaProps{Type: "object",
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"s": {Type: "string", Format: name},
+				}}, schema.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +106,9 @@ func TestNumbers(t *testing.T) {
 		if g.in(20) {
 			p.Enum = []apiextensionsv1.JSON{raw(number()), raw(number())}
 		}
-		props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"n": p}}
+		props := &apiextensionsv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"n": p},
+		}
 		up, err := newUpstream(props, false)
 		if err != nil {
 			t.Fatal(err)

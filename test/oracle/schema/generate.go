@@ -21,8 +21,10 @@ var (
 	integers = []int64{0, 1, 2, 3, 97, -1, 10, 1 << 31, 1<<53 + 1, -1 << 63}
 	floats   = []float64{0, 1, 1.5, 0.1, -2, 2.5, 1e9, 1e19, 3.5e38, -0.5, 1000000.0001, 97}
 	patterns = []string{"^a", "b$", "^[a-z]+$", "^.{1,3}$", "(", "é", `^\d`}
-	formats  = []string{"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10",
-		"isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date", "duration", "date-time", "datetime", "k8s-short-name", "k8s-long-name",
+	formats  = []string{"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3",
+		"uuid4", "uuid5", "isbn", "isbn10",
+		"isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date", "duration", "date-time",
+		"datetime", "k8s-short-name", "k8s-long-name",
 		"int32", "int64", "float", "double", "quantity", "uint32"}
 )
 
@@ -219,7 +221,9 @@ func (g *generator) junction(p *apiextensionsv1.JSONSchemaProps, depth int) *api
 			j.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.junction(p.Items.Schema, depth-1)}
 		}
 		if a := p.AdditionalProperties; a != nil && a.Schema != nil && g.in(40) {
-			j.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.junction(a.Schema, depth-1)}
+			j.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
+				Allows: true, Schema: g.junction(a.Schema, depth-1),
+			}
 		}
 		g.generic(j, depth-1)
 	}

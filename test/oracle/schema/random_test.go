@@ -94,12 +94,14 @@ func (c *comparison) shape(input map[string]any) (map[string]any, bool) {
 	ourUnknown, ourErr := c.our.NormalizeRequest(a)
 	upUnknown, upErr := c.up.shape(b, false, true)
 	if (ourErr == nil) != (upErr == nil) {
-		c.Errorf("%s: normalize: ours %v, upstream %v\nobject %s\nschema %s", c.name, ourErr, upErr, dump(input), dump(c.props))
+		c.Errorf("%s: normalize: ours %v, upstream %v\nobject %s\nschema %s", c.name, ourErr, upErr, dump(input),
+			dump(c.props))
 	}
 	if upErr == nil {
 		c.same("request", input, a, b)
 		if !slices.Equal(ourUnknown, upUnknown) {
-			c.Errorf("%s: unknown fields: ours %q, upstream %q\nobject %s\nschema %s", c.name, ourUnknown, upUnknown, dump(input), dump(c.props))
+			c.Errorf("%s: unknown fields: ours %q, upstream %q\nobject %s\nschema %s", c.name, ourUnknown, upUnknown,
+				dump(input), dump(c.props))
 		}
 		bare, upBare := runtime.DeepCopyJSON(input), runtime.DeepCopyJSON(input)
 		_ = c.our.NormalizeConverted(bare)
@@ -117,7 +119,8 @@ func (c *comparison) shape(input map[string]any) (map[string]any, bool) {
 func (c *comparison) same(what string, input, a, b map[string]any) {
 	c.made++
 	if !reflect.DeepEqual(a, b) {
-		c.Errorf("%s: %s:\nours     %s\nupstream %s\nobject   %s\nschema %s", c.name, what, dump(a), dump(b), dump(input), dump(c.props))
+		c.Errorf("%s: %s:\nours     %s\nupstream %s\nobject   %s\nschema %s", c.name, what, dump(a), dump(b),
+			dump(input), dump(c.props))
 	}
 }
 
@@ -125,7 +128,8 @@ func (c *comparison) errors(what string, obj, old map[string]any, a, b field.Err
 	c.made++
 	x, y := describe(a), describe(b)
 	if !slices.Equal(x, y) {
-		c.Errorf("%s: %s:\nours     %q\nupstream %q\nobject %s\nold %s\nschema %s", c.name, what, x, y, dump(obj), dump(old), dump(c.props))
+		c.Errorf("%s: %s:\nours     %q\nupstream %q\nobject %s\nold %s\nschema %s", c.name, what, x, y, dump(obj),
+			dump(old), dump(c.props))
 	}
 }
 

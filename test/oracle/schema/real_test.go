@@ -31,7 +31,9 @@ func TestReal(t *testing.T) {
 				g := &generator{Rand: rand.New(rand.NewPCG(7, uint64(i)))}
 				for n := range count {
 					g.wild = g.IntN(4)
-					c := &comparison{T: t, props: v.Schema.OpenAPIV3Schema, name: fmt.Sprintf("object %d", n), up: up, our: our}
+					c := &comparison{
+						T: t, props: v.Schema.OpenAPIV3Schema, name: fmt.Sprintf("object %d", n), up: up, our: our,
+					}
 					c.object(g)
 				}
 			})

@@ -19,7 +19,9 @@ import (
 // subresource and valid metadata: what comes from where, and in which order.
 func TestStrategy(t *testing.T) {
 	selector := ".status.selector"
-	scale := &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: &selector}
+	scale := &apiextensionsv1.CustomResourceSubresourceScale{
+		SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas", LabelSelectorPath: &selector,
+	}
 	kind := runtimeschema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
 	for i := range fixture.Setting("ORACLE_STRATEGY", 300) {
 		g := &generator{Rand: rand.New(rand.NewPCG(11, uint64(i)))}
@@ -36,8 +38,12 @@ func TestStrategy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		internal := &apiextensions.CustomResourceSubresourceScale{SpecReplicasPath: scale.SpecReplicasPath, StatusReplicasPath: scale.StatusReplicasPath, LabelSelectorPath: scale.LabelSelectorPath}
-		strategy := customresource.NewStrategy(runtime.NewScheme(), false, kind, up.validator, up.status, up.structural, &apiextensions.CustomResourceSubresourceStatus{}, internal, nil)
+		internal := &apiextensions.CustomResourceSubresourceScale{
+			SpecReplicasPath: scale.SpecReplicasPath, StatusReplicasPath: scale.StatusReplicasPath,
+			LabelSelectorPath: scale.LabelSelectorPath,
+		}
+		strategy := customresource.NewStrategy(runtime.NewScheme(), false, kind, up.validator, up.status, up.structural,
+			&apiextensions.CustomResourceSubresourceStatus{}, internal, nil)
 		status := customresource.NewStatusStrategy(strategy)
 		resource := func() map[string]any {
 			obj := g.fields(props, 4).(map[string]any)

@@ -26,7 +26,8 @@ type upstream struct {
 func newUpstream(props *apiextensionsv1.JSONSchemaProps, preserve bool) (*upstream, error) {
 	in := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props.DeepCopy()}
 	internal := &apiextensions.CustomResourceValidation{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(in, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(in,
+		internal, nil); err != nil {
 		return nil, err
 	}
 	u := &upstream{preserve: preserve}
@@ -53,10 +54,12 @@ func newUpstream(props *apiextensionsv1.JSONSchemaProps, preserve bool) (*upstre
 // defaulting. salvage drops malformed metadata, as for objects from storage; fill adds defaults.
 func (u *upstream) shape(obj map[string]any, salvage, fill bool) (unknown []string, err error) {
 	if !u.preserve {
-		unknown = pruning.PruneWithOptions(obj, u.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+		unknown = pruning.PruneWithOptions(obj, u.structural, true,
+			structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj, u.structural)
 	}
-	fieldErr, more := objectmeta.CoerceWithOptions(nil, obj, u.structural, false, objectmeta.CoerceOptions{DropInvalidFields: salvage, ReturnUnknownFieldPaths: true})
+	fieldErr, more := objectmeta.CoerceWithOptions(nil, obj, u.structural, false,
+		objectmeta.CoerceOptions{DropInvalidFields: salvage, ReturnUnknownFieldPaths: true})
 	if fieldErr != nil {
 		return nil, fieldErr
 	}
@@ -73,7 +76,9 @@ func (u *upstream) validate(obj, old map[string]any) field.ErrorList {
 		errs = append(errs, validation.ValidateCustomResource(nil, obj, u.validator)...)
 	} else {
 		correlated := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: u.structural})
-		errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, u.validator, validation.WithRatcheting(correlated))...)
+		errs = append(errs,
+			validation.ValidateCustomResourceUpdate(nil, obj, old, u.validator,
+				validation.WithRatcheting(correlated))...)
 	}
 	errs = append(errs, objectmeta.Validate(nil, obj, u.structural, false)...)
 	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, u.structural, old)) == 0 {
@@ -87,7 +92,9 @@ func (u *upstream) validateStatus(obj, old map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	correlated := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: u.structural})
 	if status, ok := obj["status"]; ok && u.status != nil {
-		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], u.status, validation.WithRatcheting(correlated.Key("status")))...)
+		errs = append(errs,
+			validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], u.status,
+				validation.WithRatcheting(correlated.Key("status")))...)
 	}
 	if lists := listtype.ValidateListSetsAndMaps(nil, u.structural, obj); len(lists) > 0 {
 		if len(listtype.ValidateListSetsAndMaps(nil, u.structural, old)) == 0 {

@@ -9,29 +9,39 @@ import (
 
 // samples has, for each format, strings that have it and strings that nearly have it.
 var samples = map[string][]string{
-	"bsonobjectid":   {"507f1f77bcf86cd799439011", "507f1f77bcf86cd79943901", "507F1F77BCF86CD799439011", "507f1f77bcf86cd79943901g", "507f1f77bcf86cd7994390111"},
-	"uri":            {"http://a/b", "/a", "a", "", "http://[::1]", "mailto:a", "http://a b"},
-	"email":          {"a@b.c", "A <a@b.c>", "a", "@b", "a@b, c@d", "<>"},
-	"hostname":       {"a.b.com", "a", "1.com", "-a.com", "a_b.com", "☃.com", "a..com", "a.b.c1", "xn--a.example", "a.com."},
-	"ipv4":           {"1.2.3.4", "01.2.3.4", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.256"},
-	"ipv6":           {"::1", "1.2.3.4", "::ffff:1.2.3.4", ":::", "fe80::1%eth0"},
-	"cidr":           {"1.2.3.4/8", "01.2.3.4/8", "::/0", "1.2.3.4", "1.2.3.4/33"},
-	"mac":            {"00:00:5e:00:53:01", "02-00-5e-10-00-00-00-01", "0000.5e00.5301", "00:00"},
-	"uuid":           {"a8098c1a-f86e-11da-bd1a-00112448be3e", "a8098c1af86e11dabd1a00112448be3e", "A8098C1A-F86E-11DA-BD1A-00112448BE3E", "a8098c1a-f86e-11da-bd1a-00112448be3", "a8098c1a--f86e-11da-bd1a-00112448be3e"},
-	"uuid3":          {"bcd02e22-68f0-3046-a512-327cca9def8f", "bcd02e22-68f0-4046-a512-327cca9def8f", "bcd02e2268f03046a512327cca9def8f"},
-	"uuid4":          {"025b0d74-00a2-4048-bf57-227c5111bb34", "025b0d74-00a2-4048-cf57-227c5111bb34", "025b0d74-00a2-3048-bf57-227c5111bb34", "025B0D74-00A2-4048-BF57-227C5111BB34"},
-	"uuid5":          {"886313e1-3b8a-5372-9b90-0c9aee199e5d", "886313e1-3b8a-5372-7b90-0c9aee199e5d"},
-	"isbn":           {"0321751043", "978-0321751041", "978 0321751041", "0321751044", "007462542X", "007462542x"},
-	"isbn10":         {"0321751043", "978-0321751041", "0-321-75104-3", "007462542X"},
-	"isbn13":         {"0321751043", "978-0321751041", "9780321751040"},
-	"creditcard":     {"4111-1111-1111-1111", "4111111111111112", "x4111111111111111", "378282246310005", "213100000000001", "5555555555554444"},
-	"ssn":            {"111-11-1111", "111 11-1111", "111111111", "111-11-11111"},
-	"hexcolor":       {"#FFFFFF", "fff", "#ffff", "##fff", "ggg"},
-	"rgbcolor":       {"rgb(1,2,3)", "rgb( 1 , 2 , 255 )", "rgb(1,2,256)", "rgb(01,2,3)"},
-	"byte":           {"YQ==", "YWI=", "YWJj", "YQ=", "Y===", "", "YW-j", "====", "YWJjYQ=="},
-	"date":           {"2020-02-29", "2021-02-29", "2020-2-1", "2020-02-29T00:00:00Z"},
-	"duration":       {"1s", "3h2m", "1 day", "2 weeks and 3 dayz", "5", "5 lightyears", "99999999999999999999 s", "1d2x", "3 HOURS", "µs", "2µs"},
-	"date-time":      {"2020-01-01T00:00:00Z", "2020-01-01t00:00:00z", "2020-01-01T00:00:00.123+01:00", "2020-01-01T24:00:00Z", "2020-01-01T00:00:00", "2020-01-01T00:00:00é1z", "2020-01-01T00:00:00zTfoo", "2020-01-01T00:00:00+99:99", "2020-01-01T00:60:00Z", "x", "2020-01-01T00:00:00z1z", "2020-01-01T00:00:00\n1z"},
+	"bsonobjectid": {"507f1f77bcf86cd799439011", "507f1f77bcf86cd79943901", "507F1F77BCF86CD799439011",
+		"507f1f77bcf86cd79943901g", "507f1f77bcf86cd7994390111"},
+	"uri":   {"http://a/b", "/a", "a", "", "http://[::1]", "mailto:a", "http://a b"},
+	"email": {"a@b.c", "A <a@b.c>", "a", "@b", "a@b, c@d", "<>"},
+	"hostname": {"a.b.com", "a", "1.com", "-a.com", "a_b.com", "☃.com", "a..com", "a.b.c1", "xn--a.example",
+		"a.com."},
+	"ipv4": {"1.2.3.4", "01.2.3.4", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.256"},
+	"ipv6": {"::1", "1.2.3.4", "::ffff:1.2.3.4", ":::", "fe80::1%eth0"},
+	"cidr": {"1.2.3.4/8", "01.2.3.4/8", "::/0", "1.2.3.4", "1.2.3.4/33"},
+	"mac":  {"00:00:5e:00:53:01", "02-00-5e-10-00-00-00-01", "0000.5e00.5301", "00:00"},
+	"uuid": {"a8098c1a-f86e-11da-bd1a-00112448be3e", "a8098c1af86e11dabd1a00112448be3e",
+		"A8098C1A-F86E-11DA-BD1A-00112448BE3E", "a8098c1a-f86e-11da-bd1a-00112448be3",
+		"a8098c1a--f86e-11da-bd1a-00112448be3e"},
+	"uuid3": {"bcd02e22-68f0-3046-a512-327cca9def8f", "bcd02e22-68f0-4046-a512-327cca9def8f",
+		"bcd02e2268f03046a512327cca9def8f"},
+	"uuid4": {"025b0d74-00a2-4048-bf57-227c5111bb34", "025b0d74-00a2-4048-cf57-227c5111bb34",
+		"025b0d74-00a2-3048-bf57-227c5111bb34", "025B0D74-00A2-4048-BF57-227C5111BB34"},
+	"uuid5":  {"886313e1-3b8a-5372-9b90-0c9aee199e5d", "886313e1-3b8a-5372-7b90-0c9aee199e5d"},
+	"isbn":   {"0321751043", "978-0321751041", "978 0321751041", "0321751044", "007462542X", "007462542x"},
+	"isbn10": {"0321751043", "978-0321751041", "0-321-75104-3", "007462542X"},
+	"isbn13": {"0321751043", "978-0321751041", "9780321751040"},
+	"creditcard": {"4111-1111-1111-1111", "4111111111111112", "x4111111111111111", "378282246310005",
+		"213100000000001", "5555555555554444"},
+	"ssn":      {"111-11-1111", "111 11-1111", "111111111", "111-11-11111"},
+	"hexcolor": {"#FFFFFF", "fff", "#ffff", "##fff", "ggg"},
+	"rgbcolor": {"rgb(1,2,3)", "rgb( 1 , 2 , 255 )", "rgb(1,2,256)", "rgb(01,2,3)"},
+	"byte":     {"YQ==", "YWI=", "YWJj", "YQ=", "Y===", "", "YW-j", "====", "YWJjYQ=="},
+	"date":     {"2020-02-29", "2021-02-29", "2020-2-1", "2020-02-29T00:00:00Z"},
+	"duration": {"1s", "3h2m", "1 day", "2 weeks and 3 dayz", "5", "5 lightyears", "99999999999999999999 s",
+		"1d2x", "3 HOURS", "µs", "2µs"},
+	"date-time": {"2020-01-01T00:00:00Z", "2020-01-01t00:00:00z", "2020-01-01T00:00:00.123+01:00",
+		"2020-01-01T24:00:00Z", "2020-01-01T00:00:00", "2020-01-01T00:00:00é1z", "2020-01-01T00:00:00zTfoo",
+		"2020-01-01T00:00:00+99:99", "2020-01-01T00:60:00Z", "x", "2020-01-01T00:00:00z1z", "2020-01-01T00:00:00\n1z"},
 	"k8s-short-name": {"a", "a-b", "-a", "A", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
 	"k8s-long-name":  {"a.b", "a..b", "a.-b", ".a"},
 	"password":       {"x"},
@@ -174,7 +184,9 @@ func (g *generator) metadata() any {
 		case 2:
 			meta["namespace"] = pick(g, []any{"ns", "n/s", ""})
 		case 3:
-			meta["labels"] = pick(g, []any{map[string]any{"a": "b"}, map[string]any{}, map[string]any{"a b": "c"}, map[string]any{"a": int64(1)}, nil})
+			meta["labels"] = pick(g,
+				[]any{map[string]any{"a": "b"}, map[string]any{}, map[string]any{"a b": "c"},
+					map[string]any{"a": int64(1)}, nil})
 		case 4:
 			meta["annotations"] = pick(g, []any{map[string]any{"a": "b"}, map[string]any{"a b": "c"}, "x"})
 		case 5:
@@ -182,13 +194,23 @@ func (g *generator) metadata() any {
 		case 6:
 			meta["finalizers"] = pick(g, []any{[]any{"a/b"}, []any{""}, []any{}})
 		case 7:
-			meta["ownerReferences"] = pick(g, []any{[]any{map[string]any{"kind": "A", "name": "b", "uid": "c", "apiVersion": "v1"}}, []any{map[string]any{"x": "y"}}, "x"})
+			meta["ownerReferences"] = pick(g,
+				[]any{[]any{map[string]any{"kind": "A", "name": "b", "uid": "c", "apiVersion": "v1"}},
+					[]any{map[string]any{"x": "y"}}, "x"})
 		case 8:
 			meta["generation"] = pick(g, []any{int64(1), int64(-1), 1.5})
 		case 9:
 			meta["unknown"] = g.any(1)
 		case 10:
-			meta["managedFields"] = pick(g, []any{[]any{map[string]any{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:a": map[string]any{}}}}, []any{}})
+			meta["managedFields"] = pick(g,
+				[]any{
+					[]any{
+						map[string]any{
+							"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+							"fieldsV1": map[string]any{"f:a": map[string]any{}},
+						},
+					}, []any{},
+				})
 		case 11:
 			meta["deletionGracePeriodSeconds"] = pick(g, []any{int64(1), "x"})
 		}

@@ -20,7 +20,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestRealColumns prints an object that has something at each column's path, for the definitions of well-known projects.
+// TestRealColumns prints an object that has something at each column's path, for the definitions of well-known
+// projects.
 func TestRealColumns(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../../shared/crds/real/*.yaml")
@@ -57,10 +58,19 @@ func printReal(t *testing.T, name string, columns []apiextensionsv1.CustomResour
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	obj := map[string]any{"apiVersion": "g/v1", "kind": "K", "metadata": map[string]any{"name": "n", "creationTimestamp": now.Add(-300 * time.Hour).UTC().Format(time.RFC3339)}}
+	obj := map[string]any{
+		"apiVersion": "g/v1", "kind": "K",
+		"metadata": map[string]any{
+			"name": "n", "creationTimestamp": now.Add(-300 * time.Hour).UTC().Format(time.RFC3339),
+		},
+	}
 	v := &catalog.Version{Name: "v1"}
 	for _, c := range columns {
-		v.Columns = append(v.Columns, catalog.Column{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority, JSONPath: c.JSONPath})
+		v.Columns = append(v.Columns,
+			catalog.Column{
+				Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority,
+				JSONPath: c.JSONPath,
+			})
 		fill(obj, c)
 	}
 	r := &catalog.Resource{Group: "g", Plural: "ks", Kind: "K", Versions: []*catalog.Version{v}, Storage: v}
@@ -71,7 +81,8 @@ func printReal(t *testing.T, name string, columns []apiextensionsv1.CustomResour
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := table.Single(r, v, table.Row{JSON: codec.AppendJSON(nil, obj)}, table.Options{Env: catalog.Env{Now: now}})
+	got, err := table.Single(r, v, table.Row{JSON: codec.AppendJSON(nil, obj)},
+		table.Options{Env: catalog.Env{Now: now}})
 	if err != nil {
 		t.Fatal(err)
 	}

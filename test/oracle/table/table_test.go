@@ -41,7 +41,11 @@ func compare(t *testing.T, seed uint64) {
 
 	v := &catalog.Version{Name: "v1"}
 	for _, c := range columns {
-		v.Columns = append(v.Columns, catalog.Column{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority, JSONPath: c.JSONPath})
+		v.Columns = append(v.Columns,
+			catalog.Column{
+				Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority,
+				JSONPath: c.JSONPath,
+			})
 	}
 	r := &catalog.Resource{Group: "g", Plural: "ks", Kind: "K", Versions: []*catalog.Version{v}, Storage: v}
 
@@ -52,7 +56,8 @@ func compare(t *testing.T, seed uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := table.Single(r, v, table.Row{JSON: doc}, table.Options{Env: catalog.Env{Now: g.now}, IncludeObject: metav1.IncludeNone})
+		data, err := table.Single(r, v, table.Row{JSON: doc},
+			table.Options{Env: catalog.Env{Now: g.now}, IncludeObject: metav1.IncludeNone})
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, doc)
 		}
@@ -123,7 +128,9 @@ func (g generator) columns() []apiextensionsv1.CustomResourceColumnDefinition {
 func (g generator) path() string {
 	if g.IntN(20) == 0 {
 		// No wildcard or descent over maps: the library returns them in random order.
-		return pick(g, ".a[", ".", "a", "$.a", ".a}x{.b", ".a[?(@.b)]", ".a[*]", `.l[?(@.a=="x")].b`, ".metadata", ".metadata.labels", `.l[?(@.a>1)].b`, `.l[?(@.b!="x")].a`, ".l[0,1].a", ".l[0:1].a", ".l[::2].a", ".l['a']", `."a"`, ".a b", "{.a", ".a}")
+		return pick(g, ".a[", ".", "a", "$.a", ".a}x{.b", ".a[?(@.b)]", ".a[*]", `.l[?(@.a=="x")].b`, ".metadata",
+			".metadata.labels", `.l[?(@.a>1)].b`, `.l[?(@.b!="x")].a`, ".l[0,1].a", ".l[0:1].a", ".l[::2].a", ".l['a']",
+			`."a"`, ".a b", "{.a", ".a}")
 	}
 	path := ""
 	for range 1 + g.IntN(3) {

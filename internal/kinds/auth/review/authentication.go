@@ -12,7 +12,8 @@ import (
 )
 
 // self answers a SelfSubjectReview: who am I.
-func (r Reviews) self(_ context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+func (r Reviews) self(_ context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
+	error) {
 	if err := judge(obj); err != nil {
 		return nil, err
 	}
@@ -23,7 +24,8 @@ func (r Reviews) self(_ context.Context, c *rest.Call, obj rest.Object, judge fu
 }
 
 // token answers a TokenReview: whose token is this, and may it be used for these audiences.
-func (r Reviews) token(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+func (r Reviews) token(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
+	error) {
 	review, err := read[authenticationv1.TokenReview](obj)
 	if err != nil {
 		return nil, err

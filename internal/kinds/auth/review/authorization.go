@@ -19,7 +19,8 @@ import (
 )
 
 // access answers a SubjectAccessReview: may somebody do that.
-func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
+	error) {
 	review, err := read[authorizationv1.SubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -31,12 +32,15 @@ func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object, judg
 	if err := judge(obj); err != nil {
 		return nil, err
 	}
-	review.Status = r.decide(ctx, subject(review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
+	review.Status = r.decide(ctx, subject(review.Spec), review.Spec.ResourceAttributes,
+		review.Spec.NonResourceAttributes)
 	return write(review)
 }
 
 // localAccess answers a LocalSubjectAccessReview, which is about one namespace.
-func (r Reviews) localAccess(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+func (r Reviews) localAccess(
+	ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error,
+) (rest.Object, error) {
 	review, err := read[authorizationv1.LocalSubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -49,10 +53,13 @@ func (r Reviews) localAccess(ctx context.Context, c *rest.Call, obj rest.Object,
 		errs = append(errs, e)
 	}
 	if a := review.Spec.ResourceAttributes; a != nil && a.Namespace != review.Namespace {
-		errs = append(errs, field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace"))
+		errs = append(errs,
+			field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace,
+				"must match metadata.namespace"))
 	}
 	if a := review.Spec.NonResourceAttributes; a != nil {
-		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), shown(a), "disallowed on this kind of request"))
+		errs = append(errs,
+			field.Invalid(field.NewPath("spec.nonResourceAttributes"), shown(a), "disallowed on this kind of request"))
 	}
 	if err := invalid(errs); err != nil {
 		return nil, err
@@ -65,7 +72,9 @@ func (r Reviews) localAccess(ctx context.Context, c *rest.Call, obj rest.Object,
 }
 
 // selfAccess answers a SelfSubjectAccessReview: may I do that.
-func (r Reviews) selfAccess(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+func (r Reviews) selfAccess(
+	ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error,
+) (rest.Object, error) {
 	review, err := read[authorizationv1.SelfSubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -83,7 +92,8 @@ func (r Reviews) selfAccess(ctx context.Context, c *rest.Call, obj rest.Object, 
 }
 
 // rules answers a SelfSubjectRulesReview: what may I do.
-func (r Reviews) rules(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+func (r Reviews) rules(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
+	error) {
 	review, err := read[authorizationv1.SelfSubjectRulesReview](obj)
 	if err != nil {
 		return nil, err
@@ -106,11 +116,15 @@ func (r Reviews) rules(ctx context.Context, c *rest.Call, obj rest.Object, judge
 	return write(out)
 }
 
-func (r Reviews) decide(ctx context.Context, who user.Info, resource *authorizationv1.ResourceAttributes, other *authorizationv1.NonResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
+func (r Reviews) decide(
+	ctx context.Context, who user.Info, resource *authorizationv1.ResourceAttributes,
+	other *authorizationv1.NonResourceAttributes,
+) authorizationv1.SubjectAccessReviewStatus {
 	what := &request.Info{}
 	if resource != nil {
 		what = &request.Info{
-			IsResource: true, Verb: resource.Verb, Namespace: resource.Namespace, Group: resource.Group, Version: resource.Version,
+			IsResource: true, Verb: resource.Verb, Namespace: resource.Namespace, Group: resource.Group,
+			Version:  resource.Version,
 			Resource: resource.Resource, Subresource: resource.Subresource, Name: resource.Name,
 		}
 		if what.Version == "" {
@@ -146,18 +160,25 @@ func invalid(errs field.ErrorList) error {
 func checkSubject(spec authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	errs := checkAttributes(spec.ResourceAttributes, spec.NonResourceAttributes)
 	if spec.User == "" && len(spec.Groups) == 0 {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "user"), spec.User, "at least one of user or group must be specified"))
+		errs = append(errs,
+			field.Invalid(field.NewPath("spec", "user"), spec.User, "at least one of user or group must be specified"))
 	}
 	return append(errs, checkSelectors(spec.ResourceAttributes)...)
 }
 
-func checkAttributes(resource *authorizationv1.ResourceAttributes, other *authorizationv1.NonResourceAttributes) (errs field.ErrorList) {
+func checkAttributes(
+	resource *authorizationv1.ResourceAttributes, other *authorizationv1.NonResourceAttributes,
+) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	if resource != nil && other != nil {
-		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), shown(other), "cannot be specified in combination with resourceAttributes"))
+		errs = append(errs,
+			field.Invalid(path.Child("nonResourceAttributes"), shown(other),
+				"cannot be specified in combination with resourceAttributes"))
 	}
 	if resource == nil && other == nil {
-		errs = append(errs, field.Invalid(path.Child("resourceAttributes"), shown(other), "exactly one of nonResourceAttributes or resourceAttributes must be specified"))
+		errs = append(errs,
+			field.Invalid(path.Child("resourceAttributes"), shown(other),
+				"exactly one of nonResourceAttributes or resourceAttributes must be specified"))
 	}
 	return errs
 }
@@ -188,10 +209,13 @@ func checkSelectors(a *authorizationv1.ResourceAttributes) (errs field.ErrorList
 	path := field.NewPath("spec.resourceAttributes")
 	form := func(path *field.Path, raw string, requirements int) {
 		if raw != "" && requirements > 0 {
-			errs = append(errs, field.Invalid(path.Child("rawSelector"), raw, "may not specified at the same time as requirements"))
+			errs = append(errs,
+				field.Invalid(path.Child("rawSelector"), raw, "may not specified at the same time as requirements"))
 		}
 		if raw == "" && requirements == 0 {
-			errs = append(errs, field.Required(path.Child("requirements"), fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path)))
+			errs = append(errs,
+				field.Required(path.Child("requirements"),
+					fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path)))
 		}
 	}
 	// Operators of clients that are newer than the server are let through.
@@ -200,7 +224,8 @@ func checkSelectors(a *authorizationv1.ResourceAttributes) (errs field.ErrorList
 		form(at, s.RawSelector, len(s.Requirements))
 		for i, requirement := range s.Requirements {
 			errs = slices.Concat(errs, metav1validation.ValidateFieldSelectorRequirement(requirement,
-				metav1validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i)))
+				metav1validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true},
+				at.Child("requirements").Index(i)))
 		}
 	}
 	if s := a.LabelSelector; s != nil {
@@ -208,7 +233,8 @@ func checkSelectors(a *authorizationv1.ResourceAttributes) (errs field.ErrorList
 		form(at, s.RawSelector, len(s.Requirements))
 		for i, requirement := range s.Requirements {
 			errs = slices.Concat(errs, metav1validation.ValidateLabelSelectorRequirement(requirement,
-				metav1validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i)))
+				metav1validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true},
+				at.Child("requirements").Index(i)))
 		}
 	}
 	return errs

@@ -1,9 +1,9 @@
-// Package review answers the questions that clients ask by a POST: who am I, whose token is this, may somebody do that; and
-// gives service accounts their tokens. Nothing of it is stored.
+// Package review answers the questions that clients ask by a POST: who am I, whose token is this, may somebody do
+// that; and gives service accounts their tokens. Nothing of it is stored.
 //
 // It stands behind package rest, which decodes and admits the question, and before authn, authz and serviceaccount, who
-// know the answers. Reviews is safe for concurrent use. Rules: pkg/registry/authentication, pkg/registry/authorization and
-// pkg/registry/core/serviceaccount of Kubernetes 1.36.
+// know the answers. Reviews is safe for concurrent use. Rules: pkg/registry/authentication, pkg/registry/authorization
+// and pkg/registry/core/serviceaccount of Kubernetes 1.36.
 package review
 
 import (

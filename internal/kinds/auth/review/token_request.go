@@ -22,8 +22,8 @@ import (
 const (
 	minTokenSeconds = 10 * 60
 	maxTokenSeconds = 1 << 32
-	// projectedSeconds is the life that the kubelet asks for; extendedSeconds is what such a token then lives for, so that
-	// programs which do not read it again go on.
+	// projectedSeconds is the life that the kubelet asks for; extendedSeconds is what such a token then lives for, so
+	// that programs which do not read it again go on.
 	projectedSeconds = 60*60 + 7
 	extendedSeconds  = 365 * 24 * 60 * 60
 )
@@ -31,14 +31,16 @@ const (
 var tokenRequest = schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
 
 // issue answers a TokenRequest: a new token for the service account that the request stands below.
-func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object, error) {
+func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
+	error) {
 	req, err := read[authenticationv1.TokenRequest](obj)
 	if err != nil {
 		return nil, err
 	}
 	if req.Name != "" && req.Name != c.Name {
 		return nil, apierrors.NewInvalid(tokenRequest.GroupKind(), c.Name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata").Child("name"), req.Name, "must match the service account name if specified")})
+			field.Invalid(field.NewPath("metadata").Child("name"), req.Name,
+				"must match the service account name if specified")})
 	}
 	if _, err := r.View.Fresh(ctx); err != nil {
 		return nil, err
@@ -48,8 +50,11 @@ func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object, judge
 		return nil, err
 	}
 	if req.UID != "" && string(req.UID) != account.UID {
-		return nil, apierrors.NewConflict(schema.GroupResource{Group: tokenRequest.Group, Resource: tokenRequest.Kind}, c.Name,
-			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", req.UID, account.UID))
+		return nil,
+			apierrors.NewConflict(schema.GroupResource{Group: tokenRequest.Group, Resource: tokenRequest.Kind}, c.Name,
+				fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)",
+					req.UID,
+					account.UID))
 	}
 	if len(req.Spec.Audiences) == 0 {
 		req.Spec.Audiences = slices.Clone(r.Tokens.Audiences())
@@ -67,14 +72,18 @@ func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object, judge
 		return nil, err
 	}
 	want := serviceaccount.Request{
-		Bound:     serviceaccount.Bound{Namespace: c.Namespace, Account: serviceaccount.Named{Name: c.Name, UID: account.UID}},
+		Bound: serviceaccount.Bound{
+			Namespace: c.Namespace, Account: serviceaccount.Named{Name: c.Name, UID: account.UID},
+		},
 		Audiences: req.Spec.Audiences, ID: r.NewUID(), Now: now,
 	}
 	if err := r.bind(c, req.Spec.BoundObjectRef, &want.Bound); err != nil {
 		return nil, err
 	}
 	if limit := int64(r.MaxTokenLife.Seconds()); limit > 0 && *req.Spec.ExpirationSeconds > limit {
-		request.Warn(ctx, fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *req.Spec.ExpirationSeconds, limit))
+		request.Warn(ctx,
+			fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *req.Spec.ExpirationSeconds,
+				limit))
 		req.Spec.ExpirationSeconds = &limit
 	}
 	seconds := *req.Spec.ExpirationSeconds
@@ -124,7 +133,10 @@ func (r Reviews) bind(c *rest.Call, ref *authenticationv1.BoundObjectReference, 
 			return err
 		}
 		if account, _ := pod.Field("spec.serviceAccountName"); account != c.Name {
-			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", c.Name))
+			return apierrors.NewBadRequest(
+				fmt.Sprintf(
+					"cannot bind token for serviceaccount %q to pod running with different serviceaccount name.",
+					c.Name))
 		}
 		uid = pod.UID
 		to.Pod = &serviceaccount.Named{Name: ref.Name, UID: uid}
@@ -153,7 +165,8 @@ func (r Reviews) bind(c *rest.Call, ref *authenticationv1.BoundObjectReference, 
 	}
 	if ref.UID != "" && string(ref.UID) != uid {
 		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, ref.Name,
-			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+			fmt.Errorf(
+				"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
-// Package csrmetrics counts the certificates that signers issue for CertificateSigningRequests, and whether they last as long as was
-// asked for, by kube-apiserver's names (k8s.io/kubernetes/pkg/registry/certificates).
+// Package csrmetrics counts the certificates that signers issue for CertificateSigningRequests, and whether they last
+// as long as was asked for, by kube-apiserver's names (k8s.io/kubernetes/pkg/registry/certificates).
 //
-// It stands behind the verbs, which tell it of every status that they have written (rest.Config.Updated). A Counter is safe for
-// concurrent use.
+// It stands behind the verbs, which tell it of every status that they have written (rest.Config.Updated). A Counter is
+// safe for concurrent use.
 package csrmetrics
 
 import (
@@ -26,10 +26,12 @@ func New(registry prometheus.Registerer) *Counter {
 	counter := func(name, what string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "apiserver", Subsystem: "certificates_registry", Name: name,
-			Help: "Total number of issued CSRs with a requested duration" + what + ", sliced by signer (only kubernetes.io signer names are specifically identified)",
+			Help: "Total number of issued CSRs with a requested duration" + what +
+				", sliced by signer (only kubernetes.io signer names are specifically identified)",
 		}, []string{"signerName"})
 	}
-	c := &Counter{counter("csr_requested_duration_total", ""), counter("csr_honored_duration_total", " that was honored")}
+	c := &Counter{counter("csr_requested_duration_total", ""),
+		counter("csr_honored_duration_total", " that was honored")}
 	registry.MustRegister(c.requested, c.honored)
 	return c
 }

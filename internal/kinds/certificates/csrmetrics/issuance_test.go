@@ -32,8 +32,11 @@ func TestUpdated(t *testing.T) {
 		{"no wish", "kubernetes.io/kubelet-serving", nil, nil, day, 0, 0},
 		{"it was there before", "kubernetes.io/kubelet-serving", 24 * hour, day, day, 0, 0},
 		{"it is not there yet", "kubernetes.io/kubelet-serving", 24 * hour, nil, nil, 0, 0},
-		{"no certificate", "kubernetes.io/kubelet-serving", 24 * hour, nil, base64.StdEncoding.EncodeToString([]byte("x")), 1, 0},
-		{"a broken one", "kubernetes.io/kubelet-serving", 24 * hour, nil, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), 1, 0},
+		{"no certificate", "kubernetes.io/kubelet-serving", 24 * hour, nil,
+			base64.StdEncoding.EncodeToString([]byte("x")), 1, 0},
+		{"a broken one", "kubernetes.io/kubelet-serving", 24 * hour, nil,
+			base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})),
+			1, 0},
 		{"no base64", "kubernetes.io/kubelet-serving", 24 * hour, nil, "%", 1, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -41,14 +44,18 @@ func TestUpdated(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			c := New(registry)
 			request := func(certificate any) catalog.Object {
-				return catalog.Object{"spec": catalog.Object{"signerName": test.signer, "expirationSeconds": test.seconds}, "status": catalog.Object{"certificate": certificate}}
+				return catalog.Object{
+					"spec":   catalog.Object{"signerName": test.signer, "expirationSeconds": test.seconds},
+					"status": catalog.Object{"certificate": certificate},
+				}
 			}
 			c.Updated(request(test.before), request(test.after))
 			label := test.signer
 			if label == "example.com/mine" {
 				label = "other"
 			}
-			requested, honored := value(t, registry, "csr_requested_duration_total", label), value(t, registry, "csr_honored_duration_total", label)
+			requested, honored := value(t, registry, "csr_requested_duration_total", label),
+				value(t, registry, "csr_honored_duration_total", label)
 			if requested != test.requested || honored != test.honored {
 				t.Errorf("requested %v, honored %v; want %v, %v", requested, honored, test.requested, test.honored)
 			}
@@ -83,6 +90,7 @@ func certificate(t *testing.T, life time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain := append(pem.EncodeToMemory(&pem.Block{Type: "NOTE"}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	chain := append(pem.EncodeToMemory(&pem.Block{Type: "NOTE"}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	return base64.StdEncoding.EncodeToString(chain)
 }

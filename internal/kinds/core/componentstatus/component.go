@@ -1,9 +1,9 @@
-// Package componentstatus finds out how the processes of a cluster are: the objects of kind ComponentStatus, which are not stored but
-// made at each read.
+// Package componentstatus finds out how the processes of a cluster are: the objects of kind ComponentStatus, which are
+// not stored but made at each read.
 //
-// It stands behind package rest, which asks for them as a rest.Finder. The components and their addresses are kube-apiserver's: the
-// store, and a controller manager and a scheduler on this machine, whether there are any or not. Rules: pkg/registry/core/componentstatus and
-// pkg/probe of Kubernetes 1.36.
+// It stands behind package rest, which asks for them as a rest.Finder. The components and their addresses are
+// kube-apiserver's: the store, and a controller manager and a scheduler on this machine, whether there are any or not.
+// Rules: pkg/registry/core/componentstatus and pkg/probe of Kubernetes 1.36.
 package componentstatus
 
 import (
@@ -50,7 +50,8 @@ func Find(c Config) rest.Finder {
 	}
 	client := newClient()
 	all := []component{
-		{"controller-manager", func(ctx context.Context) corev1.ComponentCondition { return probe(ctx, client, c.ControllerManager) }},
+		{"controller-manager",
+			func(ctx context.Context) corev1.ComponentCondition { return probe(ctx, client, c.ControllerManager) }},
 		{"etcd-0", func(ctx context.Context) corev1.ComponentCondition { return answer(ctx, c.Store) }},
 		{"scheduler", func(ctx context.Context) corev1.ComponentCondition { return probe(ctx, client, c.Scheduler) }},
 	}
@@ -94,17 +95,21 @@ func answer(ctx context.Context, check func(context.Context) error) corev1.Compo
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := check(ctx); err != nil {
-		return corev1.ComponentCondition{Status: corev1.ConditionFalse, Error: fmt.Sprintf("error getting data from etcd: %v", err)}
+		return corev1.ComponentCondition{
+			Status: corev1.ConditionFalse, Error: fmt.Sprintf("error getting data from etcd: %v", err),
+		}
 	}
 	return corev1.ComponentCondition{Status: corev1.ConditionTrue, Message: "ok"}
 }
 
-// probe is the condition of a component that says it by HTTPS. As for a kubelet's probe, anybody may answer: nobody is trusted with
-// anything.
+// probe is the condition of a component that says it by HTTPS. As for a kubelet's probe, anybody may answer: nobody is
+// trusted with anything.
 func probe(ctx context.Context, client *http.Client, url string) corev1.ComponentCondition {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return corev1.ComponentCondition{Status: corev1.ConditionUnknown, Error: fmt.Sprintf("failed to construct probe request: %v", err)}
+		return corev1.ComponentCondition{
+			Status: corev1.ConditionUnknown, Error: fmt.Sprintf("failed to construct probe request: %v", err),
+		}
 	}
 	r.Header.Set("User-Agent", "kube-probe/1.36")
 	r.Header.Set("Accept", "*/*")
@@ -118,9 +123,15 @@ func probe(ctx context.Context, client *http.Client, url string) corev1.Componen
 	case err != nil:
 		return corev1.ComponentCondition{Status: corev1.ConditionUnknown, Error: err.Error()}
 	case res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest:
-		return corev1.ComponentCondition{Status: corev1.ConditionFalse, Message: fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode)}
+		return corev1.ComponentCondition{
+			Status:  corev1.ConditionFalse,
+			Message: fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode),
+		}
 	case res.StatusCode >= http.StatusMultipleChoices:
-		return corev1.ComponentCondition{Status: corev1.ConditionUnknown, Message: fmt.Sprintf("Probe terminated redirects, Response body: %s", body)}
+		return corev1.ComponentCondition{
+			Status:  corev1.ConditionUnknown,
+			Message: fmt.Sprintf("Probe terminated redirects, Response body: %s", body),
+		}
 	}
 	return corev1.ComponentCondition{Status: corev1.ConditionTrue, Message: string(body)}
 }

@@ -47,7 +47,9 @@ func TestFind(t *testing.T) {
 		{server.URL + "/nowhere", `"message":"Probe terminated redirects, Response body: ","status":"Unknown"`},
 		{server.URL + "/cut", `"error":"unexpected EOF","status":"Unknown"`},
 		{server.URL + "/broken", `"message":"HTTP probe failed with statuscode: 500","status":"False"`},
-		{closed, `"message":"Get \"` + closed + `\": dial tcp ` + strings.TrimSuffix(strings.TrimPrefix(closed, "https://"), "/healthz") + `: connect: connection refused","status":"False"`},
+		{closed, `"message":"Get \"` + closed + `\": dial tcp ` +
+			strings.TrimSuffix(strings.TrimPrefix(closed, "https://"), "/healthz") +
+			`: connect: connection refused","status":"False"`},
 		{":", `"error":"failed to construct probe request: parse \":\": missing protocol scheme","status":"Unknown"`},
 	} {
 		find := Find(Config{Scheduler: c.at})
@@ -55,7 +57,8 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := string(codec.AppendJSON(nil, found[0])), `{"conditions":[{`+c.want+`,"type":"Healthy"}],"metadata":{"name":"scheduler"}}`; got != want {
+		if got, want := string(codec.AppendJSON(nil, found[0])), `{"conditions":[{`+c.want+
+			`,"type":"Healthy"}],"metadata":{"name":"scheduler"}}`; got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.at, got, want)
 		}
 	}
@@ -93,10 +96,13 @@ func TestFindAll(t *testing.T) {
 	}
 	broken = nil
 	found, err = find(t.Context(), "etcd-0")
-	if got, want := string(codec.AppendJSON(nil, found[0])), `{"conditions":[{"message":"ok","status":"True","type":"Healthy"}],"metadata":{"name":"etcd-0"}}`; err != nil || got != want {
+	if got, want := string(codec.AppendJSON(nil, found[0])),
+		`{"conditions":[{"message":"ok","status":"True","type":"Healthy"}],"metadata":{"name":"etcd-0"}}`; err != nil ||
+		got != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
-	if _, err := find(t.Context(), "etcd-1"); !apierrors.IsNotFound(err) || err.Error() != `componentstatus "etcd-1" not found` {
+	if _, err := find(t.Context(), "etcd-1"); !apierrors.IsNotFound(err) ||
+		err.Error() != `componentstatus "etcd-1" not found` {
 		t.Error(err)
 	}
 }

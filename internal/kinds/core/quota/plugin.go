@@ -107,12 +107,14 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 			charged = append(charged, q.Name)
 		}
 		if !scoped(&q) {
-			maps.DeleteFunc(uncovered, func(name string, _ int64) bool { _, ok := q.Status.Hard[corev1.ResourceName(name)]; return ok })
+			maps.DeleteFunc(uncovered,
+				func(name string, _ int64) bool { _, ok := q.Status.Hard[corev1.ResourceName(name)]; return ok })
 		}
 		return !uncounted
 	})
 	if len(uncovered) > 0 && !uncounted {
-		refusal = fmt.Errorf("insufficient quota to consume: %s", strings.Join(slices.Sorted(maps.Keys(uncovered)), ","))
+		refusal = fmt.Errorf("insufficient quota to consume: %s",
+			strings.Join(slices.Sorted(maps.Keys(uncovered)), ","))
 	}
 	if refusal != nil {
 		refusal = admit.Forbidden(a, refusal)
@@ -162,8 +164,8 @@ func addTo(obj map[string]any, wanted Usage) (map[string]any, error) {
 	return out, nil
 }
 
-// add returns what status.used of a quota is with what is wanted; nil if the quota does not count it. The error says, in
-// kube's words, why there is no room for it.
+// add returns what status.used of a quota is with what is wanted; nil if the quota does not count it. The error says,
+// in kube's words, why there is no room for it.
 func add(q *corev1.ResourceQuota, wanted Usage) (corev1.ResourceList, error) {
 	if scoped(q) {
 		return nil, nil // scopes are about pods
@@ -218,7 +220,8 @@ func (u unknownStatus) Error() string {
 	return fmt.Sprintf("status unknown for quota: %s, resources: %s", u.quota, strings.Join(u.names, ","))
 }
 
-// Limits tells whether an entry of the configuration can refuse anything: by a name that objects are counted under, and not by a scope.
+// Limits tells whether an entry of the configuration can refuse anything: by a name that objects are counted under,
+// and not by a scope.
 func Limits(l configuration.Limited) bool {
 	for name := range Of(&catalog.Resource{Group: l.Group, Plural: l.Resource, Namespaced: true}, nil) {
 		if limits(l, name) {

@@ -19,7 +19,9 @@ func list(pairs ...string) corev1.ResourceList {
 
 func TestAdd(t *testing.T) {
 	quota := func(hard, used corev1.ResourceList) *corev1.ResourceQuota {
-		q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}}
+		q := &corev1.ResourceQuota{
+			Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used},
+		}
 		q.Name = "q"
 		return q
 	}
@@ -34,15 +36,21 @@ func TestAdd(t *testing.T) {
 		"room":        {quota(list("secrets", "2"), list("secrets", "1")), secret, "secrets=2", ""},
 		"full": {quota(list("secrets", "1"), list("secrets", "1")), secret, "",
 			"exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1"},
-		"full twice": {quota(list("secrets", "1", "count/secrets", "1"), list("secrets", "1", "count/secrets", "1")), secret, "",
+		"full twice": {quota(list("secrets", "1", "count/secrets", "1"), list("secrets", "1", "count/secrets", "1")),
+			secret, "",
 			"exceeded quota: q, requested: count/secrets=1,secrets=1, used: count/secrets=1,secrets=1, limited: count/secrets=1,secrets=1"},
-		"full by one name": {quota(list("secrets", "5", "count/secrets", "1"), list("secrets", "1", "count/secrets", "1")), secret, "",
+		"full by one name": {quota(list("secrets", "5", "count/secrets", "1"),
+			list("secrets", "1", "count/secrets", "1")), secret, "",
 			"exceeded quota: q, requested: count/secrets=1, used: count/secrets=1, limited: count/secrets=1"},
-		"more than full": {quota(list("count/crontabs.stable.example.com", "1k"), list("count/crontabs.stable.example.com", "1500")), tab, "",
+		"more than full": {quota(list("count/crontabs.stable.example.com", "1k"),
+			list("count/crontabs.stable.example.com", "1500")), tab, "",
 			"exceeded quota: q, requested: count/crontabs.stable.example.com=1, used: count/crontabs.stable.example.com=1500, limited: count/crontabs.stable.example.com=1k"},
-		"not known yet":    {quota(list("secrets", "2"), list()), secret, "", "status unknown for quota: q, resources: secrets"},
-		"nothing of it":    {quota(list("services.nodeports", "0"), list("services.nodeports", "0")), Usage{"services": 1, "services.nodeports": 0}, "", ""},
-		"other names stay": {quota(list("secrets", "2", "pods", "1"), list("secrets", "0", "pods", "1")), secret, "secrets=1", ""},
+		"not known yet": {quota(list("secrets", "2"), list()), secret, "",
+			"status unknown for quota: q, resources: secrets"},
+		"nothing of it": {quota(list("services.nodeports", "0"), list("services.nodeports", "0")),
+			Usage{"services": 1, "services.nodeports": 0}, "", ""},
+		"other names stay": {quota(list("secrets", "2", "pods", "1"), list("secrets", "0", "pods", "1")), secret,
+			"secrets=1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			used, err := add(c.quota, c.wanted)
@@ -79,11 +87,16 @@ func TestOf(t *testing.T) {
 		"plain name":  {"", "configmaps", nil, Usage{"count/configmaps": 1, "configmaps": 1}},
 		"no name":     {"", "endpoints", nil, Usage{"count/endpoints": 1}},
 		"same plural": {"example.com", "pods", nil, Usage{"count/pods.example.com": 1}},
-		"pod":         {"", "pods", map[string]any{"status": map[string]any{"phase": "Running"}}, Usage{"count/pods": 1, "pods": 1}},
-		"ended pod":   {"", "pods", map[string]any{"status": map[string]any{"phase": "Failed"}}, Usage{"count/pods": 1}},
+		"pod": {"", "pods", map[string]any{"status": map[string]any{"phase": "Running"}},
+			Usage{"count/pods": 1, "pods": 1}},
+		"ended pod": {"", "pods", map[string]any{"status": map[string]any{"phase": "Failed"}},
+			Usage{"count/pods": 1}},
 		"service": {"", "services", map[string]any{"spec": map[string]any{"type": "NodePort", "ports": ports}},
 			Usage{"count/services": 1, "services": 1, "services.nodeports": 2, "services.loadbalancers": 0}},
-		"balancer": {"", "services", map[string]any{"spec": map[string]any{"type": "LoadBalancer", "ports": ports, "allocateLoadBalancerNodePorts": false}},
+		"balancer": {"", "services",
+			map[string]any{
+				"spec": map[string]any{"type": "LoadBalancer", "ports": ports, "allocateLoadBalancerNodePorts": false},
+			},
 			Usage{"count/services": 1, "services": 1, "services.nodeports": 1, "services.loadbalancers": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

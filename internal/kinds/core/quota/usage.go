@@ -1,13 +1,13 @@
 // Package quota counts the objects of a namespace and refuses new ones when a ResourceQuota says that it is full.
 //
-// Plugin is kube's admission plugin ResourceQuota: last among those that judge a write, it charges a new object to every
-// quota of its namespace that counts it, by a compare-and-swap on the quota's status, before the object is stored. So two
-// writers cannot take the last place both. Count is what the quota's controller sets status right by, after deletions and
-// after writes that were charged and failed.
+// Plugin is kube's admission plugin ResourceQuota: last among those that judge a write, it charges a new object to
+// every quota of its namespace that counts it, by a compare-and-swap on the quota's status, before the object is
+// stored. So two writers cannot take the last place both. Count is what the quota's controller sets status right by,
+// after deletions and after writes that were charged and failed.
 //
 // Counted are objects of every kind ("count/<plural>.<group>", custom kinds included) and what has a name of its own:
-// configmaps, persistentvolumeclaims, pods (that have not ended), replicationcontrollers, resourcequotas, secrets, services,
-// services.loadbalancers and services.nodeports. Plugin is safe for concurrent use.
+// configmaps, persistentvolumeclaims, pods (that have not ended), replicationcontrollers, resourcequotas, secrets,
+// services, services.loadbalancers and services.nodeports. Plugin is safe for concurrent use.
 package quota
 
 import (
@@ -30,7 +30,8 @@ func Counted(r *catalog.Resource) bool {
 
 // plain are the resources of the core group that have a name without "count/".
 var plain = map[string]bool{
-	"configmaps": true, "persistentvolumeclaims": true, "pods": true, "replicationcontrollers": true, "resourcequotas": true, "secrets": true,
+	"configmaps": true, "persistentvolumeclaims": true, "pods": true, "replicationcontrollers": true,
+	"resourcequotas": true, "secrets": true,
 	"services": true,
 }
 
@@ -48,7 +49,8 @@ func Of(r *catalog.Resource, obj map[string]any) Usage {
 			return u
 		}
 	case "services":
-		u[string(corev1.ResourceServicesNodePorts)], u[string(corev1.ResourceServicesLoadBalancers)] = servicePorts(spec)
+		u[string(
+			corev1.ResourceServicesNodePorts)], u[string(corev1.ResourceServicesLoadBalancers)] = servicePorts(spec)
 	}
 	u[r.Plural] = 1
 	return u

@@ -1,10 +1,10 @@
 // Package address gives services what each has for itself: cluster IPs out of the ranges of ServiceCIDRs, and ports on
 // nodes.
 //
-// It is asked by the verbs (package rest) when a service is made, changed and deleted. Services is a rest.Allocator: Assign
-// chooses what is free in the view, and Allocations says which records are written with the service, so that what was chosen
-// is the service's or the write fails. An address's record is an IPAddress, which clients see and make too; a port's is a
-// key of its own.
+// It is asked by the verbs (package rest) when a service is made, changed and deleted. Services is a rest.Allocator:
+// Assign chooses what is free in the view, and Allocations says which records are written with the service, so that
+// what was chosen is the service's or the write fails. An address's record is an IPAddress, which clients see and make
+// too; a port's is a key of its own.
 //
 // Services is safe for concurrent use. What is chosen among what is free is chance, as in Kubernetes.
 package address
@@ -31,8 +31,8 @@ import (
 // Config is what services are given.
 type Config struct {
 	View *watchcache.View
-	// Ranges are those of the flag, one or two: their families are the cluster's, the first is the default one. Addresses come
-	// from the ServiceCIDRs of these families.
+	// Ranges are those of the flag, one or two: their families are the cluster's, the first is the default one.
+	// Addresses come from the ServiceCIDRs of these families.
 	Ranges []netip.Prefix
 	// NodePorts is where ports on nodes come from.
 	NodePorts net.PortRange
@@ -58,8 +58,8 @@ type assignment struct {
 	dryRun   bool
 }
 
-// Assign is rest.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that look like
-// those of Kubernetes, and which nobody has looked at.
+// Assign is rest.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that
+// look like those of Kubernetes, and which nobody has looked at.
 func (s *Services) Assign(obj, old rest.Object, dryRun bool) error {
 	a, err := s.begin(obj, old)
 	if err != nil {
@@ -130,7 +130,11 @@ func (s *Services) Allocations(obj rest.Object) []rest.Allocation {
 	for _, port := range nodePorts(spec) {
 		if !seen[port] {
 			seen[port] = true
-			out = append(out, rest.Allocation{Prefix: PortsPrefix, Name: fmt.Sprint(port), Record: rest.Object{"spec": rest.Object{"parentRef": owner}}})
+			out = append(out,
+				rest.Allocation{
+					Prefix: PortsPrefix, Name: fmt.Sprint(port),
+					Record: rest.Object{"spec": rest.Object{"parentRef": owner}},
+				})
 		}
 	}
 	return out
@@ -142,8 +146,12 @@ func addressRecord(ip string, owner rest.Object) rest.Allocation {
 		Resource: catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"},
 		Name:     ip,
 		Record: rest.Object{
-			"metadata": rest.Object{"labels": rest.Object{networkingv1.LabelIPAddressFamily: string(familyOf(ip)), networkingv1.LabelManagedBy: ManagedBy}},
-			"spec":     rest.Object{"parentRef": owner},
+			"metadata": rest.Object{
+				"labels": rest.Object{
+					networkingv1.LabelIPAddressFamily: string(familyOf(ip)), networkingv1.LabelManagedBy: ManagedBy,
+				},
+			},
+			"spec": rest.Object{"parentRef": owner},
 		},
 	}
 }

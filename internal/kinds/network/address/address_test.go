@@ -50,7 +50,8 @@ type replica struct {
 func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) []*replica {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	st, err := store.Open(t.Context(), store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
+	st, err := store.Open(t.Context(),
+		store.Config{Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +79,13 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 		cat, view := catalog.New(kinds...), watchcache.New(st, watchcache.Options{Log: log})
 		control.Publish(cat, view, log)
 		s := rest.New(rest.Config{
-			Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: plugins}, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
-			Allocators: map[string]rest.Allocator{"services": address.New(address.Config{View: view, Ranges: networks, NodePorts: *nodePorts, Random: rand.Uint64N})},
+			Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: plugins}, Now: time.Now,
+			NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
+			Allocators: map[string]rest.Allocator{
+				"services": address.New(address.Config{
+					View: view, Ranges: networks, NodePorts: *nodePorts, Random: rand.Uint64N,
+				}),
+			},
 		})
 		control := control.New(control.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
 		if err := view.Load(t.Context()); err != nil {
@@ -187,13 +193,18 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 			var mine []string
 			for round := range rounds {
 				name := fmt.Sprintf("s%d-%d", client, round)
-				spec := rest.Object{"type": []string{"ClusterIP", "NodePort", "LoadBalancer"}[round%3], "ipFamilyPolicy": []string{"SingleStack", "PreferDualStack"}[round%2]}
+				spec := rest.Object{
+					"type":           []string{"ClusterIP", "NodePort", "LoadBalancer"}[round%3],
+					"ipFamilyPolicy": []string{"SingleStack", "PreferDualStack"}[round%2],
+				}
 				if round%4 == 3 {
 					spec["clusterIP"] = fmt.Sprintf("10.0.0.%d", 1+client%8)
 				}
 				got, err := r.make(service(name, spec))
 				if err != nil {
-					if status := apierrors.APIStatus(nil); !errors.As(err, &status) || !strings.Contains(err.Error(), "range is full") && !strings.Contains(err.Error(), "already allocated") {
+					if status := apierrors.APIStatus(nil); !errors.As(err, &status) ||
+						!strings.Contains(err.Error(), "range is full") &&
+							!strings.Contains(err.Error(), "already allocated") {
 						t.Errorf("%s: %v", name, err)
 					}
 				} else {
@@ -271,7 +282,8 @@ func TestRangeIsFull(t *testing.T) {
 		}
 	}
 	r.remove("s6")
-	if _, err := r.make(service("more", rest.Object{"type": "NodePort"})); err == nil || err.Error() != "Internal error occurred: failed to allocate a nodePort: range is full" {
+	if _, err := r.make(service("more", rest.Object{"type": "NodePort"})); err == nil ||
+		err.Error() != "Internal error occurred: failed to allocate a nodePort: range is full" {
 		t.Errorf("one more port: %v", err)
 	}
 }
@@ -310,20 +322,24 @@ func TestReserved(t *testing.T) {
 		}
 	}
 	both := rest.Object{
-		"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": int64(30100), "ipFamilyPolicy": "RequireDualStack",
-		"clusterIP": "10.0.0.9", "clusterIPs": []any{"10.0.0.9", "fd00::9"}, "ports": []any{rest.Object{"port": int64(80), "nodePort": int64(30080)}},
+		"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": int64(30100),
+		"ipFamilyPolicy": "RequireDualStack",
+		"clusterIP":      "10.0.0.9", "clusterIPs": []any{"10.0.0.9", "fd00::9"},
+		"ports": []any{rest.Object{"port": int64(80), "nodePort": int64(30080)}},
 	}
 	refused := service("both", both)
 	refused["metadata"].(rest.Object)["labels"] = rest.Object{"refuse": "yes"}
 	never("forbidden")(r.make(refused))
-	never("Unsupported value")(r.make(service("both", rest.Object{"clusterIP": "10.0.0.9", "sessionAffinity": "Sometimes"})))
+	never("Unsupported value")(r.make(service("both",
+		rest.Object{"clusterIP": "10.0.0.9", "sessionAffinity": "Sometimes"})))
 	r.want("after refusals")
 
 	must(r.make(service("both", both)))
 	all := []string{"10.0.0.9", "fd00::9", "30080", "30100"}
 	r.want("after creation", all...)
 	never("already exists")(r.make(service("both", rest.Object{})))
-	never("fd00:0:0::9: provided IP is already allocated")(r.make(service("other", rest.Object{"ipFamilies": []any{"IPv6"}, "clusterIP": "fd00:0:0::9"})))
+	never("fd00:0:0::9: provided IP is already allocated")(r.make(service("other",
+		rest.Object{"ipFamilies": []any{"IPv6"}, "clusterIP": "fd00:0:0::9"})))
 	never("must be 'SingleStack' to release the secondary cluster IP")(r.patch("both", `{"clusterIPs":["10.0.0.9"]}`))
 	r.want("after more refusals", all...)
 
@@ -331,7 +347,8 @@ func TestReserved(t *testing.T) {
 	r.want("with one family", "10.0.0.9", "30080", "30100")
 	must(r.patch("both", `{"externalTrafficPolicy":"Cluster"}`))
 	r.want("without a port for health", "10.0.0.9", "30080")
-	must(r.patch("both", `{"ipFamilyPolicy":"PreferDualStack","ipFamilies":["IPv4","IPv6"],"clusterIPs":["10.0.0.9","fd00::8"]}`))
+	must(r.patch("both",
+		`{"ipFamilyPolicy":"PreferDualStack","ipFamilies":["IPv4","IPv6"],"clusterIPs":["10.0.0.9","fd00::8"]}`))
 	r.want("with two families again", "10.0.0.9", "fd00::8", "30080")
 	must(r.patch("both", `{"type":"ClusterIP"}`))
 	r.want("without ports", "10.0.0.9", "fd00::8")
@@ -344,7 +361,8 @@ func TestReserved(t *testing.T) {
 	c := r.call(services, "both")
 	finalizers := func(list string) {
 		t.Helper()
-		if _, err := r.Patch(t.Context(), r.call(services, "both"), types.MergePatchType, []byte(`{"metadata":{"finalizers":`+list+`}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := r.Patch(t.Context(), r.call(services, "both"), types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":`+list+`}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -380,7 +398,8 @@ func TestLostRecord(t *testing.T) {
 	r.want("after the second")
 }
 
-// A service from before there were lists of addresses is shown with them, and can be changed by whoever does not know them either.
+// A service from before there were lists of addresses is shown with them, and can be changed by whoever does not know
+// them either.
 func TestOlderService(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
@@ -396,7 +415,8 @@ func TestOlderService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(spec["clusterIPs"], []any{"10.0.0.9"}) || !reflect.DeepEqual(spec["ipFamilies"], []any{"IPv4"}) || spec["ipFamilyPolicy"] != "SingleStack" {
+	if !reflect.DeepEqual(spec["clusterIPs"], []any{"10.0.0.9"}) ||
+		!reflect.DeepEqual(spec["ipFamilies"], []any{"IPv4"}) || spec["ipFamilyPolicy"] != "SingleStack" {
 		t.Errorf("spec: %v", spec)
 	}
 	if err := r.Repair(t.Context(), r.call(services, "old")); err != nil {

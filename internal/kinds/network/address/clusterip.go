@@ -23,7 +23,8 @@ var (
 func (a *assignment) addresses() error {
 	spec, was := a.spec, a.was
 	switch {
-	case was == nil, was.Type == corev1.ServiceTypeExternalName, hasAddresses(was) && len(was.ClusterIPs) == 0: // the last from a server that gave none
+	case was == nil, was.Type == corev1.ServiceTypeExternalName, hasAddresses(was) && len(was.ClusterIPs) == 0:
+		// the last from a server that gave none
 		return a.allAddresses()
 	case a.stillPrefersTwo(), !hasAddresses(was), spec.Type == corev1.ServiceTypeExternalName:
 		return nil
@@ -64,7 +65,8 @@ func (a *assignment) address(i int) error {
 	if text == "" {
 		ip, err := a.anyAddress(family)
 		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", a.name, err))
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", a.name,
+				err))
 		}
 		list[i] = ip.String()
 		return nil
@@ -75,7 +77,8 @@ func (a *assignment) address(i int) error {
 	}
 	ip, _ := netip.ParseAddr(parsed.String())
 	if err := a.askAddress(family, ip); err != nil {
-		return a.invalid(field.Invalid(addressPath, slices.Clone(list), fmt.Sprintf("failed to allocate IP %v: %v", text, err)))
+		return a.invalid(field.Invalid(addressPath, slices.Clone(list),
+			fmt.Sprintf("failed to allocate IP %v: %v", text, err)))
 	}
 	return nil
 }
@@ -97,7 +100,8 @@ func (a *assignment) askAddress(family corev1.IPFamily, ip netip.Addr) error {
 	ranges := a.ranges(family)
 	if a.dryRun {
 		if len(ranges) > 0 && !ranges[0].holds(ip) {
-			return fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", ip, ranges[0].prefix)
+			return fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", ip,
+				ranges[0].prefix)
 		}
 		return nil
 	}

@@ -14,7 +14,8 @@ var (
 	addressPath  = field.NewPath("spec", "clusterIPs")
 )
 
-// families completes the policy and the list of a service's families of addresses, or refuses those that it cannot have.
+// families completes the policy and the list of a service's families of addresses, or refuses those that it cannot
+// have.
 //
 // Rule: KEP-563, IPv4/IPv6 dual-stack; TestAssignMatchesUpstream compares.
 func (a *assignment) families() error {
@@ -62,8 +63,8 @@ func (a *assignment) families() error {
 	return nil
 }
 
-// stillPrefersTwo tells whether a service that prefers two families goes on with what it has: it changes by being asked to,
-// not because the cluster has.
+// stillPrefersTwo tells whether a service that prefers two families goes on with what it has: it changes by being
+// asked to, not because the cluster has.
 func (a *assignment) stillPrefersTwo() bool {
 	const prefers = corev1.IPFamilyPolicyPreferDualStack
 	return a.was != nil && a.was.Type == a.spec.Type &&
@@ -82,8 +83,8 @@ func (a *assignment) usualPolicy() corev1.IPFamilyPolicy {
 	return corev1.IPFamilyPolicySingleStack
 }
 
-// giveUpSecond takes the second address and family from a service that is to have one: by its policy, which must say so if
-// they are gone from the lists.
+// giveUpSecond takes the second address and family from a service that is to have one: by its policy, which must say
+// so if they are gone from the lists.
 func (a *assignment) giveUpSecond() (errs field.ErrorList) {
 	if a.was == nil {
 		return nil
@@ -119,7 +120,9 @@ func (a *assignment) familiesOfAddresses() (errs field.ErrorList) {
 		}
 		family := familyOf(ip)
 		if !a.served(family) {
-			errs = append(errs, field.Invalid(addressPath.Index(i), a.spec.ClusterIPs, string(family)+" is not configured on this cluster"))
+			errs = append(errs,
+				field.Invalid(addressPath.Index(i), a.spec.ClusterIPs, string(family)+
+					" is not configured on this cluster"))
 			continue
 		}
 		a.spec.IPFamilies = append(a.spec.IPFamilies, family)

@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
-// Install gives services, which are among kinds, their rule about what is read from the store: see completeStored. It is called before
-// the kinds are in use.
+// Install gives services, which are among kinds, their rule about what is read from the store: see completeStored. It
+// is called before the kinds are in use.
 func Install(kinds []*catalog.Resource, ranges []netip.Prefix) {
 	s := New(Config{Ranges: ranges})
 	for _, r := range kinds {
@@ -20,7 +20,8 @@ func Install(kinds []*catalog.Resource, ranges []netip.Prefix) {
 	}
 }
 
-// completeStored shows a service that was stored before there were lists of addresses and families as if it had been stored today.
+// completeStored shows a service that was stored before there were lists of addresses and families as if it had been
+// stored today.
 //
 // Rule: defaultOnRead of pkg/registry/core/service/storage; TestReadMatchesUpstream compares.
 func (s *Services) completeStored(obj catalog.Object) {

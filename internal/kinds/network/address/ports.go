@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// PortsPrefix is where the records of ports on nodes stand, one for each. Kubernetes has one record of all, a bitmap under
-// "ranges/servicenodeports", which every service with a port would have to wait for.
+// PortsPrefix is where the records of ports on nodes stand, one for each. Kubernetes has one record of all, a bitmap
+// under "ranges/servicenodeports", which every service with a port would have to wait for.
 const PortsPrefix = "nodeports"
 
 var errPortUsed = errors.New("provided port is already allocated")
@@ -146,7 +146,8 @@ func (p *portChoice) give(i int, n int32) (err error) {
 func (p *portChoice) ask(n int32) error {
 	switch {
 	case !p.dryRun && !p.NodePorts.Contains(int(n)):
-		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", p.NodePorts.String())
+		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s",
+			p.NodePorts.String())
 	case p.portUsed(n), slices.Contains(p.taken, n):
 		return errPortUsed
 	}
@@ -195,7 +196,8 @@ func onNodes(kind corev1.ServiceType) bool {
 }
 
 func needsHealthPort(spec *corev1.ServiceSpec) bool {
-	return spec.Type == corev1.ServiceTypeLoadBalancer && spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	return spec.Type == corev1.ServiceTypeLoadBalancer &&
+		spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 // nodePorts are all ports on nodes of a service, those that come twice twice.

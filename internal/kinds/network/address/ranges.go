@@ -48,8 +48,8 @@ func newRange(prefix netip.Prefix) addressRange {
 	return r
 }
 
-// band returns how many of size things are kept for those who name one: a part of step, at least 16, at most most. Of less
-// than 17 nothing is.
+// band returns how many of size things are kept for those who name one: a part of step, at least 16, at most most. Of
+// less than 17 nothing is.
 func band(size, step, most uint64) uint64 {
 	if size <= 16 {
 		return 0
@@ -71,11 +71,12 @@ func (r addressRange) at(i uint64) netip.Addr {
 
 // holds tells whether the range gives ip to those who ask for it.
 func (r addressRange) holds(ip netip.Addr) bool {
-	return r.prefix.Contains(ip) && r.count > 0 && !ip.Less(r.at(0)) && (r.prefix.Addr().Is6() || !r.at(r.count-1).Less(ip))
+	return r.prefix.Contains(ip) && r.count > 0 && !ip.Less(r.at(0)) &&
+		(r.prefix.Addr().Is6() || !r.at(r.count-1).Less(ip))
 }
 
-// free returns an address that is not used: any of the upper ones, or any of the lower ones if those are gone. false if all
-// are used.
+// free returns an address that is not used: any of the upper ones, or any of the lower ones if those are gone. false
+// if all are used.
 func (r addressRange) free(random func(uint64) uint64, used func(netip.Addr) bool) (netip.Addr, bool) {
 	i, ok := pick(r.static, r.count, random, func(i uint64) bool { return used(r.at(i)) })
 	return r.at(i), ok
@@ -126,8 +127,8 @@ func (s *Services) ranges(family corev1.IPFamily) []addressRange {
 	return out
 }
 
-// ReadRange returns the networks of a stored ServiceCIDR, and whether it may be used: unless its condition says otherwise,
-// as it has none where no controller runs.
+// ReadRange returns the networks of a stored ServiceCIDR, and whether it may be used: unless its condition says
+// otherwise, as it has none where no controller runs.
 func ReadRange(e *watchcache.Entry) (prefixes []netip.Prefix, ready bool) {
 	var obj networkingv1.ServiceCIDR
 	if err := json.Unmarshal(e.JSON(), &obj); err != nil {

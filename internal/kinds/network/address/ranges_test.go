@@ -25,7 +25,8 @@ func TestRange(t *testing.T) {
 	} {
 		r := newRange(netip.MustParsePrefix(test.network))
 		if r.count != test.count || r.static != test.static {
-			t.Errorf("%s: %d addresses, %d of them for those who name one; want %d, %d", test.network, r.count, r.static, test.count, test.static)
+			t.Errorf("%s: %d addresses, %d of them for those who name one; want %d, %d", test.network, r.count,
+				r.static, test.count, test.static)
 		}
 		if r.count == 0 {
 			if r.holds(r.prefix.Addr()) {

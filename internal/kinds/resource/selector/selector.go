@@ -1,8 +1,8 @@
 // Package selector checks the CEL expressions with which resource claims and device classes select devices.
 //
-// It stands below the checks of the built-in kinds. What a device is in CEL, and what an expression may cost, is declared by
-// k8s.io/dynamic-resource-allocation, which the scheduler runs the expressions with; this package is its only importer. Nothing here is
-// evaluated: that is the scheduler's work.
+// It stands below the checks of the built-in kinds. What a device is in CEL, and what an expression may cost, is
+// declared by k8s.io/dynamic-resource-allocation, which the scheduler runs the expressions with; this package is its
+// only importer. Nothing here is evaluated: that is the scheduler's work.
 //
 // Both functions are pure and safe for concurrent use; the first call builds CEL's environment for the process.
 package selector

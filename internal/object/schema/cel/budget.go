@@ -15,9 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// Counting what an expression costs takes longer than evaluating it. So an object is first evaluated in the hope that no
-// budget matters: expressions that cannot cost much (maxCost) run uncounted and are charged the most that they can cost.
-// Only if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
+// Counting what an expression costs takes longer than evaluating it. So an object is first evaluated in the hope that
+// no budget matters: expressions that cannot cost much (maxCost) run uncounted and are charged the most that they can
+// cost. Only if the charges of an object reach a good part of its budget, everything is evaluated again and counted.
 const (
 	uncountedCallLimit = celconfig.PerCallLimit / 10
 	chargedBudgetFloor = celconfig.RuntimeCELCostBudget * 3 / 4
@@ -114,8 +114,9 @@ func (e *evaluation) stop(at *location, n *schema.Node, r *apiextensionsv1.Valid
 	case stopBudget:
 		e.invalid(at, n, outOfBudget)
 	case stopCall:
-		e.invalid(at, n, fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v",
-			stop.text, ruleText(r)))
+		e.invalid(at, n,
+			fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v",
+				stop.text, ruleText(r)))
 	}
 	e.budget = -1
 	return false
@@ -157,7 +158,8 @@ func run(p interpreter.Interpretable, vars *activation) (out ref.Val, err error)
 }
 
 // observe evaluates a program that counts its costs into tracker. tracker is set even if evaluation ends early.
-func observe(p *interpreter.ObservableInterpretable, vars *activation, tracker **interpreter.CostTracker) (out ref.Val, err error) {
+func observe(p *interpreter.ObservableInterpretable, vars *activation, tracker **interpreter.CostTracker) (out ref.Val,
+	err error) {
 	defer recoverTo(&err)
 	return result(p.ObserveEval(vars, func(state any) {
 		if t, ok := state.(*interpreter.CostTracker); ok {

@@ -19,11 +19,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations of testdata/cases.yaml")
 
-// testCase is the schema of a resource's spec, or of the whole resource, what Check says about it, and what its rules say
-// about values.
+// testCase is the schema of a resource's spec, or of the whole resource, what Check says about it, and what its rules
+// say about values.
 type testCase struct {
-	Name   string                           `json:"name"`
-	Root   bool                             `json:"root,omitempty"` // values of spec are all of the resource but its metadata
+	Name string `json:"name"`
+	// values of spec are all of the resource but its metadata
+	Root   bool                             `json:"root,omitempty"`
 	Schema *apiextensionsv1.JSONSchemaProps `json:"schema"`
 	Check  []string                         `json:"check,omitempty"`
 	Values []testValue                      `json:"values,omitempty"`
@@ -60,7 +61,9 @@ func load[T any](t *testing.T, file string) (out T) {
 // compileSpec compiles the schema of a resource with this spec.
 func compileSpec(t testing.TB, spec *apiextensionsv1.JSONSchemaProps) *schema.Node {
 	t.Helper()
-	s, err := schema.Compile(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *spec}}, schema.Options{})
+	s, err := schema.Compile(&apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *spec},
+	}, schema.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +74,9 @@ func resource(spec any) map[string]any {
 	if spec == nil {
 		return nil
 	}
-	return map[string]any{"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"}, "spec": spec}
+	return map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Test", "metadata": map[string]any{"name": "kube-x"}, "spec": spec,
+	}
 }
 
 // object returns what a value of the case stands for.
@@ -123,7 +128,8 @@ func TestCases(t *testing.T) {
 					before = old
 				}
 				var warnings []string
-				counted, _ := rules.EvaluateAt(nil, obj, before, EvalOptions{Warn: func(w string) { warnings = append(warnings, w) }})
+				counted, _ := rules.EvaluateAt(nil, obj, before,
+					EvalOptions{Warn: func(w string) { warnings = append(warnings, w) }})
 				expect(t, "evaluate, counting costs", &v.Errors, texts(counted))
 				expect(t, "warnings", &v.Warnings, warnings)
 			}
@@ -148,7 +154,8 @@ func expect(t *testing.T, what string, want *[]string, got []string) {
 func writeCases(t *testing.T, cases []testCase) {
 	t.Helper()
 	var all bytes.Buffer
-	all.WriteString("# Schemas of spec, what Check says about them, and what their rules say about values. go test -update rewrites this file.\n")
+	all.WriteString(
+		"# Schemas of spec, what Check says about them, and what their rules say about values. go test -update rewrites this file.\n")
 	for _, c := range cases {
 		data, err := json.Marshal([]testCase{c})
 		if err != nil {

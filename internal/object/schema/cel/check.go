@@ -22,8 +22,8 @@ const (
 
 // CheckOptions of Check. The zero options are those for a new definition.
 type CheckOptions struct {
-	// PreexistingRules and PreexistingMessages are the expressions of the definition before an update. They are judged by
-	// the environment for stored expressions.
+	// PreexistingRules and PreexistingMessages are the expressions of the definition before an update. They are judged
+	// by the environment for stored expressions.
 	PreexistingRules, PreexistingMessages map[string]bool
 	// SuppressPerExpressionCost drops the limit for single rules: the schema has not changed in an update.
 	SuppressPerExpressionCost bool
@@ -32,8 +32,8 @@ type CheckOptions struct {
 	Skip func(path string) bool
 }
 
-// Check returns what is wrong with the rules of a definition's schema, apart from what the fields of a rule show without
-// understanding it (package schema checks those). path is the path of root.
+// Check returns what is wrong with the rules of a definition's schema, apart from what the fields of a rule show
+// without understanding it (package schema checks those). path is the path of root.
 //
 // Rules below allOf, anyOf, oneOf and not are not looked at, as in kube-apiserver.
 func Check(root *schema.Node, path *field.Path, o CheckOptions) field.ErrorList {
@@ -169,8 +169,8 @@ func (s *site) findPlace() (place, error) {
 	return place{s.node, s.parent == nil || s.node.Embedded}, nil
 }
 
-// visit checks the rules of s and below. fixed is the path of the first list or map above whose old values cannot be matched
-// with the new ones, nil without one.
+// visit checks the rules of s and below. fixed is the path of the first list or map above whose old values cannot be
+// matched with the new ones, nil without one.
 func (c *check) visit(s *site, fixed *site) {
 	n := s.node
 	if c.ruled[n.AdditionalProperties] {
@@ -212,7 +212,9 @@ func (c *check) rules(s *site, fixed *site) {
 	self, err := s.place()
 	switch {
 	case err != nil:
-		c.add(field.InternalError(path, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %s", err)))
+		c.add(field.InternalError(path,
+			fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %s",
+				err)))
 		return
 	case self.node == nil:
 		c.add(field.InternalError(path, errNoType))
@@ -249,12 +251,14 @@ func (c *check) rule(s *site, scope *scope, r *apiextensionsv1.ValidationRule, p
 		c.add(field.Invalid(path.Child("rule"), r.Rule,
 			fmt.Sprintf("oldSelf cannot be used on the uncorrelatable portion of the schema within %v", fixed.path())))
 	case !usesOldSelf && r.OptionalOldSelf != nil:
-		c.add(field.Invalid(path.Child("optionalOldSelf"), *r.OptionalOldSelf, "may not be set if oldSelf is not used in rule"))
+		c.add(field.Invalid(path.Child("optionalOldSelf"), *r.OptionalOldSelf,
+			"may not be set if oldSelf is not used in rule"))
 	}
 }
 
 func (c *check) message(scope *scope, r *apiextensionsv1.ValidationRule, path *field.Path, optional bool) {
-	_, cost, err := compileAndEstimate(scope, c.options.PreexistingMessages[r.MessageExpression], r.MessageExpression, optional, messageRole)
+	_, cost, err := compileAndEstimate(scope, c.options.PreexistingMessages[r.MessageExpression], r.MessageExpression,
+		optional, messageRole)
 	if err != nil {
 		c.add(field.Invalid(path, internalRule(r), err.Error()))
 		return
@@ -283,7 +287,8 @@ func compileAndEstimate(s *scope, preexisting bool, source string, optional bool
 func internalRule(r *apiextensionsv1.ValidationRule) apiextensions.ValidationRule {
 	return apiextensions.ValidationRule{
 		Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression,
-		Reason: (*apiextensions.FieldValueErrorReason)(r.Reason), FieldPath: r.FieldPath, OptionalOldSelf: r.OptionalOldSelf,
+		Reason: (*apiextensions.FieldValueErrorReason)(r.Reason), FieldPath: r.FieldPath,
+		OptionalOldSelf: r.OptionalOldSelf,
 	}
 }
 
@@ -319,9 +324,12 @@ func (c *check) total(path *field.Path) {
 		return
 	}
 	for _, r := range c.dearest {
-		c.add(field.Forbidden(r.path, "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"))
+		c.add(field.Forbidden(r.path,
+			"contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"))
 	}
-	c.add(field.Forbidden(path, tooExpensive("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema", c.sum, schemaCostLimit)))
+	c.add(field.Forbidden(path,
+		tooExpensive("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema", c.sum,
+			schemaCostLimit)))
 }
 
 func tooExpensive(what string, cost, limit uint64) string {
@@ -333,7 +341,8 @@ func tooExpensive(what string, cost, limit uint64) string {
 	case factor < 1.5:
 		times = fmt.Sprintf("%fx", factor) // not "1.0x"
 	}
-	return fmt.Sprintf("%s exceeds budget by factor of %s (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)", what, times)
+	return fmt.Sprintf(
+		"%s exceeds budget by factor of %s (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)", what, times)
 }
 
 func (c *check) add(err *field.Error) { c.errs = append(c.errs, err) }

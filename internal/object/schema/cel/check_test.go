@@ -42,11 +42,13 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestEnvironmentsAgree notes that new and stored expressions may use the same functions in this release of Kubernetes. It is
-// no fault if that changes with another one; then TestCheckOptions should show that preexisting rules may use more.
+// TestEnvironmentsAgree notes that new and stored expressions may use the same functions in this release of
+// Kubernetes. It is no fault if that changes with another one; then TestCheckOptions should show that preexisting
+// rules may use more.
 func TestEnvironmentsAgree(t *testing.T) {
 	a, b := kubeEnvironments().NewExpressionsEnv(), kubeEnvironments().StoredExpressionsEnv()
-	if len(a.Functions()) != len(b.Functions()) || len(a.Macros()) != len(b.Macros()) || len(a.Libraries()) != len(b.Libraries()) {
+	if len(a.Functions()) != len(b.Functions()) || len(a.Macros()) != len(b.Macros()) ||
+		len(a.Libraries()) != len(b.Libraries()) {
 		t.Errorf("functions %d %d, macros %d %d, libraries %d %d", len(a.Functions()), len(b.Functions()),
 			len(a.Macros()), len(b.Macros()), len(a.Libraries()), len(b.Libraries()))
 	}
@@ -56,15 +58,23 @@ func TestEnvironmentsAgree(t *testing.T) {
 func FuzzRule(f *testing.F) {
 	for _, seed := range []string{
 		"self.a > 0", "self.l.all(x, x > 0)", "has(self.m.x)", "self.s.matches('a*')", "self.?s.orValue('') == ''",
-		"[[[[1]]]] == []", "{'a': 1}.all(k, v, v > 0)", "self.s.format([1])", "((((((((((", "a.b.c.d", "'\\", "lists.range(5)",
+		"[[[[1]]]] == []", "{'a': 1}.all(k, v, v > 0)", "self.s.format([1])", "((((((((((", "a.b.c.d", "'\\",
+		"lists.range(5)",
 		"self == oldSelf", "cel.bind(x, 1, x == 1)", "quantity('1')", "type(self)", "self.m + self.m", "dyn(self).x.y",
 	} {
 		f.Add(seed)
 	}
-	root := compileSpec(f, &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"a": {Type: "integer"}, "s": {Type: "string", MaxLength: new(int64)}, "l": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "integer"}),
-		"m": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
-	}})
+	root := compileSpec(f,
+		&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"a": {Type: "integer"}, "s": {Type: "string", MaxLength: new(int64)},
+			"l": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "integer"}),
+			"m": {
+				Type: "object",
+				AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+					Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"},
+				},
+			},
+		}})
 	spec := map[string]any{"a": int64(1), "s": "text", "l": []any{int64(1), int64(2)}, "m": map[string]any{"k": "v"}}
 	f.Fuzz(func(t *testing.T, rule string) {
 		root := *root
@@ -83,16 +93,26 @@ func FuzzRule(f *testing.F) {
 }
 
 func TestResolvePath(t *testing.T) {
-	root := compileSpec(t, &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"a-b": {Type: "string"}, "o'c": {Type: "string"},
-		"m":    {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
-		"open": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}},
-	}}).Properties["spec"]
+	root := compileSpec(t,
+		&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"a-b": {Type: "string"}, "o'c": {Type: "string"},
+			"m": {
+				Type: "object",
+				AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+					Allows: true, Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"},
+				},
+			},
+			"open": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}},
+		}}).Properties["spec"]
 	for _, c := range []struct{ path, want string }{
-		{".a-b", "a-b"}, {"['a-b']", "a-b"}, {`['o\'c']`, "o'c"}, {".m.x", "m[x]"}, {".m['x.y']", "m[x.y]"}, {".open.x", "open[x]"},
-		{".nope", "does not refer to a valid field"}, {".a-b.c", "does not refer to a valid field"}, {".open.x.y", "does not refer to a valid field"},
-		{"a-b", "expected [ or . but got: a-b"}, {".", "unexpected end of JSON path"}, {"[", "unexpected end of JSON path"},
-		{"[0]", "expected single quoted string but got 0"}, {"['a-b'", "expected ] but got "}, {`['a\qb']`, `invalid string literal: invalid escape char \q`},
+		{".a-b", "a-b"}, {"['a-b']", "a-b"}, {`['o\'c']`, "o'c"}, {".m.x", "m[x]"}, {".m['x.y']", "m[x.y]"},
+		{".open.x", "open[x]"},
+		{".nope", "does not refer to a valid field"}, {".a-b.c", "does not refer to a valid field"},
+		{".open.x.y", "does not refer to a valid field"},
+		{"a-b", "expected [ or . but got: a-b"}, {".", "unexpected end of JSON path"},
+		{"[", "unexpected end of JSON path"},
+		{"[0]", "expected single quoted string but got 0"}, {"['a-b'", "expected ] but got "},
+		{`['a\qb']`, `invalid string literal: invalid escape char \q`},
 		{"['a-b", "expected single quoted string but got 'a-b"},
 	} {
 		path, _, err := resolvePath(c.path, root)
@@ -112,9 +132,12 @@ func TestManyRules(t *testing.T) {
 	for _, c := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
 		inner := wide.DeepCopy()
 		inner.XValidations = nil
-		wide.Properties[c] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{c: {Type: "string"}}}
+		wide.Properties[c] = apiextensionsv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{c: {Type: "string"}},
+		}
 	}
-	wide.XValidations = apiextensionsv1.ValidationRules{{Rule: "has(self.a)"}, {Rule: "has(self.a.a) && self.a.a == 'x'"}}
+	wide.XValidations = apiextensionsv1.ValidationRules{{Rule: "has(self.a)"},
+		{Rule: "has(self.a.a) && self.a.a == 'x'"}}
 	root := compileSpec(t, &wide)
 	s := newScope(place{node: root.Properties["spec"]}, wide.XValidations)
 	for _, r := range wide.XValidations {

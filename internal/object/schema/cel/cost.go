@@ -62,7 +62,8 @@ func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNod
 	return nil
 }
 
-// estimate returns the highest cost that a checked expression can have on values at self, in the largest possible request.
+// estimate returns the highest cost that a checked expression can have on values at self, in the largest possible
+// request.
 func (e *environment) estimate(ast *cel.Ast, self place) (uint64, error) {
 	c, err := e.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes{self}})
 	return c.Max, err
@@ -82,8 +83,8 @@ func times(cost, n uint64) uint64 {
 	return cost * n
 }
 
-// newCostTracker counts costs as kube-apiserver's programs do: the options of cel-go's "sets" and "lists" extensions are
-// not exported, so their formulas are repeated here; test/oracle/cel compares all of them.
+// newCostTracker counts costs as kube-apiserver's programs do: the options of cel-go's "sets" and "lists" extensions
+// are not exported, so their formulas are repeated here; test/oracle/cel compares all of them.
 func newCostTracker() (*interpreter.CostTracker, error) {
 	limit := interpreter.CostTrackerLimit(celconfig.PerCallLimit)
 	return interpreter.NewCostTracker(callCosts{}, interpreter.PresenceTestHasCost(false), limit)
@@ -137,8 +138,8 @@ var sorts, sortsByKey = func() (sorts, byKey map[string]bool) {
 	return sorts, byKey
 }()
 
-// pairsCost is the cost of comparing all elements of a list with each other. v may be an error instead of a list; cel-go's
-// own formula panics then, and the user gets an internal error for a missing field.
+// pairsCost is the cost of comparing all elements of a list with each other. v may be an error instead of a list;
+// cel-go's own formula panics then, and the user gets an internal error for a missing field.
 func pairsCost(v ref.Val) uint64 {
 	n, factor := size(v), 2.0
 	if l, ok := v.(traits.Lister); ok && n > 0 {

@@ -17,8 +17,8 @@ import (
 // environment is what all expressions share: Kubernetes' functions and macros, and the machinery that needs to be built
 // only once from them. It is immutable after newEnvironment, apart from what cel-go guards itself.
 //
-// cel.Env can do all of this on its own, but extending an Env and planning a program each copy every function declaration:
-// milliseconds and 100 KB per rule instead of microseconds.
+// cel.Env can do all of this on its own, but extending an Env and planning a program each copy every function
+// declaration: milliseconds and 100 KB per rule instead of microseconds.
 type environment struct {
 	env         *cel.Env       // parses, validates literals, estimates costs
 	decls       *checker.Env   // declarations, copied by each scope
@@ -33,9 +33,13 @@ var (
 		return kubeenv.MustBaseEnvSet(kubeenv.DefaultCompatibilityVersion())
 	})
 	// newExpressions is for expressions that enter the system.
-	newExpressions = sync.OnceValue(func() *environment { return newEnvironment(kubeEnvironments().NewExpressionsEnv()) })
+	newExpressions = sync.OnceValue(func() *environment {
+		return newEnvironment(kubeEnvironments().NewExpressionsEnv())
+	})
 	// storedExpressions is for expressions that were accepted before, and for running all of them.
-	storedExpressions = sync.OnceValue(func() *environment { return newEnvironment(kubeEnvironments().StoredExpressionsEnv()) })
+	storedExpressions = sync.OnceValue(func() *environment {
+		return newEnvironment(kubeEnvironments().StoredExpressionsEnv())
+	})
 )
 
 // newEnvironment takes env apart. It panics if the libraries linked into the binary do not fit together.

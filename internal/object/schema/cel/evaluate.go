@@ -23,8 +23,8 @@ type EvalOptions struct {
 	Warn func(message string)
 }
 
-// Evaluate runs the rules on obj. old is the object before an update, nil on create: rules that use oldSelf need it, and
-// what fails as before passes. obj must have passed the value checks of its schema, its limits above all.
+// Evaluate runs the rules on obj. old is the object before an update, nil on create: rules that use oldSelf need it,
+// and what fails as before passes. obj must have passed the value checks of its schema, its limits above all.
 func (r *Rules) Evaluate(obj, old map[string]any) field.ErrorList {
 	var before any
 	if old != nil {
@@ -144,7 +144,8 @@ func (b *branch) evaluateFields(e *evaluation, at *location, v, old map[string]a
 	}
 	if b.additional != nil {
 		for _, name := range sortedKeys(v) {
-			if !b.additional.evaluate(e, location{parent: at, kind: atKey, name: name}, v[name], old[name], l.property(name)) {
+			if !b.additional.evaluate(e, location{parent: at, kind: atKey, name: name}, v[name], old[name],
+				l.property(name)) {
 				return false
 			}
 		}
@@ -190,7 +191,9 @@ func (b *branch) evaluateRules(e *evaluation, at *location, v, old any, l lineag
 	return true
 }
 
-func (b *branch) evaluateRule(e *evaluation, at *location, r *compiledRule, vars *activations, v, old any, l lineage) bool {
+func (b *branch) evaluateRule(
+	e *evaluation, at *location, r *compiledRule, vars *activations, v, old any, l lineage,
+) bool {
 	switch {
 	case r.err != nil:
 		e.invalid(at, b.node, "rule compile error: "+r.err.Error())
@@ -212,7 +215,8 @@ func (b *branch) evaluateRule(e *evaluation, at *location, r *compiledRule, vars
 		text := err.Error()
 		if strings.HasPrefix(text, "no such overload") {
 			// Only values of dynamic types get here, the type checker finds all others.
-			text = fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %v",
+			text = fmt.Sprintf(
+				"'%v': call arguments did not match a supported operator, function or macro signature for rule: %v",
 				text, ruleText(r.rule))
 		} else {
 			text = fmt.Sprintf("%v evaluating rule: %v", text, ruleText(r.rule))

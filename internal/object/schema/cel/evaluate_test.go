@@ -28,7 +28,8 @@ func TestNoRules(t *testing.T) {
 // real costs end the evaluation.
 func TestBudget(t *testing.T) {
 	items := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.size() < 5"}, {Rule: "self.matches('^[a-z ]*$')", Message: "pattern"}}
+	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.size() < 5"},
+		{Rule: "self.matches('^[a-z ]*$')", Message: "pattern"}}
 	rules := New(compileSpec(t, arrayOf(items, "self.all(a, self.all(b, a + b != 'x'))")), true)
 	for _, c := range []struct {
 		n, size int
@@ -36,7 +37,8 @@ func TestBudget(t *testing.T) {
 	}{
 		{2, 2, ""},
 		{2, 9, "failed rule: self.size() < 5"},
-		{400, 2, "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(a, self.all(b, a + b != 'x'))"},
+		{400, 2,
+			"'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(a, self.all(b, a + b != 'x'))"},
 		{240, 30_000, "operation cancelled: actual cost limit exceeded"},
 	} {
 		spec := make([]any, c.n)
@@ -84,12 +86,15 @@ func TestObjectBudget(t *testing.T) {
 
 // TestEvaluateAt evaluates a part of a schema, as defaults need it.
 func TestEvaluateAt(t *testing.T) {
-	p := &apiextensionsv1.JSONSchemaProps{Type: "integer", XValidations: apiextensionsv1.ValidationRules{{Rule: "self > 0"}}}
+	p := &apiextensionsv1.JSONSchemaProps{
+		Type: "integer", XValidations: apiextensionsv1.ValidationRules{{Rule: "self > 0"}},
+	}
 	rules := New(compileSpec(t, p).Properties["spec"], false)
 	path := field.NewPath("default")
 	for _, old := range []any{nil, int64(-1)} {
 		errs, left := rules.EvaluateAt(path, int64(-1), old, EvalOptions{NoRatchet: true, Budget: 100})
-		if want := `default: Invalid value: -1: failed rule: self > 0`; len(errs) != 1 || errs[0].Error() != want || left != 98 {
+		if want := `default: Invalid value: -1: failed rule: self > 0`; len(errs) != 1 || errs[0].Error() != want ||
+			left != 98 {
 			t.Errorf("got %q and %d left, want %q and 98", errs, left, want)
 		}
 	}
@@ -126,9 +131,13 @@ func TestValuesAreViews(t *testing.T) {
 	s := *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "string"})
 	s.XListType = &set
 	rules := New(compileSpec(t, &apiextensionsv1.JSONSchemaProps{
-		Type:         "object",
-		Properties:   map[string]apiextensionsv1.JSONSchemaProps{"s": s, "l": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "integer"})},
-		XValidations: apiextensionsv1.ValidationRules{{Rule: "(self.s + ['c']).size() == 3 && (self.l + [2]).size() == 2 && self.s == ['b', 'a']"}},
+		Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"s": s, "l": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "integer"}),
+		},
+		XValidations: apiextensionsv1.ValidationRules{
+			{Rule: "(self.s + ['c']).size() == 3 && (self.l + [2]).size() == 2 && self.s == ['b', 'a']"},
+		},
 	}), true)
 	if errs := rules.Evaluate(resource(spec), resource(spec)); errs != nil {
 		t.Error(errs)
@@ -224,15 +233,21 @@ func TestUncounted(t *testing.T) {
 
 func BenchmarkCompile(b *testing.B) {
 	p := &apiextensionsv1.JSONSchemaProps{
-		Type:         "object",
-		Properties:   map[string]apiextensionsv1.JSONSchemaProps{"policies": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "string"}), "a": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"x": {Type: "string"}}}},
-		XValidations: apiextensionsv1.ValidationRules{{Rule: "!('*' in self.policies || 'Create' in self.policies) || has(self.a.x)"}},
+		Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"policies": *arrayOf(apiextensionsv1.JSONSchemaProps{Type: "string"}),
+			"a":        {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"x": {Type: "string"}}},
+		},
+		XValidations: apiextensionsv1.ValidationRules{
+			{Rule: "!('*' in self.policies || 'Create' in self.policies) || has(self.a.x)"},
+		},
 	}
 	node := compileSpec(b, p).Properties["spec"]
 	env := storedExpressions()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := newScope(place{node: node}, node.Rules).compile(env, node.Rules[0].Rule, false, ruleRole); err != nil {
+		if _, err := newScope(place{node: node}, node.Rules).compile(env, node.Rules[0].Rule, false,
+			ruleRole); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -35,8 +35,8 @@ type checkerKey struct {
 
 // newScope returns the scope of a visible place. rules are what will be compiled in it.
 //
-// Types have no names that rules may rely on; kube-apiserver makes them up from the clock. Here they come from the text of
-// the rules, which no rule can foresee and tests can.
+// Types have no names that rules may rely on; kube-apiserver makes them up from the clock. Here they come from the
+// text of the rules, which no rule can foresee and tests can.
 func newScope(self place, rules apiextensionsv1.ValidationRules) *scope {
 	h := fnv.New32a()
 	for i := range rules {
@@ -89,7 +89,8 @@ type role struct {
 var (
 	ruleRole = role{cel.BoolType, "compilation failed: ", "cel expression must evaluate to a bool",
 		"program instantiation failed: ", "cost estimation failed: "}
-	messageRole = role{cel.StringType, "messageExpression compilation failed: ", "messageExpression must evaluate to a string",
+	messageRole = role{cel.StringType, "messageExpression compilation failed: ",
+		"messageExpression must evaluate to a string",
 		"messageExpression instantiation failed: ", "cost estimation failed for messageExpression: "}
 )
 
@@ -129,7 +130,8 @@ func (s *scope) check(env *environment, source string, optional bool, r role) (*
 }
 
 // tracked makes the program of source that counts its costs. source is known to compile.
-func (s *scope) tracked(env *environment, source string, optional bool, r role) (*interpreter.ObservableInterpretable, error) {
+func (s *scope) tracked(env *environment, source string, optional bool, r role) (*interpreter.ObservableInterpretable,
+	error) {
 	ast, err := s.check(env, source, optional, r)
 	if err != nil {
 		return nil, err

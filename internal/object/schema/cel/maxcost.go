@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// maxCost returns a cost that evaluating a checked expression on values of an extent never exceeds, math.MaxUint64 if it
-// cannot tell. It decides what runs uncounted, so it must not be too low, whatever the rule's author tries.
+// maxCost returns a cost that evaluating a checked expression on values of an extent never exceeds, math.MaxUint64 if
+// it cannot tell. It decides what runs uncounted, so it must not be too low, whatever the rule's author tries.
 //
 // kube's estimates cannot be used for that: they are about the largest possible request, and they are too low for some
 // expressions (”.split(',') is taken for an empty list, a map's keys for empty strings). Here only operations are known
@@ -111,15 +111,19 @@ func (b *bounds) call(e ast.Expr) uint64 {
 	text := b.text/10 + 1
 	own := uint64(unknownCost)
 	switch name := c.FunctionName(); name {
-	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Index, operators.OptIndex,
-		operators.OptSelect, operators.NotStrictlyFalse, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo,
-		operators.Negate, overloads.Size, "type", "dyn", "hasValue", "value", "orValue", "or", "optional.of", "optional.none":
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Index,
+		operators.OptIndex,
+		operators.OptSelect, operators.NotStrictlyFalse, operators.Subtract, operators.Multiply, operators.Divide,
+		operators.Modulo,
+		operators.Negate, overloads.Size, "type", "dyn", "hasValue", "value", "orValue", "or", "optional.of",
+		"optional.none":
 		own = 1
 	case operators.Add:
 		if b.addsScalars(e.ID()) || b.addsToResult(args) {
 			own = 1
 		}
-	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater,
+		operators.GreaterEquals:
 		own = max(b.text, b.elements)/10 + 1
 	case operators.In:
 		own = b.elements + 1
@@ -144,7 +148,8 @@ func (b *bounds) call(e ast.Expr) uint64 {
 func (b *bounds) addsScalars(id int64) bool {
 	for _, o := range b.ast.GetOverloadIDs(id) {
 		switch o {
-		case overloads.AddInt64, overloads.AddUint64, overloads.AddDouble, overloads.AddDurationDuration, overloads.AddDurationTimestamp,
+		case overloads.AddInt64, overloads.AddUint64, overloads.AddDouble, overloads.AddDurationDuration,
+			overloads.AddDurationTimestamp,
 			overloads.AddTimestampDuration:
 		default:
 			return false
@@ -156,7 +161,8 @@ func (b *bounds) addsScalars(id int64) bool {
 // addsToResult says whether a sum is a step of map() or filter(): one element is added to the loop's own result. Rules
 // cannot name that variable, only macros can.
 func (b *bounds) addsToResult(args []ast.Expr) bool {
-	return len(args) == 2 && len(b.loops) > 0 && args[0].Kind() == ast.IdentKind && args[0].AsIdent() == b.loops[len(b.loops)-1] &&
+	return len(args) == 2 && len(b.loops) > 0 && args[0].Kind() == ast.IdentKind &&
+		args[0].AsIdent() == b.loops[len(b.loops)-1] &&
 		args[1].Kind() == ast.ListKind && args[1].AsList().Size() == 1
 }
 

@@ -16,7 +16,9 @@ func (e *evaluation) message(x *evaluable, vars *activation) (string, error) {
 		case stopBudget:
 			stop.text = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
 		case stopCall:
-			stop.text = fmt.Sprintf("no further validation rules will be run due to call cost exceeds limit for messageExpression: %q", x.source)
+			stop.text = fmt.Sprintf(
+				"no further validation rules will be run due to call cost exceeds limit for messageExpression: %q",
+				x.source)
 		}
 		return "", stop
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// optionalChoice evaluates a.or(b) and a.orValue(b): b only if a is empty. cel-go plans these calls so, too, but in a place
-// that only its own programs reach.
+// optionalChoice evaluates a.or(b) and a.orValue(b): b only if a is empty. cel-go plans these calls so, too, but in a
+// place that only its own programs reach.
 type optionalChoice struct {
 	id     int64
 	first  interpreter.Interpretable

@@ -30,8 +30,8 @@ func Compile(root *schema.Node) (schema.Evaluator, error) {
 	return nil, nil // not a nil *Rules in an interface
 }
 
-// New returns the rules of node and of everything below, or nil if there are none. resource says that node is the root of a
-// custom or embedded resource.
+// New returns the rules of node and of everything below, or nil if there are none. resource says that node is the root
+// of a custom or embedded resource.
 //
 // As in kube-apiserver, a schema with rules below allOf only has no rules.
 func New(node *schema.Node, resource bool) *Rules {
@@ -112,8 +112,8 @@ type evaluable struct {
 	tracked     func() (*interpreter.ObservableInterpretable, error) // plans on first use: few rules need it
 }
 
-// newBranch returns the branch of node with the rules of rules: a node itself, or what its allOf adds to it. It returns nil
-// if there are no rules.
+// newBranch returns the branch of node with the rules of rules: a node itself, or what its allOf adds to it. It
+// returns nil if there are no rules.
 func newBranch(rules, node *schema.Node, resource bool, typed place) *branch {
 	b := &branch{node: node, resource: resource, typed: typed, rules: rules.Rules}
 	if rules.Items != nil && node.Items != nil {
@@ -133,7 +133,8 @@ func newBranch(rules, node *schema.Node, resource bool, typed place) *branch {
 		}
 	}
 	if rules.AdditionalProperties != nil && node.AdditionalProperties != nil {
-		b.additional = newBranch(rules.AdditionalProperties, node.AdditionalProperties, node.AdditionalProperties.Embedded,
+		b.additional = newBranch(rules.AdditionalProperties, node.AdditionalProperties,
+			node.AdditionalProperties.Embedded,
 			typed.elemOrNone())
 	}
 	for _, r := range rules.AllOf {
@@ -166,8 +167,8 @@ func (p place) elemOrNone() place {
 	return e
 }
 
-// typeOf returns the place of a property of p for the rules of the property itself. Properties of unknown types are left
-// out; one whose name cannot be written in expressions has still rules of its own.
+// typeOf returns the place of a property of p for the rules of the property itself. Properties of unknown types are
+// left out; one whose name cannot be written in expressions has still rules of its own.
 func (p place) typeOf(name string, child *schema.Node) (place, bool) {
 	if _, ok := apiservercel.Escape(name); ok {
 		if p.node == nil || p.node.IntOrString || p.node.Type != "object" || p.isMap() {
@@ -204,7 +205,8 @@ func (b *branch) compile() (*compiledRules, error) {
 		c.usesOldSelf = c.usesOldSelf || r.condition.usesOldSelf
 		if r.rule.MessageExpression != "" {
 			var err error
-			if r.message, err = b.evaluable(scope, env, r.rule.MessageExpression, r.optional(), messageRole); err != nil {
+			if r.message, err = b.evaluable(scope, env, r.rule.MessageExpression, r.optional(),
+				messageRole); err != nil {
 				continue // the message takes its place, and as in kube the field path is lost
 			}
 		}

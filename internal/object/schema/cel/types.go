@@ -18,7 +18,9 @@ type place struct {
 // The fields of a resource that every rule may use.
 var (
 	stringNode   = &schema.Node{Type: "string"}
-	metadataNode = &schema.Node{Type: "object", Properties: map[string]*schema.Node{"name": stringNode, "generateName": stringNode}}
+	metadataNode = &schema.Node{
+		Type: "object", Properties: map[string]*schema.Node{"name": stringNode, "generateName": stringNode},
+	}
 )
 
 // property returns the node of a property, by its name in the object, or nil.
@@ -43,8 +45,8 @@ func declaresMetadata(n *schema.Node) bool {
 // isMap says whether rules see an object as a map: it has no declared properties but a schema for its values.
 func (p place) isMap() bool { return p.node.Type == "object" && p.node.AdditionalProperties != nil }
 
-// visible says whether rules can use values of the node at all. Data of unknown types is hidden, and so is every list or
-// map of them.
+// visible says whether rules can use values of the node at all. Data of unknown types is hidden, and so is every list
+// or map of them.
 func visible(n *schema.Node) bool {
 	switch {
 	case n == nil:

@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// valueOf returns decoded JSON as expressions see it: a view, nothing is copied. What does not fit the schema is an error
-// value; it stops only the expressions that touch it.
+// valueOf returns decoded JSON as expressions see it: a view, nothing is copied. What does not fit the schema is an
+// error value; it stops only the expressions that touch it.
 //
 // kube has the same in k8s.io/apiserver/pkg/cel/common, where every access of a field rebuilds the schema of the whole
 // object and every name goes through a regular expression; most of the time of a rule went there.
@@ -72,7 +72,8 @@ func valueOf(v any, p place) ref.Val {
 	if n.PreserveUnknown {
 		return &opaque{v}
 	}
-	return types.NewErr("invalid type, expected object, array, number, integer, boolean or string, or no type with x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got %s", n.Type)
+	return types.NewErr(
+		"invalid type, expected object, array, number, integer, boolean or string, or no type with x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got %s", n.Type)
 }
 
 func listOf(v any, n *schema.Node) ref.Val {
@@ -135,11 +136,15 @@ type opaque struct {
 }
 
 func (o *opaque) ConvertToNative(t reflect.Type) (any, error) {
-	return nil, fmt.Errorf("type conversion to '%s' not supported for values preserved by x-kubernetes-preserve-unknown-fields", t)
+	return nil,
+		fmt.Errorf("type conversion to '%s' not supported for values preserved by x-kubernetes-preserve-unknown-fields",
+			t)
 }
 
 func (o *opaque) ConvertToType(t ref.Type) ref.Val {
-	return types.NewErr("type conversion to '%s' not supported for values preserved by x-kubernetes-preserve-unknown-fields", t.TypeName())
+	return types.NewErr(
+		"type conversion to '%s' not supported for values preserved by x-kubernetes-preserve-unknown-fields",
+		t.TypeName())
 }
 
 func (o *opaque) Equal(other ref.Val) ref.Val {

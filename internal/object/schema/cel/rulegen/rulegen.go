@@ -55,7 +55,8 @@ func (g *Generator) bool(depth int) string {
 	if depth <= 0 {
 		switch g.IntN(4) {
 		case 0:
-			return fmt.Sprintf("has(%s.%s)", g.self(), g.pick("str", "int", "set", "map1", "labels", "nul", "deep.a", "emb", "names.a__dash__b", "open.known"))
+			return fmt.Sprintf("has(%s.%s)", g.self(),
+				g.pick("str", "int", "set", "map1", "labels", "nul", "deep.a", "emb", "names.a__dash__b", "open.known"))
 		case 1:
 			return g.leaf("bool", []string{"bool"}, "true", "false")
 		case 2:
@@ -97,7 +98,8 @@ func (g *Generator) bool(depth int) string {
 		v, body := g.loop("item", func() string { return g.item() + ".name" + g.pick(" == ", " != ") + g.Text(d) })
 		return fmt.Sprintf("%s.map1.%s(%s, %s)", g.self(), g.pick("all", "exists", "exists_one"), v, body)
 	case 14:
-		f := g.pick("map1", "map2", "labels", "objs", "any", "open", "emb", "names", "deep", "nulobj", "nuls", "ios", "dur", "date", "time", "bytes", "num", "atomicmap", "nested")
+		f := g.pick("map1", "map2", "labels", "objs", "any", "open", "emb", "names", "deep", "nulobj", "nuls", "ios",
+			"dur", "date", "time", "bytes", "num", "atomicmap", "nested")
 		return g.self() + "." + f + g.pick(" == ", " != ") + g.self() + "." + f
 	}
 	return g.pick("sets.contains(", "sets.intersects(", "sets.equivalent(") + g.strings(d) + ", " + g.strings(d) + ")"
@@ -112,7 +114,9 @@ func (g *Generator) item() string {
 
 func (g *Generator) int(depth int) string {
 	if depth <= 0 || g.IntN(3) == 0 {
-		return g.leaf("int", []string{"int", "int", "int32", "open.__in__", "names.__if__", "emb.spec.x", "atomic[0]", "map1[0].value"}, "0", "1", "-3", "5", "7u")
+		return g.leaf("int",
+			[]string{"int", "int", "int32", "open.__in__", "names.__if__", "emb.spec.x", "atomic[0]", "map1[0].value"},
+			"0", "1", "-3", "5", "7u")
 	}
 	d := depth - 1
 	switch g.IntN(6) {
@@ -133,14 +137,18 @@ func (g *Generator) int(depth int) string {
 // Text returns an expression of type string.
 func (g *Generator) Text(depth int) string {
 	if depth <= 0 || g.IntN(3) == 0 {
-		return g.leaf("string", []string{"str", "str", "text", "enum", "nul", "names.a__dash__b", "names.namespace", "deep.a.b.c", "labels['app']", "strs[0]", "set[0]", "map1[0].name", "emb.metadata.name"}, "'a'", "''", "'hello'", "'☃'")
+		return g.leaf("string",
+			[]string{"str", "str", "text", "enum", "nul", "names.a__dash__b", "names.namespace", "deep.a.b.c",
+				"labels['app']", "strs[0]", "set[0]", "map1[0].name", "emb.metadata.name"}, "'a'", "''", "'hello'",
+			"'☃'")
 	}
 	d := depth - 1
 	switch g.IntN(7) {
 	case 0:
 		return "(" + g.Text(d) + " + " + g.Text(d) + ")"
 	case 1:
-		return g.Text(d) + g.pick(".lowerAscii()", ".upperAscii()", ".trim()", ".substring(1)", ".charAt(0)", ".replace('l', 'L')", ".find('[a-c]+')")
+		return g.Text(d) + g.pick(".lowerAscii()", ".upperAscii()", ".trim()", ".substring(1)", ".charAt(0)",
+			".replace('l', 'L')", ".find('[a-c]+')")
 	case 2:
 		return g.strings(d) + g.pick(".join(',')", "[0]", "[1]")
 	case 3:
@@ -217,5 +225,7 @@ func (g *Generator) Object(samples []map[string]any) map[string]any {
 			}
 		}
 	}
-	return map[string]any{"apiVersion": base["apiVersion"], "kind": base["kind"], "metadata": base["metadata"], "spec": spec}
+	return map[string]any{
+		"apiVersion": base["apiVersion"], "kind": base["kind"], "metadata": base["metadata"], "spec": spec,
+	}
 }

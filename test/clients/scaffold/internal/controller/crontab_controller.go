@@ -1,5 +1,5 @@
-// Package controller is laid out, started and tested as kubebuilder scaffolds a project: its suite runs unchanged on the
-// directory that "bowsprit envtest" fills.
+// Package controller is laid out, started and tested as kubebuilder scaffolds a project: its suite runs unchanged on
+// the directory that "bowsprit envtest" fills.
 package controller
 
 import (

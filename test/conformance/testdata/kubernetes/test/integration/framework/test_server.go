@@ -33,7 +33,8 @@ type TestServerSetup struct {
 type TearDownFunc func()
 
 // StartTestServer starts the server of $SUT_CMD, with what of the options can be said by flags.
-func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (kubernetes.Interface, *rest.Config, TearDownFunc) {
+func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (kubernetes.Interface, *rest.Config,
+	TearDownFunc) {
 	o := options.NewServerRunOptions()
 	o.Etcd.StorageConfig.Prefix = path.Join("/", uuid.New().String(), "registry")
 	o.ServiceClusterIPRanges = "10.0.0.0/24"
@@ -48,7 +49,8 @@ func StartTestServer(_ context.Context, t testing.TB, setup TestServerSetup) (ku
 	flags := append(sut.GateFlags(utilfeature.DefaultMutableFeatureGate, "1.36", nil),
 		"--etcd-prefix="+o.Etcd.StorageConfig.Prefix, "--service-cluster-ip-range="+o.ServiceClusterIPRanges)
 	for flag, plugins := range map[string][]string{
-		"--disable-admission-plugins=": o.Admission.GenericAdmission.DisablePlugins, "--enable-admission-plugins=": o.Admission.GenericAdmission.EnablePlugins,
+		"--disable-admission-plugins=": o.Admission.GenericAdmission.DisablePlugins,
+		"--enable-admission-plugins=":  o.Admission.GenericAdmission.EnablePlugins,
 	} {
 		if len(plugins) > 0 {
 			flags = append(flags, flag+strings.Join(plugins, ","))
@@ -83,7 +85,8 @@ func writeKey(t testing.TB) string {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "service-account.key")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

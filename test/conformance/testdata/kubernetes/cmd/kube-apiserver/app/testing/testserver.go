@@ -1,5 +1,5 @@
-// Package testing stands in for the package of this name in k8s.io/kubernetes: it starts the server of $SUT_CMD instead of a
-// kube-apiserver in the test's own process. Names and types are those that the tests use.
+// Package testing stands in for the package of this name in k8s.io/kubernetes: it starts the server of $SUT_CMD
+// instead of a kube-apiserver in the test's own process. Names and types are those that the tests use.
 package testing
 
 import (
@@ -71,7 +71,9 @@ func NewDefaultTestServerOptions() *TestServerInstanceOptions {
 }
 
 // StartTestServer starts a server with the flags, of those that $SUT_CMD passes on, on the keys of storage.
-func StartTestServer(t ktesting.TB, _ *TestServerInstanceOptions, flags []string, storage *storagebackend.Config) (TestServer, error) {
+func StartTestServer(
+	t ktesting.TB, _ *TestServerInstanceOptions, flags []string, storage *storagebackend.Config,
+) (TestServer, error) {
 	s := TestServer{ServerOpts: options.NewServerRunOptions(), EtcdStoragePrefix: storage.Prefix}
 	s.ServerOpts.Etcd.StorageConfig = *storage
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -98,7 +100,9 @@ func StartTestServer(t ktesting.TB, _ *TestServerInstanceOptions, flags []string
 	if u, err := url.Parse(server.Config.Host); err == nil {
 		_, _ = fmt.Sscan(u.Port(), &s.ServerOpts.SecureServing.BindPort)
 	}
-	if s.EtcdClient, _, err = GetEtcdClients(storagebackend.TransportConfig{ServerList: []string{server.EtcdEndpoint}}); err != nil {
+	if s.EtcdClient, _, err = GetEtcdClients(storagebackend.TransportConfig{
+		ServerList: []string{server.EtcdEndpoint},
+	}); err != nil {
 		return s, err
 	}
 	if s.TmpDir, err = os.MkdirTemp("", "kube-apiserver"); err != nil {
@@ -113,14 +117,18 @@ func StartTestServer(t ktesting.TB, _ *TestServerInstanceOptions, flags []string
 	if err != nil {
 		return s, err
 	}
-	return s, wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
-		return err == nil, nil
-	})
+	return s,
+		wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, 30*time.Second, true,
+			func(ctx context.Context) (bool, error) {
+				_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+				return err == nil, nil
+			})
 }
 
 // StartTestServerOrDie is StartTestServer, but for errors.
-func StartTestServerOrDie(t testing.TB, o *TestServerInstanceOptions, flags []string, storage *storagebackend.Config) *TestServer {
+func StartTestServerOrDie(
+	t testing.TB, o *TestServerInstanceOptions, flags []string, storage *storagebackend.Config,
+) *TestServer {
 	s, err := StartTestServer(t, o, flags, storage)
 	if err != nil {
 		t.Fatalf("failed to launch server: %v", err)
