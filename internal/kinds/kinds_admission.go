@@ -12,38 +12,66 @@ import (
 
 // admissionKinds are those that extend the API: apiextensions.k8s.io and admissionregistration.k8s.io.
 func admissionKinds() []kind {
-	base := kind{group: admissionregistrationV1, categories: extends, clusterScoped: true, generation: true}
-	named := func(kind, plural string, rules *catalog.Strategy, cells func(catalog.Object, catalog.Env) []any) kind {
-		k := base
-		k.kind, k.plural, k.rules = kind, plural, rules
-		k.rules.Cells = cells
-		return k
-	}
-	policy := named("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(),
-		printed(validatingPolicyCells))
-	policy.status, policy.statusOnly = true, true
-	mutatingPolicy := named("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(),
-		printed(mutatingPolicyCells))
-	mutatingBinding := named("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings",
-		mutatingBindingRules(), printed(mutatingBindingCells))
-	mutatingPolicy.form = storedAs("admissionregistration.k8s.io", "v1", "v1beta1")
-	mutatingBinding.form = mutatingPolicy.form
-	mutatingPolicy.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1)
-	mutatingBinding.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](
-		admissionregistrationV1beta1)
 	return []kind{
 		definitionKind(),
-		of[admissionregistrationv1.MutatingWebhookConfiguration](named("MutatingWebhookConfiguration",
-			"mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells))),
-		of[admissionregistrationv1.ValidatingWebhookConfiguration](named("ValidatingWebhookConfiguration",
-			"validatingwebhookconfigurations", validatingWebhookRules(), printed(validatingWebhookCells))),
-		of[admissionregistrationv1.ValidatingAdmissionPolicy](policy),
-		of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](named("ValidatingAdmissionPolicyBinding",
-			"validatingadmissionpolicybindings", validatingBindingRules(), printed(validatingBindingCells))),
-		of[admissionregistrationv1.MutatingAdmissionPolicy](mutatingPolicy),
-		of[admissionregistrationv1.MutatingAdmissionPolicyBinding](mutatingBinding),
+		mutatingWebhookKind(),
+		validatingWebhookKind(),
+		validatingPolicyKind(),
+		validatingBindingKind(),
+		mutatingPolicyKind(),
+		mutatingBindingKind(),
 	}
 }
+
+// admissionKind is what the kinds that configure admission have in common.
+func admissionKind(name, plural string, rules *catalog.Strategy, cells func(catalog.Object, catalog.Env) []any) kind {
+	rules.Cells = cells
+	return kind{
+		group: admissionregistrationV1, kind: name, plural: plural, categories: extends, clusterScoped: true,
+		generation: true, rules: rules,
+	}
+}
+
+func mutatingWebhookKind() kind {
+	return of[admissionregistrationv1.MutatingWebhookConfiguration](admissionKind("MutatingWebhookConfiguration",
+		"mutatingwebhookconfigurations", mutatingWebhookRules(), printed(mutatingWebhookCells)))
+}
+
+func validatingWebhookKind() kind {
+	return of[admissionregistrationv1.ValidatingWebhookConfiguration](admissionKind("ValidatingWebhookConfiguration",
+		"validatingwebhookconfigurations", validatingWebhookRules(), printed(validatingWebhookCells)))
+}
+
+func validatingPolicyKind() kind {
+	k := admissionKind("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(),
+		printed(validatingPolicyCells))
+	k.status, k.statusOnly = true, true
+	return of[admissionregistrationv1.ValidatingAdmissionPolicy](k)
+}
+
+func validatingBindingKind() kind {
+	return of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](
+		admissionKind("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", validatingBindingRules(),
+			printed(validatingBindingCells)))
+}
+
+func mutatingPolicyKind() kind {
+	k := admissionKind("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(),
+		printed(mutatingPolicyCells))
+	k.form = storedAsBeta()
+	k.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1)
+	return of[admissionregistrationv1.MutatingAdmissionPolicy](k)
+}
+
+func mutatingBindingKind() kind {
+	k := admissionKind("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(),
+		printed(mutatingBindingCells))
+	k.form = storedAsBeta()
+	k.also = onDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](admissionregistrationV1beta1)
+	return of[admissionregistrationv1.MutatingAdmissionPolicyBinding](k)
+}
+
+func storedAsBeta() *catalog.Form { return storedAs("admissionregistration.k8s.io", "v1", "v1beta1") }
 
 // definitionKind is CustomResourceDefinition. Its rules are those of package crd; it is printed like every kind that
 // has no columns of its own.

@@ -11,30 +11,53 @@ import (
 // reviewKinds are questions: a POST is answered and nothing is stored. Package review has the answers.
 func reviewKinds() []kind {
 	return []kind{
-		of[authenticationv1.SelfSubjectReview](kind{
-			group: authenticationV1, kind: "SelfSubjectReview", plural: "selfsubjectreviews", clusterScoped: true,
-			virtual: true,
-		}),
-		of[authenticationv1.TokenReview](kind{
-			group: authenticationV1, kind: "TokenReview", plural: "tokenreviews", clusterScoped: true, virtual: true,
-		}),
-		of[authorizationv1.LocalSubjectAccessReview](kind{
-			group: authorizationV1, kind: "LocalSubjectAccessReview", plural: "localsubjectaccessreviews",
-			virtual: true,
-		}),
-		of[authorizationv1.SelfSubjectAccessReview](kind{
-			group: authorizationV1, kind: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews",
-			clusterScoped: true, virtual: true,
-		}),
-		of[authorizationv1.SelfSubjectRulesReview](kind{
-			group: authorizationV1, kind: "SelfSubjectRulesReview", plural: "selfsubjectrulesreviews",
-			clusterScoped: true, virtual: true,
-		}),
-		of[authorizationv1.SubjectAccessReview](kind{
-			group: authorizationV1, kind: "SubjectAccessReview", plural: "subjectaccessreviews", clusterScoped: true,
-			virtual: true,
-		}),
+		selfSubjectReviewKind(),
+		tokenReviewKind(),
+		localSubjectAccessReviewKind(),
+		selfSubjectAccessReviewKind(),
+		selfSubjectRulesReviewKind(),
+		subjectAccessReviewKind(),
 	}
+}
+
+func selfSubjectReviewKind() kind {
+	return of[authenticationv1.SelfSubjectReview](kind{
+		group: authenticationV1, kind: "SelfSubjectReview", plural: "selfsubjectreviews", clusterScoped: true,
+		virtual: true,
+	})
+}
+
+func tokenReviewKind() kind {
+	return of[authenticationv1.TokenReview](kind{
+		group: authenticationV1, kind: "TokenReview", plural: "tokenreviews", clusterScoped: true, virtual: true,
+	})
+}
+
+func localSubjectAccessReviewKind() kind {
+	return of[authorizationv1.LocalSubjectAccessReview](kind{
+		group: authorizationV1, kind: "LocalSubjectAccessReview", plural: "localsubjectaccessreviews", virtual: true,
+	})
+}
+
+func selfSubjectAccessReviewKind() kind {
+	return of[authorizationv1.SelfSubjectAccessReview](kind{
+		group: authorizationV1, kind: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews",
+		clusterScoped: true, virtual: true,
+	})
+}
+
+func selfSubjectRulesReviewKind() kind {
+	return of[authorizationv1.SelfSubjectRulesReview](kind{
+		group: authorizationV1, kind: "SelfSubjectRulesReview", plural: "selfsubjectrulesreviews", clusterScoped: true,
+		virtual: true,
+	})
+}
+
+func subjectAccessReviewKind() kind {
+	return of[authorizationv1.SubjectAccessReview](kind{
+		group: authorizationV1, kind: "SubjectAccessReview", plural: "subjectaccessreviews", clusterScoped: true,
+		virtual: true,
+	})
 }
 
 // tokenSubresource is serviceaccounts/token.

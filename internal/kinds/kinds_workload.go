@@ -53,72 +53,100 @@ var templateSpec = []string{"spec", "template", "spec"}
 // workloadKinds are those of apps, batch, autoscaling and policy.
 func workloadKinds() []kind {
 	return []kind{
-		of[appsv1.Deployment](kind{
-			group: appsV1, kind: "Deployment", podSpec: templateSpec, plural: "deployments", short: []string{"deploy"},
-			categories: all,
-			status:     true, generation: true, scale: replicas(),
-			reaches: map[string]catalog.ResetFields{"status": except("spec", "metadata.labels")},
-			rules: &catalog.Strategy{
-				Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate,
-				UnconditionalUpdate: true,
-			},
-		}),
-		of[appsv1.ReplicaSet](kind{
-			group: appsV1, kind: "ReplicaSet", podSpec: templateSpec, plural: "replicasets", short: []string{"rs"},
-			categories: all,
-			status:     true, generation: true, scale: replicas(),
-			rules: &catalog.Strategy{
-				Cells: printed(replicaSetCells), Default: defaultTemplate, UnconditionalUpdate: true,
-			},
-		}),
-		of[appsv1.StatefulSet](kind{
-			group: appsV1, kind: "StatefulSet", podSpec: templateSpec, plural: "statefulsets", short: []string{"sts"},
-			categories: all,
-			status:     true, generation: true, scale: replicas(),
-			rules: &catalog.Strategy{
-				Cells: printed(statefulSetCells), Default: defaultStatefulSet, PrepareCreate: prepareStatefulSetCreate,
-				PrepareUpdate: prepareStatefulSetUpdate, ValidName: validation.NameIsDNSLabel,
-				UnconditionalUpdate: true,
-			},
-		}),
-		of[appsv1.DaemonSet](kind{
-			group: appsV1, kind: "DaemonSet", podSpec: templateSpec, plural: "daemonsets", short: []string{"ds"},
-			categories: all,
-			status:     true, generation: true,
-			rules: &catalog.Strategy{
-				Cells: printed(daemonSetCells), Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate,
-				PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true,
-			},
-		}),
-		of[appsv1.ControllerRevision](kind{
-			group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",
-			rules: &catalog.Strategy{Cells: printed(controllerRevisionCells), UnconditionalUpdate: true},
-		}),
-		of[batchv1.Job](kind{
-			group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true,
-			generation: true,
-			rules: &catalog.Strategy{Cells: printed(jobCells), Default: defaultJob, Read: separateLabels,
-				PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
-				WarnDependents: podsStay,
-				FieldLabels: map[string]func(catalog.Object) string{
-					"status.successful": countAt("status", "succeeded"),
-				}, UnknownField: "field label %q not supported for Job"},
-		}),
-		of[batchv1.CronJob](kind{
-			group: batchV1, kind: "CronJob", podSpec: []string{"spec", "jobTemplate", "spec", "template", "spec"},
-			plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
-			rules: &catalog.Strategy{Cells: printed(cronJobCells), Default: defaultCronJob, UnconditionalUpdate: true},
-		}),
+		deploymentKind(),
+		replicaSetKind(),
+		statefulSetKind(),
+		daemonSetKind(),
+		controllerRevisionKind(),
+		jobKind(),
+		cronJobKind(),
 		autoscalerKind(),
-		of[policyv1.PodDisruptionBudget](kind{
-			group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"},
-			anyFinalizer: true, status: true, generation: true,
-			form: budgetForm(),
-			rules: &catalog.Strategy{
-				Cells: printed(budgetCells), Default: defaultBudget, ValidName: nameIsSegment, MetadataLast: true,
-			},
-		}),
+		podDisruptionBudgetKind(),
 	}
+}
+
+func deploymentKind() kind {
+	return of[appsv1.Deployment](kind{
+		group: appsV1, kind: "Deployment", podSpec: templateSpec, plural: "deployments", short: []string{"deploy"},
+		categories: all,
+		status:     true, generation: true, scale: replicas(),
+		reaches: map[string]catalog.ResetFields{"status": except("spec", "metadata.labels")},
+		rules: &catalog.Strategy{
+			Cells: printed(deploymentCells), Default: defaultDeployment, PrepareUpdate: prepareDeploymentUpdate,
+			UnconditionalUpdate: true,
+		},
+	})
+}
+
+func replicaSetKind() kind {
+	return of[appsv1.ReplicaSet](kind{
+		group: appsV1, kind: "ReplicaSet", podSpec: templateSpec, plural: "replicasets", short: []string{"rs"},
+		categories: all,
+		status:     true, generation: true, scale: replicas(),
+		rules: &catalog.Strategy{Cells: printed(replicaSetCells), Default: defaultTemplate, UnconditionalUpdate: true},
+	})
+}
+
+func statefulSetKind() kind {
+	return of[appsv1.StatefulSet](kind{
+		group: appsV1, kind: "StatefulSet", podSpec: templateSpec, plural: "statefulsets", short: []string{"sts"},
+		categories: all,
+		status:     true, generation: true, scale: replicas(),
+		rules: &catalog.Strategy{
+			Cells: printed(statefulSetCells), Default: defaultStatefulSet, PrepareCreate: prepareStatefulSetCreate,
+			PrepareUpdate: prepareStatefulSetUpdate, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true,
+		},
+	})
+}
+
+func daemonSetKind() kind {
+	return of[appsv1.DaemonSet](kind{
+		group: appsV1, kind: "DaemonSet", podSpec: templateSpec, plural: "daemonsets", short: []string{"ds"},
+		categories: all,
+		status:     true, generation: true,
+		rules: &catalog.Strategy{
+			Cells: printed(daemonSetCells), Default: defaultDaemonSet, PrepareCreate: prepareDaemonSetCreate,
+			PrepareUpdate: prepareDaemonSetUpdate, UnconditionalUpdate: true,
+		},
+	})
+}
+
+func controllerRevisionKind() kind {
+	return of[appsv1.ControllerRevision](kind{
+		group: appsV1, kind: "ControllerRevision", plural: "controllerrevisions",
+		rules: &catalog.Strategy{Cells: printed(controllerRevisionCells), UnconditionalUpdate: true},
+	})
+}
+
+func jobKind() kind {
+	return of[batchv1.Job](kind{
+		group: batchV1, kind: "Job", podSpec: templateSpec, plural: "jobs", categories: all, status: true,
+		generation: true,
+		rules: &catalog.Strategy{Cells: printed(jobCells), Default: defaultJob, Read: separateLabels,
+			PrepareCreate: prepareJobCreate, UnconditionalUpdate: true, Dependents: catalog.OrphanDependents,
+			WarnDependents: podsStay,
+			FieldLabels:    map[string]func(catalog.Object) string{"status.successful": countAt("status", "succeeded")},
+			UnknownField:   "field label %q not supported for Job"},
+	})
+}
+
+func cronJobKind() kind {
+	return of[batchv1.CronJob](kind{
+		group: batchV1, kind: "CronJob", podSpec: []string{"spec", "jobTemplate", "spec", "template", "spec"},
+		plural: "cronjobs", short: []string{"cj"}, categories: all, status: true, generation: true,
+		rules: &catalog.Strategy{Cells: printed(cronJobCells), Default: defaultCronJob, UnconditionalUpdate: true},
+	})
+}
+
+func podDisruptionBudgetKind() kind {
+	return of[policyv1.PodDisruptionBudget](kind{
+		group: policyV1, kind: "PodDisruptionBudget", plural: "poddisruptionbudgets", short: []string{"pdb"},
+		anyFinalizer: true, status: true, generation: true,
+		form: budgetForm(),
+		rules: &catalog.Strategy{
+			Cells: printed(budgetCells), Default: defaultBudget, ValidName: nameIsSegment, MetadataLast: true,
+		},
+	})
 }
 
 // autoscalerKind is the one kind that has two versions with different fields.

@@ -15,13 +15,11 @@ import (
 // Source: WarningsOnCreate and WarningsOnUpdate of pkg/registry/*/*/strategy.go, Kubernetes 1.36.
 func Advise(kind string, obj, old object, subresource string) []string {
 	a := advice{obj: obj, old: old}
-	switch subresource {
-	case "":
-		if f := advisers[kind]; f != nil {
-			f(&a)
-		}
-	case "status":
-		a.status(kind)
+	if subresource != "" {
+		kind += "/" + subresource
+	}
+	if f := advisers[kind]; f != nil {
+		f(&a)
 	}
 	return a.texts
 }
@@ -36,6 +34,7 @@ var advisers = map[string]func(*advice){
 	"Endpoints":                        (*advice).endpoints,
 	"EndpointSlice":                    (*advice).endpointSlice,
 	"Ingress":                          (*advice).ingress,
+	"Ingress/status":                   (*advice).balancer,
 	"Job":                              (*advice).job,
 	"MutatingAdmissionPolicy":          (*advice).staticSuffix,
 	"MutatingAdmissionPolicyBinding":   (*advice).staticSuffix,
@@ -45,6 +44,7 @@ var advisers = map[string]func(*advice){
 	"PersistentVolume":                 (*advice).volume,
 	"PersistentVolumeClaim":            (*advice).claim,
 	"Pod":                              (*advice).pod,
+	"Pod/status":                       (*advice).podStatus,
 	"PodTemplate":                      (*advice).podTemplate,
 	"ReplicaSet":                       (*advice).namedWorkload,
 	"ReplicationController":            (*advice).replicationController,
@@ -52,6 +52,7 @@ var advisers = map[string]func(*advice){
 	"ResourceSlice":                    (*advice).resourceSlice,
 	"RuntimeClass":                     (*advice).runtimeClass,
 	"Service":                          (*advice).service,
+	"Service/status":                   (*advice).balancer,
 	"StatefulSet":                      (*advice).statefulSet,
 	"StorageClass":                     (*advice).storageClass,
 	"ValidatingAdmissionPolicy":        (*advice).staticSuffix,
@@ -117,21 +118,20 @@ func (a *advice) wholeBytes(amounts object, path *field.Path, names ...string) {
 	}
 }
 
-// status speaks about addresses in a status.
-func (a *advice) status(kind string) {
-	status := inner(a.obj, "status")
-	switch kind {
-	case "Pod":
-		for _, list := range []string{"podIPs", "hostIPs"} {
-			for i, ip := range objects(status[list]) {
-				a.ip(field.NewPath("status", list).Index(i).Child("ip"), text1(ip, "ip"))
-			}
+// podStatus speaks about addresses in the status of a pod.
+func (a *advice) podStatus() {
+	for _, list := range []string{"podIPs", "hostIPs"} {
+		for i, ip := range objects(inner(a.obj, "status")[list]) {
+			a.ip(field.NewPath("status", list).Index(i).Child("ip"), text1(ip, "ip"))
 		}
-	case "Service", "Ingress":
-		for i, ingress := range objects(inner(status, "loadBalancer")["ingress"]) {
-			if ip := text1(ingress, "ip"); ip != "" {
-				a.ip(field.NewPath("status", "loadBalancer", "ingress").Index(i), ip)
-			}
+	}
+}
+
+// balancer speaks about the addresses of a load balancer.
+func (a *advice) balancer() {
+	for i, ingress := range objects(inner(a.obj, "status", "loadBalancer")["ingress"]) {
+		if ip := text1(ingress, "ip"); ip != "" {
+			a.ip(field.NewPath("status", "loadBalancer", "ingress").Index(i), ip)
 		}
 	}
 }

@@ -68,7 +68,7 @@ type judgement struct {
 	blocks   blocks
 	kind     string
 	obj, old object // old is nil for a creation
-	pod      *podScope
+	scope    any    // what the functions of a kind remember of this object
 	errs     field.ErrorList
 
 	// breaks are the rules that obj breaks, broke those that old did; nil until somebody asks. See excused.

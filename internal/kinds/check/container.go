@@ -68,7 +68,7 @@ func (j *judgement) lifecycle(l object, path *field.Path) {
 
 func initContainers(j *judgement, p place) {
 	seen := map[string]bool{}
-	for _, c := range objects(j.pod.spec["containers"]) {
+	for _, c := range objects(scopeOf(j).spec["containers"]) {
 		seen[text1(c, "name")] = true
 	}
 	for i, c := range objects(p.value) {
@@ -103,7 +103,7 @@ func initContainers(j *judgement, p place) {
 func ephemeralContainers(j *judgement, p place) {
 	others, all := map[string]bool{}, map[string]bool{}
 	for _, list := range []string{"containers", "initContainers"} {
-		for _, c := range objects(j.pod.spec[list]) {
+		for _, c := range objects(scopeOf(j).spec[list]) {
 			others[text1(c, "name")], all[text1(c, "name")] = true, true
 		}
 	}
@@ -145,7 +145,7 @@ func (j *judgement) restartPolicy(c object, path *field.Path) {
 		return
 	case !ok:
 		j.required(path.Child("restartPolicy"), "must specify restartPolicy when restart rules are used")
-		if strings.HasPrefix(path.String(), j.pod.path.Child("initContainers").String()) {
+		if strings.HasPrefix(path.String(), scopeOf(j).path.Child("initContainers").String()) {
 			return // Kubernetes looks no further for these
 		}
 	case policy != "Always" && policy != "Never" && policy != "OnFailure":
@@ -218,7 +218,7 @@ func resizePolicy(j *judgement, p place) {
 		seen[name] = true
 		j.choice(p.path, name, "cpu", "memory")
 		j.choice(p.path, policy, "NotRequired", "RestartContainer")
-		if text1(j.pod.spec, "restartPolicy") == "Never" && policy != "NotRequired" {
+		if text1(scopeOf(j).spec, "restartPolicy") == "Never" && policy != "NotRequired" {
 			j.invalid(p.path, policy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 		}
 	}
@@ -238,7 +238,7 @@ func handler(j *judgement, p place) { j.block("Handler", p.object(), nil, p.path
 
 func sleep(j *judgement, p place) {
 	n, _ := number(p.object(), "seconds")
-	if grace, ok := number(j.pod.spec, "terminationGracePeriodSeconds"); ok && (n < 0 || n > grace) {
+	if grace, ok := number(scopeOf(j).spec, "terminationGracePeriodSeconds"); ok && (n < 0 || n > grace) {
 		j.invalid(p.path, n,
 			fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", grace))
 	}

@@ -13,22 +13,20 @@ import (
 // Source: GetValidationOptionsFromPodSpecAndMeta of pkg/api/pod and its like in pkg/registry.
 type exception string
 
-const (
-	brokenPages      exception = "huge pages come in whole pages"
-	affinityValues   exception = "affinity to pods selects by possible labels"
-	nodeValues       exception = "affinity to nodes selects by possible labels"
-	spreadSelector   exception = "the selector of a spread constraint is valid"
-	keysBeside       exception = "the keys of a spread constraint add to its selector"
-	tokenPath        exception = "a token is written below its volume"
-	hostSysctl       exception = "who uses a namespace of the host leaves its parameters alone"
-	ownUsersDevices  exception = "who has users of its own has no devices"
-	initRestart      exception = "a resize does not restart a container that has ended"
-	wholeCost        exception = "the cost of a deletion is a number"
-	comparing        exception = "tolerations do not compare"
-	selectorValues   exception = "a selector selects by possible labels"
-	tlsSecretName    exception = "the name of a secret is one"
-	wildcardBackends exception = "the rules of a host with an asterisk are valid"
-)
+const brokenPages exception = "huge pages come in whole pages"
+const affinityValues exception = "affinity to pods selects by possible labels"
+const nodeValues exception = "affinity to nodes selects by possible labels"
+const spreadSelector exception = "the selector of a spread constraint is valid"
+const keysBeside exception = "the keys of a spread constraint add to its selector"
+const tokenPath exception = "a token is written below its volume"
+const hostSysctl exception = "who uses a namespace of the host leaves its parameters alone"
+const ownUsersDevices exception = "who has users of its own has no devices"
+const initRestart exception = "a resize does not restart a container that has ended"
+const wholeCost exception = "the cost of a deletion is a number"
+const comparing exception = "tolerations do not compare"
+const selectorValues exception = "a selector selects by possible labels"
+const tlsSecretName exception = "the name of a secret is one"
+const wildcardBackends exception = "the rules of a host with an asterisk are valid"
 
 // excused tells whether an object that breaks a rule did so before the update. Only then, which is rare, is the old
 // object judged too.

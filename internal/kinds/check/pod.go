@@ -19,6 +19,12 @@ type podScope struct {
 	path       *field.Path
 }
 
+// scopeOf returns the pod that a container or a volume being judged is part of, nil if there is none.
+func scopeOf(j *judgement) *podScope {
+	s, _ := j.scope.(*podScope)
+	return s
+}
+
 func (s *podScope) isPod() bool { return s.meta != nil }
 
 // hostUsers tells whether the users of the pod's containers are those of the host.
@@ -85,8 +91,8 @@ func pod(j *judgement, p place) {
 }
 
 func (j *judgement) podSpec(s *podScope) {
-	outside := j.pod
-	j.pod = s
+	outside := scopeOf(j)
+	j.scope = s
 	for _, c := range objects(s.spec["resourceClaims"]) {
 		if name := text1(c, "name"); name != "" && !slices.Contains(s.claims, name) {
 			s.claims = append(s.claims, name)
@@ -94,7 +100,7 @@ func (j *judgement) podSpec(s *podScope) {
 	}
 	slices.Sort(s.claims)
 	j.block("PodSpec", s.spec, nil, s.path)
-	j.pod = outside
+	j.scope = outside
 }
 
 // podTemplate judges a template of pods.
@@ -129,7 +135,7 @@ func podClaims(j *judgement, p place) {
 	seen := map[string]bool{}
 	for i, c := range objects(p.value) {
 		at, name := p.path.Index(i), text1(c, "name")
-		if _, mirror := inner(j.pod.meta, "annotations")[mirrorPod]; mirror {
+		if _, mirror := inner(scopeOf(j).meta, "annotations")[mirrorPod]; mirror {
 			j.forbidden(field.NewPath(""), "static pods do not support resource claims")
 			continue
 		}
@@ -167,7 +173,7 @@ func podResources(j *judgement, p place) {
 		return
 	}
 	path := p.path.Child("resources")
-	if j.pod.os() == "windows" {
+	if scopeOf(j).os() == "windows" {
 		j.forbidden(path, "may not be set for a windows pod")
 		return
 	}
@@ -220,7 +226,7 @@ func hostPorts(j *judgement, p place) {
 		for k, port := range objects(c["ports"]) {
 			host, _ := number(port, "hostPort")
 			own, _ := number(port, "containerPort")
-			if (j.pod.isPod() || host != 0) && host != own {
+			if (scopeOf(j).isPod() || host != 0) && host != own {
 				j.invalid(p.path.Child("containers").Index(i).Child("ports").Index(k).Child("hostPort"), host,
 					"must match `containerPort` when `hostNetwork` is true")
 			}
@@ -230,7 +236,7 @@ func hostPorts(j *judgement, p place) {
 
 // hostUsers: a pod with users of its own shares nothing else with the host.
 func hostUsers(j *judgement, p place) {
-	if j.pod.hostUsers() {
+	if scopeOf(j).hostUsers() {
 		return
 	}
 	spec := p.object()

@@ -164,13 +164,13 @@ func (j *judgement) claimNames(v any, path *field.Path) {
 		} else {
 			j.claimRequest(seen, name, request, at)
 		}
-		if j.pod == nil || !slices.Contains(j.pod.claims, name) {
+		if scopeOf(j) == nil || !slices.Contains(scopeOf(j).claims, name) {
 			e := field.NotFound(at, name)
 			e.Detail = "must be one of the names in pod.spec.resourceClaims"
-			if j.pod == nil || len(j.pod.claims) == 0 {
+			if scopeOf(j) == nil || len(scopeOf(j).claims) == 0 {
 				e.Detail += " which is empty"
 			} else {
-				e.Detail += ": " + strings.Join(j.pod.claims, ", ")
+				e.Detail += ": " + strings.Join(scopeOf(j).claims, ", ")
 			}
 			j.add(e)
 		}

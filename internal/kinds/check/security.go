@@ -64,7 +64,7 @@ func ipcSysctl(name string) bool {
 }
 
 func unmasked(j *judgement, p place) {
-	if p.value == "Unmasked" && j.pod.hostUsers() {
+	if p.value == "Unmasked" && scopeOf(j).hostUsers() {
 		j.invalid(p.path, p.value, "`hostUsers` must be false to use `Unmasked`")
 	}
 }
@@ -217,8 +217,8 @@ func podOS(j *judgement, p place) {
 	if p.object() == nil {
 		return
 	}
-	spec, path := j.pod.spec, j.pod.path
-	switch name := j.pod.os(); name {
+	spec, path := scopeOf(j).spec, scopeOf(j).path
+	switch name := scopeOf(j).os(); name {
 	case "":
 		j.required(p.path.Child("name"), "")
 	case "linux":

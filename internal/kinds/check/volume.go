@@ -39,8 +39,8 @@ func volumeFunctions() map[string]func(*judgement, place) {
 
 // volumes judges a pod's volumes and remembers the valid ones, which containers may mount.
 func volumes(j *judgement, p place) {
-	j.pod.volumes = map[string]object{}
-	podName := text1(j.pod.meta, "name")
+	scopeOf(j).volumes = map[string]object{}
+	podName := text1(scopeOf(j).meta, "name")
 	made := map[string]bool{} // claims that the pod's ephemeral volumes become
 	for _, v := range objects(p.value) {
 		if podName != "" && v["ephemeral"] != nil {
@@ -57,11 +57,11 @@ func volumes(j *judgement, p place) {
 		} else {
 			j.invalids(at.Child("name"), name, validation.IsDNS1123Label(name))
 		}
-		if j.pod.volumes[name] != nil {
+		if scopeOf(j).volumes[name] != nil {
 			j.duplicate(at.Child("name"), name)
 		}
 		if len(j.errs) == before {
-			j.pod.volumes[name] = v
+			scopeOf(j).volumes[name] = v
 		}
 		if claim := text1(inner(v, "persistentVolumeClaim"), "claimName"); made[claim] {
 			j.invalid(at.Child("persistentVolumeClaim", "claimName"), claim,
@@ -96,7 +96,7 @@ func mounts(j *judgement, p place) {
 		if name == "" {
 			j.required(at.Child("name"), "")
 		}
-		if j.pod.volumes[name] == nil {
+		if scopeOf(j).volumes[name] == nil {
 			j.add(field.NotFound(at.Child("name"), name))
 		}
 		if mountPath == "" {
@@ -166,7 +166,7 @@ func devices(j *judgement, p place) {
 		if names[name] {
 			j.invalid(at.Child("name"), name, "must be unique")
 		}
-		if v := j.pod.volumes[name]; v == nil {
+		if v := scopeOf(j).volumes[name]; v == nil {
 			j.add(field.NotFound(at.Child("name"), name))
 		} else if v["persistentVolumeClaim"] == nil && v["ephemeral"] == nil {
 			j.invalid(at.Child("name"), name,
@@ -374,7 +374,7 @@ func templateMeta(j *judgement, p place) {
 }
 
 func imageReference(j *judgement, p place) {
-	if j.pod != nil && j.pod.isPod() && text1(p.object(), "reference") == "" {
+	if scopeOf(j) != nil && scopeOf(j).isPod() && text1(p.object(), "reference") == "" {
 		j.required(p.path.Child("reference"), "")
 	}
 }
