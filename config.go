@@ -356,7 +356,7 @@ func (c Config) nodePorts() utilnet.PortRange {
 	return ports
 }
 
-// reachableByOthers tells whether an address may stand among endpoints.
+// reachableByOthers reports whether an address may stand among endpoints.
 func reachableByOthers(ip netip.Addr) bool {
 	return ip.IsValid() && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast()
 }

@@ -22,7 +22,7 @@ func etcdCommand() *cobra.Command {
 // runEtcd is etcd: the main function of its library, which ends the process.
 func runEtcd(args []string) { etcdmain.Main(append([]string{"etcd"}, hurried(args, os.LookupEnv)...)) }
 
-// hurried adds short election times for a member that is alone and whose times nobody has set: it waits for them once,
+// hurried adds short election times for a member that is alone and whose times are not set: it waits for them once,
 // before it is the leader, and with etcd's defaults that is up to a second of every test suite's start.
 func hurried(args []string, env func(string) (string, bool)) []string {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {

@@ -187,7 +187,7 @@ func TestAssets(t *testing.T) {
 		""); !strings.Contains(body, `"clusterIP":"10.0.0.1"`) {
 		t.Errorf("the service: %s", body)
 	}
-	// As with kube-apiserver alone, nobody empties a namespace.
+	// As with kube-apiserver alone, nothing empties a namespace.
 	call(t, http.MethodDelete, servers[0]+"/api/v1/namespaces/shared", "")
 	call(t, http.MethodGet, servers[1]+"/api/v1/namespaces/shared", "")
 }

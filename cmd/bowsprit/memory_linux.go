@@ -36,7 +36,7 @@ type mapping struct{ start, end uintptr }
 
 // cleanMappings returns the read-only mappings of file in smaps (the format of /proc/self/smaps) of which every page is
 // as it is in the file. That a mapping cannot be written does not say so: the loader writes relocations first and then
-// takes the right away (RELRO), and whoever drops such a page calls through a table of zeros afterwards.
+// takes the right away (RELRO), and a process that drops such a page calls through a table of zeros afterwards.
 func cleanMappings(smaps io.Reader, file string) []mapping {
 	var clean []mapping
 	var at mapping // of the file and read-only; the zero value if the current one is not

@@ -76,7 +76,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// save takes the snapshot from the data directory if nobody uses it, else from the server that does.
+// save takes the snapshot from the data directory if it is not in use, else from the server that does.
 func save(ctx context.Context, out io.Writer, file, dataDir, kubeconfig string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ask := func(kubeconfig string) (store.SnapshotInfo, error) {

@@ -106,7 +106,7 @@ func below(obj Object, name string) Object {
 	return out
 }
 
-// Changed tells whether a mutator has changed the object.
+// Changed reports whether a mutator has changed the object.
 func (a *Attributes) Changed() bool { return a.changed }
 
 // GroupResource returns the resource's name in errors.

@@ -102,10 +102,10 @@ func (r *Reinvocation) Begin(obj Object) {
 	}
 }
 
-// Second tells whether this is the second round.
+// Second reports whether this is the second round.
 func (r *Reinvocation) Second() bool { return r.round.second }
 
-// Skip tells whether a part is not to be called now: in the second round nothing is called that is not due.
+// Skip reports whether a part is not to be called now: in the second round nothing is called that is not due.
 func (r *Reinvocation) Skip(part string) bool { return r.round.second && !r.due[part] }
 
 // Changed notes that a part has changed the object: what ran before is due, and a second round is needed.

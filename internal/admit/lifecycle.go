@@ -23,14 +23,14 @@ var _ Mutator = Lifecycle{}
 // Name returns kube's name for the plugin.
 func (Lifecycle) Name() string { return "NamespaceLifecycle" }
 
-// Protected tells whether a namespace may not be deleted.
+// Protected reports whether a namespace may not be deleted.
 func Protected(namespace string) bool {
 	return namespace == metav1.NamespaceDefault || namespace == metav1.NamespaceSystem ||
 		namespace == metav1.NamespacePublic
 }
 
-// Mutate changes nothing; it stands among the mutators, as in Kubernetes, so that nobody is asked about a write to a
-// namespace that is not there. It judges by the namespace as the view has it; one that the view does not know is
+// Mutate changes nothing; it stands among the mutators, as in Kubernetes, so that no webhook is asked about a write to
+// a namespace that is not there. It judges by the namespace as the view has it; one that the view does not know is
 // looked for once more after catching up, since it may have been made on another replica a moment ago.
 func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	if a.Operation == Delete && a.Resource.IsNamespace() && Protected(a.Name) {
@@ -62,7 +62,7 @@ func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	return err
 }
 
-// asksForAccess tells whether a write is the question whether somebody may do something in a namespace, which may be
+// asksForAccess reports whether a write is the question whether a user may do something in a namespace, which may be
 // asked before the namespace is there. The answer must not tell who has no access whether it is.
 func asksForAccess(a *Attributes) bool {
 	return a.Resource.Group == "authorization.k8s.io" && a.Resource.Plural == "localsubjectaccessreviews"

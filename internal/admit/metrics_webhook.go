@@ -46,7 +46,7 @@ type WebhookCall struct {
 	Operation Operation
 	// Code is that of the answer: 200, what the webhook refuses with, or what stands for a failed call.
 	Code int32
-	// Rejected tells whether the write is refused because of it.
+	// Rejected reports whether the write is refused because of it.
 	Rejected bool
 }
 

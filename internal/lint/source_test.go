@@ -96,7 +96,7 @@ func parse(name, rel string) (file, error) {
 	return f, nil
 }
 
-// within tells whether an import path is p or lies below it.
+// within reports whether an import path is p or lies below it.
 func within(imported, p string) bool {
 	return imported == p || strings.HasPrefix(imported, p+"/")
 }

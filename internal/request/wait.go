@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Waits lets a request say that it waits for somebody else, a webhook. What waits needs nothing of the server but
+// Waits lets a request say that it waits for a webhook. What waits needs nothing of the server but
 // memory, so package front does not count it among the requests that run: those of one webhook that does not answer
 // must not keep out all others.
 type Waits struct {

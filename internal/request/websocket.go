@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// IsWebSocket tells whether a client asks to go on by WebSocket (RFC 6455), as programs in browsers do. HTTP/2 has no
+// IsWebSocket reports whether a client asks to go on by WebSocket (RFC 6455), as programs in browsers do. HTTP/2 has no
 // such requests.
 func IsWebSocket(r *http.Request) bool {
 	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") &&

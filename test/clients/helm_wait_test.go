@@ -133,7 +133,7 @@ func TestHelmWaits(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 
-	// Somebody adds a variable and a sidecar. Helm's patch, made of what it installed, what it wants and what there
+	// A user adds a variable and a sidecar. Helm's patch, made of what it installed, what it wants and what there
 	// is, leaves them.
 	_, err = h.typed.AppsV1().Deployments("default").Patch(ctx, "web", types.StrategicMergePatchType, []byte(
 		`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"MORE","value":"x"}]},{"name":"sidecar","image":"s"}]}}}}`), metav1.PatchOptions{})

@@ -193,7 +193,7 @@ func TestManager(t *testing.T) {
 	if n, err := owned(); err != nil || n != objects {
 		t.Fatalf("%d owned config maps, want %d: %v", n, objects, err)
 	}
-	// As with envtest's own binaries, nobody collects what the deleted ones owned: that is another process of
+	// As with envtest's own binaries, nothing collects what the deleted ones owned: that is another process of
 	// Kubernetes.
 	must(t, c.DeleteAllOf(ctx, &stablev1.CronTab{}, client.InNamespace("default")))
 	until(ctx, t, "finalizers go, then the objects", func() (bool, error) {

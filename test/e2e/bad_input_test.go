@@ -204,7 +204,7 @@ func (s *sender) setUp(t *testing.T) {
 	}
 }
 
-// state returns everything that is stored, by its path. Its revision tells whether anything was written.
+// state returns everything that is stored, by its path. Its revision reports whether anything was written.
 func (s *sender) state(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

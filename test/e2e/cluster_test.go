@@ -99,7 +99,7 @@ func (m *member) kill() {
 	m.cmd.Wait()
 }
 
-// freeURL returns an address that nobody listens on. Members must know each other's before they start.
+// freeURL returns an address that is free. Members must know each other's before they start.
 func freeURL(t *testing.T) string {
 	t.Helper()
 	return "http://" + freeAddress(t)
@@ -108,7 +108,7 @@ func freeURL(t *testing.T) string {
 // addresses are those that freeAddress has given out.
 var addresses sync.Map
 
-// freeAddress returns an address that nobody listens on and nobody gets by chance: systems take the ports of
+// freeAddress returns an address that is free and that no program gets by chance: systems take the ports of
 // connections, and of listeners that want any, from 32768 up. So a process can be killed and find its port free when
 // it starts again.
 func freeAddress(t *testing.T) string {

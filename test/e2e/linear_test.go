@@ -72,7 +72,7 @@ type (
 	outcome struct {
 		value string // of get, "" if there is nothing
 		ok    bool   // of a write
-		lost  bool   // nobody knows whether the write happened
+		lost  bool   // it is unknown whether the write happened
 	}
 )
 
@@ -235,7 +235,7 @@ func (h *history) client(ctx context.Context, id int) {
 		}
 		if drop {
 			h.count.Add(-1)
-			select { // nobody is there; leave the processor to the one who starts
+			select { // no server is there; leave the processor to the one that starts
 			case <-ctx.Done():
 			case <-time.After(time.Millisecond):
 			}

@@ -220,7 +220,7 @@ func (c *comparison) warned(what string, ours, theirs []string) {
 	}
 }
 
-// older tells whether an object is one that an older Kubernetes has stored, and that today's would not take as it is.
+// older reports whether an object is one that an older Kubernetes has stored, and that today's would not take as it is.
 // An annotation says so.
 func older(obj map[string]any) bool {
 	annotations, _ := obj["metadata"].(map[string]any)["annotations"].(map[string]any)

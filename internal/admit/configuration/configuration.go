@@ -22,7 +22,7 @@ import (
 type Configuration struct {
 	// MutatingKubeconfig and ValidatingKubeconfig are files with the credentials for webhooks, "" for none.
 	MutatingKubeconfig, ValidatingKubeconfig string
-	// Limited are the resources of which nobody may have any without a quota.
+	// Limited are the resources of which no object may exist without a quota.
 	Limited []Limited
 	// PodSecurity is what is said of the plugin of that name, checked; nil for nothing.
 	PodSecurity *podsecurity.PodSecurityConfiguration

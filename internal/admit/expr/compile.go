@@ -18,7 +18,7 @@ type Expression struct {
 	Source string
 	// Err says why it did not compile; nil if it did.
 	Err *apiservercel.Error
-	// Namespace tells whether it uses namespaceObject, directly or through a variable.
+	// Namespace reports whether it uses namespaceObject, directly or through a variable.
 	Namespace bool
 
 	output    *cel.Type // nil if it did not compile

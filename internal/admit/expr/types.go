@@ -41,12 +41,12 @@ func (e *Expression) Problems(path *field.Path, value string) field.ErrorList {
 	return field.ErrorList{field.InternalError(path, e.Err)}
 }
 
-// EndsAll tells whether an error of Run means that the budget is spent or the evaluator is broken.
+// EndsAll reports whether an error of Run means that the budget is spent or the evaluator is broken.
 func EndsAll(err error) bool {
 	return errors.Is(err, apiservercel.ErrInternal) || errors.Is(err, apiservercel.ErrOutOfBudget)
 }
 
-// True tells whether the result is true.
+// True reports whether the result is true.
 func (r Result) True() bool { return r.Value == types.True }
 
 // Text returns a result that is a string.
@@ -58,7 +58,7 @@ func (r Result) Text() (string, bool) {
 	return s, ok
 }
 
-// Absent tells whether the result is null.
+// Absent reports whether the result is null.
 func (r Result) Absent() bool { return r.Value != nil && r.Value.Type() == types.NullType }
 
 // TypeName names the type of the result in errors.
@@ -73,7 +73,7 @@ var reserved = []string{
 	"namespace", "return", "var", "void", "while",
 }
 
-// IsIdentifier tells whether a variable can have a name.
+// IsIdentifier reports whether a variable can have a name.
 func IsIdentifier(name string) bool {
 	return identifier.MatchString(name) && !slices.Contains(reserved, name)
 }

@@ -41,7 +41,7 @@ type Config struct {
 	View   *watchcache.View
 	Authz  authz.Authorizer
 	Client *webhook.Client
-	// Credentials are who asks webhooks; nil means nobody in particular.
+	// Credentials authenticate the server to webhooks; nil means none.
 	Credentials *webhook.Credentials
 	// NewUID returns a fresh identifier for each AdmissionReview.
 	NewUID  func() string
@@ -156,7 +156,7 @@ func readValidating(obj map[string]any) (string, []registration.Hook, error) {
 	return c.Name, registration.ValidatingHooks(&c), err
 }
 
-// wants tells whether the webhook is to be asked about a write, and in which form. An error is the client's answer.
+// wants reports whether the webhook is to be asked about a write, and in which form. An error is the client's answer.
 func (h *hook) wants(ctx context.Context, c *Config, a *admit.Attributes) (t match.Target, ok bool, err error) {
 	t, ok, err = h.criteria.Match(ctx, a, admit.Namespaces{View: c.View})
 	if err != nil || !ok || len(h.MatchConditions) == 0 {

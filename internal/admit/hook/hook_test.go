@@ -185,7 +185,7 @@ func TestConditionsAndSelectors(t *testing.T) {
 func TestDryRunAndFailurePolicy(t *testing.T) {
 	c := start(t)
 	l := listen(t, func(string, object) object { return object{"allowed": true} })
-	l.Close() // nobody listens
+	l.Close() // nothing listens
 	c.register(validating, "v", l.webhook("v", "/v", func(w object) { w["failurePolicy"] = "Ignore" }))
 	c.must("POST", configMaps, configMap("ignored", nil))
 	c.register(mutating, "m", l.webhook("m", "/m", nil))
@@ -196,7 +196,7 @@ func TestDryRunAndFailurePolicy(t *testing.T) {
 	if code != 500 || status["message"] != want {
 		t.Errorf("%d %v\nwant %s", code, status["message"], want)
 	}
-	// Nobody can lock himself out: webhooks are not asked about webhooks.
+	// No one can be locked out: webhooks are not asked about webhooks.
 	c.must("DELETE", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/m", nil)
 	c.must("POST", configMaps, configMap("after", nil))
 }

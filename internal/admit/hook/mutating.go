@@ -99,7 +99,7 @@ func annotate(a *admit.Attributes, key string, n note) {
 	}
 }
 
-// change calls the webhook and applies its patch to the object. changed tells whether the patch made a difference.
+// change calls the webhook and applies its patch to the object. changed reports whether the patch made a difference.
 func (p *Mutating) change(
 	ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string,
 ) (changed bool, err error) {

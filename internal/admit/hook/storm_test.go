@@ -156,7 +156,7 @@ func TestStorm(t *testing.T) {
 	settle(t, "bytes of heap", func() (int64, int64) { return heapInUse(), heap + 64<<20 })
 }
 
-// TestOthersGoOn shows that writes that wait for a webhook hold up nobody else, however many they are: while all of
+// TestOthersGoOn shows that writes that wait for a webhook hold up no other write, however many they are: while all of
 // them wait, others read and write; then the webhook answers, and they are done.
 func TestOthersGoOn(t *testing.T) {
 	for _, kind := range []string{validating, mutating} {

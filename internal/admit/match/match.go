@@ -24,7 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
-// Target is the form in which whoever matched wants to see the objects of a write.
+// Target is the form in which the webhook or policy that matched wants to see the objects of a write.
 type Target struct {
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
@@ -101,8 +101,8 @@ func isEquivalent(p *admissionregistrationv1.MatchPolicyType) bool {
 	return p != nil && *p == admissionregistrationv1.Equivalent
 }
 
-// Match tells whether the criteria are about a write, and in which form it is to be seen. An error means that they are
-// but that their selectors could not be evaluated: a *apierrors.StatusError.
+// Match reports whether the criteria are about a write, and in which form it is to be seen. An error means that they
+// are but that their selectors could not be evaluated: a *apierrors.StatusError.
 func (c *Criteria) Match(ctx context.Context, a *admit.Attributes, ns Namespaces) (t Target, ok bool, err error) {
 	// The rules first, since they cost least; what fails in a selector counts only for a write that they match.
 	if _, excluded := c.matchRules(c.exclude, a); excluded {
@@ -191,13 +191,13 @@ func target(a *admit.Attributes, v *catalog.Version) Target {
 	return t
 }
 
-// named tells whether a rule that is about certain names is about this one. A name that is still to be generated is
+// named reports whether a rule that is about certain names is about this one. A name that is still to be generated is
 // none.
 func named(r *admissionregistrationv1.NamedRuleWithOperations, a *admit.Attributes) bool {
 	return len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name)
 }
 
-// matches tells whether a rule is about a write, seen as one to a version of a resource, its own or its twin.
+// matches reports whether a rule is about a write, seen as one to a version of a resource, its own or its twin.
 func matches(
 	r *admissionregistrationv1.RuleWithOperations, a *admit.Attributes, as *catalog.Resource, v *catalog.Version,
 ) bool {

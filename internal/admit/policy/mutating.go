@@ -146,13 +146,13 @@ func (w *work) run(ctx context.Context, r *admit.Reinvocation) error {
 		patched = patched || done
 	}
 	if patched {
-		// As in Kubernetes, whoever asks for it is called again after any patch, his own included.
+		// As in Kubernetes, a policy that asks for it is evaluated again after any patch, its own included.
 		r.Changed()
 	}
 	return nil
 }
 
-// invoke runs the mutations of one policy. patched tells whether at least one gave a patch.
+// invoke runs the mutations of one policy. patched reports whether at least one gave a patch.
 func (w *work) invoke(ctx context.Context, i *invocation, r *admit.Reinvocation) (patched bool, err error) {
 	program := i.policy.program()
 	s := w.config.see(w.a)

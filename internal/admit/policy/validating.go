@@ -203,7 +203,7 @@ func (v *verdict) deny(p *validating, binding string, d decision) {
 	}
 }
 
-// refusal returns the error that the client gets, nil if nobody objects.
+// refusal returns the error that the client gets, nil if no policy objects.
 func (v *verdict) refusal() error {
 	d := v.denial
 	if d == nil {

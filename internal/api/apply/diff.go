@@ -223,7 +223,7 @@ func (d *diff) whole(p place, value any) fields {
 	}
 }
 
-// flatAlike tells whether a and b are maps of scalars with the same keys, as the items of one list often are: they
+// flatAlike reports whether a and b are maps of scalars with the same keys, as the items of one list often are: they
 // have the same fields, and one tree can stand for both.
 func flatAlike(a, b any) bool {
 	first, ok := a.(map[string]any)

@@ -104,7 +104,7 @@ func uniteNodes(f, g fields) fields {
 	return out
 }
 
-// sameFields tells whether two trees, or any decoded JSON, are equal.
+// sameFields reports whether two trees, or any decoded JSON, are equal.
 func sameFields(a, b fields) bool {
 	if len(a) != len(b) {
 		return false
@@ -119,9 +119,9 @@ func sameFields(a, b fields) bool {
 	return true
 }
 
-// fits tells whether f agrees with the schema at p: what is atomic there is owned as a whole, and so on down. Where the
-// schema has changed since f was written it may not. isLeaf is true for a member without children. Keys that cannot be
-// are no fit either.
+// fits reports whether f agrees with the schema at p: what is atomic there is owned as a whole, and so on down. Where
+// the schema has changed since f was written it may not. isLeaf is true for a member without children. Keys that
+// cannot be are no fit either.
 func fits(p place, f fields, isLeaf bool) bool {
 	scalar, list, object := p.shapes()
 	switch {
@@ -172,7 +172,7 @@ func fits(p place, f fields, isLeaf bool) bool {
 	return false
 }
 
-// guessed tells whether the type at p is made up from the value.
+// guessed reports whether the type at p is made up from the value.
 func guessed(p place) bool {
 	return p.node == deduced || p.node.Type == "" && p.node != untyped || p.node.Type == "string" &&
 		scalarType(p) == "untyped"

@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Foreign converts objects of kinds whose versions differ in more than their name. Somebody has to be asked for that,
-// so it is done for versions only in which somebody owns fields, that are served, and only if the change is about more
+// Foreign converts objects of kinds whose versions differ in more than their name. A webhook has to be asked for that,
+// so it is done for versions only in which a manager owns fields, that are served, and only if the change is about more
 // than metadata, which all versions share. Managers of a version that is not served keep what they own as it is:
-// nobody can write in it.
+// no client can write in it.
 type Foreign struct {
 	// Convert returns objs, which it does not change, in another version.
 	Convert func(objs []map[string]any, apiVersion string) ([]map[string]any, error)
-	// Served tells whether clients can use a version.
+	// Served reports whether clients can use a version.
 	Served func(apiVersion string) bool
 }
 

@@ -203,7 +203,7 @@ func (m *managed) clone() *managed {
 	return c
 }
 
-// strip takes from a manager what nobody owns: the fields that identify an object and those that the server keeps.
+// strip takes from a manager what no manager owns: the fields that identify an object and those that the server keeps.
 func (m *managed) strip(id string) {
 	set, ok := m.fields[id]
 	if !ok {

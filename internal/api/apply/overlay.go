@@ -13,11 +13,11 @@ import (
 )
 
 // Overlay returns live with the fields of patch, an apply configuration, merged into it by the types of version v.
-// Nobody comes to own them: mutating policies change objects so. Neither is changed; the result may share parts of
+// No manager comes to own them: mutating policies change objects so. Neither is changed; the result may share parts of
 // both.
 //
-// A patch may not touch what can only be replaced as a whole (atomic lists, maps and structs): whoever means to change
-// one field of it would remove the others. Errors are those of Kubernetes.
+// A patch may not touch what can only be replaced as a whole (atomic lists, maps and structs): a client that means to
+// change one field of it would remove the others. Errors are those of Kubernetes.
 func Overlay(v *catalog.Version, live, patch map[string]any) (map[string]any, error) {
 	t, err := typeOf(v)
 	if err != nil {

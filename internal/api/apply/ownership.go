@@ -27,8 +27,8 @@ type Ownership struct {
 	// foreign is nil where versions differ in name only.
 	foreign *Foreign
 	// blank is an object of the kind before anything is set, to be copied; nil for custom kinds, which then have
-	// apiVersion and kind alone. Built-in kinds have the fields that their Go type always writes: nobody owns an empty
-	// spec.
+	// apiVersion and kind alone. Built-in kinds have the fields that their Go type always writes: no manager owns an
+	// empty spec.
 	blank map[string]any
 	// reach is what the endpoint lets its callers change in version apiVersion. filters says the same, of all
 	// versions, to structured-merge-diff.

@@ -212,7 +212,7 @@ func lose(entries []shortEntry, c change) []shortEntry {
 	return kept
 }
 
-// strip returns f, which is not shared at its top and in metadata, without the fields that nobody owns.
+// strip returns f, which is not shared at its top and in metadata, without the fields that no manager owns.
 func strip(f fields) fields {
 	delete(f, "f:apiVersion")
 	delete(f, "f:kind")

@@ -94,7 +94,7 @@ func (o *Ownership) take(entries []shortEntry, who manager, claimed fields, c ch
 	return append(entries, mine), true
 }
 
-// contains tells whether all members of g are in f.
+// contains reports whether all members of g are in f.
 func contains(f, g fields) bool {
 	for key, value := range g {
 		if key == own {
@@ -109,7 +109,7 @@ func contains(f, g fields) bool {
 	return true
 }
 
-// overlap tells whether f and g have a member in common.
+// overlap reports whether f and g have a member in common.
 func overlap(f, g fields) bool {
 	for key, value := range g {
 		if key == own {

@@ -1,6 +1,6 @@
 package catalog
 
-// ResetFields is what of an object an endpoint lets its callers change. Nobody comes to own a field that is out of
+// ResetFields is what of an object an endpoint lets its callers change. No manager comes to own a field that is out of
 // reach.
 type ResetFields struct {
 	// Except are the paths of fields that are put back as they were, whatever is sent.

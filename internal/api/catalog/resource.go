@@ -128,13 +128,13 @@ func (r *Resource) Qualified() string {
 	return r.Plural + "." + r.Group
 }
 
-// IsNamespace tells whether the resource is the core kind Namespace, which paths name twice: as scope and as object.
+// IsNamespace reports whether the resource is the core kind Namespace, which paths name twice: as scope and as object.
 func (r *Resource) IsNamespace() bool { return r.Group == "" && r.Plural == "namespaces" }
 
-// Answers tells whether the resource has the verb.
+// Answers reports whether the resource has the verb.
 func (r *Resource) Answers(verb string) bool { return r.Verbs == nil || slices.Contains(r.Verbs, verb) }
 
-// HasSubresource tells whether name is a subresource that takes the object itself.
+// HasSubresource reports whether name is a subresource that takes the object itself.
 func (r *Resource) HasSubresource(v *Version, name string) bool {
 	s := r.Subresource(name)
 	return name == "status" && v.Status || s != nil && s.Object
@@ -160,7 +160,7 @@ type Form struct {
 	Encode, Decode func([]byte) ([]byte, error)
 }
 
-// Custom tells whether a CustomResourceDefinition brought the resource.
+// Custom reports whether a CustomResourceDefinition brought the resource.
 func (r *Resource) Custom() bool { return r.Definition.Name != "" }
 
 func (r *Resource) priority() int {

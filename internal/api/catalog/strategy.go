@@ -51,7 +51,7 @@ type Strategy struct {
 	// Terminating).
 	PrepareDelete func(obj Object, e Env) (update bool)
 	// GracePeriod returns how many seconds an object gets to end by itself when its deletion begins; asked is what the
-	// client wants, nil if it does not say. Until the time is over, and until somebody deletes it once more with 0,
+	// client wants, nil if it does not say. Until the time is over, and until a client deletes it once more with 0,
 	// the object stays. nil means that objects of the kind go at once.
 	GracePeriod func(obj Object, asked *int64) int64
 	// FencesContents is true if objects of other kinds belong to one of this kind and go with it (namespaces,

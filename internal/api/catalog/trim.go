@@ -1,9 +1,9 @@
 package catalog
 
-// idleRounds is how many rounds of Trim nobody has used what was compiled from a version before it is dropped.
+// idleRounds is how many rounds of Trim what was compiled from a version stays unused before it is dropped.
 const idleRounds = 10
 
-// Trim drops what has been compiled from versions that nobody uses: those that no request has needed for ten calls,
+// Trim drops what has been compiled from unused versions: those that no request has needed for ten calls,
 // or, if memory is tight, since the last one. What is in use stays, however tight it is: it would be compiled again at
 // once. Trim returns how many versions it has relieved. It is for one goroutine, at regular times.
 func (c *Catalog) Trim(tight bool) (dropped int) {
@@ -36,7 +36,7 @@ func (v *Version) trim(tight bool) bool {
 	return true
 }
 
-// holds tells whether there is anything to drop.
+// holds reports whether there is anything to drop.
 func (v *Version) holds() bool {
 	if v.program.val.Load() != nil {
 		return true

@@ -109,7 +109,7 @@ type job struct {
 	mine   bool              // the flight is this caller's
 }
 
-// wait waits for the job's flight and takes its result. again is true if somebody else's flight ended for reasons that
+// wait waits for the job's flight and takes its result. again is true if another caller's flight ended for reasons that
 // need not hold for this caller; single, that the caller wants one object, and will not have it fail because of others.
 func (j *job) wait(ctx context.Context, single bool) (again bool, err error) {
 	f := j.flight
@@ -171,7 +171,7 @@ func (c *Converter) fly(ctx context.Context, r *catalog.Resource, to *catalog.Ve
 	wg.Wait()
 	if v := broken.Load(); v != nil {
 		for _, batch := range all {
-			c.abandon(batch) // those that nobody came to
+			c.abandon(batch) // those that no call has reached
 		}
 		panic(*v)
 	}

@@ -42,7 +42,7 @@ type flight struct {
 	done  chan struct{}
 	entry *watchcache.Entry
 	err   error
-	// abandoned is true if whoever began it went away before it ended: those who wait must try themselves.
+	// abandoned is true if the caller that began it went away before it ended: those who wait must try themselves.
 	abandoned bool
 	// alone is true if the call carried this object only, so that an error is about it.
 	alone bool

@@ -6,9 +6,9 @@
 // function that the program which embeds the server has given.
 //
 // Webhooks are slow and may be broken, so they are asked as seldom as can be: an object is converted once into a
-// version that somebody asks for (cache.go), many objects go into one call (batch.go), those who want the same at the
-// same time share the call. Nothing is converted into a version that nobody asked for, and an object that is stored in
-// the asked version never is.
+// version that a request asks for (cache.go), many objects go into one call (batch.go), those who want the same at the
+// same time share the call. Nothing is converted into a version that no request asked for, and an object that is
+// stored in the asked version never is.
 //
 // Objects are decoded JSON. A Converter is safe for concurrent use; its only goroutines are those of one batch, which
 // it waits for.
@@ -79,7 +79,7 @@ func New(o Options) *Converter {
 	return c
 }
 
-// NeedsWebhook tells whether converting objects of r takes more than renaming: a call of a webhook or of a function.
+// NeedsWebhook reports whether converting objects of r takes more than renaming: a call of a webhook or of a function.
 func (c *Converter) NeedsWebhook(r *catalog.Resource) bool {
 	return r.Conversion != nil || c.function(r) != nil
 }

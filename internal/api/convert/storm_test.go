@@ -153,7 +153,7 @@ func (w *world) touch(with string) {
 	}
 }
 
-// TestStorms shows that a conversion webhook harms nobody but those who need it, whatever it does, and leaves nothing
+// TestStorms shows that a conversion webhook harms only the requests that need it, whatever it does, and leaves nothing
 // behind.
 func TestStorms(t *testing.T) {
 	w := newWorld(t)
@@ -261,7 +261,7 @@ func TestStorms(t *testing.T) {
 	settled(t, "bytes of heap", func() (int64, int64) { return heapInUse(), heap + 64<<20 })
 }
 
-// TestOthersGoOn shows that nobody else waits while all clients wait for the webhook; then it answers them.
+// TestOthersGoOn shows that no other request waits while all clients wait for the webhook; then it answers them.
 func TestOthersGoOn(t *testing.T) {
 	w := newWorld(t)
 	asked, answer := make(chan struct{}), make(chan struct{})

@@ -49,7 +49,7 @@ func findCondition(
 	return nil
 }
 
-// isTrue tells whether a definition has the condition.
+// isTrue reports whether a definition has the condition.
 func isTrue(
 	def *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType,
 ) bool {
@@ -70,7 +70,7 @@ func (c conditions) establish(def *apiextensionsv1.CustomResourceDefinition) {
 	names := findCondition(*c.list, apiextensionsv1.NamesAccepted)
 	switch {
 	case names == nil:
-		// The names equal the accepted ones and nobody said that they were accepted; kube-apiserver says nothing
+		// The names equal the accepted ones and no condition says that they were accepted; kube-apiserver says nothing
 		// either.
 		return
 	case names.Status != apiextensionsv1.ConditionTrue:
@@ -103,7 +103,7 @@ const (
 	approvalMissing
 )
 
-// protectedGroup tells whether definitions in the group need an approval.
+// protectedGroup reports whether definitions in the group need an approval.
 func protectedGroup(group string) bool {
 	return group == "k8s.io" || strings.HasSuffix(group, ".k8s.io") || group == "kubernetes.io" ||
 		strings.HasSuffix(group, ".kubernetes.io")

@@ -39,7 +39,7 @@ func DeletionWaiting(err error) Deletion {
 }
 
 // SetDeletion records a stage in a stored definition, decoded JSON, in place. A stage that ends the deletion takes the
-// finalizer away. It tells whether anything changed.
+// finalizer away. It reports whether anything changed.
 func SetDeletion(obj map[string]any, stage Deletion, now time.Time) (changed bool) {
 	status, err := statusOf(obj)
 	if err != nil {

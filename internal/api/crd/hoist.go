@@ -93,8 +93,8 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// sameValidation tells whether two versions have the same schema. Empty and absent lists are the same, as everywhere in
-// Kubernetes.
+// sameValidation reports whether two versions have the same schema. Empty and absent lists are the same, as everywhere
+// in Kubernetes.
 func sameValidation(a, b *apiextensionsv1.CustomResourceValidation) bool {
 	if a == nil || b == nil {
 		return a == b

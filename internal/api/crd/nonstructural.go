@@ -48,7 +48,7 @@ func nonStructuralCondition(
 	return to
 }
 
-// withoutSchemas tells whether def may be a DecodeWithoutSchemas.
+// withoutSchemas reports whether def may be a DecodeWithoutSchemas.
 func withoutSchemas(def *apiextensionsv1.CustomResourceDefinition) bool {
 	for i := range def.Spec.Versions {
 		if schemaOf(&def.Spec.Versions[i]) != nil {

@@ -40,7 +40,7 @@ type normalizer struct {
 	unknown []string
 }
 
-// value returns the normal form of v. strict tells whether unknown fields are reported.
+// value returns the normal form of v. strict reports whether unknown fields are reported.
 func (n *normalizer) value(v any, s *shape, strict bool) (any, error) {
 	switch s.form {
 	case structForm:
@@ -237,7 +237,7 @@ func opaque(v any, s *shape) (any, error) {
 	return out, err
 }
 
-// isEmpty tells whether encoding/json leaves v out of a field with omitempty.
+// isEmpty reports whether encoding/json leaves v out of a field with omitempty.
 func isEmpty(v any, s *shape) bool {
 	switch v := v.(type) {
 	case nil:

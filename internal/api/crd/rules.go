@@ -121,7 +121,7 @@ func refreshStatus(obj catalog.Object, e catalog.Env) {
 }
 
 // Refresh computes the status of a stored definition, decoded JSON, anew, in place: other definitions of its group may
-// have taken or freed names. It tells whether anything changed.
+// have taken or freed names. It reports whether anything changed.
 func Refresh(obj map[string]any, others []Claim, now time.Time) (changed bool, err error) {
 	def, err := Decode(obj)
 	if err != nil {

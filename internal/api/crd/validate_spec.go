@@ -249,7 +249,7 @@ func (a *hoisted) anyStatus() bool {
 	return hasStatus(a.subresources)
 }
 
-// hasSchema tells whether the predicate holds anywhere in the schemas.
+// hasSchema reports whether the predicate holds anywhere in the schemas.
 func (a *hoisted) hasSchema(holds func(*apiextensionsv1.JSONSchemaProps) bool) bool {
 	for i := range a.versions {
 		if schema.HasSchema(schemaOf(&a.versions[i]), holds) {

@@ -74,7 +74,7 @@ func (m *media) convert(params map[string]string, aggregated bool) bool {
 	return true
 }
 
-// pretty tells whether the client is a person: ?pretty, or a user agent that Kubernetes takes for one.
+// pretty reports whether the client is a person: ?pretty, or a user agent that Kubernetes takes for one.
 func pretty(r *http.Request) bool {
 	if p := r.URL.Query().Get("pretty"); p != "" {
 		on, _ := strconv.ParseBool(p)

@@ -7,7 +7,7 @@ import (
 )
 
 // kept holds compressed documents up to a limit. A document is identified by its hash, so none is ever stale; those
-// that nobody asks for any more leave by age.
+// that are no longer asked for leave by age.
 type kept struct {
 	limit int
 

@@ -91,7 +91,7 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 	packed, err := h.packed(key{"v3 " + path, form, hash}, false, pack,
 		func() ([]byte, error) { return encodeV3(path, form, build) })
 	if err != nil {
-		for _, name := range []string{"ETag", "Cache-Control", "Expires"} { // nobody shall keep the error
+		for _, name := range []string{"ETag", "Cache-Control", "Expires"} { // no client may cache the error
 			w.Header().Del(name)
 		}
 		h.options.WriteError(w, r, err)

@@ -183,7 +183,7 @@ func (w *Writer) appendObject(dst []byte, row Row) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// endsInitialEvents tells whether the object is the bookmark behind the initial events of a watch. Its annotation is
+// endsInitialEvents reports whether the object is the bookmark behind the initial events of a watch. Its annotation is
 // what the client waits for, so the metadata goes along even if no object was asked for.
 func endsInitialEvents(doc []byte) bool {
 	for _, name := range []string{"metadata", "annotations", metav1.InitialEventsAnnotationKey} {

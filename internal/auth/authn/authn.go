@@ -28,7 +28,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Config is what an Authenticator believes. The zero value knows nobody but system:anonymous.
+// Config is what an Authenticator believes. The zero value knows only system:anonymous.
 type Config struct {
 	// ClientRoots returns the authorities whose client certificates are believed. It is called for each request with a
 	// certificate; another pool than before means that what was verified with the old one must be verified again.
@@ -130,7 +130,8 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 	if a.bearer != nil {
 		who, good, err := a.bearer.Authenticate(ctx, token, wanted)
 		if err != nil {
-			// As a TokenReview shows it: in Kubernetes somebody who knows only the server's own token is asked before.
+			// As a TokenReview shows it: in Kubernetes an authenticator that knows only the server's own token is
+			// asked before.
 			return nil, nil, utilerrors.NewAggregate([]error{errInvalidToken, err})
 		}
 		if who != nil {
@@ -146,7 +147,7 @@ func (a *Authenticator) Token(ctx context.Context, token string, wanted []string
 var (
 	errInvalidToken = errors.New("invalid bearer token")
 	errNoProof      = errors.New(
-		"neither a client certificate nor a bearer token, and requests of nobody in particular are not answered")
+		"neither a client certificate nor a bearer token, and anonymous requests are not answered")
 )
 
 // anonymous is never changed.

@@ -41,7 +41,7 @@ type verifiedUser struct {
 	from, until time.Time
 }
 
-// user returns who the first certificate of chain names, or nil if it names nobody. chain is not empty.
+// user returns who the first certificate of chain names, or nil if it names no user. chain is not empty.
 func (c *certificates) user(chain []*x509.Certificate) (user.Info, error) {
 	leaf, roots, now := chain[0], c.roots(), c.now()
 	if set := c.verified.Load(); set != nil && set.roots == roots {

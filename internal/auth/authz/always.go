@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// AlwaysAllow allows everything to everybody. Who uses it lets nobody in who is anonymous.
+// AlwaysAllow allows everything to every user. A server that uses it refuses anonymous requests.
 type AlwaysAllow struct{}
 
 var (

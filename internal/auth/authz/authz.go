@@ -89,7 +89,7 @@ func (Basic) Authorize(_ context.Context, who user.Info, what *request.Info) (De
 	return Decision{Allowed: known && discovery}, nil
 }
 
-// aboutOneself tells whether a request asks who the caller is and what the caller may, as the role system:basic-user
+// aboutOneself reports whether a request asks who the caller is and what the caller may, as the role system:basic-user
 // allows.
 func aboutOneself(what *request.Info) bool {
 	if what.Verb != "create" || what.Subresource != "" {

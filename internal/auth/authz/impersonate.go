@@ -20,7 +20,7 @@ import (
 // Impersonate decides whether who may do what as wanted, and returns wanted as it acts then, with the groups that
 // follow from its name. The error is a 403 that names what who lacks.
 //
-// There are two ways (KEP-5284): constrained, with one permission to do this as somebody (verb
+// There are two ways (KEP-5284): constrained, with one permission to do this as another user (verb
 // impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE), and the older one, with
 // permissions for the properties only (impersonate). Either is enough; if neither is granted, the answer tells what
 // the first lacks.

@@ -121,7 +121,7 @@ func TestFilesAreKeptAndPrivate(t *testing.T) {
 		t.Errorf("directory has mode %v, %v", stat.Mode(), err)
 	}
 
-	// A key that somebody has made readable is made private again; nothing else changes.
+	// A key that was made readable is made private again; nothing else changes.
 	if err := os.Chmod(filepath.Join(dir, "ca.key"), 0o644); err != nil {
 		t.Fatal(err)
 	}

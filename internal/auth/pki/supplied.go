@@ -36,7 +36,7 @@ func (s *supplied) same(o *supplied) bool {
 }
 
 // WriteServing makes a serving certificate for hosts, besides localhost and the customary names, with an authority of
-// its own that nobody keeps, and writes base.crt (the certificate, then its authority, for clients to trust) and
+// its own that is not kept, and writes base.crt (the certificate, then its authority, for clients to trust) and
 // base.key (mode 0600), in a directory that is made if it is missing.
 func WriteServing(base string, hosts []string, now time.Time) error {
 	authority, err := issueAuthority(nil, now)

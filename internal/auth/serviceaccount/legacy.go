@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Labels of secrets, by which Kubernetes tells which tokens nobody uses any more, and switches them off before it
+// Labels of secrets, by which Kubernetes tells which tokens are no longer used, and switches them off before it
 // deletes them.
 const (
 	LastUsedLabel     = "kubernetes.io/legacy-token-last-used"
@@ -92,7 +92,7 @@ func (t *Tokens) note(ctx context.Context, secret *watchcache.Entry) {
 	}
 }
 
-// names tells whether a service account names a secret, as those did whose tokens Kubernetes before 1.24 made by
+// names reports whether a service account names a secret, as those did whose tokens Kubernetes before 1.24 made by
 // itself.
 func names(account *watchcache.Entry, secret string) bool {
 	var a corev1.ServiceAccount

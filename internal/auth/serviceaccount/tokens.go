@@ -30,7 +30,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// DefaultIssuer is who issues tokens if nobody says otherwise: the name of the service that every cluster has.
+// DefaultIssuer is the issuer of tokens if none is configured: the name of the service that every cluster has.
 const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
 
 // Config is what Tokens works with.
@@ -270,7 +270,7 @@ func (t *Tokens) holds(ctx context.Context, prefix, namespace string, to Named, 
 
 var errInvalidated = errors.New("service account token has been invalidated")
 
-// deleted tells whether an object has been on its way out for longer than the leeway.
+// deleted reports whether an object has been on its way out for longer than the leeway.
 func (t *Tokens) deleted(e *watchcache.Entry) bool {
 	if !e.Deleting {
 		return false

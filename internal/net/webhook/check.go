@@ -70,7 +70,7 @@ func CheckService(namespace, name string, servicePath *string, port int32, path 
 	return errs
 }
 
-// KnownReview tells whether the server speaks a version of the reviews that it sends to webhooks.
+// KnownReview reports whether the server speaks a version of the reviews that it sends to webhooks.
 func KnownReview(version string) bool { return version == "v1" || version == "v1beta1" }
 
 // CheckReviewVersions returns what is wrong with the versions of reviews that a webhook takes. missing is what an

@@ -80,7 +80,7 @@ func newUser(info *clientcmdapiv1.AuthInfo, dir string) (*user, error) {
 			return nil, err
 		}
 		u.certificate = func() (*tls.Certificate, error) { return &pair, nil }
-	case cert != "" && key != "": // read at each connection: somebody may renew them
+	case cert != "" && key != "": // read at each connection: they may be renewed
 		u.certificate = func() (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(cert, key)
 			return &pair, err
@@ -101,7 +101,7 @@ func newUser(info *clientcmdapiv1.AuthInfo, dir string) (*user, error) {
 	return u, nil
 }
 
-// to returns who calls a URL, nil if nobody in particular.
+// to returns the credentials for a URL, nil if there are none.
 func (c *Credentials) to(where *url.URL) *user {
 	if c == nil {
 		return nil
@@ -148,7 +148,7 @@ func (u *user) sign(r *http.Request) {
 	}
 }
 
-// bearer is the token in the file, as somebody may renew it; if there is none just now, the one before it, else the
+// bearer is the token in the file, which may be renewed; if there is none just now, the one before it, else the
 // one that was given.
 func (u *user) bearer() string {
 	if u.tokenFile != "" {

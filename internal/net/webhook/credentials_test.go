@@ -70,7 +70,7 @@ current-context: now
 		}
 	}
 	if (*Credentials)(nil).to(&url.URL{}) != nil {
-		t.Error("nobody is somebody")
+		t.Error("no credentials count as credentials")
 	}
 }
 

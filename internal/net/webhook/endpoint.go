@@ -40,7 +40,7 @@ type endpoints struct {
 }
 
 const (
-	// unusedFor is how long an endpoint that nobody calls is remembered. Its connections are closed before that.
+	// unusedFor is how long an endpoint that is not called is remembered. Its connections are closed before that.
 	unusedFor = 10 * time.Minute
 	// maxEndpoints bounds what is remembered; the endpoint not used for the longest time goes. Kube keeps as many
 	// clients.
@@ -54,7 +54,7 @@ const (
 )
 
 // endpoint returns the endpoint that a target is reached at now. A service is looked up at each call, so that calls
-// spread over its addresses and follow them when they move. who calls, nil if nobody in particular.
+// spread over its addresses and follow them when they move. who are the credentials, nil if there are none.
 func (c *Client) endpoint(ctx context.Context, t Target, who *user) (*endpoint, error) {
 	authorities := bytes.TrimSpace(t.CABundle) // whitespace counts as none
 	key := endpointKey{authorities: sha256.Sum256(authorities), who: who}

@@ -35,7 +35,7 @@ type Target struct {
 	Service *Service
 	// CABundle holds the authorities, PEM, that may have signed the webhook's certificate; empty means the system's.
 	CABundle []byte
-	// Credentials are who calls; nil means nobody in particular.
+	// Credentials authenticate the server to the webhook; nil means none.
 	Credentials *Credentials
 	// Timeout of the whole call, 30 seconds if zero. The webhook reads it in the query, as Kubernetes sends it.
 	Timeout time.Duration

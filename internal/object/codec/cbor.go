@@ -27,7 +27,7 @@ func WithCBOR(ctx context.Context) context.Context { return context.WithValue(ct
 
 func speaksCBOR(ctx context.Context) bool { return ctx.Value(cborKey{}) != nil }
 
-// IsCBOR tells whether a body of this Content-Type is CBOR that the server reads.
+// IsCBOR reports whether a body of this Content-Type is CBOR that the server reads.
 func IsCBOR(ctx context.Context, contentType string) bool {
 	if !strings.HasPrefix(contentType, CBOR) || !speaksCBOR(ctx) {
 		return false
@@ -97,7 +97,7 @@ func decodeCBOR(data []byte, b body) (map[string]any, error) {
 	return obj, nil
 }
 
-// TaggedCBOR tells whether data is a CBOR document: it begins with the tag that kube-apiserver writes.
+// TaggedCBOR reports whether data is a CBOR document: it begins with the tag that kube-apiserver writes.
 func TaggedCBOR(data []byte) bool { return bytes.HasPrefix(data, []byte(cborTag)) }
 
 // ToCBOR returns the CBOR document of a JSON document.

@@ -92,8 +92,8 @@ func (c *Compressor) Close() error {
 	return err
 }
 
-// acceptsGzip tells whether to compress for this client. One on the same machine gets plain bytes, whatever it accepts:
-// there is no network to spare, and compressing a long list costs several times what making it costs.
+// acceptsGzip reports whether to compress for this client. One on the same machine gets plain bytes, whatever it
+// accepts: there is no network to spare, and compressing a long list costs several times what making it costs.
 func acceptsGzip(r *http.Request) bool {
 	if local, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && local.Addr().IsLoopback() {
 		return false

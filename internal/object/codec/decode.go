@@ -22,7 +22,7 @@ func DecodeJSON(data []byte) (any, error) {
 	return v, err
 }
 
-// decode also tells whether any object had a field twice.
+// decode also reports whether any object had a field twice.
 func decode(data []byte) (v any, duplicates bool, err error) {
 	d := decoders.Get().(*decoder)
 	d.data, d.text = data, string(data)

@@ -14,7 +14,7 @@ import (
 )
 
 // WriteError answers with err as a metav1.Status, in the form that the client accepts, and returns that Status so that
-// the caller can count and log it: code 500 with reason "" is an error that nobody expected.
+// the caller can count and log it: code 500 with reason "" is an unexpected error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Status {
 	status := StatusOf(err)
 	header := w.Header()

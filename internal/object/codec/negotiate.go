@@ -20,7 +20,7 @@ type Media struct {
 	Pretty bool
 }
 
-// Binary tells whether the form is not text: Protobuf or CBOR.
+// Binary reports whether the form is not text: Protobuf or CBOR.
 func (m Media) Binary() bool { return m.Type == Protobuf || m.Type == CBOR }
 
 // WatchType is the Content-Type of a stream of watch events in this form.
@@ -131,7 +131,7 @@ func (m *Media) parameters(params map[string]string) bool {
 	return true
 }
 
-// allows tells whether there is such an answer.
+// allows reports whether there is such an answer.
 func (o Offer) allows(m Media) bool {
 	if m.As == "" && m.Group == "" && m.Version == "" {
 		return o.Message || m.Type != Protobuf
@@ -151,7 +151,7 @@ func (o Offer) allows(m Media) bool {
 // noTransform is for answers that have one form only, such as errors.
 func noTransform(m Media) bool { return m.As == "" && m.Group == "" && m.Version == "" }
 
-// wantsPretty tells whether a person reads the answer: the query says so, or the client is a browser, curl or wget.
+// wantsPretty reports whether a person reads the answer: the query says so, or the client is a browser, curl or wget.
 func wantsPretty(r *http.Request) bool {
 	if r.URL != nil && strings.Contains(r.URL.RawQuery, "pretty") {
 		if value := r.URL.Query().Get("pretty"); value != "" {

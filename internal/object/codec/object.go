@@ -183,7 +183,7 @@ func text(v any) string {
 	return s
 }
 
-// typed tells whether kind and apiVersion, where present, are strings, and nothing else could be taken for them.
+// typed reports whether kind and apiVersion, where present, are strings, and nothing else could be taken for them.
 func typed(obj map[string]any) bool {
 	for name, v := range obj {
 		if strings.EqualFold(name, "kind") || strings.EqualFold(name, "apiVersion") {

@@ -165,7 +165,7 @@ func (s *scanner) str() {
 	}
 }
 
-// stops tells whether c ends a number or a literal.
+// stops reports whether c ends a number or a literal.
 func stops(c byte) bool {
 	switch c {
 	case ',', ':', '}', ']', ' ', '\t', '\n', '\r':

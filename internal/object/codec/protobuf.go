@@ -50,7 +50,7 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	return doc, nil
 }
 
-// InEnvelope tells whether data is a protobuf document.
+// InEnvelope reports whether data is a protobuf document.
 func InEnvelope(data []byte) bool { return bytes.HasPrefix(data, []byte(protobufMagic)) }
 
 // OpenEnvelope returns what a protobuf document says of its message, and the message. It shares data's memory.

@@ -110,7 +110,7 @@ func (s *Stored) WithRevision(revision int64) []byte {
 	return append(out, s.JSON[s.at:]...)
 }
 
-// Is tells whether served is what WithRevision returns.
+// Is reports whether served is what WithRevision returns.
 func (s *Stored) Is(served []byte, revision int64) bool {
 	var buf [24]byte
 	digits := strconv.AppendInt(append(buf[:0], '"'), revision, 10)

@@ -33,7 +33,7 @@ func CloneObject(obj map[string]any) map[string]any {
 	return out
 }
 
-// Equal tells whether two values, decoded JSON, are the same. An integer is not the float of its value; nil and empty
+// Equal reports whether two values, decoded JSON, are the same. An integer is not the float of its value; nil and empty
 // containers are the same.
 func Equal(a, b any) bool {
 	switch a := a.(type) {

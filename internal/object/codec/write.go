@@ -45,7 +45,7 @@ func write(w http.ResponseWriter, r *http.Request, code int, contentType string,
 		w.Header().Set("Content-Length", strconv.Itoa(size))
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client has gone; nobody is left to tell
+	_, _ = w.Write(body) // the client has gone; there is no one left to answer
 	_, _ = w.Write(end)
 }
 

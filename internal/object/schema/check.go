@@ -73,12 +73,12 @@ func CheckDefinition(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o
 	return errs
 }
 
-// below tells whether path is node or something inside it.
+// below reports whether path is node or something inside it.
 func below(path, node string) bool {
 	return strings.HasPrefix(path, node) && (len(path) == len(node) || path[len(node)] == '.' || path[len(node)] == '[')
 }
 
-// HasSchema tells whether the predicate holds for props or for any schema inside, in whatever keyword it stands. The
+// HasSchema reports whether the predicate holds for props or for any schema inside, in whatever keyword it stands. The
 // predicate must not keep its argument.
 func HasSchema(props *apiextensionsv1.JSONSchemaProps, holds func(*apiextensionsv1.JSONSchemaProps) bool) bool {
 	w := searcher{holds: holds}
@@ -188,15 +188,15 @@ func (s *spot) path() *field.Path {
 // child returns the path of a keyword at the spot.
 func (s *spot) child(name string) *field.Path { return s.path().Child(name) }
 
-// HasUnknownType tells whether p itself has a type that OpenAPI does not know.
+// HasUnknownType reports whether p itself has a type that OpenAPI does not know.
 func HasUnknownType(p *apiextensionsv1.JSONSchemaProps) bool {
 	return p.Type != "" && !slices.Contains(types, p.Type)
 }
 
-// HasNonAtomicSet tells whether p itself is a list of type set with items that are merged.
+// HasNonAtomicSet reports whether p itself is a list of type set with items that are merged.
 func HasNonAtomicSet(p *apiextensionsv1.JSONSchemaProps) bool { return hasNonAtomicSet(p) }
 
-// HasLooseMapKeys tells whether p itself is a set or map list whose items or keys may be null or missing.
+// HasLooseMapKeys reports whether p itself is a set or map list whose items or keys may be null or missing.
 func HasLooseMapKeys(p *apiextensionsv1.JSONSchemaProps) bool {
 	return len(looseMapKeys(p, &spot{})) > 0
 }

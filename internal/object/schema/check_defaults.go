@@ -11,7 +11,7 @@ import (
 )
 
 // checkDefaults checks the defaults of a structural schema. It returns the schema's tree if there is nothing wrong with
-// them; the tree is nil, too, if nobody needs it because there are neither defaults nor rules.
+// them; the tree is nil, too, if it is not needed because there are neither defaults nor rules.
 func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o CheckOptions) (field.ErrorList, *Node) {
 	if !HasSchema(props,
 		func(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil || len(p.XValidations) > 0 }) {
@@ -143,7 +143,7 @@ func literal(n *Node) *Node {
 	return &c
 }
 
-// isUnpruned tells whether pruning would take something from n's default.
+// isUnpruned reports whether pruning would take something from n's default.
 func isUnpruned(n *Node) bool {
 	z := normalizer{prune: true}
 	z.value(n, runtime.DeepCopyJSONValue(n.Default), false)
@@ -192,8 +192,8 @@ func moveError(path *field.Path, err error) *field.Error {
 	return &moved
 }
 
-// HasUnprunedDefault tells whether a default anywhere in the schema has fields that pruning would drop. It is false for
-// schemas that are not structural.
+// HasUnprunedDefault reports whether a default anywhere in the schema has fields that pruning would drop. It is false
+// for schemas that are not structural.
 func HasUnprunedDefault(props *apiextensionsv1.JSONSchemaProps) bool {
 	if !HasSchema(props, func(p *apiextensionsv1.JSONSchemaProps) bool { return p.Default != nil }) ||
 		CheckSupported(props) != nil || len(CheckStructural(props, nil)) > 0 {

@@ -6,7 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// KnowsFormat tells whether values of a type are checked against a format; "" is any type. Other formats are ignored.
+// KnowsFormat reports whether values of a type are checked against a format; "" is any type. Other formats are ignored.
 func KnowsFormat(typ, format string) bool {
 	switch typ {
 	case "", "string":

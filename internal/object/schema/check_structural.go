@@ -333,7 +333,7 @@ func isIntOrString(anyOf []apiextensionsv1.JSONSchemaProps) bool {
 	return true
 }
 
-// isEmptySchema tells whether p says nothing, additionalProperties left aside. Empty lists count as said where
+// isEmptySchema reports whether p says nothing, additionalProperties left aside. Empty lists count as said where
 // Kubernetes' structural form keeps them.
 func isEmptySchema(p apiextensionsv1.JSONSchemaProps) bool {
 	p.AdditionalProperties = nil

@@ -1,7 +1,7 @@
 // Package storagemetrics shows in metrics how much is stored, by kube-apiserver's names
 // (k8s.io/apiserver/pkg/storage/etcd3/metrics).
 //
-// It stands beside the verbs and is asked only when somebody scrapes: the view knows how many objects a collection
+// It stands beside the verbs and is asked only when metrics are scraped: the view knows how many objects a collection
 // holds, so nothing is counted on a request's path.
 package storagemetrics
 

@@ -74,7 +74,7 @@ func (s *Store) compactTogether(ctx context.Context) error {
 		if kvs := resp.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
 			c.version = kvs[0].Version
 		} else {
-			c.version = 0 // somebody removed the key
+			c.version = 0 // the key was removed
 		}
 		return nil
 	}
@@ -90,7 +90,7 @@ func (s *Store) compactTogether(ctx context.Context) error {
 func (s *Store) careEvery(interval time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s.wg.Go(func() { // start's lock is held by nobody here: this goroutine is one of wg already
+	s.wg.Go(func() { // start's lock is not held here: this goroutine is one of wg already
 		<-s.done
 		cancel()
 	})

@@ -12,7 +12,7 @@ import (
 // checkDatabase reads the structure of etcd's database file (bbolt's format, version 2) before etcd does: the header,
 // and that every page which is in use is there and is what it should be. etcd maps the file into memory and follows it
 // blindly, in goroutines of its own, so a file that was cut off or overwritten would end the process with a signal or a
-// panic that nobody can recover from.
+// panic that cannot be recovered from.
 //
 // Cost: one read of 4 KB for each page, about 1 µs when cached; etcd reads the same pages when it opens the file.
 func checkDatabase(dir string) error {

@@ -29,10 +29,10 @@ import (
 // local is an etcd server with one member inside this process.
 //
 // Reads and watches go straight to the server's key space, past raft. That is linearizable here, and only here: the
-// member is alone, so nobody else can have committed anything; it applies an entry to the key space after the entry is
-// in the fsynced log and before it acknowledges it; openEmbedded returns after everything in the log has been applied.
-// So whatever was acknowledged to anybody is in the key space. Measured: a read costs 2 µs in place of the 60 µs of
-// raft's read index.
+// member is alone, so no other member can have committed anything; it applies an entry to the key space after the
+// entry is in the fsynced log and before it acknowledges it; openEmbedded returns after everything in the log has been
+// applied. So whatever was acknowledged to anybody is in the key space. Measured: a read costs 2 µs in place of the 60
+// µs of raft's read index.
 type local struct {
 	etcd  *embed.Etcd
 	lock  *fileutil.LockedFile
@@ -60,7 +60,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 		etcd *embed.Etcd
 		err  error
 	}
-	result := make(chan started, 1) // nobody may be there any more to receive it
+	result := make(chan started, 1) // the receiver may have given up
 	go func() {
 		debug.SetPanicOnFault(true)
 		defer func() {
@@ -171,8 +171,8 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 	defer look.Stop()
 	for uint64(server.Leader()) != id {
 		// Not before the log has been replayed, and raft has been told so: a campaign in between reads log entries
-		// that are applied but already cut off in memory, which raft takes for damage. While nobody leads, the commit
-		// index stands.
+		// that are applied but already cut off in memory, which raft takes for damage. While there is no leader, the
+		// commit index stands.
 		status := raftStatus(server)
 		if status.Applied > 0 && status.Applied == status.GetCommit() {
 			// MsgTimeoutNow is what a leader sends to its chosen successor: campaign at once.
@@ -203,7 +203,7 @@ func (l *local) read(ctx context.Context, start, end []byte, limit, rev int64) (
 	error) {
 	ask := limit
 	if limit > 0 {
-		ask++ // one more tells whether there are more, without counting them all as etcd's Range request does
+		ask++ // one more reports whether there are more, without counting them all as etcd's Range request does
 	}
 	r, err := l.etcd.Server.KV().Range(ctx, start, end, mvcc.RangeOptions{Limit: ask, Rev: rev})
 	if err != nil {
@@ -224,8 +224,8 @@ func (l *local) revision(context.Context) (int64, error) {
 	}
 }
 
-// watch follows the whole key space, not only the prefix: so every revision arrives, and nobody ever needs to ask for
-// progress. Other keys exist only if somebody uses ListenClientURL.
+// watch follows the whole key space, not only the prefix: so every revision arrives, and no one ever needs to ask for
+// progress. Other keys exist only if another program writes through ListenClientURL.
 func (l *local) watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error {
 	stream := l.etcd.Server.KV().NewWatchStream()
 	defer stream.Close()

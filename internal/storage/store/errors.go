@@ -76,7 +76,7 @@ func writeError(err error) error {
 	return fmt.Errorf("%w: etcd: %w", ErrUncertain, err)
 }
 
-// ended tells whether err only says that ctx is over.
+// ended reports whether err only says that ctx is over.
 func ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err()))
 }

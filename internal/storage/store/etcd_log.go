@@ -18,7 +18,7 @@ type fault struct {
 	once sync.Once
 	c    chan struct{} // closed once why is set
 	why  error
-	// stopping is set when we stop etcd: its complaints about that interest nobody.
+	// stopping is set when we stop etcd: its complaints about that are expected.
 	stopping atomic.Bool
 }
 
@@ -104,7 +104,7 @@ func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 func (c *logCore) Sync() error { return nil }
 
-// expected tells whether etcd warns of something that is so on purpose here.
+// expected reports whether etcd warns of something that is so on purpose here.
 func expected(message string, reason any) bool {
 	for _, m := range []string{
 		"Running http and grpc server on single port",

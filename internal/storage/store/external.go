@@ -107,7 +107,7 @@ func clientTLS(c External) (*tls.Config, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return nil, errors.New("store: --etcd-certfile and --etcd-keyfile must be given together")
 	}
-	if c.CAFile != "" { // a file without certificates would silently trust nobody
+	if c.CAFile != "" { // a file without certificates would silently trust no server
 		pem, err := os.ReadFile(c.CAFile)
 		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
 			err = fmt.Errorf("%s holds no certificate in PEM", c.CAFile)
@@ -232,7 +232,7 @@ func (f *follow) stream(ctx context.Context) error {
 	}
 }
 
-// ask requests progress if somebody waits for a revision that has not arrived.
+// ask requests progress if a caller waits for a revision that has not arrived.
 func (f *follow) ask(ctx context.Context) {
 	if f.remote.wanted.Load() < f.next {
 		return

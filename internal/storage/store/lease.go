@@ -66,7 +66,7 @@ func (s *Store) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID,
 		return 0, ErrNoSpace
 	}
 	if err != nil {
-		return 0, readError(err) // that a lease was made which nobody uses harms nobody
+		return 0, readError(err) // an unused lease does no harm
 	}
 	l.id, l.until, l.keys = granted.ID, now.Add(longer), 1
 	return l.id, nil
@@ -86,7 +86,7 @@ func (ls *leases) of(ttl time.Duration) *lease {
 	return l
 }
 
-// forget makes later callers get leases of which nobody has said that they are lost.
+// forget makes later callers get leases that are not known to be lost.
 func (ls *leases) forget() {
 	ls.mu.Lock()
 	clear(ls.mu.byTTL)

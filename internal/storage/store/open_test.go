@@ -121,7 +121,7 @@ func TestLocked(t *testing.T) {
 	open(t, Embedded{Dir: dir})
 }
 
-// A plain etcd that somebody runs on our directory does not know our lock file.
+// A plain etcd that runs on our directory does not know our lock file.
 func TestLockedByEtcd(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etcd")

@@ -59,7 +59,8 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	return 0, readError(err)
 }
 
-// CheckRoom tells whether the store takes new data: ErrNoSpace while its quota is used up. Deletions work all the same.
+// CheckRoom reports whether the store takes new data: ErrNoSpace while its quota is used up. Deletions work all the
+// same.
 func (s *Store) CheckRoom(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (s *Store) CheckRoom(ctx context.Context) error {
 	if !s.room.full.Load() {
 		return nil
 	}
-	// The operators of the cluster make room, and nobody tells us.
+	// The operators of the cluster make room, and we are not told.
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	alarms, err := s.client.AlarmList(ctx)
@@ -112,7 +113,7 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	return nil
 }
 
-// wasteful tells whether a database of file bytes, used of them in use, is worth being written anew.
+// wasteful reports whether a database of file bytes, used of them in use, is worth being written anew.
 func wasteful(file, used, quota int64) bool {
 	if file > quota/5*4 && used < file/5*4 {
 		return true

@@ -228,7 +228,7 @@ func TestCompactTogether(t *testing.T) {
 		t.Error("the first round has cut")
 	}
 	tick(b) // b's version is a's: b cuts now, to where it was a round ago
-	tick(a) // finds that somebody was faster
+	tick(a) // finds that another was faster
 	if readable(first) {
 		t.Error("nothing was cut")
 	}

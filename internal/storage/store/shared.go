@@ -14,7 +14,7 @@ type shared struct {
 
 	mu      sync.Mutex
 	running bool
-	next    *flight // joined by whoever arrives now
+	next    *flight // joined by callers that arrive now
 }
 
 type flight struct {
@@ -43,7 +43,7 @@ func (s *shared) get(ctx context.Context) (int64, error) {
 	}
 }
 
-// run flies until nobody waits. Flights do not use a caller's context: one caller's hurry must not fail the others.
+// run flies until no caller waits. Flights do not use a caller's context: one caller's hurry must not fail the others.
 func (s *shared) run() {
 	for {
 		s.mu.Lock()

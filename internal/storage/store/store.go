@@ -176,7 +176,7 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Shared tells whether other processes may write to the same etcd.
+// Shared reports whether other processes may write to the same etcd.
 func (s *Store) Shared() bool { return !s.embedded }
 
 // ClientURL returns the URL at which the embedded etcd listens, with its real port; "" if it does not, or is external.
@@ -186,7 +186,7 @@ func (s *Store) ClientURL() string { return s.backend.clientURL() }
 // then says why. The process should end: nothing can be written any more.
 func (s *Store) Failed() <-chan struct{} { return s.backend.failed() }
 
-// Check tells whether the store can be read right now, linearizably: whether there is a quorum and a leader.
+// Check reports whether the store can be read right now, linearizably: whether there is a quorum and a leader.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err

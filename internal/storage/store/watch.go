@@ -27,7 +27,7 @@ type WatchBatch struct {
 // delivered or the store is closed; then the channel is closed. Lost connections are resumed without a gap.
 //
 // The channel is unbuffered: while the receiver is busy, changes are gathered into one batch (up to a few MB, beyond
-// that etcd keeps them), so a slow receiver gets larger batches and holds up nobody.
+// that etcd keeps them), so a slow receiver gets larger batches and holds up no other.
 func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 	out := make(chan WatchBatch)
 	started := s.start(func() {
@@ -63,7 +63,7 @@ func (s *Store) Watch(ctx context.Context, from int64) <-chan WatchBatch {
 }
 
 // RequestProgress asks running watches to report as soon as they have passed rev, even if nothing under the prefix has
-// changed. It does not wait. Somebody who waits for a revision calls it, because other users of an external etcd
+// changed. It does not wait. A caller that waits for a revision calls it, because other users of an external etcd
 // advance the revision too.
 func (s *Store) RequestProgress(rev int64) { s.backend.requestProgress(rev) }
 

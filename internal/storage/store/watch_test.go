@@ -111,7 +111,7 @@ func TestWatchBusy(t *testing.T) {
 				}
 			})
 		}
-		wg.Wait() // nobody has read yet
+		wg.Wait() // nothing has been read yet
 		got := collect(t, watch, start+writers*each)
 		if len(got) != writers*each {
 			t.Fatalf("%d events", len(got))

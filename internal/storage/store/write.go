@@ -114,10 +114,10 @@ func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error
 }
 
 // swap makes the change if the key has the revision that it must have and no fence stands, in one transaction, and
-// returns the new revision. If not, nothing happens: newRev is 0, and found tells whether the key is there.
+// returns the new revision. If not, nothing happens: newRev is 0, and found reports whether the key is there.
 func (w Writer) swap(ctx context.Context, c Change) (newRev int64, found bool, err error) {
 	newRev, found, err = w.try(ctx, c)
-	// etcd may forget leases that we remember: somebody revoked them, or restored a backup
+	// etcd may forget leases that we remember: they were revoked, or a backup was restored
 	if errors.Is(err, errLeaseLost) {
 		w.store.leases.forget()
 		newRev, found, err = w.try(ctx, c)
@@ -209,7 +209,7 @@ func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found boo
 		w.store.wrote(resp.Kvs[0].ModRevision)
 		return resp.Kvs[0].ModRevision, false, nil
 	}
-	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // somebody else has written since
+	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // another writer has written since
 }
 
 // effects are what the transaction does: the change, the fence, the turn, the changes of other keys.
@@ -255,7 +255,7 @@ const (
 	fenceTTL    = time.Hour
 )
 
-// usable tells whether a request may be sent at all.
+// usable reports whether a request may be sent at all.
 func (s *Store) usable(ctx context.Context) error {
 	select {
 	case <-s.done:

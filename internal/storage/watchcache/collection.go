@@ -12,7 +12,7 @@ type Collection struct {
 
 	state   atomic.Pointer[state]
 	history history
-	wake    atomic.Pointer[chan struct{}] // closed at the next event; nil if nobody has asked since the last one
+	wake    atomic.Pointer[chan struct{}] // closed at the next event; nil if no one has asked since the last one
 	pins    pins
 	indexes indexes
 
@@ -41,7 +41,7 @@ func newCollection(v *View, prefix string) *Collection {
 // Prefix returns the key prefix of the collection, without slashes at the ends: "stable.example.com/crontabs".
 func (c *Collection) Prefix() string { return c.prefix }
 
-// Snapshot returns the collection as it is now. It does not wait for anybody, and nobody waits for it.
+// Snapshot returns the collection as it is now. It waits for nothing, and nothing waits for it.
 func (c *Collection) Snapshot() *Snapshot {
 	// The revision first: all events up to it are in the state that is read after it. The state may already hold later
 	// events, while the rest of the server does not know them; then it is the state of the last one's revision.
@@ -50,7 +50,7 @@ func (c *Collection) Snapshot() *Snapshot {
 	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next}
 }
 
-// IsCurrent tells whether the collection has the same objects as a snapshot of it. It costs two loads, and no
+// IsCurrent reports whether the collection has the same objects as a snapshot of it. It costs two loads, and no
 // allocation.
 func (c *Collection) IsCurrent(s *Snapshot) bool { return c.state.Load().root == s.root }
 
@@ -99,7 +99,7 @@ type Snapshot struct {
 	index    *index // by which it can be searched beside the keys; nil for none
 }
 
-// Same tells whether two snapshots of one collection hold the same objects. It compares two pointers.
+// Same reports whether two snapshots of one collection hold the same objects. It compares two pointers.
 func (s *Snapshot) Same(other *Snapshot) bool { return s.root == other.root }
 
 // Len returns the number of objects.

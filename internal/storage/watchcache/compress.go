@@ -16,7 +16,7 @@ import (
 const (
 	// packAbove is the size from which an object of a packed collection is worth compressing, in bytes.
 	packAbove = 4 << 10
-	// packEvery is how often the compressor looks; an entry that nobody has read for a whole round is compressed.
+	// packEvery is how often the compressor looks; an entry that has not been read for a whole round is compressed.
 	packEvery = 10 * time.Second
 	// giveBack is how many bytes must have been packed for the first time in one round for the memory to be given back
 	// to the system at once, as after a start with thousands of definitions. The runtime by itself takes minutes, or
@@ -24,8 +24,8 @@ const (
 	giveBack = 16 << 20
 )
 
-// compressed holds the bytes of an entry that are compressed while nobody reads them: definitions, which are large,
-// many, and read when a schema is compiled or somebody lists them. What is read again is there again until it is cold.
+// compressed holds the bytes of an entry that are compressed while they are not read: definitions, which are large,
+// many, and read when a schema is compiled or a client lists them. What is read again is there again until it is cold.
 type compressed struct {
 	compressor *compressor
 	size       int                    // of the bytes
@@ -118,8 +118,8 @@ func (p *compressor) run(ctx context.Context) {
 	}
 }
 
-// round packs those of open, and of what has been opened since, that nobody has read since the last round. It returns
-// the others.
+// round packs those of open, and of what has been opened since, that have not been read since the last round. It
+// returns the others.
 func (p *compressor) round(open []*Entry) []*Entry {
 	p.mu.Lock()
 	open = append(open, p.fresh...)

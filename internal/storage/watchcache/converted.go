@@ -12,7 +12,7 @@ func (e *Entry) Converted(data []byte) (*Entry, error) {
 	return out, err
 }
 
-// IsConverted tells whether the entry was made by Converted or NewUnstored: its JSON is not what the store holds, and
+// IsConverted reports whether the entry was made by Converted or NewUnstored: its JSON is not what the store holds, and
 // is served as it is.
 func (e *Entry) IsConverted() bool { return e.converted }
 

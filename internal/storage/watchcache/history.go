@@ -15,7 +15,7 @@ const (
 	historyAge    = 2 * time.Minute  // older ones go, but historyRest small ones stay
 	historyRest   = 64               // events that a quiet collection keeps for ever,
 	historyTail   = 256 << 10        // if they are not larger than this together
-	frameAge      = 15 * time.Second // encoded frames of older events are forgotten: whoever is that late encodes again
+	frameAge      = 15 * time.Second // encoded frames of older events are forgotten: a watcher that late encodes again
 )
 
 // history is the ordered log of a collection's latest events: one writer, any number of readers, no locks. The writer

@@ -19,7 +19,7 @@ type Index struct {
 const (
 	indexLimit = 16              // the least recently used goes
 	indexAge   = 5 * time.Minute // since the last use
-	// indexUses is how often somebody must ask before an index is built: that costs as much as several searches.
+	// indexUses is how many searches it takes before an index is built: that costs as much as several searches.
 	indexUses = 2
 	// indexAbove is how many objects a collection must have: fewer are looked at faster than they are indexed.
 	indexAbove = 200
@@ -28,8 +28,8 @@ const (
 // indexes are a collection's indexes, the most recently used last.
 //
 // They are kept by those who search: an index is a persistent tree of some earlier state, and who wants it for a newer
-// one applies the events between, each once. So writers know nothing of indexes, nobody pays for those that nobody
-// uses, and whoever holds a snapshot has it with the index of exactly this state.
+// one applies the events between, each once. So writers know nothing of indexes, an index costs nothing while nothing
+// uses it, and the holder of a snapshot has it with the index of exactly this state.
 type indexes struct {
 	mu   sync.Mutex // held while an index is built or brought up to date
 	list []*indexUse
@@ -50,7 +50,7 @@ type index struct {
 	next uint64 // of the state, see there
 }
 
-// SnapshotBy is Snapshot, with an index if that pays. Find tells whether there is one.
+// SnapshotBy is Snapshot, with an index if that pays. Find reports whether there is one.
 func (c *Collection) SnapshotBy(ix Index) *Snapshot {
 	x := &c.indexes
 	x.mu.Lock()

@@ -68,7 +68,7 @@ func TestIndexMatchesScan(t *testing.T) {
 				now = now.Add(2 * indexAge)
 				v.sweep()
 				if c.indexes.list != nil {
-					t.Fatal("an index that nobody uses is kept")
+					t.Fatal("an unused index is kept")
 				}
 			}
 			if r.IntN(20) > 0 {

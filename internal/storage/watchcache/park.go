@@ -6,7 +6,7 @@ import (
 )
 
 // parked are the watchers of a collection that wait for events of one value only, by that value. An event costs a look
-// at each index that somebody waits by, and the wake-ups of those who want it; the others do not run. Whoever wakes
+// at each index that a watcher waits by, and the wake-ups of those that want it; the others do not run. What wakes
 // goes on at the event that woke it, so what it has slept through does not count as missed, however much it was.
 type parked struct {
 	count atomic.Int64 // of all parked, readable without the lock
@@ -38,7 +38,7 @@ func (c *Collection) park(s *sleeper, value func(*Entry) string) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.count.Load() == 0 {
-		all.seen = s.from // nobody has counted since the last one rose
+		all.seen = s.from // nothing was counted since the last one was unparked
 	}
 	if all.seen > s.from {
 		return false
@@ -54,7 +54,7 @@ func (c *Collection) park(s *sleeper, value func(*Entry) string) bool {
 	s.place = len(by.of[s.value])
 	by.of[s.value] = append(by.of[s.value], s)
 	all.count.Add(1)
-	// Whoever adds an event looks at count afterwards, and we at events after count: one of us sees the other.
+	// The view looks at count after it has added an event, and we look at events after count: one sees the other.
 	if e := c.history.ring.Load().at(s.from); e != nil && e.Revision <= c.view.Revision() {
 		all.takeLocked(s)
 		return false

@@ -88,7 +88,7 @@ func TestSleepersMissNothing(t *testing.T) {
 		put(v, fmt.Sprintf("ns/end%d", n), fmt.Sprint(n))
 	}
 	v.apply(store.WatchBatch{Revision: events})
-	// Whoever sleeps at the end must rise by a last event of its value.
+	// A watcher that is parked at the end must be unparked by a last event of its value.
 	for n := range values {
 		put(v, "ns/bell", fmt.Sprint(n))
 	}

@@ -4,7 +4,7 @@ import "context"
 
 // Replay calls f with every object of the view as an Added event, as a subscriber gets them during Load: sorted by
 // collection and key, in pieces. It runs in the view's goroutine, so between the last piece and the next change that
-// subscribers hear of nothing is missed; meanwhile the view stands still. It is for somebody who begins late.
+// subscribers hear of nothing is missed; meanwhile the view stands still. It is for a subscriber that begins late.
 //
 // It needs Run to be running. The error is ctx's.
 func (v *View) Replay(ctx context.Context, f func([]*Event)) error {

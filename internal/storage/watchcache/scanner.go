@@ -231,7 +231,7 @@ func (s *scanner) fail(where string) error {
 	return fmt.Errorf("unexpected %q %s at byte %d", s.data[s.i], where, s.i)
 }
 
-// keysAscend tells whether the raw key a sorts before b, as encoding/json sorts the keys of a map.
+// keysAscend reports whether the raw key a sorts before b, as encoding/json sorts the keys of a map.
 //
 // Keys of managedFields are full of escaped quotes (`k:{\"name\":\"a\"}`) and nearly always differ outside of an
 // escape: then the bytes decide, and nothing is decoded.

@@ -36,7 +36,7 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock by which history ages; nil means time.Now.
 	Now func() time.Time
-	// Pack lists the prefixes of collections whose large objects are kept compressed while nobody reads them.
+	// Pack lists the prefixes of collections whose large objects are kept compressed while no request reads them.
 	Pack []string
 	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means
 	// that all is JSON. It is called by several goroutines at a time.

@@ -409,7 +409,7 @@ func TestSnapshotAt(t *testing.T) {
 	}
 }
 
-// Two views of one external etcd, which somebody else uses too.
+// Two views of one external etcd, which another program uses too.
 func TestExternal(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)

@@ -46,7 +46,7 @@ func (v *View) Fresh(ctx context.Context) (int64, error) {
 func (v *View) FreshOwn(ctx context.Context) error { return v.WaitFor(ctx, v.store.Written()) }
 
 // waiters are those who wait for a revision, the nearest first: the view's goroutine touches only whom it wakes, and
-// nobody if nobody waits.
+// none if none waits.
 type waiters struct {
 	count atomic.Int64 // of heap, readable without the lock
 	mu    sync.Mutex

@@ -8,8 +8,8 @@ import (
 // ErrExpired means that the history between the revision asked for and now is gone; the client must list again.
 var ErrExpired = errors.New("the requested history is no longer available")
 
-// Watcher is a cursor into a collection's history. It is for one goroutine. A watcher that nobody reads costs nothing
-// and holds up nobody; when it is read too late, it gets ErrExpired. Close it: one that waits for a value is known to
+// Watcher is a cursor into a collection's history. It is for one goroutine. A watcher that is not read costs nothing
+// and holds up no other; when it is read too late, it gets ErrExpired. Close it: one that waits for a value is known to
 // the collection.
 type Watcher struct {
 	c       *Collection
@@ -94,7 +94,7 @@ func (w *Watcher) Changed() <-chan struct{} {
 	return w.asleep.woken
 }
 
-// closed is a channel on which nobody waits.
+// closed is a closed channel: a receive returns at once.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)

@@ -280,7 +280,7 @@ func compare(t *testing.T, seed int, w write, got, want said, asked, wanted []st
 		t.Fatalf("seed %d, %+v:\nours asks\n%s\nKubernetes'\n%s", seed, w, g, u)
 	}
 	if want.Status != nil {
-		got.Object, want.Object = nil, nil // what becomes of the object after a refusal is nobody's business
+		got.Object, want.Object = nil, nil // what becomes of the object after a refusal does not matter
 	}
 	if g, u := uid.ReplaceAllString(got.String(), "UID"), uid.ReplaceAllString(want.String(), "UID"); g != u {
 		t.Fatalf("seed %d, %+v:\nours %s\nKubernetes' %s", seed, w, g, u)

@@ -144,7 +144,7 @@ func TestMutatingPolicies(t *testing.T) {
 			})
 			if want.Status != nil {
 				denied++
-				want.Object, got.Object = nil, nil // which nobody sees then
+				want.Object, got.Object = nil, nil // which no client sees then
 			} else if fmt.Sprint(want.Object) != fmt.Sprint(w.object) {
 				changed++
 			}

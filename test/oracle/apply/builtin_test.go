@@ -174,7 +174,7 @@ func TestBuiltinHistories(t *testing.T) {
 			continue // not in client-go's models, and endless when filled at random
 		}
 		if r.Virtual {
-			continue // nobody changes what is not stored
+			continue // what is not stored cannot be changed
 		}
 		for _, v := range r.Versions {
 			count++

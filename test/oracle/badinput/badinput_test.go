@@ -87,7 +87,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// custom tells whether a request is about custom resources or their definitions.
+// custom reports whether a request is about custom resources or their definitions.
 func custom(r request) bool {
 	return strings.HasPrefix(r.Path, "/apis/stable.example.com/") ||
 		strings.HasPrefix(r.Path, "/apis/apiextensions.k8s.io/")
