@@ -167,10 +167,10 @@ func TestTypeWarnings(t *testing.T) {
 		"object.webhooks.all(w, w.nme == '')", "object.spec.jobTemplate.spec.template.spec.hostNetwork == 1",
 	}
 	rules := func(groups, versions, resources string) admissionregistrationv1.NamedRuleWithOperations {
-		return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{
-			APIGroups: strings.Split(groups, ","), APIVersions: strings.Split(versions, ","),
-			Resources: strings.Split(resources, ","),
-		}}}
+		var r admissionregistrationv1.NamedRuleWithOperations
+		r.APIGroups, r.APIVersions = strings.Split(groups, ","), strings.Split(versions, ",")
+		r.Resources = strings.Split(resources, ",")
+		return r
 	}
 	type named = []admissionregistrationv1.NamedRuleWithOperations
 	compared := 0
@@ -199,10 +199,11 @@ func TestTypeWarnings(t *testing.T) {
 				{Name: "v", Expression: "object.metadata.name"}, {Name: "list", Expression: "[1, 2]"},
 				{Name: "broken", Expression: "object.metadata.nmae"}, {Name: "spec", Expression: "object.spec"},
 			}} {
-				policy := &admissionregistrationv1.ValidatingAdmissionPolicy{Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+				policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 					ParamKind: param, Variables: variables,
 					MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: matched},
-				}}
+				}
 				some := expressions
 				if param != nil || variables != nil { // upstream builds an environment for each expression and kind
 					some = slices.DeleteFunc(slices.Clone(expressions),

@@ -232,15 +232,17 @@ func (p parameterV2) message() *openapi_v2.Parameter {
 	}
 	other := &openapi_v2.NonBodyParameter{}
 	if p.In == "path" {
-		other.Oneof = &openapi_v2.NonBodyParameter_PathParameterSubSchema{PathParameterSubSchema: &openapi_v2.PathParameterSubSchema{
+		path := &openapi_v2.PathParameterSubSchema{
 			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type,
 			UniqueItems: p.UniqueItems,
-		}}
+		}
+		other.Oneof = &openapi_v2.NonBodyParameter_PathParameterSubSchema{PathParameterSubSchema: path}
 	} else {
-		other.Oneof = &openapi_v2.NonBodyParameter_QueryParameterSubSchema{QueryParameterSubSchema: &openapi_v2.QueryParameterSubSchema{
+		query := &openapi_v2.QueryParameterSubSchema{
 			Required: p.Required, In: p.In, Description: p.Description, Name: p.Name, Type: p.Type,
 			UniqueItems: p.UniqueItems,
-		}}
+		}
+		other.Oneof = &openapi_v2.NonBodyParameter_QueryParameterSubSchema{QueryParameterSubSchema: query}
 	}
 	return &openapi_v2.Parameter{Oneof: &openapi_v2.Parameter_NonBodyParameter{NonBodyParameter: other}}
 }

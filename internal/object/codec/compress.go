@@ -41,8 +41,10 @@ func Compress(w http.ResponseWriter, r *http.Request) *Compressor {
 // Unwrap lets http.ResponseController find what is below.
 func (c *Compressor) Unwrap() http.ResponseWriter { return c.w }
 
+// Header, WriteHeader and Write implement http.ResponseWriter.
 func (c *Compressor) Header() http.Header { return c.w.Header() }
 
+// WriteHeader sends the header, and decides by it whether the body is compressed.
 func (c *Compressor) WriteHeader(code int) {
 	c.code = code
 	if !c.deferred {
@@ -50,6 +52,7 @@ func (c *Compressor) WriteHeader(code int) {
 	}
 }
 
+// Write compresses p if the answer is compressed.
 func (c *Compressor) Write(p []byte) (int, error) {
 	switch {
 	case c.gzip != nil:

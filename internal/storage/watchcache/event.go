@@ -3,6 +3,7 @@ package watchcache
 // EventType tells what happened to an object.
 type EventType uint8
 
+// What happened to an object: it is there for the first time, has changed, or is gone.
 const (
 	Added EventType = iota
 	Modified

@@ -34,12 +34,14 @@ func BenchmarkValidatingPolicy(b *testing.B) {
 				MatchConstraints: &admissionregistrationv1.MatchResources{
 					MatchPolicy: ptr.To(admissionregistrationv1.Equivalent), NamespaceSelector: everything,
 					ObjectSelector: everything,
-					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-						Operations: []admissionregistrationv1.OperationType{"CREATE"},
-						Rule: admissionregistrationv1.Rule{
-							APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{"widgets"},
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+						RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+							Operations: []admissionregistrationv1.OperationType{"CREATE"},
+							Rule: admissionregistrationv1.Rule{
+								APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{"widgets"},
+							},
 						},
-					}}},
+					}},
 				},
 				Validations: []admissionregistrationv1.Validation{{Expression: test.expression}},
 			}}

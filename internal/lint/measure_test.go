@@ -1,0 +1,360 @@
+package lint
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What keeps the house readable, as numbers. An entry of an allowance says how much a thing may have that is over the
+// bound for now; the test asks for its removal when the thing has shrunk. `go test -v -run TestMeasures
+// ./internal/lint` prints today's numbers, which docs/house.md has beside those of the beginning.
+const (
+	maxColumns       = 120 // of a line; a tab counts as four
+	maxFunctionLines = 60  // of a function with logic: not of a test, a table or a list of flags
+	maxParameters    = 5
+	manyParameters   = 33 // functions that have more; 9 is what the house wants
+	maxMethods       = 60 // of one type
+	maxPackageLines  = 4500
+	maxFloorPackages = 8 // below one entry of internal, kinds excepted
+	maxImportChain   = 11
+)
+
+var (
+	longFunctions = map[string]int{
+		"..Config.Validate":                         114,
+		"..process.buildAPI":                        124,
+		"internal/api/crd.Validator.validateSpec":   79,
+		"internal/api/crd.fill":                     72,
+		"internal/api/openapi.looseValues.schema":   63,
+		"internal/kinds/auth/review.Reviews.issue":  71,
+		"internal/kinds/check.judgement.clusterIPs": 63,
+		"internal/kinds/core/quota.Plugin.Validate": 81,
+		"internal/kinds/gen.generator.fields":       62,
+		"internal/object/codec.decoder.escaped":     61,
+		"internal/object/schema.FieldPath":          69,
+		"internal/object/schema.writeKubeValue":     67,
+		"internal/rest.Server.storeNew":             65,
+		"internal/rest.Server.verb":                 74,
+		"internal/storage/store.openEmbedded":       68,
+	}
+	manyMethods   = map[string]int{"internal/kinds/check.judgement": 144, "internal/rest.Server": 139}
+	largePackages = map[string]int{
+		"internal/control": 5300, "internal/kinds": 6800, "internal/kinds/check": 9900, "internal/rest": 7100,
+	}
+	undocumented = map[string]int{}
+)
+
+// measures is what one run counts.
+type measures struct {
+	functions, parameters, methods, packages, documented, bare map[string]int
+}
+
+func measure(t *testing.T) measures {
+	t.Helper()
+	m := measures{
+		functions: map[string]int{}, parameters: map[string]int{}, methods: map[string]int{},
+		packages:   map[string]int{},
+		documented: map[string]int{}, bare: map[string]int{},
+	}
+	fset := token.NewFileSet()
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		src, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(f.path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := parser.ParseFile(fset, f.path, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.packages[f.pkg] += bytes.Count(src, []byte("\n"))
+		for _, decl := range tree.Decls {
+			m.count(fset, f.pkg, decl)
+		}
+	}
+	return m
+}
+
+func (m measures) count(fset *token.FileSet, pkg string, decl ast.Decl) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		name := d.Name.Name
+		if d.Recv != nil {
+			receiver := typeName(d.Recv.List[0].Type)
+			m.methods[pkg+"."+receiver]++
+			name = receiver + "." + name
+		}
+		if d.Body != nil {
+			m.functions[pkg+"."+name] = fset.Position(d.Body.Rbrace).Line - fset.Position(d.Pos()).Line + 1
+		}
+		m.parameters[pkg+"."+name] = d.Type.Params.NumFields()
+		if ast.IsExported(d.Name.Name) && (d.Recv == nil || ast.IsExported(typeName(d.Recv.List[0].Type))) {
+			m.exported(pkg, name, d.Doc != nil)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() {
+					m.exported(pkg, s.Name.Name, d.Doc != nil || s.Doc != nil || s.Comment != nil)
+				}
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					if name.IsExported() {
+						m.exported(pkg, name.Name, d.Doc != nil || s.Doc != nil || s.Comment != nil)
+					}
+				}
+			}
+		}
+	}
+}
+
+// exported counts a name that other packages can use. main has none.
+func (m measures) exported(pkg, name string, documented bool) {
+	if documented {
+		m.documented[pkg+"."+name] = 1
+	} else {
+		m.bare[pkg+"."+name] = 1
+	}
+}
+
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return typeName(e.X)
+	case *ast.IndexExpr:
+		return typeName(e.X)
+	case *ast.IndexListExpr:
+		return typeName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return "?"
+}
+
+func TestMeasures(t *testing.T) {
+	m := measure(t)
+	for _, c := range []struct {
+		what    string
+		found   map[string]int
+		most    int
+		allowed map[string]int
+	}{
+		{"lines of a function", m.functions, maxFunctionLines, longFunctions},
+		{"methods of a type", m.methods, maxMethods, manyMethods},
+		{"lines of a package", m.packages, maxPackageLines, largePackages},
+		{"exported names without a comment", m.bare, 0, undocumented},
+	} {
+		over, largest := 0, ""
+		for _, name := range sortedKeys(c.found) {
+			n, most := c.found[name], c.most
+			if c.found[largest] < n {
+				largest = name
+			}
+			if n > most {
+				over++
+			}
+			if allowance, ok := c.allowed[name]; ok {
+				if n <= most {
+					t.Errorf("%s has %d %s: it needs no allowance any more, remove it", name, n, c.what)
+				}
+				most = allowance
+			}
+			if n > most {
+				t.Errorf("%s has %d %s, more than %d", name, n, c.what, most)
+			}
+		}
+		for name := range c.allowed {
+			if _, ok := c.found[name]; !ok {
+				t.Errorf("the allowance of %s for %s is for nothing: remove it", name, c.what)
+			}
+		}
+		t.Logf("%s: %d counted, at most %d (%s), %d over %d", c.what, len(c.found), c.found[largest], largest, over,
+			c.most)
+	}
+	var wide []string
+	for _, name := range sortedKeys(m.parameters) {
+		if m.parameters[name] > maxParameters {
+			wide = append(wide, name)
+		}
+	}
+	if len(wide) > manyParameters {
+		t.Errorf("%d functions have more than %d parameters, more than %d: %s",
+			len(wide), maxParameters, manyParameters, strings.Join(wide, ", "))
+	}
+	t.Logf("%d functions have more than %d parameters", len(wide), maxParameters)
+	t.Logf("exported names documented: %d of %d", len(m.documented), len(m.documented)+len(m.bare))
+}
+
+func sortedKeys(m map[string]int) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestFloors counts what stands directly below internal, and the packages on each floor.
+func TestFloors(t *testing.T) {
+	floors := map[string]map[string]bool{}
+	for _, f := range sources(t) {
+		if rest, ok := strings.CutPrefix(f.pkg, "internal/"); ok && !f.test {
+			floor, _, _ := strings.Cut(rest, "/")
+			if floors[floor] == nil {
+				floors[floor] = map[string]bool{}
+			}
+			floors[floor][f.pkg] = true
+		}
+	}
+	packages := 0
+	for floor, pkgs := range floors {
+		packages += len(pkgs)
+		if len(pkgs) > maxFloorPackages && floor != "kinds" {
+			t.Errorf("internal/%s has %d packages, more than %d", floor, len(pkgs), maxFloorPackages)
+		}
+	}
+	if len(floors) > 15 {
+		t.Errorf("%d floors below internal: put the new one on one of them", len(floors))
+	}
+	t.Logf("%d floors with %d packages", len(floors), packages)
+}
+
+// TestImportChain measures the longest way down from a command to a package that imports none of ours.
+func TestImportChain(t *testing.T) {
+	imports := map[string][]string{}
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		for _, imported := range f.imports {
+			if pkg, ok := strings.CutPrefix(imported, module+"/"); ok {
+				imports[f.pkg] = append(imports[f.pkg], pkg)
+			} else if imported == module {
+				imports[f.pkg] = append(imports[f.pkg], ".")
+			}
+		}
+	}
+	longest := map[string][]string{}
+	var chain func(pkg string) []string
+	chain = func(pkg string) []string {
+		if c, ok := longest[pkg]; ok {
+			return c
+		}
+		var below []string
+		for _, imported := range imports[pkg] {
+			if c := chain(imported); len(c) > len(below) {
+				below = c
+			}
+		}
+		longest[pkg] = append([]string{pkg}, below...)
+		return longest[pkg]
+	}
+	var most []string
+	for pkg := range imports {
+		if c := chain(pkg); len(c) > len(most) {
+			most = c
+		}
+	}
+	if len(most)-1 > maxImportChain {
+		t.Errorf("%d imports in a row, more than %d: %s", len(most)-1, maxImportChain, strings.Join(most, " > "))
+	}
+	t.Logf("%d imports in a row: %s", len(most)-1, strings.Join(most, " > "))
+}
+
+// TestColumns holds all Go files of all modules to maxColumns. A line may be longer if a string literal, a directive
+// or a single word keeps it from being broken.
+func TestColumns(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(name string, d fs.DirEntry, err error) error {
+		switch base := filepath.Base(name); {
+		case err != nil:
+			return err
+		case d.IsDir() &&
+			(base == "generated" || base == "testdata" || base == "bin" || len(base) > 2 && base[0] == '.'):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		src, err := os.ReadFile(name)
+		if err != nil || bytes.HasPrefix(src, []byte("// Code generated")) {
+			return err
+		}
+		files++
+		for _, line := range overlong(src) {
+			t.Errorf("%s:%d: longer than %d columns", filepath.ToSlash(name), line, maxColumns)
+		}
+		return nil
+	})
+	if err != nil || files < 300 {
+		t.Fatalf("%d files, %v", files, err)
+	}
+}
+
+// overlong returns the numbers of the lines that are too long and could be broken.
+func overlong(src []byte) []int {
+	long := map[int]bool{}
+	for i, line := range strings.Split(string(src), "\n") {
+		if columns(line) > maxColumns && !strings.Contains(line, "//go:") && !strings.Contains(line, "// +") {
+			long[i+1] = true
+		}
+	}
+	if len(long) == 0 {
+		return nil
+	}
+	file := token.NewFileSet().AddFile("", -1, len(src))
+	var s scanner.Scanner
+	s.Init(file, src, nil, scanner.ScanComments)
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			break
+		}
+		first := file.Position(pos)
+		last := first.Line + strings.Count(lit, "\n")
+		// Literals and names that are long themselves, and all that lies inside of a raw string.
+		if tok == token.STRING || tok == token.IDENT && len(lit) > maxColumns/3 {
+			for line := first.Line; line <= last; line++ {
+				if last > first.Line || len(lit) > maxColumns/4 {
+					delete(long, line)
+				}
+			}
+		}
+	}
+	var lines []int
+	for line := range long {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func columns(line string) int { return len([]rune(line)) + 3*strings.Count(line, "\t") }
+
+func TestOverlong(t *testing.T) {
+	wide := strings.Repeat("x, ", 50)
+	for src, want := range map[string]string{
+		"package p\n// " + wide:                            "[2]",
+		"package p\nvar " + wide + "y int":                 "[2]",
+		"package p\nvar x = `" + wide + "`":                "[]",
+		"package p\nvar x = `\n" + wide + "\n`":            "[]",
+		"package p\n//go:linkname " + wide:                 "[]",
+		"package p\nvar x = f(\"short\", " + wide + "y)\n": "[2]",
+	} {
+		if got := fmt.Sprint(overlong([]byte(src))); got != want {
+			t.Errorf("%q: %s, want %s", src, got, want)
+		}
+	}
+}
