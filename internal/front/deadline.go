@@ -21,6 +21,7 @@ func (s *Server) deadline(x *exchange, next func(*exchange)) {
 		defer cancel()
 		defer context.AfterFunc(s.closing, cancel)()
 		x.r = x.r.WithContext(request.NewContext(ctx, &x.scope))
+		x.watchBody()
 		next(x)
 		return
 	}
@@ -34,6 +35,7 @@ func (s *Server) deadline(x *exchange, next func(*exchange)) {
 	defer x.finish()
 	x.ctx = ctx
 	x.r = x.r.WithContext(request.NewContext(ctx, &x.scope))
+	x.watchBody()
 	if x.r.ContentLength != 0 { // HTTP/2 gives every request a body to read
 		x.stopRead = context.AfterFunc(ctx, x.endRead)
 	}

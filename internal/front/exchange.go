@@ -39,6 +39,9 @@ type exchange struct {
 	ctx  context.Context // with the deadline; nil if there is none
 	code int             // of the answer; 0 before it has begun
 
+	// what handlers read; without a body of its own if the request has none, or before the deadline is set
+	body requestBody
+
 	// What ends endRead and endWrite before the deadline; nil if they have not been asked for.
 	stopRead, stopWrite func() bool
 
@@ -70,8 +73,9 @@ func (x *exchange) WriteHeader(code int) {
 	if warnings := x.scope.Warnings(); warnings != nil {
 		x.w.Header()["Warning"] = append(x.w.Header()["Warning"], warnings...)
 	}
+	x.limitUnread()
+	x.w.WriteHeader(code) // panics for a code that HTTP does not have: then the answer has not begun
 	x.code = code
-	x.w.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter. It returns http.ErrHandlerTimeout if the answer began after the deadline.

@@ -1,10 +1,15 @@
 package front
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -56,11 +61,83 @@ func TestAnswerWithoutBody(t *testing.T) {
 	}
 }
 
+// TestSlowBodies has clients that are refused, or whom no handler listens to, send the body so slowly that it never
+// ends. The answer comes all the same, and the connection is closed behind it.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ headers, code string }{
+		"401":                      {"Authorization: Bearer nonsense\r\nContent-Length: 100\r\n", "401"},
+		"403":                      {"Content-Length: 100\r\n", "403"},
+		"403, chunks":              {"Transfer-Encoding: chunked\r\n", "403"},
+		"403, an empty chunk":      {"Transfer-Encoding: chunked\r\n\r\n5\r\nabc", "403"},
+		"404, by a handler":        {"Test-User: root\r\nContent-Length: 100\r\n", "404"},
+		"500, not understood":      {"Test-User: root\r\nContent-Length: 100\r\nTest-Path: /api/v1/watch/\r\n", "500"},
+		"403, a body of gigabytes": {"Content-Length: 5000000000\r\n", "403"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := run(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
+				w.WriteHeader(http.StatusNotFound)
+			}, func(c *Config) { c.Authenticator = byHeader{} })
+			conn := s.dialAs(t, "http/1.1")
+			path := "/api/v1/namespaces/default/pods"
+			if strings.Contains(c.headers, "Test-Path") {
+				path = "/api/v1/watch/"
+			}
+			_, err := conn.Write([]byte("POST " + path + " HTTP/1.1\r\nHost: a\r\n" + c.headers + "\r\n"))
+			must(t, err)
+			must(t, conn.SetReadDeadline(time.Now().Add(time.Minute))) // instead of for ever
+			answer, err := io.ReadAll(conn)                            // to the end of the connection
+			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+c.code+" ") {
+				t.Errorf("%v: %s", err, answer)
+			}
+		})
+	}
+}
+
+// TestConnectionStays: a client that is refused and sends its body soon keeps its connection.
+func TestConnectionStays(t *testing.T) {
+	t.Parallel()
+	s := run(t, text("hello"), func(c *Config) { c.Authenticator = byHeader{} })
+	conn := s.dialAs(t, "http/1.1")
+	answers := bufio.NewReader(conn)
+	for range 3 {
+		_, err := conn.Write(
+			[]byte("POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"))
+		must(t, err)
+		_, err = conn.Write([]byte("{}"))
+		must(t, err)
+		resp, err := http.ReadResponse(answers, nil)
+		must(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		must(t, err)
+		if resp.StatusCode != http.StatusForbidden || resp.Close {
+			t.Errorf("%d, close %v", resp.StatusCode, resp.Close)
+		}
+	}
+}
+
+// byHeader is byName for whoever has no token.
+type byHeader struct{ byName }
+
+func (b byHeader) Authenticate(r *http.Request) (user.Info, error) {
+	if r.Header.Get("Authorization") != "" {
+		return nil, errors.New("wrong proof")
+	}
+	return b.byName.Authenticate(r)
+}
+
 // dial opens a connection for HTTP/2 as the administrator.
 func (r *running) dial(t *testing.T) *tls.Conn {
 	t.Helper()
+	return r.dialAs(t, "h2")
+}
+
+// dialAs is dial for another protocol.
+func (r *running) dialAs(t *testing.T, protocol string) *tls.Conn {
+	t.Helper()
 	config := r.client(t, 2, r.pki).Transport.(*http.Transport).TLSClientConfig.Clone()
-	config.NextProtos = []string{"h2"}
+	config.NextProtos = []string{protocol}
 	conn, err := tls.Dial("tcp", r.addr, config)
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })

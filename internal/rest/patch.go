@@ -88,18 +88,19 @@ func (s *Server) Patch(
 		return nil, err
 	}
 	validation := fieldValidation(o.FieldValidation)
+	change := patchBody{kind, patch, c.Version.New}
 	return s.replace(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old Object) (Object, error) {
-		obj, problems, err := c.patched(kind, old, patch, validation)
+		obj, problems, err := c.patched(ctx, change, old, validation)
 		if err != nil {
 			return nil, err
 		}
 		more, err := s.normalizePatched(c, kind, obj)
 		if err != nil {
-			return nil, c.invalidPatch(kind, old, patch, err.Error(), c.Version.New)
+			return nil, c.invalidPatch(ctx, change, old, err.Error())
 		}
 		if problems = append(problems, more...); len(problems) > 0 {
 			if validation == metav1.FieldValidationStrict {
-				return nil, c.invalidPatch(kind, old, patch, strictText(problems), c.Version.New)
+				return nil, c.invalidPatch(ctx, change, old, strictText(problems))
 			}
 			if validation == metav1.FieldValidationWarn {
 				c.warnStrict(ctx, problems)
@@ -118,44 +119,48 @@ func updateOptionsOf(o metav1.PatchOptions) metav1.UpdateOptions {
 	return metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
 }
 
+// patchBody is a patch as the client has sent it. into makes a Go value of what is patched, nil for a custom kind.
+type patchBody struct {
+	kind types.PatchType
+	raw  []byte
+	into func() any
+}
+
 // patched returns what the patch makes of the current object, which it does not change, with the problems of the patch
 // itself (repeated fields).
-func (c *Call) patched(kind types.PatchType, current Object, patch []byte, validation string) (Object, []string,
-	error) {
-	switch kind {
+func (c *Call) patched(ctx context.Context, p patchBody, current Object, validation string) (Object, []string, error) {
+	switch p.kind {
 	case types.JSONPatchType:
 		var problems []string
 		if validation != metav1.FieldValidationIgnore {
 			var err error
-			if problems, err = apply.CheckJSONPatch(patch); err != nil {
+			if problems, err = apply.CheckJSONPatch(p.raw); err != nil {
 				return nil, nil, err
 			}
 		}
-		doc, err := apply.JSONPatch(codec.AppendJSON(nil, current), patch)
+		v, err := apply.JSONPatch(ctx, codec.CloneObject(current), p.raw)
 		if err != nil {
 			return nil, nil, err
 		}
-		v, err := codec.DecodeJSON(doc)
-		if err == nil {
-			if obj, ok := v.(Object); ok {
-				return obj, problems, nil
-			}
-			err = fmt.Errorf("json: cannot unmarshal %s into Go value of type map[string]interface {}", jsonKind(v))
+		obj, ok := v.(Object)
+		if !ok {
+			why := fmt.Sprintf("json: cannot unmarshal %s into Go value of type map[string]interface {}", jsonKind(v))
+			return nil, nil, invalidPatchText(string(codec.AppendJSON(nil, v)), why)
 		}
-		return nil, nil, invalidPatchText(string(doc), err.Error())
+		return obj, problems, nil
 	default:
 		var change Object
-		problems, err := strictMergePatch(patch, &change, validation)
+		problems, err := strictMergePatch(p.raw, &change, validation)
 		switch {
 		case err == nil:
-		case kind == types.StrategicMergePatchType:
+		case p.kind == types.StrategicMergePatchType:
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		default:
 			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
 		v := codec.CloneObject(current)
-		if kind == types.StrategicMergePatchType {
-			obj, err := apply.StrategicMerge(v, change, c.Version.New())
+		if p.kind == types.StrategicMergePatchType {
+			obj, err := apply.StrategicMerge(v, change, p.into())
 			return obj, problems, err
 		}
 		obj, ok := apply.MergePatch(v, change).(Object)
@@ -200,14 +205,14 @@ func strictMergePatch(patch []byte, into *Object, validation string) ([]string, 
 }
 
 // invalidPatch refuses a patch because of what it makes of the current object, which the error shows. It is called for
-// an object that has been changed since, so the patch is applied once more. into makes a Go value of what is patched.
-func (c *Call) invalidPatch(kind types.PatchType, current Object, patch []byte, why string, into func() any) error {
-	obj, _, _ := c.patched(kind, current, patch, metav1.FieldValidationIgnore)
-	if kind == types.StrategicMergePatchType {
+// an object that has been changed since, so the patch is applied once more.
+func (c *Call) invalidPatch(ctx context.Context, p patchBody, current Object, why string) error {
+	obj, _, _ := c.patched(ctx, p, current, metav1.FieldValidationIgnore)
+	if p.kind == types.StrategicMergePatchType {
 		var change Object
-		_ = kjson.UnmarshalCaseSensitivePreserveInts(patch, &change) // it went well before
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(p.raw, &change) // it went well before
 		// Kube goes from the map to the Go type without JSON in between, which words errors in another way.
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, into()); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, p.into()); err != nil {
 			why = err.Error()
 		}
 		return invalidPatchText(fmt.Sprintf("%+v", change), why)

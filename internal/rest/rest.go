@@ -113,8 +113,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 	}
 	c.agent = r.UserAgent()
 	serve, err := s.verb(c, info)
-	if !c.Resource.Custom() && !c.routed(r.Method) {
-		err = c.methodNotSupported(info.Verb)
+	if !c.Resource.Custom() && !c.routed(r.Method) || info.Verb == "watch" && r.Method != http.MethodGet {
+		err = c.methodNotSupported(strings.ToLower(r.Method))
 	}
 	// kube's router, which refuses verbs of built-in kinds, does not warn
 	if c.Version.Deprecated && c.Version.Warning != "" && (err == nil || c.Resource.Custom()) {

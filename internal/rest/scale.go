@@ -100,7 +100,8 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 		return err
 	}
 	change := func(current Object) (Object, error) {
-		return s.patchedScale(r.Context(), c, kind, current, body, fieldValidation(options.FieldValidation))
+		patch := patchBody{kind, body, func() any { return &autoscalingv1.Scale{} }}
+		return s.patchedScale(r.Context(), c, patch, current, fieldValidation(options.FieldValidation))
 	}
 	var scale *autoscalingv1.Scale
 	if isApply(kind) {
@@ -115,17 +116,16 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call
 }
 
 // patchedScale returns what the patch makes of the current Scale, which it does not change.
-func (s *Server) patchedScale(
-	ctx context.Context, c *Call, kind types.PatchType, current Object, patch []byte, validation string,
-) (Object, error) {
-	obj, problems, err := c.patched(kind, current, patch, validation)
+func (s *Server) patchedScale(ctx context.Context, c *Call, patch patchBody, current Object, validation string) (Object,
+	error) {
+	obj, problems, err := c.patched(ctx, patch, current, validation)
 	if err != nil {
 		return nil, err
 	}
 	invalid := func(why string) error {
-		return c.invalidPatch(kind, current, patch, why, func() any { return &autoscalingv1.Scale{} })
+		return c.invalidPatch(ctx, patch, current, why)
 	}
-	if kind != types.StrategicMergePatchType { // see normalizePatched
+	if patch.kind != types.StrategicMergePatchType { // see normalizePatched
 		if why := s.unlike(kindOf(obj), scaleKind); why != nil {
 			return nil, invalid(why.Error())
 		}

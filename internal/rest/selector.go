@@ -37,13 +37,14 @@ func (s *Server) selector(c *Call, l labels.Selector, f fields.Selector) (*selec
 		if !c.knowsField(req.Field) {
 			return nil, apierrors.NewBadRequest(c.unknownField(req.Field))
 		}
-		if value, ok := f.RequiresExactMatch("metadata.name"); ok {
-			sel.name = value
-		}
-		if value, ok := f.RequiresExactMatch("metadata.namespace"); ok && sel.namespace == "" && c.Resource.Namespaced {
-			sel.namespace = value
-		}
 		sel.fields = append(sel.fields, req)
+	}
+	// Each of these looks at all terms: a selector may have tens of thousands.
+	if value, ok := f.RequiresExactMatch("metadata.name"); ok {
+		sel.name = value
+	}
+	if value, ok := f.RequiresExactMatch("metadata.namespace"); ok && sel.namespace == "" && c.Resource.Namespaced {
+		sel.namespace = value
 	}
 	return sel, nil
 }

@@ -154,7 +154,9 @@ func denied(webhook string, said *metav1.Status) *apierrors.StatusError {
 	if said != nil {
 		status = *said
 	}
-	status.Code = max(status.Code, http.StatusBadRequest)
+	if status.Code < http.StatusBadRequest || status.Code > 999 { // no error, or nothing that HTTP has
+		status.Code = http.StatusBadRequest
+	}
 	if status.Status == "" || status.Status == metav1.StatusSuccess {
 		status.Status = metav1.StatusFailure
 	}

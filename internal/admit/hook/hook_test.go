@@ -105,6 +105,11 @@ func TestReview(t *testing.T) {
 	}
 }
 
+// doubling is a JSON patch each of whose operations doubles what the one before has made.
+var doubling = `[{"op":"add","path":"/data","value":{"x":"` + strings.Repeat("x", 64) + `"}}` +
+	strings.Repeat(`,{"op":"copy","from":"/data","path":"/data/y"},{"op":"copy","from":"/data","path":"/data/z"}`,
+		3000) + `]`
+
 func TestRefusals(t *testing.T) {
 	c := start(t)
 	for i, test := range []struct {
@@ -119,6 +124,16 @@ func TestRefusals(t *testing.T) {
 			`admission webhook "w.example.com" denied the request: Because`},
 		{mutating, object{"allowed": false}, 400,
 			`admission webhook "w.example.com" denied the request without explanation`},
+		// Codes that HTTP does not have: they used to cut the connection.
+		{validating, object{"allowed": false, "status": object{"message": "no", "code": 1000}}, 400,
+			`admission webhook "w.example.com" denied the request: no`},
+		{mutating, object{"allowed": false, "status": object{"message": "no", "code": 1 << 30}}, 400,
+			`admission webhook "w.example.com" denied the request: no`},
+		{validating, object{"allowed": false, "status": object{"message": "no", "code": -5}}, 400,
+			`admission webhook "w.example.com" denied the request: no`},
+		// A patch of 300 kB that asks for terabytes.
+		{mutating, patch("%s", doubling), 500,
+			`Internal error occurred: Unable to complete the copy, the accumulated size increase of copy is 3568465, exceeding the limit 3145728`},
 		{mutating, object{"allowed": true, "patch": []byte(`[]`)}, 500,
 			`Internal error occurred: failed calling webhook "w.example.com": received invalid webhook response: webhook returned response.patch but not response.patchType`},
 		{mutating, patch(`{`), 500,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/match"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
@@ -135,7 +136,10 @@ func (p *Mutating) change(
 		return false,
 			&callError{h.Name, http.StatusInternalServerError, fmt.Errorf("unsupported patch type %q", v.patchType)}
 	}
-	next, err := applyPatch(obj, patch)
+	next, err := applyPatch(ctx, obj, patch)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
@@ -146,22 +150,18 @@ func (p *Mutating) change(
 }
 
 // applyPatch returns what a patch makes of an object, which it does not change.
-func applyPatch(obj map[string]any, patch jsonpatch.Patch) (map[string]any, error) {
-	raw, err := patch.Apply(codec.AppendJSON(nil, obj))
-	if err != nil {
-		return nil, err
-	}
-	v, err := codec.DecodeJSON(raw)
+func applyPatch(ctx context.Context, obj map[string]any, patch jsonpatch.Patch) (map[string]any, error) {
+	v, err := apply.ApplyOperations(ctx, codec.CloneObject(obj), patch)
 	if err != nil {
 		return nil, err
 	}
 	next, ok := v.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("the patched object is not an object: %s", raw)
+		return nil, fmt.Errorf("the patched object is not an object: %s", codec.AppendJSON(nil, v))
 	}
 	if kind, _ := next["kind"].(string); kind == "" {
 		//lint:ignore ST1005 kube's text
-		return nil, fmt.Errorf("Object 'Kind' is missing in '%s'", raw)
+		return nil, fmt.Errorf("Object 'Kind' is missing in '%s'", codec.AppendJSON(nil, v))
 	}
 	return next, nil
 }

@@ -223,7 +223,7 @@ func (w *work) mutate(ctx context.Context, i *invocation, m mutation, namespace 
 	if results[0].Err != nil {
 		return false, results[0].Err
 	}
-	next, err := m.patch(i.target, f.object, results[0])
+	next, err := m.patch(ctx, i.target, f.object, results[0])
 	if err != nil {
 		return false, err
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type mutatingProgram struct {
 // mutation is one change of an object: an apply configuration, or a JSON patch.
 type mutation struct {
 	expression *expr.Expression
-	patch      func(t match.Target, obj map[string]any, r expr.Result) (map[string]any, error)
+	patch      func(ctx context.Context, t match.Target, obj map[string]any, r expr.Result) (map[string]any, error)
 }
 
 func newMutating(e *watchcache.Entry) (*mutating, bool) {
@@ -85,7 +86,7 @@ func (m *mutating) ignoresFailures() bool {
 	return *m.spec.FailurePolicy == admissionregistrationv1.Ignore
 }
 
-func applyConfiguration(t match.Target, obj map[string]any, r expr.Result) (map[string]any, error) {
+func applyConfiguration(_ context.Context, t match.Target, obj map[string]any, r expr.Result) (map[string]any, error) {
 	fields, err := r.AppliedFields()
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func applyConfiguration(t match.Target, obj map[string]any, r expr.Result) (map[
 	return runtime.DeepCopyJSON(next), nil // the object it was made from stays as it is
 }
 
-func patchJSON(_ match.Target, obj map[string]any, r expr.Result) (map[string]any, error) {
+func patchJSON(ctx context.Context, _ match.Target, obj map[string]any, r expr.Result) (map[string]any, error) {
 	operations, err := r.Operations()
 	if err != nil {
 		return nil, err
@@ -107,19 +108,16 @@ func patchJSON(_ match.Target, obj map[string]any, r expr.Result) (map[string]an
 	for _, o := range operations {
 		patch = append(patch, operation(o))
 	}
-	raw, err := patch.Apply(codec.AppendJSON(nil, obj))
+	v, err := apply.ApplyOperations(ctx, codec.CloneObject(obj), patch)
 	if errors.Is(err, jsonpatch.ErrTestFailed) {
-		return runtime.DeepCopyJSON(obj), nil // the patch says itself that it does not fit
+		return codec.CloneObject(obj), nil // the patch says itself that it does not fit
 	}
 	if err != nil {
 		return nil, fmt.Errorf("JSON Patch: %w", err)
 	}
-	v, err := codec.DecodeJSON(raw)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
 	next, ok := v.(map[string]any)
 	if !ok {
+		raw := codec.AppendJSON(nil, v)
 		return nil, apierrors.NewInternalError(fmt.Errorf("the patched object is not an object: %s", raw))
 	}
 	return next, nil

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -249,4 +250,19 @@ func FuzzField(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestStatusCodes: an error whose code HTTP does not have is answered with 500.
+func TestStatusCodes(t *testing.T) {
+	for code, want := range map[int32]int{
+		0: 500, -1: 500, 42: 500, 101: 500, 403: 403, 999: 999, 1000: 500, 1 << 30: 500,
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: "no"}}
+		if status := WriteError(w, r, err); w.Code != want || int(status.Code) != want ||
+			!strings.Contains(w.Body.String(), `"message":"no"`) {
+			t.Errorf("%d: %d %s", code, w.Code, w.Body)
+		}
+	}
 }

@@ -57,8 +57,11 @@ func EncodeStatus(status *metav1.Status, m Media) ([]byte, error) {
 	return Enclose(status.APIVersion, status.Kind, message), nil
 }
 
+// maxCode is the largest status code that HTTP has: three digits (RFC 9110, section 15).
+const maxCode = 999
+
 // StatusOf returns the Status that err becomes: its own if it carries one, 504 if the time for the request is over,
-// else 500 with its text. kind and apiVersion are set.
+// else 500 with its text. A code that cannot end a request over HTTP becomes 500. kind and apiVersion are set.
 func StatusOf(err error) *metav1.Status {
 	var status metav1.Status
 	var carrier apierrors.APIStatus
@@ -83,6 +86,9 @@ func StatusOf(err error) *metav1.Status {
 		if status.Status == metav1.StatusSuccess {
 			status.Code = http.StatusOK
 		}
+	}
+	if status.Code < http.StatusOK || status.Code > maxCode {
+		status.Code = http.StatusInternalServerError
 	}
 	status.Kind, status.APIVersion = "Status", "v1"
 	return &status

@@ -159,6 +159,9 @@ func (b *body) decode() (obj map[string]any, duplicates []string, err error) {
 		return nil, nil, b.unrecognized(badVersion)
 	}
 	if b.typed {
+		if obj == nil { // null, which leaves a Go value of the kind as it is: empty
+			obj = map[string]any{}
+		}
 		whole := b.defaulted(gv.WithKind(text(obj["kind"])))
 		obj["kind"], obj["apiVersion"] = whole.Kind, whole.GroupVersion().String()
 	}

@@ -190,3 +190,53 @@ func TestDecodeTyped(t *testing.T) {
 		t.Errorf("malformed: %v", err)
 	}
 }
+
+// TestDecodeNull: null is an object without fields for a kind that has a Go type, and lacks its kind otherwise.
+func TestDecodeNull(t *testing.T) {
+	want := map[string]any{"apiVersion": "stable.example.com/v1", "kind": "CronTab"}
+	for _, c := range [][2]string{{"null", JSON}, {" null\n", JSON}, {"null", YAML}, {"", YAML}, {"---\n", YAML},
+		{"# nothing", YAML}} {
+		for _, strict := range []bool{false, true} {
+			obj, _, err := DecodeTyped([]byte(c[0]), c[1], strict, cronTab)
+			if err != nil || !reflect.DeepEqual(obj, want) {
+				t.Errorf("%q as %s: %v, %v", c[0], c[1], obj, err)
+			}
+			if obj, _, err := DecodeObject([]byte(c[0]), c[1], strict, cronTab); !apierrors.IsBadRequest(err) {
+				t.Errorf("%q as %s without a type: %v, %v", c[0], c[1], obj, err)
+			}
+		}
+	}
+}
+
+// FuzzDecodeBody decodes anything in every form: an object with a kind comes out, or a 400.
+func FuzzDecodeBody(f *testing.F) {
+	for _, seed := range []string{"null", "", "---\n", "[]", "1", `{"kind":"CronTab"}`, `{"KIND":"a","kind":null}`,
+		`{"apiVersion":"a/b/c"}`, "\xa1DkindGCronTab", "\xf6", "\xd9\xd9\xf7\xa0"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		check := func(form string, obj map[string]any, err error) {
+			if err == nil && (obj == nil || text(obj["kind"]) == "") {
+				t.Errorf("%q as %s: %v", data, form, obj)
+			}
+			if err != nil && !apierrors.IsBadRequest(err) {
+				t.Errorf("%q as %s: %v", data, form, err)
+			}
+		}
+		for _, strict := range []bool{false, true} {
+			for _, form := range []string{JSON, YAML} {
+				obj, _, err := DecodeTyped(data, form, strict, cronTab)
+				check(form, obj, err)
+				obj, _, err = DecodeObject(data, form, strict, cronTab)
+				check(form, obj, err)
+			}
+		}
+		obj, err := DecodeTypedCBOR(data, cronTab)
+		check(CBOR, obj, err)
+		obj, err = DecodeCBOR(data, cronTab)
+		check(CBOR, obj, err)
+		if obj, _, err := DecodeApply(data, true); err == nil && obj == nil {
+			t.Errorf("%q as an apply: nothing", data)
+		}
+	})
+}
