@@ -3,9 +3,11 @@ package rest
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -42,8 +44,17 @@ func (s *Server) Apply(ctx context.Context, c *Call, kind types.PatchType, body 
 	error) {
 	c.applies = true
 	for {
-		res, err := s.replace(ctx, c, updateOptionsOf(o), func(_ *watchcache.Entry, old Object) (Object, error) {
-			return s.merge(ctx, c, old, kind, body, o)
+		res, err := s.replace(ctx, c, updateOptionsOf(o), func(e *watchcache.Entry, old Object) (Object, error) {
+			obj, err := s.merge(ctx, c, old, kind, body, o)
+			if err == nil && (e.IsConverted() || e.APIVersion != c.apiVersion()) {
+				// A converted object may lack defaults, and obj shares its values. Kubernetes fills them in only if
+				// the apply changes something.
+				if sameButOwnership(obj, old) {
+					return obj, c.matches(obj)
+				}
+				obj = runtime.DeepCopyJSON(obj)
+			}
+			return c.normalizeApplied(obj, err)
 		})
 		if !apierrors.IsNotFound(err) || c.Subresource != "" {
 			return res, err
@@ -65,7 +76,7 @@ func (s *Server) applyNew(
 	}
 	defer s.lock(c)()
 	s.refresh(c)
-	obj, err := s.merge(ctx, c, nil, kind, body, o)
+	obj, err := c.normalizeApplied(s.merge(ctx, c, nil, kind, body, o))
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +98,7 @@ func (s *Server) applyNew(
 	return res, err
 }
 
-// merge applies the body to the live object (nil if there is none) and gives the result what a decoded object has:
-// defaults, a name and a namespace that agree with the path.
+// merge applies the body to the live object (nil if there is none). The result shares live's values.
 func (s *Server) merge(
 	ctx context.Context, c *Call, live Object, kind types.PatchType, body []byte, o metav1.PatchOptions,
 ) (Object, error) {
@@ -111,27 +121,39 @@ func (s *Server) merge(
 		}
 		c.warnStrict(ctx, []string{repeated.Error()})
 	}
-	if err := c.normalizeApplied(obj); err != nil {
-		return nil, err
-	}
-	return obj, c.matches(obj)
+	return obj, nil
 }
 
-// normalizeApplied gives a merged object what a decoded one has. A custom object gets defaults, and the form of
-// metadata, only: what was applied is known to its schema, or Apply has refused it.
-func (c *Call) normalizeApplied(obj Object) error {
-	if c.Resource.Custom() {
-		if _, err := checkMeta(obj); err != nil {
-			return apierrors.NewBadRequest(err.Error())
-		}
-		sch, err := c.Version.Schema()
-		if err == nil && sch != nil {
-			sch.NormalizeApplied(obj)
-		}
-		return err
+// sameButOwnership reports whether a and b differ in nothing but metadata.managedFields.
+func sameButOwnership(a, b Object) bool {
+	metaA, metaB := maps.Clone(object.Meta(a)), maps.Clone(object.Meta(b))
+	delete(metaA, "managedFields")
+	delete(metaB, "managedFields")
+	return sameBeyondMeta(a, b) && codec.Equal(metaA, metaB)
+}
+
+// normalizeApplied gives what merge returned what a decoded object has: defaults, and a name and a namespace that
+// agree with the path. A custom object gets defaults, and the form of metadata, only: what was applied is known to its
+// schema, or merge has refused it.
+func (c *Call) normalizeApplied(obj Object, err error) (Object, error) {
+	if err != nil {
+		return nil, err
 	}
-	if _, err := c.normalize(obj); err != nil {
-		return apierrors.NewBadRequest(err.Error())
+	if !c.Resource.Custom() {
+		if _, err := c.normalize(obj); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return obj, c.matches(obj)
 	}
-	return nil
+	if _, err := checkMeta(obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	sch, err := c.Version.Schema()
+	if err != nil {
+		return nil, err
+	}
+	if sch != nil {
+		sch.NormalizeApplied(obj)
+	}
+	return obj, c.matches(obj)
 }

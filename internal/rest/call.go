@@ -32,6 +32,7 @@ type Call struct {
 	inProcess bool           // made by Server.Call
 	admitted  bool           // admission has been asked about what leads to this write, and is not about the write
 	applies   bool           // the write is a server-side apply
+	dryRun    bool           // the write ends where it would be committed
 	asStored  bool           // Version is the one in which the object is stored, and stays it
 	sequence  store.Sequence // among the writes to a kind whose rules look at others; set by refresh
 	agent     string         // User-Agent, the field manager of those who name none

@@ -12,7 +12,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *Call) error {
@@ -87,6 +89,7 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 		return nil, err
 	}
 	obj := a.Object
+	c.dryRun = a.DryRun
 	if err := matchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
@@ -127,13 +130,9 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 		}
 		c.canonicalize(obj)
 		name := object.String(meta, "name")
-		if a.DryRun {
-			delete(meta, "resourceVersion")
-			return s.dryCreated(ctx, c, obj, name)
-		}
 		// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
-		if revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64); err == nil &&
-			revision != 0 {
+		revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64)
+		if err == nil && revision != 0 && !c.dryRun {
 			return nil, errors.New("resourceVersion should not be set on objects to be created")
 		}
 		delete(meta, "resourceVersion")
@@ -144,8 +143,23 @@ func (s *Server) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*R
 			}
 			return nil, apierrors.NewGenerateNameConflict(c.groupResource(), name, 1)
 		}
+		if errors.Is(err, store.ErrExists) {
+			return nil, alreadyExists(ctx, s.View, c, name)
+		}
 		return made, storeError(err, c, name)
 	}
+}
+
+// alreadyExists answers a creation under a name that is taken, and says if what has it is being deleted.
+func alreadyExists(ctx context.Context, view *watchcache.View, c *Call, name string) error {
+	err := apierrors.NewAlreadyExists(c.groupResource(), name)
+	if _, late := view.Fresh(ctx); late != nil {
+		return err
+	}
+	if e := view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, name); e != nil && e.Deleting {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
 }
 
 func (s *Server) insert(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {
@@ -161,6 +175,9 @@ func (s *Server) insertWhole(ctx context.Context, c *Call, obj Object, name stri
 	if err != nil {
 		return nil, err
 	}
+	if c.dryRun {
+		return s.dryCreated(ctx, c, obj, name, stored)
+	}
 	var revision int64
 	err = s.commitWithAllocations(ctx, c, nil, obj, func(also []store.Change) (err error) {
 		revision, err = s.create(ctx, c, name, s.persisted(c, stored), also)
@@ -175,14 +192,16 @@ func (s *Server) insertWhole(ctx context.Context, c *Call, obj Object, name stri
 	return s.result(ctx, c, obj, name, stored, revision), nil
 }
 
-func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name string) (*Result, error) {
+// dryCreated is what a dry run does instead of the transaction that creates obj.
+func (s *Server) dryCreated(ctx context.Context, c *Call, obj Object, name string, stored codec.Stored) (*Result,
+	error) {
 	if _, err := s.View.Fresh(ctx); err != nil {
 		return nil, err
 	}
 	if s.View.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, name) != nil {
-		return nil, apierrors.NewAlreadyExists(c.groupResource(), name)
+		return nil, store.ErrExists
 	}
-	return &Result{Object: obj}, nil
+	return dryResult(ctx, s.Convert, c, obj, stored)
 }
 
 // waitVisible waits until the view has caught up with a write that changes what the server serves, so that the

@@ -125,6 +125,7 @@ func (s *Server) remove(
 	ctx context.Context, c *Call, e *watchcache.Entry, obj Object, o metav1.DeleteOptions, end ending,
 ) (*Result, error) {
 	rules, dryRun := c.strategy(), isDryRun(o.DryRun)
+	c.dryRun = dryRun
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, s.env(c))
 	had, has := object.Meta(obj)["finalizers"]
 	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
@@ -141,7 +142,7 @@ func (s *Server) remove(
 		s.markDeleted(obj)
 	}
 	switch {
-	case dryRun:
+	case dryRun && last:
 		return &Result{Object: obj, Deleted: last}, nil
 	case !last:
 		return s.swap(ctx, c, e, obj, obj, c.raise(obj))

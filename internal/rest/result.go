@@ -33,7 +33,7 @@ func (s *Server) result(
 	object.Meta(obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
 	res := &Result{Object: obj}
 	res.JSON = stored.WithRevision(revision)
-	if c.Version == c.storage() {
+	if c.readAsWritten(obj) {
 		return res
 	}
 	// What a read in this version would show: the stored version's defaults have come in.
@@ -47,6 +47,41 @@ func (s *Server) result(
 	}
 	res.JSON = raw
 	return res
+}
+
+// dryResult is result for a dry run: obj would be stored as stored, and read as the answer shows. It keeps the
+// resourceVersion that it has.
+func dryResult(ctx context.Context, converter *convert.Converter, c *Call, obj Object, stored codec.Stored) (*Result,
+	error) {
+	if c.readAsWritten(obj) {
+		return &Result{Object: obj}, nil
+	}
+	out, err := decodeStored(stored.JSON)
+	if err != nil {
+		return nil, err
+	}
+	if out, err = converter.Reread(ctx, c.Resource, c.storage(), c.Version, out); err != nil {
+		return nil, err
+	}
+	revision, has := object.Meta(obj)["resourceVersion"]
+	object.SetOrDelete(object.Meta(out), "resourceVersion", revision, has)
+	return &Result{Object: out}, nil
+}
+
+// readAsWritten reports whether a read in the call's version shows obj, which is about to be stored, as it is: it
+// needs no conversion, lacks no status that the schema has a default for (all other defaults are there by now), and
+// holds nothing that apply takes and a read prunes.
+func (c *Call) readAsWritten(obj Object) bool {
+	if c.Version != c.storage() {
+		return false
+	}
+	_, hasStatus := obj["status"]
+	lacksStatus := c.Version.Status && !hasStatus
+	if !c.Resource.Custom() || !lacksStatus && !c.applies {
+		return true
+	}
+	sch, err := c.Version.Schema()
+	return err != nil || sch == nil || !(lacksStatus && sch.HasDefault("status") || c.applies && sch.PrunesApplied())
 }
 
 // Bytes returns the object as JSON.

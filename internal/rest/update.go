@@ -158,9 +158,7 @@ func (s *Server) replace(
 			}
 		}
 		c.canonicalize(obj)
-		if a.DryRun {
-			return &Result{Object: obj}, nil
-		}
+		c.dryRun = a.DryRun
 		res, err := s.swap(ctx, c, e, old, obj, store.Options{TTL: c.ttl(), Sequence: c.sequence})
 		if retry(err) {
 			continue // whoever insists on a revision gets the conflict from checkRevision now
@@ -188,6 +186,9 @@ func (s *Server) updated(c *Call, old, obj Object) {
 func (s *Server) swap(ctx context.Context, c *Call, e *watchcache.Entry, old, obj Object, o store.Options) (*Result,
 	error) {
 	if s.finished(c, obj) {
+		if c.dryRun {
+			return &Result{Object: obj, Deleted: true}, nil
+		}
 		revision, err := s.erase(ctx, c, old, e.Revision)
 		if err != nil {
 			return nil, err
@@ -217,9 +218,11 @@ func (s *Server) writeWhole(
 	if err != nil {
 		return nil, err
 	}
+	if c.dryRun {
+		return dryResult(ctx, s.Convert, c, obj, stored)
+	}
 	if stored.Is(e.JSON(), e.Revision) {
-		object.Meta(obj)["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
-		return &Result{Object: obj}, nil
+		return s.result(ctx, c, obj, c.Name, stored, e.Revision), nil
 	}
 	var revision int64
 	err = s.commitWithAllocations(ctx, c, old, obj, func(also []store.Change) (err error) {

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -109,7 +110,7 @@ func (c *Converter) ConvertAll(
 	if from == to {
 		return objs, nil
 	}
-	if !c.NeedsWebhook(r) {
+	if !c.NeedsWebhook(r) || !slices.ContainsFunc(objs, hasContent) {
 		out := make([]Object, len(objs))
 		for i, obj := range objs {
 			out[i] = runtime.DeepCopyJSON(obj)
@@ -132,6 +133,24 @@ func (c *Converter) ConvertAll(
 		}
 	}
 	return out, nil
+}
+
+// hasContent reports whether obj is more than its kind. Where structured-merge-diff has taken away all that an object
+// had, no webhook is asked about the rest, as in Kubernetes.
+func hasContent(obj Object) bool {
+	_, kind := obj["kind"]
+	_, apiVersion := obj["apiVersion"]
+	return len(obj) != 2 || !kind || !apiVersion
+}
+
+// Reread returns obj, an object of version from as it would be stored, as a read in version to would show it. obj is
+// changed. It asks the webhook, and keeps nothing.
+func (c *Converter) Reread(ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj Object) (Object,
+	error) {
+	if err := restore(r, from, obj); err != nil {
+		return nil, err
+	}
+	return c.Convert(ctx, r, from, to, obj)
 }
 
 func firstOf(errs []error) error {

@@ -223,7 +223,10 @@ func (n *Node) prepareSpine() {
 	if n.Default != nil {
 		n.flags |= defaultsBelow
 	}
-	const below = metaBelow | listsBelow | defaultsBelow
+	if n.types&kindObject != 0 && len(n.fields) == 0 && !n.flags.has(hasAdditional) && !n.PreserveUnknown {
+		n.flags |= bareBelow
+	}
+	const below = metaBelow | listsBelow | defaultsBelow | bareBelow
 	for _, f := range n.fields {
 		n.flags |= f.node.flags & below
 	}

@@ -18,6 +18,16 @@ func fillMissing(n *Node, m map[string]any) {
 	}
 }
 
+// HasDefault reports whether an object that lacks the property at its root gets it by default.
+func (s *Schema) HasDefault(property string) bool {
+	for i := range s.root.fills {
+		if s.root.fills[i].name == property {
+			return true
+		}
+	}
+	return false
+}
+
 // fillBelow fills in the defaults everywhere below v.
 func fillBelow(n *Node, v any) {
 	if n.flags.has(defaultsBelow) {

@@ -74,17 +74,19 @@ const (
 type flags uint16
 
 const (
-	hasAdditional  flags = 1 << iota // additionalProperties is given: true, false or a schema
-	closed                           // additionalProperties: false
-	hasJunctions                     // allOf, anyOf, oneOf or not
-	hasText                          // bounds on strings
-	listSet                          // x-kubernetes-list-type: set
-	listMap                          // x-kubernetes-list-type: map
-	metaBelow                        // it or something below it is an embedded resource
-	listsBelow                       // it or something below it is a set or map list
-	defaultsBelow                    // it or something below it has a default
-	boundsChildren                   // properties or additionalProperties exist
-	unique                           // must not be shared, see interner
+	hasAdditional flags = 1 << iota // additionalProperties is given: true, false or a schema
+	closed                          // additionalProperties: false
+	hasJunctions                    // allOf, anyOf, oneOf or not
+	hasText                         // bounds on strings
+	listSet                         // x-kubernetes-list-type: set
+	listMap                         // x-kubernetes-list-type: map
+	metaBelow                       // it or something below it is an embedded resource
+	listsBelow                      // it or something below it is a set or map list
+	defaultsBelow                   // it or something below it has a default
+	// it or something below it is an object without declared fields, of which all are pruned
+	bareBelow
+	boundsChildren // properties or additionalProperties exist
+	unique         // must not be shared, see interner
 )
 
 func (f flags) has(g flags) bool { return f&g != 0 }

@@ -44,6 +44,13 @@ func (s *Schema) NormalizeApplied(obj map[string]any) {
 	z.object(s.root, obj, true, false)
 }
 
+// PrunesApplied reports whether a read may show less of the result of a server-side apply than NormalizeApplied
+// leaves: objects without declared fields, and metadata of embedded resources, may hold anything in
+// structured-merge-diff's eyes.
+func (s *Schema) PrunesApplied() bool {
+	return !s.preserve && s.root.flags.has(bareBelow|metaBelow)
+}
+
 // normalizer does the four steps of kube (prune, drop nulls, coerce embedded metadata, fill in defaults) in one pass.
 // A step looks only at a value's own subtree and schema, so it makes no difference that children are done before their
 // siblings have seen the step before. The exception is the metadata of a resource, which is not pruned and is replaced

@@ -75,7 +75,8 @@ type side struct {
 
 const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-func newSide(t testing.TB, config *rest.Config, objects int) *side {
+// newClient returns a side without objects and without a webhook.
+func newClient(t testing.TB, config *rest.Config) *side {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,12 @@ func newSide(t testing.TB, config *rest.Config, objects int) *side {
 	if !strings.Contains(host, "://") {
 		host = "https://" + host
 	}
-	s := &side{TB: t, client: client, host: strings.TrimSuffix(host, "/"), hook: newRenaming(t)}
+	return &side{TB: t, client: client, host: strings.TrimSuffix(host, "/")}
+}
+
+func newSide(t testing.TB, config *rest.Config, objects int) *side {
+	s := newClient(t, config)
+	s.hook = newRenaming(t)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.hook.Certificate().Raw})
 	version := func(name string, storage bool) map[string]any {
 		return map[string]any{"name": name, "served": true, "storage": storage,
