@@ -34,8 +34,9 @@ test: fmt vet lint unit oracle e2e clients ## everything that CI checks
 check: test ## the same as test
 
 .PHONY: fmt
-fmt: ## gofmt of every file in git (lists what differs)
-	@differs=$$(git ls-files '*.go' | xargs gofmt -l) && test -z "$$differs" || { echo "run gofmt -w on:"; echo "$$differs"; exit 1; }
+fmt: ## gofmt of every file in git, or in a source archive (lists what differs)
+	@files=$$(git ls-files '*.go' 2>/dev/null); test -n "$$files" || files=$$(find . -name '*.go'); \
+	differs=$$(gofmt -l $$files) && test -z "$$differs" || { echo "run gofmt -w on:"; echo "$$differs"; exit 1; }
 
 .PHONY: vet
 vet: ## go vet, staticcheck, govulncheck

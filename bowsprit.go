@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,12 +94,15 @@ func (s *Server) Run(ctx context.Context) (err error) {
 func (s *Server) publish(p *process) error {
 	s.pki, s.etcdURL = p.pki, p.store.ClientURL()
 	s.url = "https://" + reachable(p.listener.Addr())
-	s.kubeconfig = s.config.Kubeconfig
-	if s.kubeconfig == "" {
-		s.kubeconfig = filepath.Join(p.dir, "kubeconfig")
+	own := filepath.Join(p.dir, "kubeconfig")
+	s.kubeconfig = cmp.Or(s.config.Kubeconfig, own)
+	if err := p.pki.WriteKubeconfig(own, s.url); err != nil {
+		return fmt.Errorf("kubeconfig: %w: choose another directory with --data-dir", err)
 	}
-	if err := p.pki.WriteKubeconfig(s.kubeconfig, s.url); err != nil {
-		return fmt.Errorf("kubeconfig: %w: choose another file with --write-kubeconfig", err)
+	if file, err := filepath.Abs(s.config.Kubeconfig); s.config.Kubeconfig != "" && (err != nil || file != own) {
+		if err := p.pki.MergeKubeconfig(s.kubeconfig, s.url); err != nil {
+			return fmt.Errorf("kubeconfig: %w: choose another file with --write-kubeconfig", err)
+		}
 	}
 	close(s.ready)
 	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(p.began)))

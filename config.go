@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -31,9 +29,11 @@ import (
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete.
 type Config struct {
 	// DataDir holds etcd's data, certificates and the kubeconfig. It is made if missing; one process at a time uses it.
-	// With Ephemeral it may be empty: then a temporary directory is used and removed at the end.
+	// With Ephemeral it may be empty: then a temporary directory is used and removed at the end. Other users must not
+	// be able to write to it; what they may read of it is taken away.
 	DataDir string
-	// Ephemeral gives up durability for speed: nothing is fsynced. For tests.
+	// Ephemeral gives up durability for speed: nothing is fsynced. For tests. With a DataDir, what it holds outlives
+	// the server, but not a crash of the machine.
 	Ephemeral bool
 
 	// BindAddress is the address to listen on, "127.0.0.1" if empty.
@@ -43,7 +43,8 @@ type Config struct {
 	// Listener, if set, is used instead of BindAddress and SecurePort. The server closes it.
 	Listener net.Listener
 
-	// Kubeconfig is the file to write for the administrator, mode 0600; "<data directory>/kubeconfig" if empty.
+	// Kubeconfig is a file that gets the administrator's context, cluster and user, all named "bowsprit", besides
+	// "<data directory>/kubeconfig". What else it holds stays, the current context too if there is one.
 	Kubeconfig string
 
 	// EtcdServers are the URLs of an external etcd cluster to use instead of the embedded etcd.
@@ -206,7 +207,8 @@ func (c Config) Validate() error {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
 	if c.DataDir == "" && !c.Ephemeral {
-		bad("--data-dir is empty: name a directory, or use --ephemeral for a temporary one")
+		bad(
+			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one (the default is below XDG_DATA_HOME or HOME)")
 	}
 	if c.SecurePort < 0 || c.SecurePort > 65535 {
 		bad("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
@@ -382,25 +384,4 @@ func (c Config) advertised() (netip.Addr, error) {
 			fmt.Errorf("%s is no address where others reach the service kubernetes, which is in %s", ip, first)
 	}
 	return ip, nil
-}
-
-// prepareDataDir makes the data directory and returns it, with the function that removes what is temporary.
-func (c Config) prepareDataDir() (dir string, cleanup func(), err error) {
-	if c.DataDir == "" {
-		dir, err = os.MkdirTemp("", "bowsprit-")
-		if err != nil {
-			return "", nil, fmt.Errorf("temporary directory: %w", err)
-		}
-		return dir, func() { os.RemoveAll(dir) }, nil
-	}
-	dir, err = filepath.Abs(c.DataDir)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err != nil {
-		return "", nil,
-			fmt.Errorf("data directory %s cannot be used: %w: name one that this user may write with --data-dir",
-				c.DataDir, err)
-	}
-	return dir, func() {}, nil
 }

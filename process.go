@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -57,6 +56,7 @@ func (p *process) steps() []func(context.Context) error {
 	p.began = time.Now()
 	p.broken = make(chan error, 1)
 	return []func(context.Context) error{
+		p.checkAddress,
 		p.openDataDir,
 		p.openStore,
 		p.openCertificates,
@@ -180,18 +180,6 @@ func (p *process) openCertificates(context.Context) error {
 	}
 	p.background(func(ctx context.Context) error { p.keys.Run(ctx); return nil })
 	p.background(func(ctx context.Context) error { keys.Run(ctx); return nil })
-	return nil
-}
-
-func (p *process) listen(ctx context.Context) error {
-	if p.listener = p.config.Listener; p.listener == nil {
-		ln, err := front.Listen(ctx, net.JoinHostPort(p.config.BindAddress, strconv.Itoa(p.config.SecurePort)))
-		if err != nil {
-			return fmt.Errorf("%w: check --bind-address and --secure-port", err)
-		}
-		p.listener = ln
-	}
-	p.onStop(func() error { p.listener.Close(); return nil }) // serve closes it too; this is for a start that fails
 	return nil
 }
 

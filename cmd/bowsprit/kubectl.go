@@ -1,8 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -10,24 +11,106 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// kubectlCommand is the entry in the help; main hands the arguments to runKubectl before this command parses them.
+// kubectlCommand is the entry in the help; main hands the arguments to ownKubectl before this command parses them.
 func kubectlCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:                "kubectl [ARGUMENTS]",
-		Short:              "Run the built-in kubectl, by default against this user's server",
+		Use:   "kubectl [--data-dir DIRECTORY] [ARGUMENTS]",
+		Short: "Run the built-in kubectl, by default against this user's server",
+		Long: `Run the built-in kubectl. Without a kubeconfig of the user's own (KUBECONFIG, ~/.kube/config) it talks to the server with the
+default data directory, with --data-dir to the server with that one. All other arguments are kubectl's.`,
 		DisableFlagParsing: true,
-		Run:                func(_ *cobra.Command, args []string) { os.Exit(runKubectl(args)) },
+		Run:                func(_ *cobra.Command, args []string) { os.Exit(ownKubectl(args)) },
 	}
+}
+
+// ownKubectl is "bowsprit kubectl": it knows --data-dir, and says how to start a server if there is none.
+func ownKubectl(args []string) int {
+	dataDir, args, err := takeDataDir(args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bowsprit: "+oneLine(err))
+		return 1
+	}
+	if dataDir != "" {
+		file, _ := kubeconfigOf(dataDir)
+		if !exists(file) {
+			fmt.Fprintf(os.Stderr,
+				"bowsprit: no server has written %s: start one with \"bowsprit serve --data-dir=%s\"\n", file, dataDir)
+			return 1
+		}
+		os.Setenv(clientcmd.RecommendedConfigPathEnvVar, file)
+	}
+	if hint := serverHint(dataDir, args); hint != "" {
+		util.BehaviorOnFatal(func(message string, code int) {
+			if message != "" {
+				fmt.Fprintln(os.Stderr, strings.TrimSuffix(message, "\n"))
+			}
+			if strings.Contains(message, " was refused - did you specify the right host or port?") {
+				fmt.Fprintln(os.Stderr, hint)
+			}
+			os.Exit(code)
+		})
+	}
+	return runKubectl(args)
+}
+
+// takeDataDir takes --data-dir out of kubectl's arguments, as far as they are kubectl's and not those of a program that
+// is to run in a pod.
+func takeDataDir(args []string) (dataDir string, rest []string, err error) {
+	const flag = "--data-dir"
+	for i := 0; i < len(args); i++ {
+		value, given := strings.CutPrefix(args[i], flag+"=")
+		switch {
+		case args[i] == "--":
+			return dataDir, append(rest, args[i:]...), nil
+		case given:
+			dataDir = value
+		case args[i] == flag && i+1 == len(args):
+			return "", nil, fmt.Errorf("flag needs an argument: %s: name the server's data directory", flag)
+		case args[i] == flag:
+			i++
+			dataDir = args[i]
+		default:
+			rest = append(rest, args[i])
+		}
+	}
+	return dataDir, rest, nil
+}
+
+// serverHint says how the server is started that kubectl is going to ask, "" if the user has named another one.
+func serverHint(dataDir string, args []string) string {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if name == "--kubeconfig" || name == "--server" || name == "-s" || name == "--context" || name == "--cluster" {
+			return ""
+		}
+	}
+	own, err := kubeconfigOf(defaultDataDir())
+	switch {
+	case dataDir != "":
+		return fmt.Sprintf("The server of %s does not run. Start it with: bowsprit serve --data-dir=%s", dataDir,
+			dataDir)
+	case userHasKubeconfig():
+		return ""
+	case err == nil && exists(own):
+		return "Bowsprit's server does not run. Start it with: bowsprit serve"
+	}
+	return "There is no kubeconfig, and no server has run yet. Start one with: bowsprit serve"
+}
+
+// userHasKubeconfig reports whether kubectl finds a kubeconfig by itself.
+func userHasKubeconfig() bool {
+	return os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" || exists(clientcmd.RecommendedHomeFile)
 }
 
 // runKubectl runs kubectl and returns its exit code. Without a kubeconfig of the user's own it takes the one that
 // "bowsprit serve" writes.
 func runKubectl(args []string) int {
-	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" && !exists(clientcmd.RecommendedHomeFile) {
-		if own := filepath.Join(defaultDataDir(), "kubeconfig"); exists(own) {
+	if !userHasKubeconfig() {
+		if own, err := kubeconfigOf(defaultDataDir()); err == nil && exists(own) {
 			os.Setenv(clientcmd.RecommendedConfigPathEnvVar, own)
 		}
 	}
+	stampKubectl()
 	os.Args = append([]string{"kubectl"}, args...) // kubectl takes plugins and messages from here
 	command := cmd.NewDefaultKubectlCommand()
 	command.SetArgs(args)
@@ -36,9 +119,4 @@ func runKubectl(args []string) int {
 		return 1
 	}
 	return 0
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
 }

@@ -15,11 +15,13 @@ import (
 )
 
 func main() {
-	name, args := invoked(os.Args)
-	switch name {
-	case "kubectl":
+	name, args, linked := invoked(os.Args)
+	switch {
+	case name == "kubectl" && linked:
 		os.Exit(runKubectl(args))
-	case "etcd":
+	case name == "kubectl":
+		os.Exit(ownKubectl(args))
+	case name == "etcd":
 		runEtcd(args)
 		return
 	}
@@ -34,16 +36,16 @@ func main() {
 }
 
 // invoked returns the subcommand that stands first, or that the program's own name is because it was started by a link
-// of one of the names in assets; "" if neither is one of them.
-func invoked(argv []string) (name string, args []string) {
+// of one of the names in assets, which linked reports; "" if neither is one of them.
+func invoked(argv []string) (name string, args []string, linked bool) {
 	own := strings.TrimSuffix(filepath.Base(argv[0]), ".exe")
 	if slices.Contains(assets[:], own) {
-		return own, argv[1:]
+		return own, argv[1:], true
 	}
 	if len(argv) > 1 && slices.Contains(assets[:], argv[1]) {
-		return argv[1], argv[2:]
+		return argv[1], argv[2:], false
 	}
-	return "", nil
+	return "", nil, false
 }
 
 func rootCommand() *cobra.Command {
@@ -60,26 +62,43 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(), snapshotCommand(), kubectlCommand(), envtestCommand(), kubeAPIServerCommand(),
-		etcdCommand(), versionCommand())
+	root.AddCommand(serveCommand(), kubectlCommand(), kubeconfigCommand(), snapshotCommand(), envtestCommand(),
+		kubeAPIServerCommand(), etcdCommand(), versionCommand())
 	return root
 }
 
 // oneLine returns all that is wrong, on one line: what errors.Join puts on lines of their own is one message to a user.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// noArguments refuses what is not a flag. On the root command it is a subcommand that does not exist.
+// noArguments refuses what is not a flag. On a command with commands below it, it is one that does not exist.
 func noArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
-	case cmd.HasParent():
-		return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+
-			" --help")
+	case cmd.HasAvailableSubCommands():
+		return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), instead(cmd, args[0]))
 	}
-	return fmt.Errorf("unknown command %q: see %q", args[0], cmd.CommandPath()+" help")
+	return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+
+		" --help")
+}
+
+// instead names the commands below cmd that the user may have meant, or all of them.
+func instead(cmd *cobra.Command, wrong string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	names := cmd.SuggestionsFor(wrong)
+	if len(names) > 0 {
+		return fmt.Sprintf("did you mean %s? See %q", strings.Join(names, " or "), cmd.CommandPath()+" --help")
+	}
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	return fmt.Sprintf("there are %s; see %q", strings.Join(names, ", "), cmd.CommandPath()+" --help")
 }
 
 // flagError says in the user's words what pflag says in Go's.

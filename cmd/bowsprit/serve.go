@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,9 +25,10 @@ func serveCommand() *cobra.Command {
 	config := bowsprit.Config{}
 	flags := serveFlags{}
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Start the API server with its embedded etcd",
-		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT or SIGTERM.
+		Use:        "serve",
+		SuggestFor: []string{"start", "run", "up", "server"},
+		Short:      "Start the API server with its embedded etcd",
+		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT, SIGTERM or SIGHUP.
 Everything it needs is made on the first start: data directory, certificates, a kubeconfig for the administrator.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +46,7 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.BoolVar(&c.Ephemeral, "ephemeral", false, "keep nothing: a temporary directory, no fsync, removed at exit")
 	bindListenFlags(f, c, "127.0.0.1")
 	f.StringVar(&c.Kubeconfig, "write-kubeconfig", "",
-		`file to write the administrator's kubeconfig to (default "<data-dir>/kubeconfig")`)
+		"kubeconfig to add the administrator's context to, besides <data-dir>/kubeconfig; what else it holds stays")
 	bindEtcdFlags(f, c, "URLs of an external etcd cluster, instead of the embedded etcd")
 	f.Int64Var(&c.QuotaBackendBytes, "quota-backend-bytes", 0,
 		"how large the embedded etcd's database may grow (default 8 GiB)")
@@ -80,13 +79,16 @@ func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags ser
 		return err
 	}
 	config.Log, config.Flags = log, settings(given)
-	if config.Ephemeral && !given.Changed("data-dir") {
+	if config.Ephemeral {
+		if given.Changed("data-dir") {
+			return errors.New("--ephemeral keeps nothing and --data-dir names where to keep it: drop one of them")
+		}
 		config.DataDir = ""
 	}
 	return run(ctx, config, func(server *bowsprit.Server) { announce(out, server) })
 }
 
-// run serves until SIGINT or SIGTERM. ready is called when the API answers.
+// run serves until SIGINT, SIGTERM or SIGHUP. ready is called when the API answers.
 func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Server)) error {
 	server, err := bowsprit.New(config)
 	if err != nil {
@@ -107,32 +109,6 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 	return <-ended
 }
 
-// announce tells the user how to go on.
-func announce(out io.Writer, server *bowsprit.Server) {
-	fmt.Fprintf(out, "Bowsprit is ready at %s\n", server.URL())
-	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get namespaces\n\n",
-		server.Kubeconfig())
-	fmt.Fprintln(out, "Stop with Ctrl-C.")
-}
-
-// stopOnSignal returns a context that ends with the first SIGINT or SIGTERM. A second one ends the process at once.
-func stopOnSignal(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2) // both signals count, even if they come together
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-signals:
-			cancel()
-		case <-ctx.Done():
-			return
-		}
-		<-signals
-		os.Exit(130)
-	}()
-	return ctx, func() { cancel(); signal.Stop(signals) }
-}
-
 func newLogger(o serveFlags) (*slog.Logger, error) {
 	level := slog.LevelWarn
 	switch {
@@ -149,17 +125,4 @@ func newLogger(o serveFlags) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q is unknown: use text or json", o.logFormat)
-}
-
-// defaultDataDir is <XDG data home>/bowsprit.
-func defaultDataDir() string {
-	base := os.Getenv("XDG_DATA_HOME")
-	if base == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return filepath.Join(os.TempDir(), "bowsprit")
-		}
-		base = filepath.Join(home, ".local", "share")
-	}
-	return filepath.Join(base, "bowsprit")
 }

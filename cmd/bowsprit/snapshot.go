@@ -29,8 +29,14 @@ etcdctl and etcdutl read it, and theirs can be restored here. Certificates are n
 	return cmd
 }
 
+// saveFlags are the flags of "bowsprit snapshot save".
+type saveFlags struct {
+	dataDir, kubeconfig string
+	force               bool
+}
+
 func saveCommand() *cobra.Command {
-	var dataDir, kubeconfig string
+	var from saveFlags
 	cmd := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save all data as of one moment; the server may run",
@@ -39,12 +45,14 @@ func saveCommand() *cobra.Command {
   bowsprit snapshot save backup.db --kubeconfig admin.conf    # of a server elsewhere`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return save(cmd.Context(), cmd.OutOrStdout(), args[0], dataDir, kubeconfig)
+			return save(cmd.Context(), cmd.OutOrStdout(), args[0], from)
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "the server's data directory")
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "",
+	f := cmd.Flags()
+	f.StringVar(&from.dataDir, "data-dir", defaultDataDir(), "the server's data directory")
+	f.StringVar(&from.kubeconfig, "kubeconfig", "",
 		"ask the server that this file names, as an administrator, and look at no data directory")
+	f.BoolVar(&from.force, "force", false, "replace FILE if it exists")
 	return cmd
 }
 
@@ -77,7 +85,10 @@ func oneFile(cmd *cobra.Command, args []string) error {
 }
 
 // save takes the snapshot from the data directory if it is not in use, else from the server that does.
-func save(ctx context.Context, out io.Writer, file, dataDir, kubeconfig string) error {
+func save(ctx context.Context, out io.Writer, file string, from saveFlags) error {
+	if _, err := os.Lstat(file); err == nil && !from.force {
+		return fmt.Errorf("nothing was saved: %s exists: choose another name, or replace it with --force", file)
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ask := func(kubeconfig string) (store.SnapshotInfo, error) {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -90,13 +101,15 @@ func save(ctx context.Context, out io.Writer, file, dataDir, kubeconfig string) 
 	}
 	var info store.SnapshotInfo
 	var err error
-	if kubeconfig != "" {
-		info, err = ask(kubeconfig)
+	if from.kubeconfig != "" {
+		info, err = ask(from.kubeconfig)
+	} else if own, noDir := kubeconfigOf(from.dataDir); noDir != nil {
+		err = noDir
 	} else {
-		info, err = backup.Save(ctx, backup.FromDir(dataDir, log), file)
+		info, err = backup.Save(ctx, backup.FromDir(from.dataDir, log), file)
 		switch {
 		case errors.Is(err, store.ErrInUse):
-			info, err = ask(filepath.Join(dataDir, "kubeconfig"))
+			info, err = ask(own)
 		case errors.Is(err, os.ErrNotExist):
 			err = fmt.Errorf("%w: name the server's directory with --data-dir, or ask the server with --kubeconfig",
 				err)
@@ -111,6 +124,10 @@ func save(ctx context.Context, out io.Writer, file, dataDir, kubeconfig string) 
 }
 
 func restore(out io.Writer, file, dataDir string, bump uint64) error {
+	if dataDir == "" {
+		return errors.New(
+			"nothing was restored: neither XDG_DATA_HOME nor HOME is set: name a directory with --data-dir")
+	}
 	info, err := backup.Restore(file, dataDir, bump)
 	if err != nil {
 		return fmt.Errorf("nothing was restored: %w", err)

@@ -14,10 +14,13 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version and the Kubernetes version that is served",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := bowsprit.Version()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bowsprit %s, API of Kubernetes v%s, %s, %s\n", v.Bowsprit,
-				v.Kubernetes, v.Go, v.Platform)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+func versionLine() string {
+	v := bowsprit.Version()
+	return fmt.Sprintf("bowsprit %s, API of Kubernetes v%s, %s, %s\n", v.Bowsprit, v.Kubernetes, v.Go, v.Platform)
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
+// ErrPortInUse means that another process listens on an address.
+var ErrPortInUse = errors.New("in use by another process")
+
 // Listen returns a listener for the TCP address. Its error is one line that says what to do.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig // with TCP keep-alive, so that dead clients are noticed
 	ln, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil,
-			fmt.Errorf("%s is in use by another process: stop it or choose another port (0 takes a free one): %w",
-				address, err)
+		return nil, fmt.Errorf("%s is %w", address, ErrPortInUse)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", address, err)

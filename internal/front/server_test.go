@@ -122,9 +122,7 @@ func TestListenErrors(t *testing.T) {
 	must(t, err)
 	defer ln.Close()
 	_, err = Listen(t.Context(), ln.Addr().String())
-	if err == nil ||
-		!strings.HasPrefix(err.Error(), ln.Addr().String()+
-			" is in use by another process: stop it or choose another port") {
+	if !errors.Is(err, ErrPortInUse) || err.Error() != ln.Addr().String()+" is in use by another process" {
 		t.Errorf("busy port: %v", err)
 	}
 	if _, err = Listen(t.Context(), "127.0.0.1:x"); err == nil ||

@@ -10,7 +10,14 @@ import (
 	"strconv"
 )
 
-type kubeconfigFile struct{ file, server string }
+// ContextName is the name of the context, the cluster and the user in the kubeconfigs of this package.
+const ContextName = "bowsprit"
+
+// kubeconfigFile is a file that follows the administrator's certificate.
+type kubeconfigFile struct {
+	file, server string
+	merge        bool // the file has entries of others too
+}
 
 // Kubeconfig returns the administrator's kubeconfig (YAML, certificates embedded) for the server at the given URL.
 func (p *PKI) Kubeconfig(server string) []byte {
@@ -29,10 +36,10 @@ func (p *PKI) kubeconfigLocked(server string) []byte {
 	if name := p.serverNameLocked(server); name != "" {
 		fmt.Fprintf(&b, "    tls-server-name: %s\n", strconv.Quote(name))
 	}
-	b.WriteString("users:\n- name: kubernetes-admin\n  user:\n")
+	b.WriteString("users:\n- name: bowsprit\n  user:\n")
 	fmt.Fprintf(&b, "    client-certificate-data: %s\n", encoded(p.mu.admin.certPEM))
 	fmt.Fprintf(&b, "    client-key-data: %s\n", encoded(p.mu.admin.keyPEM))
-	b.WriteString("contexts:\n- name: bowsprit\n  context:\n    cluster: bowsprit\n    user: kubernetes-admin\n")
+	b.WriteString("contexts:\n- name: bowsprit\n  context:\n    cluster: bowsprit\n    user: bowsprit\n")
 	b.WriteString("current-context: bowsprit\n")
 	return b.Bytes()
 }
@@ -54,24 +61,46 @@ func (p *PKI) serverNameLocked(server string) string {
 }
 
 // WriteKubeconfig writes Kubeconfig(server) to file (0600, atomically, its directory made if missing), and again
-// whenever a renewed certificate changes it.
+// whenever a renewed certificate changes it. What the file held before is gone.
 func (p *PKI) WriteKubeconfig(file, server string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
+	return p.keepKubeconfig(kubeconfigFile{file: file, server: server})
+}
+
+// MergeKubeconfig puts the entries of Kubeconfig(server) into file, as Merge does, and again whenever a renewed
+// certificate changes them.
+func (p *PKI) MergeKubeconfig(file, server string) error {
+	return p.keepKubeconfig(kubeconfigFile{file: file, server: server, merge: true})
+}
+
+func (p *PKI) keepKubeconfig(k kubeconfigFile) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := writeFile(file, p.kubeconfigLocked(server)); err != nil {
+	if err := p.writeKubeconfigLocked(k); err != nil {
+		return err
+	}
+	p.mu.kubeconfigs = append(p.mu.kubeconfigs, k)
+	return nil
+}
+
+func (p *PKI) writeKubeconfigLocked(k kubeconfigFile) error {
+	content := p.kubeconfigLocked(k.server)
+	if k.merge {
+		_, err := Merge(k.file, content, false)
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(k.file), 0o700); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	p.mu.kubeconfigs = append(p.mu.kubeconfigs, kubeconfigFile{file: file, server: server})
+	if err := writeFile(k.file, content); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
 	return nil
 }
 
 func (p *PKI) writeKubeconfigsLocked() error {
 	for _, k := range p.mu.kubeconfigs {
-		if err := writeFile(k.file, p.kubeconfigLocked(k.server)); err != nil {
-			return fmt.Errorf("write kubeconfig: %w", err)
+		if err := p.writeKubeconfigLocked(k); err != nil {
+			return err
 		}
 	}
 	return nil

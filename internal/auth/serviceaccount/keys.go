@@ -135,11 +135,23 @@ func writeNew(file string, data []byte) error {
 	return os.Rename(temp.Name(), file)
 }
 
+// keepPrivate takes away everybody else's access to the server's own key, as package pki does with the other keys.
+func keepPrivate(file string) error {
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return os.Chmod(file, 0o600)
+}
+
 // load reads the files.
 func (k *Keys) load() (*keySet, error) {
 	signing, proving := k.config.SigningFile, k.config.KeyFiles
 	if signing == "" {
 		signing = filepath.Join(k.config.Dir, ownKeyFile)
+		if err := keepPrivate(signing); err != nil {
+			return nil, fmt.Errorf("service account key: %w", err)
+		}
 	}
 	if len(proving) == 0 {
 		proving = []string{signing}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+)
+
+// announce says how to go on.
+func announce(out io.Writer, server *bowsprit.Server) {
+	fmt.Fprintf(out, "Bowsprit is ready at %s\n", server.URL())
+	kubectl := "kubectl"
+	if config, err := clientcmd.LoadFromFile(server.Kubeconfig()); err == nil &&
+		config.CurrentContext != pki.ContextName {
+		kubectl += " --context=" + pki.ContextName // of a file that has other contexts too
+	}
+	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  %s get namespaces\n\n", server.Kubeconfig(),
+		kubectl)
+	fmt.Fprintln(out,
+		"Workloads are stored and not run: no controller makes pods of Deployments or Jobs, and no node runs pods.")
+	fmt.Fprintln(out, "Stop with Ctrl-C.")
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// defaultDataDir is <XDG data home>/bowsprit, "" if there is neither XDG_DATA_HOME nor HOME. A directory for temporary
+// files is no place for keys: others may have made it before.
+func defaultDataDir() string {
+	base := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(base) { // which the XDG base directory specification wants to be ignored
+		home, err := os.UserHomeDir()
+		if err != nil || !filepath.IsAbs(home) {
+			return ""
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "bowsprit")
+}
+
+// kubeconfigOf returns the kubeconfig that the server with the data directory writes.
+func kubeconfigOf(dataDir string) (string, error) {
+	if dataDir == "" {
+		return "", errors.New("neither XDG_DATA_HOME nor HOME is set: name the server's directory with --data-dir")
+	}
+	return filepath.Join(dataDir, "kubeconfig"), nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}

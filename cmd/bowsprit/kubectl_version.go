@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	_ "unsafe" // for linkname
+
+	clientversion "k8s.io/client-go/pkg/version"
+	"k8s.io/component-base/version"
+
+	"github.com/bowsprit/bowsprit"
+)
+
+// Kubernetes' build stamps its version into these variables with the linker. This program is built with "go build" and
+// "go install" alone, so it sets them itself: kubectl says by them who it is. The design page on private symbols says
+// what to do when they are gone; then the link fails.
+
+//go:linkname kubectlVersion k8s.io/component-base/version.gitVersion
+var kubectlVersion string
+
+//go:linkname kubectlMajor k8s.io/component-base/version.gitMajor
+var kubectlMajor string
+
+//go:linkname kubectlMinor k8s.io/component-base/version.gitMinor
+var kubectlMinor string
+
+//go:linkname kubectlCommit k8s.io/component-base/version.gitCommit
+var kubectlCommit string
+
+//go:linkname clientVersion k8s.io/client-go/pkg/version.gitVersion
+var clientVersion string
+
+//go:linkname clientCommit k8s.io/client-go/pkg/version.gitCommit
+var clientCommit string
+
+// stampKubectl has kubectl say that it is the one of the Kubernetes version that is served.
+func stampKubectl() {
+	info := bowsprit.Version()
+	kubectlVersion, clientVersion = "v"+info.Kubernetes, "v"+info.Kubernetes
+	major, minor, _ := strings.Cut(info.Kubernetes, ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	kubectlMajor, kubectlMinor = major, minor
+	kubectlCommit, clientCommit = "", ""
+	_ = version.SetDynamicVersion(kubectlVersion) // it equals what was set above, which is always accepted
+	_ = clientversion.Get                         // its variables are linked to above
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Without HOME there is no place for data: not a directory for temporary files, which others may have made.
+func TestNoHome(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"serve", "--secure-port=0"}, {"kubeconfig"}, {"snapshot", "save", "x"},
+		{"snapshot", "restore", "x"}} {
+		cmd := command(t, args...)
+		cmd.Env = append(cmd.Env, "HOME=", "XDG_DATA_HOME=")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "--data-dir") || !strings.Contains(string(out), "HOME") {
+			t.Errorf("%q: %v %s", args, err, out)
+		}
+		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "bowsprit")); len(left) > 0 {
+			t.Errorf("%q made %s", args, left)
+		}
+	}
+}
+
+// A start that fails because of its port makes nothing, and says why once.
+func TestBusyPortLeavesNothing(t *testing.T) {
+	t.Parallel()
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	_, port, _ := net.SplitHostPort(busy.Addr().String())
+	dir := filepath.Join(t.TempDir(), "data")
+	out, err := command(t, "serve", "--data-dir="+dir, "--secure-port="+port).CombinedOutput()
+	if err == nil || strings.Count(string(out), "in use") != 1 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if exists(dir) {
+		t.Error("the data directory was made")
+	}
+}
+
+// kubectl says which version it is of, wherever it comes from.
+func TestKubectlVersion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(dir, "kubectl")
+	if err := os.Symlink(os.Args[0], link); err != nil {
+		t.Fatal(err)
+	}
+	linked := command(t, "version", "--client")
+	linked.Path, linked.Args[0] = link, link
+	for name, cmd := range map[string]*exec.Cmd{
+		"built in": command(t, "kubectl", "version", "--client"), "drop-in": linked,
+	} {
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), "Client Version: v1.36.3\n") {
+			t.Errorf("%s: %v %s", name, err, out)
+		}
+	}
+	out, err := command(t, "--version").Output()
+	version, _ := command(t, "version").Output()
+	if err != nil || !strings.Contains(string(out), "API of Kubernetes v1.36.3") || !bytes.Equal(out, version) {
+		t.Errorf("--version: %v %q, version: %q", err, out, version)
+	}
+	if help, _ := command(t, "help").Output(); !strings.Contains(string(help), "completion") {
+		t.Errorf("completion is not listed:\n%s", help)
+	}
+}
+
+// bowsprit kubectl finds the server of --data-dir, and says how to start one that does not run.
+func TestKubectlFindsServer(t *testing.T) {
+	t.Parallel()
+	kubectl := func(home string, args ...string) (string, error) {
+		cmd := command(t, append([]string{"kubectl"}, args...)...)
+		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_DATA_HOME="+home)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	home, dir := t.TempDir(), filepath.Join(t.TempDir(), "data")
+	out, err := kubectl(home, "get", "namespaces")
+	if err == nil || !strings.Contains(out, "Start one with: bowsprit serve\n") {
+		t.Errorf("before any server: %v %s", err, out)
+	}
+	stop := start(t, "serve", "--secure-port=0", "--data-dir="+dir)
+	for _, args := range [][]string{
+		{"--data-dir", dir, "get", "namespaces", "-o", "name"},
+		{"get", "--data-dir=" + dir, "namespaces", "-o", "name"},
+	} {
+		if out, err := kubectl(home, args...); err != nil || !strings.Contains(out, "namespace/kube-system\n") {
+			t.Errorf("%q: %v %s", args, err, out)
+		}
+	}
+	if out, err := kubectl(home, "--data-dir="+dir, "version"); err != nil ||
+		!strings.Contains(out, "Server Version: v1.36.3+bowsprit") {
+		t.Errorf("version: %v %s", err, out)
+	}
+	stop()
+	out, err = kubectl(home, "--data-dir="+dir, "get", "namespaces")
+	if err == nil || !strings.Contains(out, "Start it with: bowsprit serve --data-dir="+dir+"\n") {
+		t.Errorf("after its end: %v %s", err, out)
+	}
+}
+
+// What follows two hyphens belongs to another program.
+func TestTakeDataDir(t *testing.T) {
+	t.Parallel()
+	dir, rest, err := takeDataDir([]string{"exec", "--data-dir=a", "pod", "--", "run", "--data-dir=b"})
+	if dir != "a" || strings.Join(rest, " ") != "exec pod -- run --data-dir=b" || err != nil {
+		t.Errorf("%q %q %v", dir, rest, err)
+	}
+}
+
+// A kubeconfig of the user's keeps what it holds: --write-kubeconfig and bowsprit kubeconfig --merge only add to it.
+func TestKubeconfigIsMerged(t *testing.T) {
+	t.Parallel()
+	home, dir := t.TempDir(), t.TempDir()
+	file := filepath.Join(home, ".kube", "config")
+	const mine = "apiVersion: v1\nkind: Config\ncurrent-context: prod\ncontexts:\n- name: prod\n  context: {cluster: prod, user: me}\n"
+	write := func() {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+			os.WriteFile(file, []byte(mine), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	merged := func(step, current string) {
+		config, err := clientcmd.LoadFromFile(file)
+		if err != nil || config.CurrentContext != current || config.Contexts["prod"] == nil ||
+			config.Contexts["bowsprit"] == nil {
+			t.Errorf("%s: %v %v", step, config, err)
+		}
+	}
+	write()
+	stop := start(t, "serve", "--secure-port=0", "--data-dir="+dir, "--write-kubeconfig="+file)
+	merged("--write-kubeconfig", "prod")
+	stop()
+	for _, step := range []struct{ flags, current, says string }{
+		{"--merge", "prod", "kubectl --context=bowsprit get namespaces"},
+		{"--merge --use-context", "bowsprit", "is the current one"},
+	} {
+		write()
+		cmd := command(t, append([]string{"kubeconfig", "--data-dir=" + dir}, strings.Fields(step.flags)...)...)
+		cmd.Env = append(cmd.Env, "HOME="+home)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), step.says) || !strings.Contains(string(out), file) {
+			t.Errorf("%s: %v %s", step.flags, err, out)
+		}
+		merged(step.flags, step.current)
+	}
+	out, err := command(t, "kubeconfig", "--data-dir="+dir).Output()
+	if config, loadErr := clientcmd.Load(out); err != nil || loadErr != nil || config.Clusters["bowsprit"] == nil {
+		t.Errorf("printed: %v %v\n%s", err, loadErr, out)
+	}
+}

@@ -1,0 +1,96 @@
+package pki
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Merge puts the context, cluster and user of a kubeconfig that Kubeconfig returned into file, as kubectl config does:
+// entries of these names are replaced, all others stay, and the file is made if it is missing. The current context
+// changes only if there is none, or if use is set. It returns the current context of the file.
+//
+// A file that is no kubeconfig is left as it is. kubectl's lock file is honoured.
+func Merge(file string, kubeconfig []byte, use bool) (current string, err error) {
+	ours, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target // a link stays one
+	}
+	unlock, err := lockKubeconfig(file)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	merged, err := readKubeconfig(file)
+	if err != nil {
+		return "", err
+	}
+	mergeEntries(merged, ours)
+	if use || merged.CurrentContext == "" {
+		merged.CurrentContext = ours.CurrentContext
+	}
+	content, err := clientcmd.Write(*merged)
+	if err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if err := writeFile(file, content); err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return merged.CurrentContext, nil
+}
+
+// lockKubeconfig makes the lock file that kubectl makes while it changes a kubeconfig.
+func lockKubeconfig(file string) (unlock func(), err error) {
+	lock := file + ".lock"
+	f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil,
+			fmt.Errorf("%s is being changed by another program: if there is none any more, remove %s", file, lock)
+	case err != nil:
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return func() { _ = errors.Join(f.Close(), os.Remove(lock)) }, nil
+}
+
+// readKubeconfig returns the content of file, none if it is missing. Paths in it stay as they are.
+func readKubeconfig(file string) (*clientcmdapi.Config, error) {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return clientcmdapi.NewConfig(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config, err := clientcmd.Load(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no kubeconfig and stays as it is: %w", file, err)
+	}
+	return config, nil
+}
+
+func mergeEntries(into, from *clientcmdapi.Config) {
+	for name, cluster := range from.Clusters {
+		into.Clusters[name] = cluster
+	}
+	for name, user := range from.AuthInfos {
+		into.AuthInfos[name] = user
+	}
+	for name, context := range from.Contexts {
+		if old := into.Contexts[name]; old != nil {
+			context.Namespace = old.Namespace // the user's choice
+		}
+		into.Contexts[name] = context
+	}
+}
