@@ -207,8 +207,7 @@ func (c Config) Validate() error {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
 	if c.DataDir == "" && !c.Ephemeral {
-		bad(
-			"--data-dir is empty: name a directory, or use --ephemeral for a temporary one (the default is below XDG_DATA_HOME or HOME)")
+		bad("--data-dir is empty: name a directory, or use --ephemeral for a temporary one")
 	}
 	if c.SecurePort < 0 || c.SecurePort > 65535 {
 		bad("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)

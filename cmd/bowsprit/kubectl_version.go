@@ -2,10 +2,8 @@ package main
 
 import (
 	"strings"
+	"sync/atomic"
 	_ "unsafe" // for linkname
-
-	clientversion "k8s.io/client-go/pkg/version"
-	"k8s.io/component-base/version"
 
 	"github.com/bowsprit/bowsprit"
 )
@@ -16,6 +14,11 @@ import (
 
 //go:linkname kubectlVersion k8s.io/component-base/version.gitVersion
 var kubectlVersion string
+
+// kubectlDynamic holds a copy of it that is made at init.
+//
+//go:linkname kubectlDynamic k8s.io/component-base/version.dynamicGitVersion
+var kubectlDynamic atomic.Value
 
 //go:linkname kubectlMajor k8s.io/component-base/version.gitMajor
 var kubectlMajor string
@@ -40,6 +43,5 @@ func stampKubectl() {
 	minor, _, _ = strings.Cut(minor, ".")
 	kubectlMajor, kubectlMinor = major, minor
 	kubectlCommit, clientCommit = "", ""
-	_ = version.SetDynamicVersion(kubectlVersion) // it equals what was set above, which is always accepted
-	_ = clientversion.Get                         // its variables are linked to above
+	kubectlDynamic.Store(kubectlVersion)
 }

@@ -79,6 +79,10 @@ func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags ser
 		return err
 	}
 	config.Log, config.Flags = log, settings(given)
+	if config.DataDir == "" && !config.Ephemeral && !given.Changed("data-dir") {
+		return errors.New(
+			"neither XDG_DATA_HOME nor HOME is set: name a directory with --data-dir, or use --ephemeral for a temporary one")
+	}
 	if config.Ephemeral {
 		if given.Changed("data-dir") {
 			return errors.New("--ephemeral keeps nothing and --data-dir names where to keep it: drop one of them")
