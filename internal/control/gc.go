@@ -191,6 +191,9 @@ type item struct {
 // subject gathers what judge wants to know, and the item's dependents.
 func (g *collector) subject(ctx context.Context, it item) (s subject, all, blocking []place, err error) {
 	all, blocking = g.dependents(it.entry.UID)
+	if it.resource.Namespaced {
+		all, blocking = dependentsWithin(it.entry.Namespace, all), dependentsWithin(it.entry.Namespace, blocking)
+	}
 	s = subject{
 		deleting: it.entry.Deleting, finalizers: it.ownership.finalizers, dependents: len(all), blocking: len(blocking),
 	}
@@ -217,6 +220,16 @@ func (g *collector) subject(ctx context.Context, it item) (s subject, all, block
 		}
 	}
 	return s, all, blocking, nil
+}
+
+// dependentsWithin returns those of the places that lie in a namespace. An object in another one cannot be owned from here,
+// whatever its references say: it neither holds up a deletion nor is changed by it. Who may write there could block the
+// owner's deletion otherwise.
+func dependentsWithin(namespace string, places []place) []place {
+	return slices.DeleteFunc(places, func(p place) bool {
+		in, _, namespaced := strings.Cut(p.key, "/")
+		return !namespaced || in != namespace
+	})
 }
 
 func (g *collector) gone(uid string) bool {

@@ -252,6 +252,35 @@ func TestForegroundDeletion(t *testing.T) {
 	c.until(secrets, "default", "free")
 }
 
+// TestForegroundDeletionFromElsewhere has objects that cannot be owned claim that they block an owner's deletion: one of
+// another namespace and one of none, neither of which will go away.
+func TestForegroundDeletionFromElsewhere(t *testing.T) {
+	c := start(t)
+	c.create(namespaces, object("v1", "Namespace", "", "other"))
+	c.create(definitions, kindDefinition("fleets", "Fleet", "Cluster"))
+	owner := c.create(configMaps, configMap("owner"))
+	forged := object("v1", "Secret", "other", "forged", blocking(owner))
+	forged.SetFinalizers([]string{"example.com/hold"})
+	c.create(secrets, forged)
+	fleet := object("stable.example.com/v1", "Fleet", "", "forged", blocking(owner))
+	fleet.SetFinalizers([]string{"example.com/hold"})
+	c.create(fleets, fleet)
+	c.create(secrets, secret("own", blocking(owner)))
+	c.delete(configMaps, owner, metav1.DeletePropagationForeground)
+	c.untilMine(configMaps, "default", "")
+	c.until(secrets, "default", "")
+	// Orphaning does not change them either.
+	owner = c.create(configMaps, configMap("owner"))
+	forged = object("v1", "Secret", "other", "forged-too", blocking(owner))
+	forged.SetFinalizers([]string{"example.com/hold"})
+	c.create(secrets, forged)
+	c.delete(configMaps, owner, metav1.DeletePropagationOrphan)
+	c.untilMine(configMaps, "default", "")
+	c.when(secrets, "other", "the reference", func(objects map[string]*unstructured.Unstructured) bool {
+		return len(objects["forged-too"].GetOwnerReferences()) == 1
+	})
+}
+
 // TestForegroundDeletionUnblocked has the reference that blocks become one that does not.
 func TestForegroundDeletionUnblocked(t *testing.T) {
 	c := start(t)
