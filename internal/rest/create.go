@@ -214,7 +214,7 @@ func (s *Server) waitVisible(ctx context.Context, c *Call, revision int64) error
 }
 
 func (s *Server) validateNew(ctx context.Context, c *Call, obj Object) error {
-	errs, err := c.validate(obj)
+	errs, err := c.validate(ctx, obj)
 	if err != nil {
 		return err
 	}

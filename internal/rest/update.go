@@ -320,7 +320,7 @@ func (s *Server) prepareUpdate(ctx context.Context, c *Call, obj, old Object, dr
 	if err := s.assign(ctx, c, obj, old, dryRun); err != nil {
 		return err
 	}
-	errs, err := c.validateUpdate(obj, old)
+	errs, err := c.validateUpdate(ctx, obj, old)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 var errNotAnObject = errors.New("the stored value is not a JSON object")
 
 // validate returns everything that is wrong with a new object of the call's version.
-func (c *Call) validate(obj Object) (field.ErrorList, error) {
+func (c *Call) validate(ctx context.Context, obj Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
 	}
@@ -38,14 +38,14 @@ func (c *Call) validate(obj Object) (field.ErrorList, error) {
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if sch != nil {
-		errs = sch.ValidateAfter(errs, obj, nil)
+	if sch == nil {
+		return errs, nil
 	}
-	return errs, nil
+	return sch.ValidateAfter(ctx, errs, obj, nil)
 }
 
 // validateUpdate returns everything that is wrong with an update; what was wrong before and has not changed passes.
-func (c *Call) validateUpdate(obj, old Object) (field.ErrorList, error) {
+func (c *Call) validateUpdate(ctx context.Context, obj, old Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
 	}
@@ -61,9 +61,12 @@ func (c *Call) validateUpdate(obj, old Object) (field.ErrorList, error) {
 	switch {
 	case sch == nil:
 	case c.Subresource == "status":
-		errs = sch.ValidateStatus(errs, obj, old)
+		errs, err = sch.ValidateStatus(ctx, errs, obj, old)
 	default:
-		errs = sch.ValidateAfter(errs, obj, old)
+		errs, err = sch.ValidateAfter(ctx, errs, obj, old)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return unique(errs), nil
 }

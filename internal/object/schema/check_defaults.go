@@ -102,7 +102,7 @@ func (w *defaultChecker) check(n *Node, path *field.Path) {
 			return
 		}
 	}
-	if errs := explain(literal(n), value, prior{}, path); len(errs) > 0 {
+	if errs := new(walk).explain(literal(n), value, prior{}, path); len(errs) > 0 {
 		w.errs = append(w.errs, errs...)
 		return
 	}

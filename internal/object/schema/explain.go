@@ -14,6 +14,7 @@ import (
 // k8s.io/kube-openapi/pkg/validation/validate, except that properties come sorted by name, and counts what passes:
 // of the alternatives of anyOf and oneOf, kube reports the one that passed most.
 type explainer struct {
+	state    walk
 	path     []byte // of the value at hand: ".a[0].b"; the leading dot only below additionalProperties of the root
 	failures []failure
 }
@@ -41,10 +42,12 @@ const (
 )
 
 // explain returns everything that is wrong with v by n's keywords. was is v before the update; failures in what has not
-// changed are left out. at is where v stands in the object, nil for the whole object.
-func explain(n *Node, v any, was prior, at *field.Path) field.ErrorList {
-	x := &explainer{}
+// changed are left out. at is where v stands in the object, nil for the whole object. If the walk has to end, the errors
+// are not all.
+func (w *walk) explain(n *Node, v any, was prior, at *field.Path) field.ErrorList {
+	x := &explainer{state: *w} // a copy, so that w stays on the stack of a validation that finds nothing
 	x.walk(n, v, was)
+	*w = x.state
 	if len(x.failures) == 0 {
 		return nil
 	}
@@ -79,6 +82,9 @@ type descent struct {
 
 // check reports what is wrong with v and returns how much of n it passes.
 func (x *explainer) check(n *Node, v any, d *descent) (passed int) {
+	if x.state.over() {
+		return 0
+	}
 	if v == nil {
 		return x.checkNull(n)
 	}
@@ -177,7 +183,7 @@ func (x *explainer) checkText(n *Node, v string) {
 		x.invalid(v, "should be at least %d chars long", *n.MinLength)
 	case n.badRE != "":
 		x.invalid(v, "should match '%s, but pattern is invalid: %s'", n.Pattern, n.badRE)
-	case n.pattern != nil && !n.pattern.MatchString(v):
+	case n.pattern != nil && !x.state.matches(n, v):
 		x.invalid(v, "should match '%s'", n.Pattern)
 	}
 }

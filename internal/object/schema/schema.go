@@ -19,6 +19,7 @@
 package schema
 
 import (
+	"context"
 	"hash/maphash"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -39,8 +40,8 @@ type Options struct {
 // Evaluator runs the CEL rules of a whole schema against an object.
 type Evaluator interface {
 	// Evaluate returns the failures of all rules. old is nil on create; unchanged failures of an update are left out as
-	// ratcheting demands.
-	Evaluate(obj, old map[string]any) field.ErrorList
+	// ratcheting demands. If ctx ends, the rest of the rules is not run.
+	Evaluate(ctx context.Context, obj, old map[string]any) field.ErrorList
 }
 
 // Schema is a compiled structural schema.

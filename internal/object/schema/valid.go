@@ -7,20 +7,24 @@ import (
 
 // valid says whether v, decoded JSON, passes every keyword of n and below and holds no list-type violation. It is the
 // whole validation of nearly every object, so it allocates nothing; explain finds the same failures and describes them.
-func (s *Schema) valid(n *Node, v any) bool {
+// It is false, too, if the walk has to end.
+func (w *walk) valid(n *Node, v any) bool {
+	if w.over() {
+		return false
+	}
 	switch v := v.(type) {
 	case nil:
 		return n.acceptsNull() && len(n.Enum) == 0
 	case string:
-		if n.accepts&kindString == 0 || n.flags.has(hasText) && !n.validText(v) {
+		if n.accepts&kindString == 0 || n.flags.has(hasText) && !w.validText(n, v) {
 			return false
 		}
 	case map[string]any:
-		if n.accepts&kindObject == 0 || !s.validObject(n, v) {
+		if n.accepts&kindObject == 0 || !w.validObject(n, v) {
 			return false
 		}
 	case []any:
-		if n.accepts&kindArray == 0 || !s.validList(n, v) {
+		if n.accepts&kindArray == 0 || !w.validList(n, v) {
 			return false
 		}
 	case int64:
@@ -41,7 +45,7 @@ func (s *Schema) valid(n *Node, v any) bool {
 	if len(n.Enum) > 0 && !inEnum(n.Enum, v) {
 		return false
 	}
-	return !n.flags.has(hasJunctions) || s.validJunctions(n, v)
+	return !n.flags.has(hasJunctions) || w.validJunctions(n, v)
 }
 
 // acceptsNull knows the type null, too: defaults are checked even in a definition that will be refused for it.
@@ -52,20 +56,20 @@ func (n *Node) acceptsFloat(f float64) bool {
 }
 
 // validText checks length, in code points, pattern and format.
-func (n *Node) validText(v string) bool {
+func (w *walk) validText(n *Node, v string) bool {
 	if m := n.MaxLength; m != nil && int64(len(v)) > *m && int64(utf8.RuneCountInString(v)) > *m {
 		return false
 	}
 	if m := n.MinLength; m != nil && (int64(len(v)) < *m || int64(utf8.RuneCountInString(v)) < *m) {
 		return false
 	}
-	if n.Pattern != "" && (n.pattern == nil || !n.pattern.MatchString(v)) {
+	if n.Pattern != "" && (n.pattern == nil || !w.matches(n, v)) {
 		return false
 	}
 	return n.format == nil || n.format.check(v)
 }
 
-func (s *Schema) validObject(n *Node, m map[string]any) bool {
+func (w *walk) validObject(n *Node, m map[string]any) bool {
 	if n.MinProps != nil && int64(len(m)) < *n.MinProps || n.MaxProps != nil && int64(len(m)) > *n.MaxProps {
 		return false
 	}
@@ -79,7 +83,7 @@ func (s *Schema) validObject(n *Node, m map[string]any) bool {
 	}
 	if !n.flags.has(hasAdditional) && len(n.fields) <= len(m) {
 		for i := range n.fields {
-			if v, ok := m[n.fields[i].name]; ok && !s.valid(n.fields[i].node, v) {
+			if v, ok := m[n.fields[i].name]; ok && !w.valid(n.fields[i].node, v) {
 				return false
 			}
 		}
@@ -95,40 +99,40 @@ func (s *Schema) validObject(n *Node, m map[string]any) bool {
 				continue
 			}
 		}
-		if !s.valid(child, v) {
+		if !w.valid(child, v) {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *Schema) validList(n *Node, list []any) bool {
+func (w *walk) validList(n *Node, list []any) bool {
 	if n.MinItems != nil && int64(len(list)) < *n.MinItems || n.MaxItems != nil && int64(len(list)) > *n.MaxItems {
 		return false
 	}
 	if n.Items != nil {
 		for _, v := range list {
-			if !s.valid(n.Items, v) {
+			if !w.valid(n.Items, v) {
 				return false
 			}
 		}
 	}
-	return !n.flags.has(listSet|listMap) || s.distinct(n, list)
+	return !n.flags.has(listSet|listMap) || w.schema.distinct(n, list)
 }
 
-func (s *Schema) validJunctions(n *Node, v any) bool {
+func (w *walk) validJunctions(n *Node, v any) bool {
 	for _, sub := range n.AllOf {
-		if !s.valid(sub, v) {
+		if !w.valid(sub, v) {
 			return false
 		}
 	}
-	if len(n.AnyOf) > 0 && !s.validAny(n.AnyOf, v) {
+	if len(n.AnyOf) > 0 && !w.validAny(n.AnyOf, v) {
 		return false
 	}
 	if len(n.OneOf) > 0 {
 		matches := 0
 		for _, sub := range n.OneOf {
-			if s.valid(sub, v) {
+			if w.valid(sub, v) {
 				matches++
 			}
 		}
@@ -136,12 +140,12 @@ func (s *Schema) validJunctions(n *Node, v any) bool {
 			return false
 		}
 	}
-	return n.Not == nil || !s.valid(n.Not, v)
+	return n.Not == nil || !w.valid(n.Not, v)
 }
 
-func (s *Schema) validAny(nodes []*Node, v any) bool {
+func (w *walk) validAny(nodes []*Node, v any) bool {
 	for _, sub := range nodes {
-		if s.valid(sub, v) {
+		if w.valid(sub, v) {
 			return true
 		}
 	}

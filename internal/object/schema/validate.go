@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -9,14 +10,21 @@ import (
 // Validate returns everything that is wrong with obj. old is the object before an update (nil on create): what was
 // wrong and has not changed passes. Neither is changed.
 func (s *Schema) Validate(obj, old map[string]any) field.ErrorList {
-	return s.ValidateAfter(nil, obj, old)
+	errs, _ := s.ValidateAfter(context.Background(), nil, obj, old)
+	return errs
 }
 
 // ValidateAfter is Validate for a caller that has found errors of its own, in the object's metadata. They come first,
-// and may be such that rules are not run.
-func (s *Schema) ValidateAfter(errs field.ErrorList, obj, old map[string]any) field.ErrorList {
-	if !s.valid(s.root, obj) {
-		errs = append(errs, explain(s.root, obj, prior{old != nil, old}, nil)...)
+// and may be such that rules are not run. The error is ctx's, if it has ended before all was looked at.
+func (s *Schema) ValidateAfter(
+	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
+) (field.ErrorList, error) {
+	w := newWalk(ctx, s)
+	if !w.valid(s.root, obj) {
+		errs = append(errs, w.explain(s.root, obj, prior{old != nil, old}, nil)...)
+		if w.ended {
+			return nil, ctx.Err()
+		}
 		errs = s.explainScale(errs, obj, true)
 		errs = append(errs, explainMeta(s.root, obj, "")...)
 		if old == nil || len(s.explainLists(s.root, old, "")) == 0 {
@@ -26,35 +34,43 @@ func (s *Schema) ValidateAfter(errs field.ErrorList, obj, old map[string]any) fi
 		errs = s.explainScale(errs, obj, true)
 		errs = append(errs, explainMeta(s.root, obj, "")...)
 	}
-	return s.evaluate(errs, obj, old)
+	return s.evaluate(ctx, errs, obj, old)
 }
 
 // ValidateStatus is ValidateAfter for the status subresource: only the status is checked, except that list types and
 // rules are checked everywhere.
-func (s *Schema) ValidateStatus(errs field.ErrorList, obj, old map[string]any) field.ErrorList {
-	n := s.root.Properties["status"]
-	if status, ok := obj["status"]; ok && n != nil && !s.valid(n, status) {
+func (s *Schema) ValidateStatus(
+	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
+) (field.ErrorList, error) {
+	n, w := s.root.Properties["status"], newWalk(ctx, s)
+	if status, ok := obj["status"]; ok && n != nil && !w.valid(n, status) {
 		was, known := old["status"]
-		errs = append(errs, explain(n, status, prior{known || was == nil, was}, field.NewPath("status"))...)
+		errs = append(errs, w.explain(n, status, prior{known || was == nil, was}, field.NewPath("status"))...)
+		if w.ended {
+			return nil, ctx.Err()
+		}
 	}
 	errs = s.explainScale(errs, obj, false)
 	if lists := s.explainLists(s.root, obj, ""); len(lists) > 0 && len(s.explainLists(s.root, old, "")) == 0 {
 		errs = append(errs, lists...)
 	}
-	return s.evaluate(errs, obj, old)
+	return s.evaluate(ctx, errs, obj, old)
 }
 
 // evaluate runs the rules, unless errs say that the object does not have the shape that rules rely on.
-func (s *Schema) evaluate(errs field.ErrorList, obj, old map[string]any) field.ErrorList {
+func (s *Schema) evaluate(
+	ctx context.Context, errs field.ErrorList, obj, old map[string]any,
+) (field.ErrorList, error) {
 	if s.rules == nil {
-		return errs
+		return errs, nil
 	}
 	if slices.ContainsFunc(errs, blocksRules) {
 		return append(errs,
 			field.Invalid(nil, nil,
-				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")), nil
 	}
-	return append(errs, s.rules.Evaluate(obj, old)...)
+	errs = append(errs, s.rules.Evaluate(ctx, obj, old)...)
+	return errs, ctx.Err()
 }
 
 // blocksRules says whether rules could fail, or cost too much, because of err.

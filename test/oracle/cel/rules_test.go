@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -120,7 +121,7 @@ func (s *subject) compare(t *testing.T, obj, old map[string]any) (failures int) 
 		}
 		if budget == celconfig.RuntimeCELCostBudget {
 			failures += len(ours)
-			if a, b := describe(s.our.Evaluate(obj, old)), describe(theirs); !slices.Equal(a, b) {
+			if a, b := describe(s.our.Evaluate(context.Background(), obj, old)), describe(theirs); !slices.Equal(a, b) {
 				t.Errorf("%s: uncounted\nours     %q\nupstream %q\nobject %s\nold    %s", s.name, a, b, brief(obj),
 					brief(old))
 			}

@@ -85,7 +85,7 @@ func (c *comparison) object(g *generator) {
 		return
 	}
 	c.errors("update", changed, obj, c.our.Validate(changed, obj), c.up.validate(changed, obj))
-	c.errors("status", changed, obj, c.our.ValidateStatus(nil, changed, obj), c.up.validateStatus(changed, obj))
+	c.errors("status", changed, obj, statusErrors(c.our, changed, obj), c.up.validateStatus(changed, obj))
 }
 
 // shape compares the ways of normalizing an object. It returns the normalized object if it is well formed.

@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 					if c.Old != nil {
 						old := decode(c.Old).(map[string]any)
 						x.errors("update", obj, old, our.Validate(obj, old), up.validate(obj, old))
-						x.errors("status", obj, old, our.ValidateStatus(nil, obj, old), up.validateStatus(obj, old))
+						x.errors("status", obj, old, statusErrors(our, obj, old), up.validateStatus(obj, old))
 					}
 				})
 			}

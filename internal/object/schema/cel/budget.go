@@ -68,9 +68,20 @@ type evaluation struct {
 	extent    int   // of the object, an index of extents; -1: beyond
 	uncertain bool  // the budget may matter: exact is needed
 	warn      func(string)
+	done      <-chan struct{} // of the context; nil if it never ends
 
 	errs     field.ErrorList
 	warnings []string
+}
+
+// over reports whether the time for the evaluation is.
+func (e *evaluation) over() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // stopError ends the evaluation of an object.

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"maps"
@@ -122,7 +123,7 @@ func TestCases(t *testing.T) {
 			for j := range c.Values {
 				v := &c.Values[j]
 				obj, old := c.object(v.Spec), c.object(v.Old)
-				expect(t, "evaluate", &v.Errors, texts(rules.Evaluate(obj, old)))
+				expect(t, "evaluate", &v.Errors, texts(rules.Evaluate(context.Background(), obj, old)))
 				var before any
 				if old != nil {
 					before = old

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func FuzzRule(f *testing.F) {
 		if errs := Check(&root, nil, CheckOptions{}); len(errs) > 0 {
 			return
 		}
-		New(&root, true).Evaluate(resource(spec), resource(spec))
+		New(&root, true).Evaluate(context.Background(), resource(spec), resource(spec))
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("took %v", took)
 		}

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,13 +25,14 @@ type EvalOptions struct {
 }
 
 // Evaluate runs the rules on obj. old is the object before an update, nil on create: rules that use oldSelf need it,
-// and what fails as before passes. obj must have passed the value checks of its schema, its limits above all.
-func (r *Rules) Evaluate(obj, old map[string]any) field.ErrorList {
+// and what fails as before passes. obj must have passed the value checks of its schema, its limits above all. If ctx
+// ends, the rest of the rules is not run.
+func (r *Rules) Evaluate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	var before any
 	if old != nil {
 		before = old
 	}
-	e := evaluation{budget: celconfig.RuntimeCELCostBudget}
+	e := evaluation{budget: celconfig.RuntimeCELCostBudget, done: ctx.Done()}
 	return e.run(r, nil, obj, before, true)
 }
 
@@ -63,7 +65,7 @@ func (e *evaluation) run(r *Rules, path *field.Path, v, old any, ratchet bool) f
 	}
 	tree.evaluate(e, location{base: path}, v, old, l)
 	if e.uncertain {
-		*e = evaluation{budget: budget, exact: true, warn: e.warn}
+		*e = evaluation{budget: budget, exact: true, warn: e.warn, done: e.done}
 		tree.evaluate(e, location{base: path}, v, old, l)
 	}
 	if e.warn != nil {
@@ -179,7 +181,7 @@ func (b *branch) evaluateRules(e *evaluation, at *location, v, old any, l lineag
 		e.invalid(at, b.node, fmt.Sprintf("rule compiler initialization error: %v", err))
 		return true
 	}
-	if !e.affordable(at, b.node) {
+	if e.over() || !e.affordable(at, b.node) {
 		return false
 	}
 	vars := newActivations(b, compiled, v, old)

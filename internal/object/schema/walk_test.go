@@ -1,0 +1,56 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestValidationEnds: validation is given up when its context ends, whatever it is about, and says so.
+func TestValidationEnds(t *testing.T) {
+	s := compileJSON(t, `{"type":"object","properties":{"good":{"type":"array","items":{"type":"integer"}},
+		"bad":{"type":"array","items":{"type":"string"}},"text":{"type":"string","pattern":"^(a|b)*$"},
+		"status":{"type":"object","properties":{"good":{"type":"array","items":{"type":"integer"}}}}}}`, Options{})
+	many := "[" + strings.Repeat("1,", 5000) + "1]"
+	ctx, cancel := context.WithCancel(t.Context())
+	for i, text := range []string{
+		`{"good":` + many + `}`, `{"bad":` + many + `}`, `{"text":"` + strings.Repeat("ab", 100000) + `"}`, `{"status":{"good":` + many + `}}`,
+	} {
+		obj := parse(t, text)
+		if _, err := s.ValidateAfter(t.Context(), nil, obj, nil); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		cancel()
+		if errs, err := s.ValidateAfter(ctx, nil, obj, nil); !errors.Is(err, context.Canceled) || errs != nil {
+			t.Errorf("%d: %d errors, %v", i, len(errs), err)
+		}
+		if _, err := s.ValidateStatus(ctx, nil, obj, nil); errors.Is(err, context.Canceled) != (i == 3) {
+			t.Errorf("status, %d: %v", i, err)
+		}
+	}
+}
+
+// TestPatternsMatchOnce: a pattern that a text does not match is not matched with it again to say so.
+func TestPatternsMatchOnce(t *testing.T) {
+	s := compileJSON(t, `{"type":"object","properties":{"a":{"type":"string","pattern":"^x+$"},
+		"b":{"anyOf":[{"pattern":"^y+$"},{"pattern":"^z+$"}],"type":"string"}}}`, Options{})
+	long := strings.Repeat("x", 1<<16) + "!"
+	obj := map[string]any{"a": long, "b": long}
+	w := newWalk(t.Context(), s)
+	if w.valid(s.root, obj) {
+		t.Fatal("it is valid")
+	}
+	for range 10 { // all that valid has found out, whatever it began with
+		w.valid(s.root.Properties["a"], long)
+		w.valid(s.root.Properties["b"], long)
+	}
+	found := w.mismatched
+	if errs := w.explain(s.root, obj, prior{}, nil); len(errs) != 3 {
+		t.Errorf("%d errors: %.300s", len(errs), fmt.Sprint(errs))
+	}
+	if found != 3 || w.mismatched != found {
+		t.Errorf("%d matches failed, %d more to explain them", found, w.mismatched-found)
+	}
+}
