@@ -119,7 +119,7 @@ func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *Call, p *
 		if err != nil {
 			return err
 		}
-		if body, err = out.AppendRow(body, table.Row{JSON: raw}); err != nil {
+		if body, err = out.AppendRow(r.Context(), body, table.Row{JSON: raw}); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,8 @@ type column struct {
 	find func(obj map[string]any) (value any, found bool)
 	// root is the only field of the object that find looks at, "" if that is not known.
 	root string
+	// branching is what multiplies the effort of find.
+	branching branching
 }
 
 func newColumn(c catalog.Column) (column, error) {
@@ -35,6 +37,7 @@ func newColumn(c catalog.Column) (column, error) {
 	if col.plain != nil {
 		return col, nil
 	}
+	col.branching = branchingOf(parsed.Root)
 	compile := func() *jsonpath.JSONPath {
 		j := jsonpath.New(c.Name).AllowMissingKeys(true)
 		if err := j.Parse(text); err != nil {
@@ -95,6 +98,9 @@ func (c *column) append(dst []byte, doc *document, obj map[string]any, now time.
 	if c.plain == nil {
 		if obj == nil {
 			obj = doc.only(c.root)
+		}
+		if !doc.left.spend(c.branching, obj) {
+			return append(dst, "null"...)
 		}
 		var found bool
 		if value, found = c.find(obj); !found {

@@ -95,7 +95,7 @@ func (p *printer) appendCells(dst []byte, row Row, e catalog.Env) ([]byte, error
 		}
 		return dst, nil
 	}
-	doc := document{json: row.JSON}
+	doc := document{json: row.JSON, left: newAllowance(row)}
 	name, err := doc.at(namePath)
 	if err != nil {
 		return dst, fmt.Errorf("name of an object to print: %w", err)
@@ -120,6 +120,7 @@ type document struct {
 	name string
 	top  []byte
 	obj  map[string]any // top decoded, as the only field of the object; nil until asked for
+	left allowance
 }
 
 // at returns the JSON of the value at path, part of the document; nil if there is none.

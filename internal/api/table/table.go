@@ -10,6 +10,7 @@
 package table
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (w *Writer) build(rows []Row, meta metav1.ListMeta) ([]byte, error) {
 	dst := w.Header(make([]byte, 0, size), meta)
 	for _, row := range rows {
 		var err error
-		if dst, err = w.AppendRow(dst, row); err != nil {
+		if dst, err = w.AppendRow(context.Background(), dst, row); err != nil {
 			return nil, err
 		}
 	}
@@ -138,8 +139,12 @@ func (w *Writer) Header(dst []byte, meta metav1.ListMeta) []byte {
 	return append(dst, `,"rows":[`...)
 }
 
-// AppendRow appends the row of one object. An error means that row.JSON is no object; dst is returned as it was.
-func (w *Writer) AppendRow(dst []byte, row Row) ([]byte, error) {
+// AppendRow appends the row of one object. An error means that row.JSON is no object, or is that of ctx; dst is returned
+// as it was.
+func (w *Writer) AppendRow(ctx context.Context, dst []byte, row Row) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return dst, err
+	}
 	start := len(dst)
 	if w.rows > 0 {
 		dst = append(dst, ',')

@@ -85,6 +85,22 @@ func TestObjectBudget(t *testing.T) {
 	}
 }
 
+// TestEvaluateEnds: no rule is run when the time for them is over.
+func TestEvaluateEnds(t *testing.T) {
+	items := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	items.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.size() < 5"}}
+	rules := New(compileSpec(t, arrayOf(items)), true)
+	ctx, cancel := context.WithCancel(t.Context())
+	obj := resource([]any{"too long"})
+	if got := rules.Evaluate(ctx, obj, nil); len(got) != 1 {
+		t.Errorf("got %q", got)
+	}
+	cancel()
+	if got := rules.Evaluate(ctx, obj, nil); got != nil {
+		t.Errorf("got %q after the end", got)
+	}
+}
+
 // TestEvaluateAt evaluates a part of a schema, as defaults need it.
 func TestEvaluateAt(t *testing.T) {
 	p := &apiextensionsv1.JSONSchemaProps{
