@@ -30,12 +30,10 @@ func subtract(f, g fields) (out fields, changed bool) {
 			out, changed = maps.Clone(f), true
 		}
 	}
-	for key, value := range g {
-		if key == own {
-			continue
-		}
+	for key := range smaller(f, g) {
 		mine, ok := f[key].(fields)
-		if !ok {
+		value, common := g[key]
+		if !ok || !common || key == own {
 			continue
 		}
 		theirs, _ := value.(fields)
@@ -66,6 +64,15 @@ func subtract(f, g fields) (out fields, changed bool) {
 		return fields{}, true
 	}
 	return out, true
+}
+
+// smaller returns the one with fewer nodes at its top. Many managers may own little each while a change is large, or the
+// other way about.
+func smaller(f, g fields) fields {
+	if len(f) < len(g) {
+		return f
+	}
+	return g
 }
 
 // unite returns the members of both. nil is the empty set.

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -239,28 +240,11 @@ const (
 
 // limit puts the oldest updaters of each version together until there are at most maxUpdaters.
 func (m *managed) limit() {
-	var updaters []string
-	for id, set := range m.fields {
-		if !set.Applied() {
-			updaters = append(updaters, id)
-		}
-	}
-	if len(updaters) <= maxUpdaters {
-		return
-	}
-	seconds := func(id string) int64 {
-		if t := m.times[id]; t != nil {
-			return t.Unix()
-		}
-		return 0
-	}
-	slices.SortFunc(updaters, func(a, b string) int {
-		if c := seconds(a) - seconds(b); c != 0 {
-			return int(c)
-		}
-		return strings.Compare(a, b)
-	})
+	updaters := m.updaters()
 	first := map[string]string{} // by version: the oldest updater, which becomes the start of the bucket
+	// buckets are what the buckets are made of besides their start. They are united in the end: a union costs as much as
+	// both of its sets are large.
+	buckets := map[string][]*fieldpath.Set{}
 	for i, left := 0, len(updaters); i < len(updaters) && left > maxUpdaters; i++ {
 		id := updaters[i]
 		set := m.fields[id]
@@ -278,10 +262,44 @@ func (m *managed) limit() {
 			delete(m.fields, oldest)
 			m.fields[bucket] = start
 		}
-		m.fields[bucket] = fieldpath.NewVersionedSet(set.Set().Union(m.fields[bucket].Set()), set.APIVersion(),
-			set.Applied())
-		delete(m.fields, id)
+		buckets[bucket] = append(buckets[bucket], set.Set())
+		if delete(m.fields, id); id == bucket {
+			delete(buckets, bucket) // as in kube
+		}
 		left--
 		m.times[bucket] = m.times[id]
 	}
+	for bucket, sets := range buckets {
+		start := m.fields[bucket]
+		m.fields[bucket] = fieldpath.NewVersionedSet(union(append(sets, start.Set())), start.APIVersion(), start.Applied())
+	}
+}
+
+// updaters returns the ids of the entries of operation Update, the oldest first.
+func (m *managed) updaters() []string {
+	var updaters []string
+	for id, set := range m.fields {
+		if !set.Applied() {
+			updaters = append(updaters, id)
+		}
+	}
+	seconds := func(id string) int64 {
+		if t := m.times[id]; t != nil {
+			return t.Unix()
+		}
+		return 0
+	}
+	slices.SortFunc(updaters, func(a, b string) int {
+		return cmp.Or(cmp.Compare(seconds(a), seconds(b)), strings.Compare(a, b))
+	})
+	return updaters
+}
+
+// union unites sets, of which there is at least one, in pairs.
+func union(sets []*fieldpath.Set) *fieldpath.Set {
+	if len(sets) == 1 {
+		return sets[0]
+	}
+	half := len(sets) / 2
+	return union(sets[:half]).Union(union(sets[half:]))
 }

@@ -84,6 +84,7 @@ type shortEntry struct {
 // and in accord with the schema.
 func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
 	entries := make([]shortEntry, 0, len(stored)+1)
+	var managers managerSet
 	for _, s := range stored {
 		raw, ok := s.(map[string]any)
 		if !ok || raw["apiVersion"] != o.apiVersion || raw["fieldsType"] != "FieldsV1" {
@@ -112,13 +113,40 @@ func (o *Ownership) decodeShort(root place, stored []any) ([]shortEntry, bool) {
 			len(e.time) != len(time.RFC3339)-len("07:00") {
 			return nil, false
 		}
-		if !fits(root, e.fields, false) ||
-			slices.ContainsFunc(entries, func(other shortEntry) bool { return other.manager == e.manager }) {
+		if !fits(root, e.fields, false) || !managers.add(e.manager) {
 			return nil, false
 		}
 		entries = append(entries, e)
 	}
 	return entries, true
+}
+
+// managerSet is a set of managers: a list while there are few, as nearly always, else a map.
+type managerSet struct {
+	few  []manager
+	many map[manager]struct{}
+}
+
+// fewManagers is where a search of the list begins to cost more than a map.
+const fewManagers = 16
+
+// add reports whether m is new.
+func (s *managerSet) add(m manager) bool {
+	if s.many == nil {
+		if slices.Contains(s.few, m) {
+			return false
+		}
+		if s.few = append(s.few, m); len(s.few) > fewManagers {
+			s.many = make(map[manager]struct{}, 4*fewManagers)
+			for _, m := range s.few {
+				s.many[m] = struct{}{}
+			}
+		}
+		return true
+	}
+	_, known := s.many[m]
+	s.many[m] = struct{}{}
+	return !known
 }
 
 // recordShort returns managedFields after name has made obj of live. obj has none.

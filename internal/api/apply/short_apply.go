@@ -111,12 +111,13 @@ func contains(f, g fields) bool {
 
 // overlap reports whether f and g have a member in common.
 func overlap(f, g fields) bool {
-	for key, value := range g {
-		if key == own {
+	for key := range smaller(f, g) {
+		value, common := g[key]
+		mine, ok := f[key].(fields)
+		if key == own || !common {
 			continue
 		}
 		theirs, _ := value.(fields)
-		mine, ok := f[key].(fields)
 		if ok && (member(theirs) && member(mine) || overlap(mine, theirs)) {
 			return true
 		}

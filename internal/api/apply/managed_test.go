@@ -1,0 +1,60 @@
+package apply
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// updatersOf returns n updaters of two versions, each of which owns a label of its own and one that all own.
+func updatersOf(n int) *managed {
+	m := noManagers()
+	for i := range n {
+		version := fmt.Sprint("example.com/v", i%2)
+		who := manager{name: fmt.Sprint("m", i), operation: metav1.ManagedFieldsOperationUpdate, apiVersion: version}.id()
+		set := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels", fmt.Sprint("l", i)),
+			fieldpath.MakePathOrDie("metadata", "labels", "all"))
+		m.fields[who] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(version), false)
+		m.times[who] = &metav1.Time{Time: time.Unix(int64(i), 0)}
+	}
+	return m
+}
+
+// TestManyUpdaters: the oldest updaters of each version become one entry, which owns what they owned.
+func TestManyUpdaters(t *testing.T) {
+	const n = 200
+	m := updatersOf(n)
+	m.limit()
+	if len(m.fields) != maxUpdaters {
+		t.Errorf("%d are left", len(m.fields))
+	}
+	all := fieldpath.NewSet()
+	for id, set := range m.fields {
+		all = all.Union(set.Set())
+		if who := managerOf(id); who.name == ancientChanges && (set.Set().Size() < n/2-maxUpdaters || who.apiVersion != string(set.APIVersion()) || m.times[id] == nil) {
+			t.Errorf("%s owns %d fields of %s since %v", id, set.Set().Size(), set.APIVersion(), m.times[id])
+		}
+	}
+	if all.Size() != n+1 {
+		t.Errorf("%d fields are owned, want %d", all.Size(), n+1)
+	}
+}
+
+// TestCostOfManyUpdaters: twice as many updaters cost about twice the memory to put together, not four times.
+func TestCostOfManyUpdaters(t *testing.T) {
+	cost := func(n int) uint64 {
+		m := updatersOf(n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		m.limit()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if one, two := cost(1000), cost(2000); two > 3*one {
+		t.Errorf("1000 updaters cost %d bytes, 2000 %d", one, two)
+	}
+}
