@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
@@ -56,7 +57,13 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 	obj, problems, err := decodeBody(ctx, body, contentType, validation != metav1.FieldValidationIgnore, c.gvk(),
 		c.Version.New)
 	if err == nil && c.Version.New != nil {
-		err = s.sameKind(obj, c.gvk())
+		if err = s.sameKind(obj, c.gvk()); err != nil {
+			if other := c.inVersionOf(obj); other != nil { // what is wrong in that version comes first
+				if _, wrong := s.decode(ctx, other, body, contentType, validation); wrong != nil {
+					err = wrong
+				}
+			}
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -78,6 +85,17 @@ func (s *Server) decode(ctx context.Context, c *Call, body []byte, contentType, 
 		problems = strictProblems(body, c.Version.New(), problems)
 	}
 	return obj, c.report(ctx, obj, problems, validation)
+}
+
+// inVersionOf returns the call in the version of its kind that obj says it is of, nil if there is none.
+func (c *Call) inVersionOf(obj Object) *Call {
+	v := c.version(object.String(obj, "apiVersion"))
+	if v == nil || v.New == nil || v == c.Version || object.String(obj, "kind") != c.Resource.Kind {
+		return nil
+	}
+	other := *c
+	other.Version = v
+	return &other
 }
 
 // hasWholeFloat tells whether v, decoded JSON, has a number without a fraction that was not written as an integer:

@@ -14,6 +14,7 @@ import (
 // allowances is what an update may keep because the stored definition has it already: a check that was added to
 // Kubernetes must not make definitions unchangeable that it had accepted before.
 type allowances struct {
+	beta             bool // of v1beta1: unknown fields may stay, and Kubernetes' groups need no approval
 	unknownReviews   bool // conversionReviewVersions without one that the server speaks
 	noSchema         bool // versions without a schema
 	unknownTypes     bool

@@ -21,7 +21,62 @@ import (
 //
 // The error is that of kube's JSON decoder for a value of the wrong type; obj is then partly changed.
 func Normalize(obj map[string]any) (unknown []string, err error) {
-	n := normalizer{}
+	return normalize(obj, false)
+}
+
+// decodeObject is Normalize for an object that is about to be validated: keywords of schemas that are empty stay,
+// because validation refuses some of them. dropEmpty takes them away afterwards.
+func decodeObject(obj map[string]any) (unknown []string, err error) {
+	return normalize(obj, true)
+}
+
+// dropEmpty gives an object that decodeObject has left, and validation has let pass, the form of Normalize.
+func dropEmpty(obj map[string]any) {
+	if hasEmptyKeyword(obj["spec"]) {
+		_, _ = Normalize(obj) // which has found nothing wrong before
+	}
+}
+
+// emptyKeywords are the members of a schema that validation refuses, here or there, even if they are empty.
+var emptyKeywords = map[string]bool{
+	"definitions": true, "patternProperties": true, "dependencies": true, "allOf": true, "anyOf": true, "oneOf": true,
+	"enum": true, "x-kubernetes-list-map-keys": true, "items": true,
+}
+
+// hasEmptyKeyword reports whether v may hold an empty keyword. A property of that name counts too.
+func hasEmptyKeyword(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range v {
+			switch value := child.(type) {
+			case map[string]any:
+				if len(value) == 0 && emptyKeywords[name] {
+					return true
+				}
+			case []any:
+				if len(value) == 0 && emptyKeywords[name] {
+					return true
+				}
+			case nil:
+				continue
+			default:
+				if name == "items" {
+					return true
+				}
+				continue
+			}
+			if hasEmptyKeyword(child) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasEmptyKeyword)
+	}
+	return false
+}
+
+func normalize(obj map[string]any, keepEmpty bool) (unknown []string, err error) {
+	n := normalizer{keepEmpty: keepEmpty}
 	// What the caller sent is needed for the text of the error only, and errors are rare; the text is made of what is
 	// left.
 	if _, err := n.value(obj, definitionShape(), true); err != nil {
@@ -36,8 +91,9 @@ func Normalize(obj map[string]any) (unknown []string, err error) {
 var errMismatch = errors.New("value of the wrong type")
 
 type normalizer struct {
-	path    []byte
-	unknown []string
+	path      []byte
+	unknown   []string
+	keepEmpty bool // emptyKeywords stay
 }
 
 // value returns the normal form of v. strict reports whether unknown fields are reported.
@@ -115,6 +171,10 @@ func (n *normalizer) object(v any, s *shape, strict bool) (any, error) {
 			return nil, err
 		}
 		n.path = n.path[:depth]
+		if n.keepEmpty && s.typ == schemaType && child != nil && emptyKeywords[name] {
+			m[name] = child
+			continue
+		}
 		if !f.pointer && (f.omitEmpty && isEmpty(child, f.shape) || f.omitZero && child == nil) {
 			delete(m, name)
 			continue
@@ -207,8 +267,11 @@ func (n *normalizer) union(v any, s *shape) (any, error) {
 			return x, nil
 		}
 	}
-	if s.form == schemaOrBoolForm {
+	switch {
+	case s.form == schemaOrBoolForm:
 		return nil, errMismatch
+	case s.form == schemaOrListForm && n.keepEmpty:
+		return v, nil // validation says what it is not
 	}
 	return nil, nil
 }

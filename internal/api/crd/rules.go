@@ -19,7 +19,8 @@ import (
 func Rules() *catalog.Strategy {
 	v := NewValidator()
 	return &catalog.Strategy{
-		Decode:         Normalize,
+		Decode:         decodeObject,
+		Store:          dropEmpty,
 		Default:        defaultObject,
 		PrepareCreate:  prepareCreate,
 		PrepareUpdate:  prepareUpdate,

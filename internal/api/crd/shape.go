@@ -55,6 +55,9 @@ var definitionShape = sync.OnceValue(func() *shape {
 	return shapes{}.of(reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
 })
 
+// schemaType is the Go type of one OpenAPI schema.
+var schemaType = reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
+
 // schemaShape is the shape of one OpenAPI schema.
 var schemaShape = sync.OnceValue(func() *shape {
 	return shapes{}.of(reflect.TypeFor[apiextensionsv1.JSONSchemaProps]())

@@ -228,7 +228,7 @@ func decodeBeta(obj catalog.Object) (unknown []string, err error) {
 func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 	v := NewValidator()
 	beta := *rules
-	beta.Decode, beta.Default = decodeBeta, defaultBeta
+	beta.Decode, beta.Default, beta.Store = decodeBeta, defaultBeta, nil
 	beta.PrepareCreate = func(obj catalog.Object, e catalog.Env) {
 		through(obj, func(v1 catalog.Object) { rules.PrepareCreate(v1, e) })
 	}
@@ -244,7 +244,7 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		if def == nil {
 			return errs
 		}
-		return append(nameErrors(def), v.validateFresh(def, betaLeave(), true)...)
+		return append(nameErrors(def), v.validateFresh(def, betaLeave())...)
 	}
 	beta.ValidateUpdate = func(obj, old catalog.Object, subresource string) field.ErrorList {
 		if subresource == "status" {
@@ -255,7 +255,7 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		if def == nil || was == nil {
 			return append(errs, oldErrs...)
 		}
-		return v.validateUpdated(def, was, betaLeave(), true)
+		return v.validateUpdated(def, was, betaLeave())
 	}
 	beta.Warnings = func(obj, _ catalog.Object, subresource string) []string {
 		return rules.Warnings(asV1(obj), nil, subresource)
@@ -279,5 +279,5 @@ func through(obj catalog.Object, f func(v1 catalog.Object)) {
 
 // betaLeave is what definitions may have that come as v1beta1, new or changed.
 func betaLeave() allowances {
-	return allowances{badCABundle: true, noSchema: true, unknownTypes: true, nonStructural: true}
+	return allowances{beta: true, badCABundle: true, noSchema: true, unknownTypes: true, nonStructural: true}
 }

@@ -37,14 +37,14 @@ func (v *Validator) Validate(def *apiextensionsv1.CustomResourceDefinition) fiel
 	errs := validation.ValidateObjectMeta(&def.ObjectMeta, false, func(name string, prefix bool) []string {
 		return append(validation.NameIsDNSSubdomain(name, prefix), checkName(def, name)...)
 	}, field.NewPath("metadata"))
-	return append(errs, v.validateNew(def)...)
+	return append(append(errs, v.validateNew(def)...), checkAcceptedNames(def)...)
 }
 
 // ValidateUpdate returns everything that is wrong with an update. What kube-apiserver came to refuse only after it had
 // accepted definitions that have it is accepted as long as the stored definition has it.
 func (v *Validator) ValidateUpdate(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	errs := validation.ValidateObjectMetaUpdate(&def.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	return append(errs, v.validateChange(def, old)...)
+	return append(append(errs, v.validateChange(def, old)...), checkAcceptedNames(def)...)
 }
 
 // ValidateStatusUpdate returns everything that is wrong with an update of the status.
@@ -61,28 +61,27 @@ func checkName(def *apiextensionsv1.CustomResourceDefinition, name string) []str
 	return []string{`must be spec.names.plural+"."+spec.group`}
 }
 
-// validateNew is Validate without the metadata.
+// validateNew is Validate without the metadata, and without the accepted names: the server makes them of the names in
+// the spec, where the client is told what is wrong with them.
 func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	return v.validateFresh(def, newAllowances(), false)
+	return v.validateFresh(def, newAllowances())
 }
 
-// validateFresh judges a new definition with leave l. preserve lets it keep unknown fields, which v1 does not.
-func (v *Validator) validateFresh(
-	def *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool,
-) field.ErrorList {
+// validateFresh judges a new definition with leave l.
+func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l allowances) field.ErrorList {
 	a := hoist(&def.Spec)
 	errs := v.validateSpec(&a, l)
-	return append(errs, v.validateRest(def, nil, preserve)...)
+	return append(errs, validateRest(def, nil, l)...)
 }
 
-// validateChange is ValidateUpdate without the metadata.
+// validateChange is ValidateUpdate without the metadata and the accepted names.
 func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	return v.validateUpdated(def, old, allowances{}, false)
+	return v.validateUpdated(def, old, allowances{})
 }
 
 // validateUpdated judges an update with leave l, and with what the old definition gives it.
 func (v *Validator) validateUpdated(
-	def, old *apiextensionsv1.CustomResourceDefinition, l allowances, preserve bool,
+	def, old *apiextensionsv1.CustomResourceDefinition, l allowances,
 ) field.ErrorList {
 	a := hoist(&def.Spec)
 	// What passes the checks for new definitions passes any others, and nearly every definition does.
@@ -104,15 +103,17 @@ func (v *Validator) validateUpdated(
 	errs = append(errs,
 		validation.ValidateImmutableField(def.Spec.Names.Plural, old.Spec.Names.Plural,
 			path.Child("names", "plural"))...)
-	return append(errs, v.validateRest(def, old, preserve)...)
+	return append(errs, validateRest(def, old, l)...)
 }
 
-// validateRest checks all but metadata and spec; old is nil for a new definition.
-func (v *Validator) validateRest(def, old *apiextensionsv1.CustomResourceDefinition, preserve bool) field.ErrorList {
-	errs := checkAcceptedNames(def)
-	errs = append(errs, checkStoredVersions(def)...)
+// validateRest checks all but metadata, spec and accepted names; old is nil for a new definition.
+func validateRest(def, old *apiextensionsv1.CustomResourceDefinition, l allowances) field.ErrorList {
+	errs := checkStoredVersions(def)
+	if l.beta {
+		return errs
+	}
 	errs = append(errs, checkApproval(def, old)...)
-	if def.Spec.PreserveUnknownFields && !preserve && (old == nil || !old.Spec.PreserveUnknownFields) {
+	if def.Spec.PreserveUnknownFields && (old == nil || !old.Spec.PreserveUnknownFields) {
 		errs = append(errs,
 			field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true,
 				"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))

@@ -24,7 +24,7 @@ type format struct {
 func (n *Node) knownFormat() string {
 	known := false
 	switch n.types {
-	case 0, kindString, kindString | kindInteger:
+	case 0, kindString, kindString | kindInteger, kindUnknown:
 		known = formatCheck(n.Format) != nil
 	case kindInteger:
 		known = n.Format == "int32" || n.Format == "int64"
