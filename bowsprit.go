@@ -77,7 +77,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.running = true
 	s.mu.Unlock()
 
-	p := &process{config: s.config, log: s.config.Log}
+	p := newProcess(s.config, s.config.parts())
 	defer func() { err = errors.Join(err, p.stop()) }()
 	for _, step := range p.steps() {
 		if err := step(ctx); err != nil {
@@ -92,20 +92,20 @@ func (s *Server) Run(ctx context.Context) (err error) {
 
 // publish makes known how the server is reached.
 func (s *Server) publish(p *process) error {
-	s.pki, s.etcdURL = p.pki, p.store.ClientURL()
-	s.url = "https://" + reachable(p.listener.Addr())
+	s.pki, s.etcdURL = p.host.Certificates, p.host.Store.ClientURL()
+	s.url = p.host.URL
 	own := filepath.Join(p.dir, "kubeconfig")
 	s.kubeconfig = cmp.Or(s.config.Kubeconfig, own)
-	if err := p.pki.WriteKubeconfig(own, s.url); err != nil {
+	if err := p.host.Certificates.WriteKubeconfig(own, s.url); err != nil {
 		return fmt.Errorf("kubeconfig: %w: choose another directory with --data-dir", err)
 	}
 	if file, err := filepath.Abs(s.config.Kubeconfig); s.config.Kubeconfig != "" && (err != nil || file != own) {
-		if err := p.pki.MergeKubeconfig(s.kubeconfig, s.url); err != nil {
+		if err := p.host.Certificates.MergeKubeconfig(s.kubeconfig, s.url); err != nil {
 			return fmt.Errorf("kubeconfig: %w: choose another file with --write-kubeconfig", err)
 		}
 	}
 	close(s.ready)
-	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(p.began)))
+	s.config.Log.Info("ready", "url", s.url, slog.Duration("after", time.Since(p.host.Started)))
 	return nil
 }
 

@@ -16,14 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/admit/hook"
-	"github.com/bowsprit/bowsprit/internal/admit/policy"
-	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/candidates"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
-	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
 )
 
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete.
@@ -174,15 +169,8 @@ type Config struct {
 // the reply of a conversion webhook is: of metadata, only labels and annotations may be others.
 type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 
-// admissionPlugins are the names that DisableAdmissionPlugins may hold, in the order in which the plugins are asked.
-var admissionPlugins = slices.Concat([]string{admit.Lifecycle{}.Name()}, plugin.Names(), []string{
-	admit.Topology{}.Name(),
-	(*policy.Mutating)(nil).Name(), (*hook.Mutating)(nil).Name(), (*policy.Validating)(nil).Name(),
-	(*hook.Validating)(nil).Name(), (*quota.Plugin)(nil).Name(),
-})
-
 // AdmissionPlugins returns the names that DisableAdmissionPlugins may hold, which are kube-apiserver's.
-func AdmissionPlugins() []string { return slices.Clone(admissionPlugins) }
+func AdmissionPlugins() []string { return admissionPlugins() }
 
 // withDefaults returns the configuration with every default filled in.
 func (c Config) withDefaults() Config {
@@ -253,7 +241,7 @@ func (c Config) Validate() error {
 	if strings.Trim(c.EtcdPrefix, "/") == "" && c.EtcdPrefix != "" {
 		bad("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.EtcdPrefix)
 	}
-	plugins := slices.Clone(admissionPlugins)
+	plugins := admissionPlugins()
 	for _, p := range c.AdmissionPlugins {
 		if p.Name == "" || slices.Contains(plugins, p.Name) {
 			bad("AdmissionPlugins: each needs a name of its own, which %q is not", p.Name)
@@ -273,9 +261,9 @@ func (c Config) Validate() error {
 	}
 	for _, name := range c.Controllers {
 		if !slices.Contains([]string{"*", "-*"}, name) &&
-			!slices.Contains(control.Names(), strings.TrimPrefix(name, "-")) {
+			!slices.Contains(controllers(), strings.TrimPrefix(name, "-")) {
 			bad("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name,
-				strings.Join(control.Names(), ", "))
+				strings.Join(controllers(), ", "))
 		}
 	}
 	if len(c.ServiceAccountKeyFiles) > 0 && c.ServiceAccountSigningKeyFile == "" {
@@ -339,8 +327,8 @@ func parseNodePorts(text string) (utilnet.PortRange, error) {
 }
 
 // coordination is how this replica comes to coordinate the election of leaders, if it does.
-func (c Config) coordination() control.Coordination {
-	return control.Coordination{
+func (c Config) coordination() candidates.Times {
+	return candidates.Times{
 		LeaseDuration: c.CoordinatedLeadershipLeaseDuration, RenewDeadline: c.CoordinatedLeadershipRenewDeadline,
 		RetryPeriod: c.CoordinatedLeadershipRetryPeriod,
 	}.WithDefaults()

@@ -31,6 +31,10 @@ func (p *process) listen(ctx context.Context) error {
 		}
 		p.listener = ln
 	}
+	p.host.URL = "https://" + reachable(p.listener.Addr())
+	if tcp, ok := p.listener.Addr().(*net.TCPAddr); ok {
+		p.host.Port = tcp.Port
+	}
 	p.onStop(func() error { p.listener.Close(); return nil }) // serve closes it too; this is for a start that fails
 	return nil
 }

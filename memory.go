@@ -27,9 +27,9 @@ func (p *process) trim(ctx context.Context) error {
 			return nil
 		}
 		tight := liveHeap() > tightAt(debug.SetMemoryLimit(-1))
-		dropped := p.catalog.Trim(tight)
+		dropped := p.host.Catalog.Trim(tight)
 		if tight {
-			p.dropDocuments()
+			p.documents.Drop()
 		}
 		if dropped > 0 {
 			p.log.Debug("dropped compiled schemas", "versions", dropped, "tight", tight)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -20,12 +19,9 @@ func TestWhichControllersRun(t *testing.T) {
 		{"-" + Namespace, ""}, // as in Kubernetes: without a "*" only what is named
 		{"*,-" + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
 		{"-" + GarbageCollector + ",*," + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},
-		{Namespace + ",-*," + ServiceAccount, Namespace + " " + ServiceAccount},
+		{Namespace + ",-*," + StorageMigration, Namespace + " " + StorageMigration},
 	} {
-		config := Config{
-			View: watchcache.New(nil, watchcache.Options{}), Tokens: &serviceaccount.Tokens{},
-			ServerCA: func() []byte { return nil },
-		}
+		config := Config{View: watchcache.New(nil, watchcache.Options{})}
 		if test.enabled != "" {
 			config.Enabled = strings.Split(test.enabled, ",")
 		}
@@ -36,10 +32,7 @@ func TestWhichControllersRun(t *testing.T) {
 		if names[0] != "definition-controller" {
 			t.Errorf("%q: definitions have no controller", test.enabled)
 		}
-		if names[1] != "ipallocator-repair-controller" {
-			t.Errorf("%q: records of addresses have no controller", test.enabled)
-		}
-		names = names[2:]
+		names = names[1:]
 		slices.Sort(names)
 		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("%q runs %q, want %q", test.enabled, got, test.want)

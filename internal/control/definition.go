@@ -30,7 +30,7 @@ func newDefinitions(c Config) *definitions {
 
 var definitionsResource = catalog.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-func (d *definitions) observe(ev *watchcache.Event, need func(string)) {
+func (d *definitions) Observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() != DefinitionsPrefix {
 		if name := d.dying[ev.Collection.Prefix()]; name != "" && ev.Type == watchcache.Deleted &&
 			ev.Collection.Snapshot().Len() == 0 {
@@ -69,7 +69,7 @@ func (d *definitions) observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-func (d *definitions) reconcile(ctx context.Context, name string) error {
+func (d *definitions) Reconcile(ctx context.Context, name string) error {
 	entry := d.View.Collection(DefinitionsPrefix).Snapshot().Get("", name)
 	if entry == nil {
 		return nil
@@ -109,7 +109,7 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	if !established(def) {
 		stage = crd.DeletionNeverEstablished
 	} else if res != nil && res.Custom() { // a built-in kind is not the definition's
-		call, err := d.Rest.Call(gr, "", "", itself())
+		call, err := d.Rest.Call(gr, "", "", ServerUser())
 		if err != nil {
 			return err
 		}
@@ -126,13 +126,13 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 		}
 	}
 	if stage != crd.DeletionInProgress && lingers(def, d.Now()) {
-		return again(shownFor / 2)
+		return Again(shownFor / 2)
 	}
 	return d.update(ctx, def.Name, func(obj rest.Object) error { crd.SetDeletion(obj, stage, d.Now()); return nil })
 }
 
 func (d *definitions) update(ctx context.Context, name string, change func(rest.Object) error) error {
-	call, err := d.Rest.Call(definitionsResource, "", name, itself())
+	call, err := d.Rest.Call(definitionsResource, "", name, ServerUser())
 	if err != nil {
 		return err
 	}

@@ -25,26 +25,26 @@ import (
 // every write of a controller is compared with what it has read.
 type election struct {
 	Config
-	leaseConfig
+	Election
 	leases *watchcache.Collection
 }
 
-// leaseConfig is what replicas compete for.
-type leaseConfig struct {
-	// lease is the name of the Lease.
-	lease string
-	// duration is how long followers wait after they have last seen the leader's renewal. A leader that could not
-	// renew for renewWithin stops, so that it has stopped when the next one begins.
-	duration, renewWithin time.Duration
-	renewEvery            time.Duration
-	// retry is the pause after a request that failed.
-	retry time.Duration
+// Election is a Lease in kube-system that replicas compete for.
+type Election struct {
+	// Lease is the name of the Lease.
+	Lease string
+	// Duration is how long followers wait after they have last seen the leader's renewal. A leader that could not
+	// renew for RenewWithin stops, so that it has stopped when the next one begins.
+	Duration, RenewWithin time.Duration
+	RenewEvery            time.Duration
+	// Retry is the pause after a request that failed.
+	Retry time.Duration
 }
 
-// ownSeat is that of the controllers which are not part of kube-apiserver.
-var ownSeat = leaseConfig{
-	lease: "bowsprit-controllers", duration: 6 * time.Second, renewWithin: 4 * time.Second,
-	renewEvery: 1500 * time.Millisecond, retry: 500 * time.Millisecond,
+// ownElection is that of the controllers which are not part of kube-apiserver.
+var ownElection = Election{
+	Lease: "bowsprit-controllers", Duration: 6 * time.Second, RenewWithin: 4 * time.Second,
+	RenewEvery: 1500 * time.Millisecond, Retry: 500 * time.Millisecond,
 }
 
 const electionNamespace = "kube-system"
@@ -53,16 +53,16 @@ var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Reso
 
 const leasesPrefix = "leases"
 
-func newElection(c Config, s leaseConfig) *election {
-	return &election{Config: c, leaseConfig: s, leases: c.View.Collection(leasesPrefix)}
+func newElection(c Config, s Election) *election {
+	return &election{Config: c, Election: s, leases: c.View.Collection(leasesPrefix)}
 }
 
 // run calls lead each time that this replica has been elected, with a context that ends with its term, until ctx ends.
 func (e *election) run(ctx context.Context, lead func(context.Context)) {
 	for e.acquire(ctx) {
-		e.Log.Info("this replica's controllers work now", "lease", e.lease, "identity", e.Identity)
+		e.Log.Info("this replica's controllers work now", "lease", e.Lease, "identity", e.Identity)
 		e.hold(ctx, lead)
-		e.Log.Info("this replica's controllers rest now", "lease", e.lease, "identity", e.Identity)
+		e.Log.Info("this replica's controllers rest now", "lease", e.Lease, "identity", e.Identity)
 	}
 }
 
@@ -75,14 +75,14 @@ type sighting struct {
 
 // look updates a sighting from the view.
 func (e *election) look(s *sighting) error {
-	entry := e.leases.Snapshot().Get(electionNamespace, e.lease)
+	entry := e.leases.Snapshot().Get(electionNamespace, e.Lease)
 	if entry == nil {
 		s.lease = nil
 		return nil
 	}
 	lease := &coordinationv1.Lease{}
 	if err := json.Unmarshal(entry.JSON(), lease); err != nil {
-		return fmt.Errorf("lease %s/%s: %w", electionNamespace, e.lease, err)
+		return fmt.Errorf("lease %s/%s: %w", electionNamespace, e.Lease, err)
 	}
 	if s.lease == nil || s.lease.ResourceVersion != lease.ResourceVersion {
 		s.lease, s.at = lease, time.Now()
@@ -96,16 +96,16 @@ func (e *election) acquire(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		changed := e.leases.Changed() // before the look, so that what comes after it is not missed
 		err := e.look(&seen)
-		pause := e.retry
+		pause := e.Retry
 		if err == nil {
-			if pause = untilFree(seen, e.Identity, e.duration, time.Now()); pause <= 0 {
-				claim, cancel := context.WithTimeout(ctx, e.renewWithin)
+			if pause = untilFree(seen, e.Identity, e.Duration, time.Now()); pause <= 0 {
+				claim, cancel := context.WithTimeout(ctx, e.RenewWithin)
 				err = e.write(claim, seen.lease)
 				cancel()
 				if err == nil {
 					return true
 				}
-				pause = e.retry
+				pause = e.Retry
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -125,7 +125,7 @@ func (e *election) hold(ctx context.Context, lead func(context.Context)) {
 		defer close(done)
 		lead(term)
 	}()
-	deadline, pause := time.Now().Add(e.renewWithin), e.renewEvery
+	deadline, pause := time.Now().Add(e.RenewWithin), e.RenewEvery
 	for {
 		wait(ctx, pause, nil)
 		if ctx.Err() != nil {
@@ -136,16 +136,16 @@ func (e *election) hold(ctx context.Context, lead func(context.Context)) {
 		asked := time.Now()
 		err := e.renew(ctx, deadline)
 		if err == nil {
-			deadline, pause = asked.Add(e.renewWithin), e.renewEvery
+			deadline, pause = asked.Add(e.RenewWithin), e.RenewEvery
 			continue
 		}
 		if lost := errors.Is(err, errDeposed); lost || !time.Now().Before(deadline) {
-			e.Log.Warn("this replica no longer leads", "lease", e.lease, "identity", e.Identity, "error", err)
+			e.Log.Warn("this replica no longer leads", "lease", e.Lease, "identity", e.Identity, "error", err)
 			end()
 			<-done
 			return
 		}
-		pause = e.retry
+		pause = e.Retry
 	}
 }
 
@@ -166,7 +166,7 @@ func (e *election) renew(ctx context.Context, deadline time.Time) error {
 
 // release lets go of the Lease, so that the next leader need not wait. It is called when the controllers have stopped.
 func (e *election) release() {
-	ctx, cancel := context.WithTimeout(context.Background(), e.renewWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), e.RenewWithin)
 	defer cancel()
 	err := e.update(ctx, func(spec *coordinationv1.LeaseSpec) error {
 		if text(spec.HolderIdentity) != e.Identity {
@@ -194,7 +194,7 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 			return err
 		}
 		obj, err := e.Rest.New(call,
-			rest.Object{"metadata": rest.Object{"name": e.lease, "namespace": electionNamespace}, "spec": raw})
+			rest.Object{"metadata": rest.Object{"name": e.Lease, "namespace": electionNamespace}, "spec": raw})
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 // claim is what a new leader writes.
 func (e *election) claim(old coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 	now := metav1.MicroTime{Time: e.Now()}
-	seconds, transitions := int32(e.duration/time.Second), int32(0)
+	seconds, transitions := int32(e.Duration/time.Second), int32(0)
 	if old.LeaseTransitions != nil {
 		transitions = *old.LeaseTransitions
 	}
@@ -252,7 +252,7 @@ func (e *election) updateLease(ctx context.Context, change func(*coordinationv1.
 }
 
 func (e *election) call() (*rest.Call, error) {
-	return e.Rest.Call(leasesResource, electionNamespace, e.lease, identity("controllers-election"))
+	return e.Rest.Call(leasesResource, electionNamespace, e.Lease, ControllerUser("controllers-election"))
 }
 
 // wait returns after d, when changed is closed, or when ctx ends.

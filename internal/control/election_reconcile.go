@@ -1,6 +1,8 @@
 package control
 
-import "time"
+import (
+	"time"
+)
 
 // untilFree returns how long a replica has to wait before it may take the Lease; 0 or less means that it may now. last
 // is how long a Lease is good that does not say it.

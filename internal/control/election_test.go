@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/google/uuid"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
@@ -62,13 +61,13 @@ type watched struct {
 
 type look struct{ replica, key string }
 
-func (w *watched) observe(ev *watchcache.Event, need func(string)) {
+func (w *watched) Observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() == "configmaps" {
 		need(ev.Entry.Name)
 	}
 }
 
-func (w *watched) reconcile(ctx context.Context, key string) error {
+func (w *watched) Reconcile(ctx context.Context, key string) error {
 	select {
 	case w.looks <- look{w.replica, key}:
 	case <-ctx.Done():
@@ -93,10 +92,10 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 		Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
 	})
 	all := &Controllers{
-		leaseConfig: ownSeat,
-		config:      Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name},
+		election: ownElection,
+		config:   Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name},
 	}
-	all.add("watched", &watched{name, looks}, 2)
+	all.Add(Loop{Name: "watched", Work: &watched{name, looks}, Workers: 2})
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +122,7 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 
 func (r *replica) createConfigMap(t *testing.T, name string) {
 	t.Helper()
-	call, err := r.rest.Call(catalog.GroupResource{Resource: "configmaps"}, "default", "", identity("test"))
+	call, err := r.rest.Call(catalog.GroupResource{Resource: "configmaps"}, "default", "", ControllerUser("test"))
 	if err != nil {
 		t.Fatal(err)
 	}

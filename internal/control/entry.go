@@ -7,8 +7,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// finalizersOf returns metadata.finalizers of an entry, in any version: metadata is the same in all.
-func finalizersOf(e *watchcache.Entry) []string {
+// Finalizers returns metadata.finalizers of an entry, in any version: metadata is the same in all.
+func Finalizers(e *watchcache.Entry) []string {
 	raw, err := codec.Field(e.JSON(), "metadata")
 	if err != nil {
 		return nil

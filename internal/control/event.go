@@ -27,7 +27,7 @@ func (c Config) record(ctx context.Context, o occurrence) error {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	call, err := c.Rest.Call(catalog.GroupResource{Resource: "events"}, namespace, "", identity(o.component))
+	call, err := c.Rest.Call(catalog.GroupResource{Resource: "events"}, namespace, "", ControllerUser(o.component))
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func newCollector(c Config) *collector {
 }
 
 // observe keeps the graph, and names what may have lost its last owner or what it waited for.
-func (g *collector) observe(ev *watchcache.Event, need func(string)) {
+func (g *collector) Observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() == "events" {
 		return // as in kube: they own nothing, and there are many
 	}
@@ -69,6 +69,9 @@ func (g *collector) observe(ev *watchcache.Event, need func(string)) {
 }
 
 // change takes note that an object went from was to is; nil stands for no object. The caller holds the lock.
+// Requests tells the collector how to name items at other times than in Observe.
+func (g *collector) Requests(need func(string)) { g.need = need }
+
 func (g *collector) change(c *watchcache.Collection, was, is *watchcache.Entry, need func(string)) {
 	before, after := ownershipOf(was), ownershipOf(is)
 	some := was
@@ -123,7 +126,7 @@ func (g *collector) unpark(need func(string)) {
 // dependents out of the view's goroutine.
 const spreadPrefix = "dependents-of:"
 
-func (g *collector) reconcile(ctx context.Context, key string) error {
+func (g *collector) Reconcile(ctx context.Context, key string) error {
 	if uid, ok := strings.CutPrefix(key, spreadPrefix); ok {
 		all, _ := g.dependents(uid)
 		for _, p := range all {

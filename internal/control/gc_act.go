@@ -72,7 +72,7 @@ func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionP
 			_, err = g.Rest.Delete(ctx, call, o)
 		}
 	}
-	return ignoreNotFound(err)
+	return IgnoreNotFound(err)
 }
 
 // orphan takes an owner out of its dependents' references.
@@ -146,17 +146,10 @@ func (g *collector) update(ctx context.Context, it item, change func(meta rest.O
 			change(meta)
 			return obj, nil
 		})
-	return ignoreNotFound(err)
+	return IgnoreNotFound(err)
 }
 
 func (g *collector) call(it item) (*rest.Call, error) {
 	gr := catalog.GroupResource{Group: it.resource.Group, Resource: it.resource.Plural}
-	return g.Rest.Call(gr, it.entry.Namespace, it.entry.Name, identity(garbageCollector))
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return g.Rest.Call(gr, it.entry.Namespace, it.entry.Name, ControllerUser(garbageCollector))
 }

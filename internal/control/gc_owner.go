@@ -92,7 +92,7 @@ func (g *collector) kindOf(ref metav1.OwnerReference) *catalog.Resource {
 }
 
 func waitsForDependents(e *watchcache.Entry) bool {
-	return e.Deleting && slices.Contains(finalizersOf(e), metav1.FinalizerDeleteDependents)
+	return e.Deleting && slices.Contains(Finalizers(e), metav1.FinalizerDeleteDependents)
 }
 
 // reportForeign says in an Event that an owner exists, but in a namespace where it cannot own the item.

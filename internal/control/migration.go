@@ -49,7 +49,7 @@ const (
 	definitionKey = "definition:"
 )
 
-func (m *migrations) observe(ev *watchcache.Event, need func(string)) {
+func (m *migrations) Observe(ev *watchcache.Event, need func(string)) {
 	switch ev.Collection.Prefix() {
 	case migrationsPrefix:
 		// The end of one may be the beginning of another.
@@ -64,7 +64,7 @@ func (m *migrations) observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-func (m *migrations) reconcile(ctx context.Context, key string) error {
+func (m *migrations) Reconcile(ctx context.Context, key string) error {
 	if definition, ok := strings.CutPrefix(key, definitionKey); ok {
 		return m.startFor(ctx, definition)
 	}
@@ -166,7 +166,7 @@ func (m *migrations) rewrite(
 	if err := m.View.WaitFor(ctx, before); err != nil {
 		return err
 	}
-	call, err := m.Rest.Call(gr, "", "", identity(migrator))
+	call, err := m.Rest.Call(gr, "", "", ControllerUser(migrator))
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (m *migrations) rewrite(
 		if m.View.Collection(migrationsPrefix).Snapshot().Get("", one.Name) == nil {
 			return errGone
 		}
-		call, err := m.Rest.Call(gr, "", "", identity(migrator))
+		call, err := m.Rest.Call(gr, "", "", ControllerUser(migrator))
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (m *migrations) remaining(ctx context.Context, gr catalog.GroupResource, be
 	if _, err := m.View.Fresh(ctx); err != nil {
 		return err
 	}
-	call, err := m.Rest.Call(gr, "", "", identity(migrator))
+	call, err := m.Rest.Call(gr, "", "", ControllerUser(migrator))
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (m *migrations) define(
 func updateStatus[T any](
 	ctx context.Context, c Config, gr catalog.GroupResource, name, controller string, change func(*T),
 ) error {
-	call, err := c.Rest.Call(gr, "", name, identity(controller))
+	call, err := c.Rest.Call(gr, "", name, ControllerUser(controller))
 	if err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (m *migrations) startFor(ctx context.Context, definition string) error {
 	if wanted == nil || m.View.Collection(migrationsPrefix).Snapshot().Get("", wanted.Name) != nil {
 		return nil
 	}
-	call, err := m.Rest.Call(migrationsResource, "", "", identity(migrator))
+	call, err := m.Rest.Call(migrationsResource, "", "", ControllerUser(migrator))
 	if err != nil {
 		return err
 	}

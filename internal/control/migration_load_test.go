@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/internal/control/controltest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/testserver"
 )
@@ -48,7 +49,9 @@ func withMoved(c *bowsprit.Config) {
 }
 
 func crontabsIn(version string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: crontabs.Group, Version: version, Resource: crontabs.Resource}
+	return schema.GroupVersionResource{
+		Group: controltest.Crontabs.Group, Version: version, Resource: controltest.Crontabs.Resource,
+	}
 }
 
 // TestStorageVersionUnderLoad changes the storage version back and forth, with migrations, while writers count in both
@@ -60,19 +63,19 @@ func TestStorageVersionUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t, config, client}
-	c.create(definitions, twoVersions("v1"))
+	c := &cluster{&controltest.Cluster{T: t, Config: config, Client: client}}
+	c.Create(controltest.Definitions, twoVersions("v1"))
 	c.fill(objects)
 	field := map[string]string{"v1": "old", "v2": "new"}
 	increment := func(version, name string) error {
 		for {
-			obj, err := c.in(crontabsIn(version), "default").Get(t.Context(), name, metav1.GetOptions{})
+			obj, err := c.In(crontabsIn(version), "default").Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
 			n, _, _ := unstructured.NestedInt64(obj.Object, field[version])
 			obj.Object[field[version]] = n + 1
-			if _, err = c.in(crontabsIn(version), "default").Update(t.Context(), obj,
+			if _, err = c.In(crontabsIn(version), "default").Update(t.Context(), obj,
 				metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 				return err
 			}
@@ -96,12 +99,12 @@ func TestStorageVersionUnderLoad(t *testing.T) {
 	for ; left.Load() > 0 || changes < 4; changes++ {
 		c.store([]string{"v2", "v1"}[changes%2])
 		name := fmt.Sprintf("m%d", changes)
-		c.create(migrations, migration(name, "stable.example.com", "crontabs"))
+		c.Create(migrations, migration(name, "stable.example.com", "crontabs"))
 		c.untilMigrated(name)
 	}
 	wg.Wait()
 	for _, version := range []string{"v1", "v2"} {
-		list, err := c.in(crontabsIn(version), "default").List(t.Context(), metav1.ListOptions{})
+		list, err := c.In(crontabsIn(version), "default").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +140,7 @@ func BenchmarkMigration(b *testing.B) {
 		return server, client
 	}
 	server, client := begin()
-	if _, err := client.Resource(definitions).Create(b.Context(), twoVersions("v1"),
+	if _, err := client.Resource(controltest.Definitions).Create(b.Context(), twoVersions("v1"),
 		metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}
@@ -151,11 +154,11 @@ func BenchmarkMigration(b *testing.B) {
 		for i := 0; !until(); i++ {
 			began := time.Now()
 			name := fmt.Sprintf("probe-%d", i%50)
-			if _, err := client.Resource(configMaps).Namespace("default").Create(b.Context(), configMap(name),
-				metav1.CreateOptions{}); err != nil {
+			if _, err := client.Resource(controltest.ConfigMaps).Namespace("default").Create(b.Context(),
+				controltest.ConfigMap(name), metav1.CreateOptions{}); err != nil {
 				b.Fatal(err)
 			}
-			if err := client.Resource(configMaps).Namespace("default").Delete(b.Context(), name,
+			if err := client.Resource(controltest.ConfigMaps).Namespace("default").Delete(b.Context(), name,
 				metav1.DeleteOptions{}); err != nil {
 				b.Fatal(err)
 			}
@@ -172,8 +175,8 @@ func BenchmarkMigration(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := client.Resource(definitions).Patch(b.Context(), "crontabs.stable.example.com", types.MergePatchType,
-		raw, metav1.PatchOptions{}); err != nil {
+	if _, err := client.Resource(controltest.Definitions).Patch(b.Context(), "crontabs.stable.example.com",
+		types.MergePatchType, raw, metav1.PatchOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	b.ResetTimer()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/internal/control/controltest"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -27,7 +28,7 @@ var migrations = schema.GroupVersionResource{
 
 // twoVersions is a definition of CronTab in v1 and v2.
 func twoVersions(storage string) *unstructured.Unstructured {
-	def := kindDefinition("crontabs", "CronTab", "Namespaced")
+	def := controltest.Definition("crontabs", "CronTab", "Namespaced")
 	one := def.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 	two := map[string]any{"name": "v2", "served": true, "schema": one["schema"]}
 	one["storage"], two["storage"] = storage == "v1", storage == "v2"
@@ -43,14 +44,14 @@ func (c *cluster) store(version string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	if _, err := c.in(definitions, "").Patch(c.Context(), "crontabs.stable.example.com", types.MergePatchType, raw,
-		metav1.PatchOptions{}); err != nil {
+	if _, err := c.In(controltest.Definitions, "").Patch(c.Context(), "crontabs.stable.example.com",
+		types.MergePatchType, raw, metav1.PatchOptions{}); err != nil {
 		c.Fatal(err)
 	}
 }
 
 func migration(name, group, resource string) *unstructured.Unstructured {
-	m := object("storagemigration.k8s.io/v1beta1", "StorageVersionMigration", "", name)
+	m := controltest.Object("storagemigration.k8s.io/v1beta1", "StorageVersionMigration", "", name)
 	m.Object["spec"] = map[string]any{"resource": map[string]any{"group": group, "resource": resource}}
 	return m
 }
@@ -68,7 +69,7 @@ func condition(obj *unstructured.Unstructured, kind string) string {
 
 func (c *cluster) untilMigrated(name string) {
 	c.Helper()
-	c.when(migrations, "", name+" completed", func(all map[string]*unstructured.Unstructured) bool {
+	c.When(migrations, "", name+" completed", func(all map[string]*unstructured.Unstructured) bool {
 		m := all[name]
 		return m != nil && condition(m, "Succeeded") == "True StorageVersionMigrationSucceeded " &&
 			condition(m, "Running") == "False MigrationCompleted Migration completed"
@@ -77,7 +78,7 @@ func (c *cluster) untilMigrated(name string) {
 
 func (c *cluster) definition() *unstructured.Unstructured {
 	c.Helper()
-	def, err := c.in(definitions, "").Get(c.Context(), "crontabs.stable.example.com", metav1.GetOptions{})
+	def, err := c.In(controltest.Definitions, "").Get(c.Context(), "crontabs.stable.example.com", metav1.GetOptions{})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -87,22 +88,25 @@ func (c *cluster) definition() *unstructured.Unstructured {
 func (c *cluster) fill(n int) {
 	c.Helper()
 	for i := range n {
-		c.create(crontabs, object("stable.example.com/v1", "CronTab", "default", fmt.Sprintf("tab-%d", i)))
+		c.Create(controltest.Crontabs,
+			controltest.Object("stable.example.com/v1", "CronTab", "default", fmt.Sprintf("tab-%d", i)))
 	}
 }
 
 func TestMigration(t *testing.T) {
 	c := start(t)
-	c.create(definitions, twoVersions("v1"))
+	c.Create(controltest.Definitions, twoVersions("v1"))
 	c.fill(600)
 	c.store("v2")
-	v2 := schema.GroupVersionResource{Group: crontabs.Group, Version: "v2", Resource: crontabs.Resource}
-	before, err := c.in(v2, "default").List(t.Context(), metav1.ListOptions{})
+	v2 := schema.GroupVersionResource{
+		Group: controltest.Crontabs.Group, Version: "v2", Resource: controltest.Crontabs.Resource,
+	}
+	before, err := c.In(v2, "default").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.create(migrations, migration("one", "stable.example.com", "crontabs"))
-	c.create(migrations, migration("two", "stable.example.com", "crontabs"))
+	c.Create(migrations, migration("one", "stable.example.com", "crontabs"))
+	c.Create(migrations, migration("two", "stable.example.com", "crontabs"))
 	c.untilMigrated("one")
 	c.untilMigrated("two")
 	def := c.definition()
@@ -112,7 +116,7 @@ func TestMigration(t *testing.T) {
 			"StorageMigrating") != "False MigrationSucceeded The migration has succeeded and the stored versions have been updated" {
 		t.Errorf("the definition says %v, %q", stored, condition(def, "StorageMigrating"))
 	}
-	after, err := c.in(v2, "default").List(t.Context(), metav1.ListOptions{})
+	after, err := c.In(v2, "default").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +131,9 @@ func TestMigration(t *testing.T) {
 		}
 	}
 	// What is migrated already is left alone.
-	c.create(migrations, migration("three", "stable.example.com", "crontabs"))
+	c.Create(migrations, migration("three", "stable.example.com", "crontabs"))
 	c.untilMigrated("three")
-	again, err := c.in(v2, "default").List(t.Context(), metav1.ListOptions{})
+	again, err := c.In(v2, "default").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +146,8 @@ func TestMigration(t *testing.T) {
 
 func TestMigrationOfBuiltInKinds(t *testing.T) {
 	c := start(t)
-	c.create(configMaps, configMap("a"))
-	c.create(migrations, migration("maps", "", "configmaps"))
+	c.Create(controltest.ConfigMaps, controltest.ConfigMap("a"))
+	c.Create(migrations, migration("maps", "", "configmaps"))
 	c.untilMigrated("maps")
 }
 
@@ -153,8 +157,8 @@ func TestMigrationByItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{T: t, client: client}
-	c.create(definitions, twoVersions("v1"))
+	c := &cluster{&controltest.Cluster{T: t, Client: client}}
+	c.Create(controltest.Definitions, twoVersions("v1"))
 	c.fill(3)
 	c.store("v2")
 	c.untilMigrated("crontabs.stable.example.com-2")
@@ -192,12 +196,12 @@ func TestMigrationWaitsForConversion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{T: t, client: client}
-	c.create(definitions, twoVersions("v1"))
+	c := &cluster{&controltest.Cluster{T: t, Client: client}}
+	c.Create(controltest.Definitions, twoVersions("v1"))
 	c.fill(300)
 	c.store("v2")
-	c.create(migrations, migration("one", "stable.example.com", "crontabs"))
-	c.when(migrations, "", "trouble", func(all map[string]*unstructured.Unstructured) bool {
+	c.Create(migrations, migration("one", "stable.example.com", "crontabs"))
+	c.When(migrations, "", "trouble", func(all map[string]*unstructured.Unstructured) bool {
 		return strings.Contains(condition(all["one"], "Running"),
 			"will try again: conversion function for stable.example.com/v1, Kind=CronTab failed: not today")
 	})
@@ -205,7 +209,7 @@ func TestMigrationWaitsForConversion(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken.Store(false)
-	if c.client, err = dynamic.NewForConfig(testserver.Start(t, configure).RESTConfig()); err != nil {
+	if c.Client, err = dynamic.NewForConfig(testserver.Start(t, configure).RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
 	c.untilMigrated("one")
@@ -217,13 +221,13 @@ func TestMigrationRules(t *testing.T) {
 		`spec.resource.resource: Required value: resource is required to be set`:  migration("a", "", ""),
 		`spec.resource.group: Invalid value: "A": a lowercase RFC 1123 subdomain`: migration("a", "A", "b"),
 	} {
-		if _, err := c.in(migrations, "").Create(t.Context(), bad, metav1.CreateOptions{}); err == nil ||
+		if _, err := c.In(migrations, "").Create(t.Context(), bad, metav1.CreateOptions{}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	c.create(migrations, migration("a", "", "configmaps"))
-	_, err := c.in(migrations, "").Patch(t.Context(), "a", types.MergePatchType,
+	c.Create(migrations, migration("a", "", "configmaps"))
+	_, err := c.In(migrations, "").Patch(t.Context(), "a", types.MergePatchType,
 		[]byte(`{"spec":{"resource":{"resource":"secrets"}}}`), metav1.PatchOptions{})
 	if err == nil || !strings.Contains(err.Error(), "field is immutable") {
 		t.Errorf("got %v", err)

@@ -30,7 +30,7 @@ func newNamespaces(c Config) *namespaces { return &namespaces{Config: c, dying: 
 
 var namespacesResource = catalog.GroupResource{Resource: "namespaces"}
 
-func (n *namespaces) observe(ev *watchcache.Event, need func(string)) {
+func (n *namespaces) Observe(ev *watchcache.Event, need func(string)) {
 	switch {
 	case ev.Collection.Prefix() == "namespaces":
 		if ev.Type == watchcache.Deleted {
@@ -44,7 +44,7 @@ func (n *namespaces) observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-func (n *namespaces) reconcile(ctx context.Context, name string) error {
+func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 	entry := n.View.Collection("namespaces").Snapshot().Get("", name)
 	if entry == nil || !entry.Deleting {
 		return nil
@@ -90,7 +90,7 @@ func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func
 			return
 		}
 		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "",
-			identity("namespace-controller"))
+			ControllerUser("namespace-controller"))
 		if err == nil {
 			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{PropagationPolicy: &background})
 		}
@@ -120,7 +120,7 @@ func (n *namespaces) remaining(name string) []remains {
 		left := remains{resource: r.Plural + "." + r.Group, finalizers: map[string]int{}}
 		snapshot.Scan(name, "", func(e *watchcache.Entry) bool {
 			left.objects++
-			for _, f := range finalizersOf(e) {
+			for _, f := range Finalizers(e) {
 				left.finalizers[f]++
 			}
 			return true
@@ -153,7 +153,7 @@ func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late
 		return true
 	})
 	if n.Now().Sub(since) < longest {
-		return again(longest/2 + time.Second), nil
+		return Again(longest/2 + time.Second), nil
 	}
 	return nil, fmt.Errorf("unexpected items still remain in namespace: %s for gvr: /v1, Resource=pods", ns.Name)
 }
@@ -177,7 +177,7 @@ func (n *namespaces) finalize(ctx context.Context, name string) error {
 }
 
 func (n *namespaces) update(ctx context.Context, name, subresource string, change func(rest.Object) error) error {
-	call, err := n.Rest.Call(namespacesResource, "", name, identity("namespace-controller"))
+	call, err := n.Rest.Call(namespacesResource, "", name, ControllerUser("namespace-controller"))
 	if err != nil {
 		return err
 	}

@@ -5,25 +5,27 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/bowsprit/bowsprit/internal/control/controltest"
 )
 
 // TestNamespaceDeletionWaits holds a namespace by an object's finalizer, then by one of its own.
 func TestNamespaceDeletionWaits(t *testing.T) {
 	c := start(t)
-	ns := object("v1", "Namespace", "", "shop")
+	ns := controltest.Object("v1", "Namespace", "", "shop")
 	if err := unstructured.SetNestedStringSlice(ns.Object, []string{"example.com/own"}, "spec",
 		"finalizers"); err != nil {
 		t.Fatal(err)
 	}
-	c.create(namespaces, ns)
-	held := object("v1", "Secret", "shop", "held")
+	c.Create(controltest.Namespaces, ns)
+	held := controltest.Object("v1", "Secret", "shop", "held")
 	held.SetFinalizers([]string{"example.com/hold"})
-	c.create(secrets, held)
-	c.create(configMaps, object("v1", "ConfigMap", "shop", "free"))
-	c.delete(namespaces, ns, "")
+	c.Create(controltest.Secrets, held)
+	c.Create(controltest.ConfigMaps, controltest.Object("v1", "ConfigMap", "shop", "free"))
+	c.Delete(controltest.Namespaces, ns, "")
 	conditions := func(want map[string]string) {
 		t.Helper()
-		c.when(namespaces, "", "conditions", func(objects map[string]*unstructured.Unstructured) bool {
+		c.When(controltest.Namespaces, "", "conditions", func(objects map[string]*unstructured.Unstructured) bool {
 			if objects["shop"] == nil {
 				return false
 			}
@@ -48,24 +50,25 @@ func TestNamespaceDeletionWaits(t *testing.T) {
 		"NamespaceDeletionDiscoveryFailure":           "False All resources successfully discovered",
 		"NamespaceDeletionGroupVersionParsingFailure": "False All legacy kube types successfully parsed",
 	})
-	c.until(configMaps, "shop", "")
+	c.Until(controltest.ConfigMaps, "shop", "")
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
-	if _, err := c.in(secrets, "shop").Patch(t.Context(), "held", "application/merge-patch+json", patch,
+	if _, err := c.In(controltest.Secrets, "shop").Patch(t.Context(), "held", "application/merge-patch+json", patch,
 		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	conditions(map[string]string{"NamespaceContentRemaining": "False All content successfully removed"})
-	c.when(namespaces, "", "one finalizer", func(objects map[string]*unstructured.Unstructured) bool {
+	c.When(controltest.Namespaces, "", "one finalizer", func(objects map[string]*unstructured.Unstructured) bool {
 		left, _, _ := unstructured.NestedStringSlice(objects["shop"].Object, "spec", "finalizers")
 		return len(left) == 1 && left[0] == "example.com/own"
 	})
-	current, err := c.in(namespaces, "").Get(t.Context(), "shop", metav1.GetOptions{})
+	current, err := c.In(controltest.Namespaces, "").Get(t.Context(), "shop", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	unstructured.RemoveNestedField(current.Object, "spec", "finalizers")
-	if _, err := c.in(namespaces, "").Update(t.Context(), current, metav1.UpdateOptions{}, "finalize"); err != nil {
+	if _, err := c.In(controltest.Namespaces, "").Update(t.Context(), current, metav1.UpdateOptions{},
+		"finalize"); err != nil {
 		t.Fatal(err)
 	}
-	c.until(namespaces, "", "default kube-node-lease kube-public kube-system")
+	c.Until(controltest.Namespaces, "", "default kube-node-lease kube-public kube-system")
 }

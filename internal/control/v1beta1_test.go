@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/control/controltest"
 )
 
 var betaDefinitions = schema.GroupVersionResource{
@@ -41,7 +43,7 @@ func TestBetaDefinition(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(betaDefinition), &beta.Object); err != nil {
 		t.Fatal(err)
 	}
-	made := c.create(betaDefinitions, beta)
+	made := c.Create(betaDefinitions, beta)
 	at := func(obj *unstructured.Unstructured, path ...string) any {
 		v, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
 		return v
@@ -52,7 +54,7 @@ func TestBetaDefinition(t *testing.T) {
 		at(made, "apiVersion") != "apiextensions.k8s.io/v1beta1" {
 		t.Errorf("made: %v", made.Object["spec"])
 	}
-	v1, err := c.in(definitions, "").Get(t.Context(), beta.GetName(), metav1.GetOptions{})
+	v1, err := c.In(controltest.Definitions, "").Get(t.Context(), beta.GetName(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,35 +75,35 @@ func TestBetaDefinition(t *testing.T) {
 	if !strings.Contains(violations, "spec.preserveUnknownFields: Invalid value: true: must be false") {
 		t.Errorf("NonStructuralSchema: %q", violations)
 	}
-	again, err := c.in(betaDefinitions, "").Get(t.Context(), beta.GetName(), metav1.GetOptions{})
+	again, err := c.In(betaDefinitions, "").Get(t.Context(), beta.GetName(), metav1.GetOptions{})
 	if err != nil || at(again, "spec", "validation") == nil || at(again, "spec", "version") != "v1" {
 		t.Errorf("read again: %v, %v", again, err)
 	}
 
-	tab := object("stable.example.com/v1", "CronTab", "default", "tab")
+	tab := controltest.Object("stable.example.com/v1", "CronTab", "default", "tab")
 	tab.Object["spec"] = map[string]any{"cronSpec": "* *", "unknown": "kept"}
-	if got := c.create(crontabs, tab); at(got, "spec", "unknown") != "kept" {
+	if got := c.Create(controltest.Crontabs, tab); at(got, "spec", "unknown") != "kept" {
 		t.Errorf("unknown fields are kept: %v", got.Object)
 	}
 	tab.SetName("wrong")
 	tab.Object["spec"] = map[string]any{"cronSpec": "too long"}
-	if _, err := c.in(crontabs, "default").Create(t.Context(), tab, metav1.CreateOptions{}); err == nil ||
+	if _, err := c.In(controltest.Crontabs, "default").Create(t.Context(), tab, metav1.CreateOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "spec.cronSpec: Too long: may not be more than 3 bytes") {
 		t.Errorf("validation: %v", err)
 	}
 
 	patch := []byte(
 		`{"spec":{"validation":{"openAPIV3Schema":{"properties":{"spec":{"properties":{"cronSpec":{"maxLength":10}}}}}}}}`)
-	if _, err := c.in(betaDefinitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json", patch,
+	if _, err := c.In(betaDefinitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json", patch,
 		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.create(crontabs, tab)
+	c.Create(controltest.Crontabs, tab)
 	// What v1 does not allow stays as it is through v1, and cannot be brought through it.
-	if _, err := c.in(definitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json",
+	if _, err := c.In(controltest.Definitions, "").Patch(t.Context(), beta.GetName(), "application/merge-patch+json",
 		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Errorf("a label through v1: %v", err)
 	}
-	c.delete(betaDefinitions, beta, "")
-	c.until(definitions, "", "")
+	c.Delete(betaDefinitions, beta, "")
+	c.Until(controltest.Definitions, "", "")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -53,6 +55,12 @@ func start(t *testing.T, plugins ...admit.Plugin) *rest.Server {
 	return startWith(t, store.Embedded{}, plugins...)
 }
 
+// topology is the plugin that hands labels of nodes on to pods.
+func topology(view *watchcache.View) admit.Plugin {
+	all := plugin.All(plugin.Config{View: view})
+	return all[slices.IndexFunc(all, func(p admit.Plugin) bool { return p.Name() == "PodTopologyLabels" })]
+}
+
 // startWith is start with an etcd of its own kind.
 func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest.Server {
 	t.Helper()
@@ -69,7 +77,7 @@ func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest
 	id := func() string { return "id-" + strconv.FormatInt(ids.Add(1), 10) }
 	s := rest.New(rest.Config{
 		Catalog: cat, View: view, Store: st,
-		Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view}, admit.Topology{View: view})},
+		Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view}, topology(view))},
 		Now:   time.Now, NewUID: id, NewSuffix: id, Log: log,
 	})
 	all := control.New(control.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})

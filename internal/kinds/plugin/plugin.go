@@ -87,6 +87,7 @@ var known = []struct {
 	{"DefaultIngressClass", ingressClass},
 	{"NodeDeclaredFeatureValidator", declaredFeature},
 	{"PodResizeValidator", podResize},
+	{"PodTopologyLabels", podTopology},
 }
 
 // Names returns the names of all plugins, which are kube's, in the order in which they are asked.

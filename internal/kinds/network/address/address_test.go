@@ -29,6 +29,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
+	"github.com/bowsprit/bowsprit/internal/kinds/network/service"
+	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -87,12 +89,16 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 				}),
 			},
 		})
-		control := control.New(control.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
 		if err := view.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		running.Go(func() { _ = view.Run(ctx) })
-		if err := control.BootstrapServices(ctx, networks, 6443); err != nil {
+		services := service.Part(service.Settings{Ranges: networks, Advertised: unreachable})
+		host := &part.Host{
+			Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log, Runs: func(string) bool { return true },
+			Port: 6443,
+		}
+		if err := services.Start(ctx, host); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, &replica{s, t})
@@ -100,7 +106,9 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 	return out
 }
 
-func service(name string, spec rest.Object) rest.Object {
+func unreachable() (netip.Addr, error) { return netip.Addr{}, errors.New("no server listens") }
+
+func newService(name string, spec rest.Object) rest.Object {
 	if spec["ports"] == nil && spec["type"] != "ExternalName" {
 		spec["ports"] = []any{rest.Object{"port": int64(80)}}
 	}
@@ -200,7 +208,7 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 				if round%4 == 3 {
 					spec["clusterIP"] = fmt.Sprintf("10.0.0.%d", 1+client%8)
 				}
-				got, err := r.make(service(name, spec))
+				got, err := r.make(newService(name, spec))
 				if err != nil {
 					if status := apierrors.APIStatus(nil); !errors.As(err, &status) ||
 						!strings.Contains(err.Error(), "range is full") &&
@@ -258,7 +266,7 @@ func TestRangeIsFull(t *testing.T) {
 	r := start(t, 1, "10.0.0.0/27", "30000-30002")[0]
 	lower := 0
 	for i := range 29 { // the service kubernetes has one
-		spec, err := r.make(service(fmt.Sprint("s", i), rest.Object{}))
+		spec, err := r.make(newService(fmt.Sprint("s", i), rest.Object{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,19 +278,19 @@ func TestRangeIsFull(t *testing.T) {
 		}
 	}
 	const full = `Internal error occurred: failed to allocate a serviceIP for Service "more": range is full`
-	if _, err := r.make(service("more", rest.Object{})); err == nil || err.Error() != full {
+	if _, err := r.make(newService("more", rest.Object{})); err == nil || err.Error() != full {
 		t.Errorf("one more address: %v", err)
 	}
 	r.remove("s3")
 	r.remove("s4")
 	r.remove("s5")
 	for i := range 3 {
-		if _, err := r.make(service(fmt.Sprint("n", i), rest.Object{"type": "NodePort"})); err != nil {
+		if _, err := r.make(newService(fmt.Sprint("n", i), rest.Object{"type": "NodePort"})); err != nil {
 			t.Error(err)
 		}
 	}
 	r.remove("s6")
-	if _, err := r.make(service("more", rest.Object{"type": "NodePort"})); err == nil ||
+	if _, err := r.make(newService("more", rest.Object{"type": "NodePort"})); err == nil ||
 		err.Error() != "Internal error occurred: failed to allocate a nodePort: range is full" {
 		t.Errorf("one more port: %v", err)
 	}
@@ -327,18 +335,18 @@ func TestReserved(t *testing.T) {
 		"clusterIP":      "10.0.0.9", "clusterIPs": []any{"10.0.0.9", "fd00::9"},
 		"ports": []any{rest.Object{"port": int64(80), "nodePort": int64(30080)}},
 	}
-	refused := service("both", both)
+	refused := newService("both", both)
 	refused["metadata"].(rest.Object)["labels"] = rest.Object{"refuse": "yes"}
 	never("forbidden")(r.make(refused))
-	never("Unsupported value")(r.make(service("both",
+	never("Unsupported value")(r.make(newService("both",
 		rest.Object{"clusterIP": "10.0.0.9", "sessionAffinity": "Sometimes"})))
 	r.want("after refusals")
 
-	must(r.make(service("both", both)))
+	must(r.make(newService("both", both)))
 	all := []string{"10.0.0.9", "fd00::9", "30080", "30100"}
 	r.want("after creation", all...)
-	never("already exists")(r.make(service("both", rest.Object{})))
-	never("fd00:0:0::9: provided IP is already allocated")(r.make(service("other",
+	never("already exists")(r.make(newService("both", rest.Object{})))
+	never("fd00:0:0::9: provided IP is already allocated")(r.make(newService("other",
 		rest.Object{"ipFamilies": []any{"IPv6"}, "clusterIP": "fd00:0:0::9"})))
 	never("must be 'SingleStack' to release the secondary cluster IP")(r.patch("both", `{"clusterIPs":["10.0.0.9"]}`))
 	r.want("after more refusals", all...)
@@ -380,13 +388,13 @@ func TestReserved(t *testing.T) {
 func TestLostRecord(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
-	if _, err := r.make(service("first", rest.Object{"clusterIP": "10.0.0.9"})); err != nil {
+	if _, err := r.make(newService("first", rest.Object{"clusterIP": "10.0.0.9"})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Delete(t.Context(), r.call(addresses, "10.0.0.9"), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.make(service("second", rest.Object{"clusterIP": "10.0.0.9"})); err != nil {
+	if _, err := r.make(newService("second", rest.Object{"clusterIP": "10.0.0.9"})); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Repair(t.Context(), r.call(services, "first")); err != nil {
@@ -465,7 +473,7 @@ func BenchmarkCreate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			r := start(b, 1, "10.0.0.0/16,fd00::/112", "30000-32767")[0]
 			for b.Loop() {
-				if _, err := r.make(service("a", runtime.DeepCopyJSON(spec))); err != nil {
+				if _, err := r.make(newService("a", runtime.DeepCopyJSON(spec))); err != nil {
 					b.Fatal(err)
 				}
 				r.remove("a")

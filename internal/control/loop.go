@@ -1,0 +1,50 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Loop is one controller, as it is added to those of a server.
+type Loop struct {
+	// Name is kube's name for the controller.
+	Name string
+	Work Reconciler
+	// Workers is how many keys it works on at a time.
+	Workers int
+	// Election is the Lease that replicas compete for before the loop works; nil for that of most controllers.
+	Election *Election
+}
+
+// Reconciler is one controller's work.
+//
+// Observe is called in the view's goroutine and must not block; it names the keys whose objects need a look. On a
+// replica that does not lead it is called too, and the keys that it names are dropped; when the replica becomes the
+// leader, it is called with every object once more, as Added. Reconcile looks at one key; an error means to try again
+// later, Again when exactly.
+type Reconciler interface {
+	Observe(ev *watchcache.Event, need func(key string))
+	Reconcile(ctx context.Context, key string) error
+}
+
+// Again is the error of a Reconciler that wants to look once more after a while; nothing has failed.
+type Again time.Duration
+
+func (a Again) Error() string { return "again in " + time.Duration(a).String() }
+
+// Sweeper is a Reconciler that wants to look at things again from time to time, because not all that matters leaves an
+// event.
+type Sweeper interface {
+	Sweep(need func(key string))
+}
+
+// Requester is a Reconciler that names keys at other times than in Observe. Requests is called once, before anything
+// else.
+type Requester interface {
+	Requests(need func(key string))
+}
+
+// sweepEvery is kube's --resource-quota-sync-period.
+const sweepEvery = 5 * time.Minute

@@ -1,0 +1,106 @@
+package policystatus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/bowsprit/bowsprit/internal/admit/registration"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// policyManager is the field manager of kube's controller.
+const policyManager = "validatingadmissionpolicy-status"
+
+// policyCheckers is how many policies are checked at a time, as in Kubernetes.
+const policyCheckers = 5
+
+const policiesPrefix = "validatingadmissionpolicies"
+
+// policyTypes says in the status of ValidatingAdmissionPolicies what is wrong with their expressions if objects are as
+// the schemas of their kinds say. As in Kubernetes a policy is checked when its spec has changed; a change of a
+// schema, or a new kind, brings no new check.
+type policyTypes struct {
+	*part.Host
+}
+
+func (p *policyTypes) Observe(ev *watchcache.Event, need func(string)) {
+	if ev.Collection.Prefix() == policiesPrefix && ev.Type != watchcache.Deleted {
+		need(ev.Entry.Name)
+	}
+}
+
+func (p *policyTypes) Reconcile(ctx context.Context, name string) error {
+	entry := p.View.Collection(policiesPrefix).Snapshot().Get("", name)
+	if entry == nil {
+		return nil
+	}
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy
+	if err := json.Unmarshal(entry.JSON(), &policy); err != nil {
+		return fmt.Errorf("decode policy %s: %w", name, err)
+	}
+	if policy.Generation <= policy.Status.ObservedGeneration {
+		return nil
+	}
+	warnings := registration.TypeWarnings(&policy.Spec, p.Catalog.Snapshot(), p.schemaOf)
+	return p.report(ctx, &policy, warnings)
+}
+
+// schemaOf returns the schema of a kind that is served. One that cannot be made is as if there were none: it must not
+// keep anybody from anything.
+func (p *policyTypes) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
+	r := p.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
+	if r == nil {
+		return nil
+	}
+	v := r.Version(kind.Version)
+	if v == nil || !v.Served {
+		return nil
+	}
+	s, err := p.Schema(r, v)
+	if err != nil {
+		p.Log.Warn("the types of a policy cannot be checked", "kind", kind, "err", err)
+		return nil
+	}
+	return s
+}
+
+func (p *policyTypes) report(
+	ctx context.Context, policy *admissionregistrationv1.ValidatingAdmissionPolicy,
+	warnings []admissionregistrationv1.ExpressionWarning,
+) error {
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": admissionregistrationv1.SchemeGroupVersion.String(), "kind": "ValidatingAdmissionPolicy",
+		"metadata": map[string]any{"name": policy.Name},
+		"status": admissionregistrationv1.ValidatingAdmissionPolicyStatus{
+			ObservedGeneration: policy.Generation,
+			TypeChecking:       &admissionregistrationv1.TypeChecking{ExpressionWarnings: warnings},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("encode the status of policy %s: %w", policy.Name, err)
+	}
+	call, err := p.Rest.Call(catalog.GroupResource{Group: admissionregistrationv1.GroupName, Resource: policiesPrefix},
+		"", policy.Name, control.ControllerUser(controller))
+	if err != nil {
+		return err
+	}
+	call.Subresource = "status"
+	force := true
+	_, err = p.Rest.Apply(ctx, call, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: policyManager, Force: &force})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,330 @@
+package candidates
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/part/parttest"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// still is a server none of whose controllers runs.
+type still struct{ *parttest.Server }
+
+func start(t *testing.T, st *store.Store) *still {
+	t.Helper()
+	return &still{parttest.Start(t, st)}
+}
+
+// nominate makes a candidate for the Lease default/l that emulates a version and was there at renewed.
+func (s *still) nominate(name, version string, renewed time.Time) {
+	s.Helper()
+	s.Create(candidatesResource, "default", `{"metadata":{"name":"`+name+
+		`"},"spec":{"leaseName":"l","strategy":"OldestEmulationVersion",
+		"binaryVersion":"`+version+`","emulationVersion":"`+version+`","renewTime":"`+renewed.Format(metav1.RFC3339Micro)+`"}}`)
+}
+
+// set changes the spec of an object as a client does.
+func (s *still) set(gr catalog.GroupResource, name string, fields rest.Object) {
+	s.Helper()
+	_, err := s.Rest.Update(s.Context(), s.Call(gr, "default", name), metav1.UpdateOptions{},
+		func(obj rest.Object) (rest.Object, error) {
+			for field, value := range fields {
+				obj["spec"].(rest.Object)[field] = value
+			}
+			return obj, nil
+		})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// holds wants the Lease default/l to be held by one and preferred for another.
+func (s *still) holds(holder, preferred string) {
+	s.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := json.Unmarshal([]byte(s.Stored(leasesPrefix, "default", "l")), lease); err != nil {
+		s.Fatal(err)
+	}
+	if got := deref(lease.Spec.HolderIdentity); got != holder {
+		s.Errorf("held by %q, want %q", got, holder)
+	}
+	if got := deref(lease.Spec.PreferredHolder); got != preferred {
+		s.Errorf("preferred for %q, want %q", got, preferred)
+	}
+}
+
+// asked tells whether a candidate has been asked now whether it is there.
+func (s *still) asked(name string) bool {
+	s.Helper()
+	c := &coordinationv1beta1.LeaseCandidate{}
+	if err := json.Unmarshal([]byte(s.Stored(candidatesPrefix, "default", name)), c); err != nil {
+		s.Fatal(err)
+	}
+	return c.Spec.PingTime != nil && c.Spec.PingTime.Time.Equal(s.Time)
+}
+
+func TestCoordination(t *testing.T) {
+	t.Parallel()
+	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
+	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+		t.Fatal(err)
+	}
+	c := &coordination{s.Host}
+	step := func(want time.Duration) {
+		t.Helper()
+		if got := s.Does(c, "default/l"); got != want {
+			t.Errorf("looks again in %s, want %s", got, want)
+		}
+	}
+	micro := func() string { return s.Time.Format(metav1.RFC3339Micro) }
+
+	step(0) // nobody is a candidate
+	s.nominate("a", "1.20.0", s.Time)
+	s.nominate("old", "1.10.0", s.Time.Add(-31*time.Minute))
+	step(lookEvery)
+	s.holds("a", "")
+	s.Has(s.Stored(leasesPrefix, "default", "l"), `"leaseDurationSeconds":5`, `"manager":"kube-apiserver"`,
+		`"strategy":"OldestEmulationVersion"`)
+	if s.asked("old") {
+		t.Error("a candidate of the past is asked")
+	}
+
+	// A better one comes: it is asked, answers, and is preferred until the leader lets go.
+	s.nominate("b", "1.19.0", s.Time.Add(-time.Minute))
+	s.set(candidatesResource, "a", rest.Object{"renewTime": micro()})
+	step(lookEvery)
+	if !s.asked("b") || s.asked("a") {
+		t.Error("the one who may lead was not asked, or another was")
+	}
+	step(lookEvery)
+	s.holds("a", "")
+	s.Time = s.Time.Add(time.Second)
+	s.set(candidatesResource, "b", rest.Object{"renewTime": micro()})
+	step(lookEvery)
+	s.holds("a", "b")
+	revision := s.Stored(leasesPrefix, "default", "l")
+	step(lookEvery)
+	if s.Stored(leasesPrefix, "default", "l") != revision {
+		t.Error("what is so already was written again")
+	}
+	s.set(leasesResource, "l", rest.Object{"holderIdentity": ""})
+	step(lookEvery)
+	s.holds("b", "")
+
+	// It is gone without a word; the other one is asked first.
+	s.Time = s.Time.Add(6 * time.Second)
+	step(lookEvery)
+	if !s.asked("a") || !s.asked("b") {
+		t.Error("not all were asked")
+	}
+	s.Time = s.Time.Add(time.Second)
+	s.set(candidatesResource, "a", rest.Object{"renewTime": micro()})
+	step(lookEvery)
+	s.holds("b", "")
+	s.Time = s.Time.Add(4500 * time.Millisecond) // b's time to answer is over, a's answer is not
+	s.set(candidatesResource, "a", rest.Object{"renewTime": micro()})
+	step(lookEvery)
+	s.holds("a", "")
+
+	// They do not agree how to elect.
+	s.Create(candidatesResource, "default",
+		`{"metadata":{"name":"c"},"spec":{"leaseName":"l","strategy":"example.com/own","binaryVersion":"1.20.0","renewTime":"`+micro()+`"}}`)
+	s.set(candidatesResource, "b", rest.Object{"leaseName": "l", "renewTime": micro()})
+	step(lookEvery)
+	s.holds("a", "")
+}
+
+// What has changed since it was looked at is left alone.
+func TestCoordinationOutdated(t *testing.T) {
+	t.Parallel()
+	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
+	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+		t.Fatal(err)
+	}
+	c := &coordination{s.Host}
+	s.nominate("a", "1.20.0", s.Time.Add(-time.Minute))
+	s.Stored(candidatesPrefix, "default", "a")
+	round, err := c.round("default", "l")
+	if err != nil || len(round.Candidates) != 1 {
+		t.Fatalf("%+v, %v", round, err)
+	}
+	s.set(candidatesResource, "a", rest.Object{"renewTime": s.Time.Format(metav1.RFC3339Micro)})
+	if err := c.ping(t.Context(), round.Candidates[0], s.Time); err != nil || s.asked("a") {
+		t.Errorf("a candidate was asked that has answered meanwhile (%v)", err)
+	}
+	s.Create(leasesResource, "default", `{"metadata":{"name":"l"},"spec":{"holderIdentity":"other"}}`)
+	holder := "a"
+	if err := c.write(t.Context(), "default", "l", nil,
+		&coordinationv1.LeaseSpec{HolderIdentity: &holder}); err != nil {
+		t.Error(err)
+	}
+	s.holds("other", "")
+	s.Delete(candidatesResource, "default", "a")
+	if err := c.ping(t.Context(), round.Candidates[0], s.Time); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCandidatesOfThePast(t *testing.T) {
+	t.Parallel()
+	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
+	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+		t.Fatal(err)
+	}
+	c := &candidates{s.Host}
+	s.nominate("a", "1.20.0", s.Time.Add(-time.Minute))
+	s.Create(candidatesResource, "default",
+		`{"metadata":{"name":"never"},"spec":{"leaseName":"l","strategy":"example.com/own","binaryVersion":"1.20.0"}}`)
+	for name, want := range map[string]time.Duration{
+		"a": 29*time.Minute + 1, "never": 30*time.Minute + 1, "absent": 0,
+	} {
+		if got := s.Does(c, "default/"+name); got != want {
+			t.Errorf("%s: looks again in %s, want %s", name, got, want)
+		}
+	}
+	s.Time = s.Time.Add(29 * time.Minute)
+	s.set(candidatesResource, "never", rest.Object{"renewTime": s.Time.Format(metav1.RFC3339Micro)})
+	for name, want := range map[string]time.Duration{"a": 1, "never": 30*time.Minute + 1} {
+		if got := s.Does(c, "default/"+name); got != want {
+			t.Errorf("%s: looks again in %s, want %s", name, got, want)
+		}
+	}
+	s.Time = s.Time.Add(1)
+	s.Does(c, "default/a")
+	if got := s.Stored(candidatesPrefix, "default", "a"); got != "" {
+		t.Errorf("is still there: %s", got)
+	}
+	if s.Stored(candidatesPrefix, "default", "never") == "" {
+		t.Error("one that is there is gone")
+	}
+}
+
+// What changes is looked at.
+func TestCoordinationObserves(t *testing.T) {
+	t.Parallel()
+	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
+	s := start(t, st)
+	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+		t.Fatal(err)
+	}
+	s.Create(leasesResource, "default", `{"metadata":{"name":"alone"}}`)
+	s.nominate("a", "1.20.0", s.Time)
+	s.Create(leasesResource, "default", `{"metadata":{"name":"l"}}`)
+	s.Stored(leasesPrefix, "default", "l")
+	var looks, collects []string
+	elects, collector := &coordination{s.Host}, &candidates{s.Host}
+	if err := s.View.Replay(t.Context(), func(events []*watchcache.Event) {
+		for _, ev := range events {
+			if ev.Entry.Namespace == "default" {
+				elects.Observe(ev, func(key string) { looks = append(looks, key) })
+				collector.Observe(ev, func(key string) { collects = append(collects, key) })
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(looks)
+	if got := strings.Join(slices.Compact(looks), " "); got != "default/alone default/l" {
+		t.Errorf("looks at %s", got)
+	}
+	if got := strings.Join(collects, " "); got != "default/a" {
+		t.Errorf("collects %s", got)
+	}
+}
+
+// Who coordinates is found by kube's Lease, which is let go of at the end.
+func TestCoordinationSeat(t *testing.T) {
+	t.Parallel()
+	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
+	log := slog.New(slog.DiscardHandler)
+	resources := kinds.Resources()
+	for _, r := range resources {
+		if r.Plural == candidatesPrefix {
+			r.Served = true
+		}
+	}
+	cat, view := catalog.New(resources...), watchcache.New(st, watchcache.Options{Log: log})
+	control.Publish(cat, view, log)
+	config := control.Config{
+		View: view, Catalog: cat, Now: time.Now, Log: log, Enabled: []string{"-*"}, Identity: "one",
+	}
+	config.Rest = rest.New(rest.Config{
+		Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: func() string { return "u" },
+		NewSuffix: func() string { return "s" }, Log: log,
+	})
+	all := control.New(config)
+	for _, l := range Part(Times{RetryPeriod: time.Second}).Loops {
+		h := &part.Host{Log: log, Catalog: cat, View: view, Rest: config.Rest, Now: time.Now}
+		all.Add(control.Loop{Name: l.Name, Work: l.New(h), Workers: l.Workers, Election: l.Election})
+	}
+	if err := view.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	viewing, endView := context.WithCancel(context.Background())
+	working, endWork := context.WithCancel(context.Background())
+	var views, workers sync.WaitGroup
+	views.Go(func() { _ = view.Run(viewing) })
+	t.Cleanup(func() { endWork(); workers.Wait(); endView(); views.Wait() })
+	if err := control.Bootstrap(t.Context(), config.Rest); err != nil {
+		t.Fatal(err)
+	}
+	workers.Go(func() { all.Run(working) })
+	held := func(name string) *coordinationv1.Lease {
+		e := view.Collection(leasesPrefix).Snapshot().Get("kube-system", name)
+		lease := &coordinationv1.Lease{}
+		if e != nil {
+			if err := json.Unmarshal(e.JSON(), lease); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return lease
+	}
+	for _, name := range []string{"leader-election-controller", "bowsprit-controllers"} {
+		for {
+			changed := view.Collection(leasesPrefix).Changed()
+			if deref(held(name).Spec.HolderIdentity) == "one" {
+				break
+			}
+			select {
+			case <-changed:
+			case <-t.Context().Done():
+				t.Fatal(t.Context().Err())
+			}
+		}
+	}
+	if got := *held("leader-election-controller").Spec.LeaseDurationSeconds; got != 15 {
+		t.Errorf("good for %d s", got)
+	}
+	endWork()
+	workers.Wait()
+	if _, err := view.Fresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := deref(held("leader-election-controller").Spec.HolderIdentity); got != "" {
+		t.Errorf("still held by %q", got)
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

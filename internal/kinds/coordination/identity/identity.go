@@ -1,0 +1,184 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/leaseelection"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Lease shows clients which servers there are (KEP-1965): each has a Lease in kube-system that it renews. Its name
+// follows from the host's, as in Kubernetes, so servers on one host that share an etcd share it too.
+type Lease struct {
+	Rest *rest.Server
+	// Hostname of this machine.
+	Hostname string
+	// Peer is where other servers reach this one, "ip:port", "" if nowhere.
+	Peer string
+
+	holder string // set by Begin
+}
+
+var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
+
+const (
+	leasesPrefix      = "leases"
+	identityNamespace = metav1.NamespaceSystem
+	// identityLabel says what kind of server a Lease is of.
+	identityLabel  = "apiserver.kubernetes.io/identity"
+	identityServer = "kube-apiserver"
+	// identityEvery is how often a Lease is renewed, identityFor how long it is good, and how often expired ones are
+	// collected: kube's values.
+	identityEvery = 10 * time.Second
+	identityFor   = time.Hour
+	// withdrawTimeout bounds how long the end of a server waits for a store that does not answer; the Lease expires
+	// anyway.
+	withdrawTimeout = 3 * time.Second
+)
+
+// identityName is the Lease's name on a host.
+func identityName(hostname string) string {
+	var text []byte
+	for _, part := range []string{hostname, identityServer} {
+		text = binary.BigEndian.AppendUint16(text, uint16(len(part)))
+		text = append(text, part...)
+	}
+	sum := sha256.Sum256(text)
+	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// Begin makes the Lease, in place of one that another run of the server has left.
+func (l *Lease) Begin(ctx context.Context) error {
+	name := identityName(l.Hostname)
+	l.holder = name + "_" + l.Rest.NewUID()
+	if l.Rest.View.Collection(leasesPrefix).Snapshot().Get(identityNamespace, name) != nil {
+		if err := l.delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	return l.renew(ctx)
+}
+
+// Run renews the Lease every ten seconds and deletes those of servers that have not done so for an hour, until ctx
+// ends; then it deletes its own.
+func (l *Lease) Run(ctx context.Context) {
+	l.collect(ctx)
+	renew, collect := time.NewTicker(identityEvery), time.NewTicker(identityFor)
+	defer renew.Stop()
+	defer collect.Stop()
+	for {
+		select {
+		case <-renew.C:
+			if err := l.renew(ctx); err != nil && ctx.Err() == nil {
+				l.Rest.Log.Info("the lease that shows this server is not renewed", "error", err)
+			}
+		case <-collect.C:
+			l.collect(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+			defer cancel()
+			if err := l.delete(last, identityName(l.Hostname), metav1.DeleteOptions{}); err != nil {
+				l.Rest.Log.Info("the lease that shows this server stays until it has expired", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// renew says that the server is there now. If somebody has deleted the Lease it makes a new one.
+func (l *Lease) renew(ctx context.Context) error {
+	call, err := l.call(identityName(l.Hostname))
+	if err != nil {
+		return err
+	}
+	const manager = "kube-apiserver"
+	_, err = l.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: manager},
+		func(obj rest.Object) (rest.Object, error) {
+			return l.Rest.New(call, l.mark(obj))
+		})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	obj, err := l.Rest.New(call, l.mark(rest.Object{
+		"metadata": rest.Object{"name": call.Name, "namespace": identityNamespace},
+		"spec":     rest.Object{"holderIdentity": l.holder},
+	}))
+	if err != nil {
+		return err
+	}
+	_, err = l.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: manager})
+	return control.IgnoreExists(err)
+}
+
+// mark writes into a Lease what every renewal says. Who holds it does not change as long as it is there.
+func (l *Lease) mark(obj rest.Object) rest.Object {
+	set := func(in rest.Object, field, key, value string) {
+		m, _ := in[field].(rest.Object)
+		if m == nil {
+			m = rest.Object{}
+			in[field] = m
+		}
+		m[key] = value
+	}
+	meta := obj["metadata"].(rest.Object)
+	set(meta, "labels", identityLabel, identityServer)
+	set(meta, "labels", corev1.LabelHostname, l.Hostname)
+	if l.Peer != "" {
+		set(meta, "annotations", "kubernetes.io/peer-advertise-address", l.Peer)
+	}
+	set(obj, "spec", "renewTime", l.Rest.Now().UTC().Format(metav1.RFC3339Micro))
+	obj["spec"].(rest.Object)["leaseDurationSeconds"] = int64(identityFor / time.Second)
+	return obj
+}
+
+// collect deletes the Leases of servers that are gone.
+func (l *Lease) collect(ctx context.Context) {
+	var expired []*watchcache.Entry
+	l.Rest.View.Collection(leasesPrefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
+		var lease coordinationv1.Lease
+		if e.Labels[identityLabel] == identityServer && json.Unmarshal(e.JSON(), &lease) == nil &&
+			leaseelection.Over(lease.Spec, l.Rest.Now()) {
+			expired = append(expired, e)
+		}
+		return true
+	})
+	for _, e := range expired {
+		seen := strconv.FormatInt(e.Revision, 10) // it may be renewed meanwhile, or deleted by another server
+		err := l.delete(ctx, e.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &seen}})
+		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
+			l.Rest.Log.Info("the lease of a server that is gone is still there", "lease", e.Name, "error", err)
+		}
+	}
+}
+
+// delete deletes a Lease, if it is there.
+func (l *Lease) delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	call, err := l.call(name)
+	if err != nil {
+		return err
+	}
+	if _, err = l.Rest.Delete(ctx, call, o); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete lease %s: %w", name, err)
+	}
+	return nil
+}
+
+func (l *Lease) call(name string) (*rest.Call, error) {
+	return l.Rest.Call(leasesResource, identityNamespace, name, control.ServerUser())
+}

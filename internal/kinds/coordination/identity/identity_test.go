@@ -1,0 +1,120 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part/parttest"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// still is a server none of whose controllers runs.
+type still struct{ *parttest.Server }
+
+func start(t *testing.T, st *store.Store) *still {
+	t.Helper()
+	return &still{parttest.Start(t, st)}
+}
+
+// The name is the one that a running kube-apiserver 1.36.3 has on a host of that name.
+func TestIdentityName(t *testing.T) {
+	t.Parallel()
+	if got, want := identityName("vm"), "apiserver-wlv32tlttr4jl3gtroqexyxapa"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// leases returns those in kube-system by name.
+func (s *still) leases() map[string]*coordinationv1.Lease {
+	s.Helper()
+	if _, err := s.View.Fresh(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	out := map[string]*coordinationv1.Lease{}
+	s.View.Collection("leases").Snapshot().Scan("kube-system", "", func(e *watchcache.Entry) bool {
+		lease := &coordinationv1.Lease{}
+		if err := json.Unmarshal(e.JSON(), lease); err != nil {
+			s.Error(err)
+		}
+		out[e.Name] = lease
+		return true
+	})
+	return out
+}
+
+func TestIdentityLease(t *testing.T) {
+	t.Parallel()
+	const name = "apiserver-wlv32tlttr4jl3gtroqexyxapa"
+	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
+	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+		t.Fatal(err)
+	}
+	one := &Lease{Rest: s.Rest, Hostname: "vm", Peer: "192.0.2.2:6443"}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(one.Begin(t.Context()))
+	first := s.leases()[name]
+	want := map[string]string{"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": "vm"}
+	if first == nil || !maps.Equal(first.Labels, want) ||
+		first.Annotations["kubernetes.io/peer-advertise-address"] != "192.0.2.2:6443" {
+		t.Fatalf("%+v", first)
+	}
+	if *first.Spec.HolderIdentity != one.holder || *first.Spec.LeaseDurationSeconds != 3600 ||
+		!first.Spec.RenewTime.Time.Equal(s.Time) {
+		t.Errorf("%+v", first.Spec)
+	}
+	if m := first.ManagedFields; len(m) != 1 || m[0].Manager != "kube-apiserver" || m[0].Operation != "Update" {
+		t.Errorf("owned by %+v", m)
+	}
+
+	s.Time = s.Time.Add(10 * time.Second)
+	do(one.renew(t.Context()))
+	renewed := s.leases()[name]
+	if renewed.UID != first.UID || !renewed.Spec.RenewTime.Time.Equal(s.Time) {
+		t.Errorf("%+v", renewed)
+	}
+
+	// A server that begins at the same place does not go on with a Lease that is left over; one that is lost comes
+	// back.
+	another := &Lease{Rest: s.Rest, Hostname: "vm"}
+	do(another.Begin(t.Context()))
+	if l := s.leases()[name]; l.UID == first.UID || *l.Spec.HolderIdentity != another.holder || l.Annotations != nil {
+		t.Errorf("%+v", l)
+	}
+	s.Delete(leasesResource, "kube-system", name)
+	do(another.renew(t.Context()))
+	if l := s.leases()[name]; l == nil || *l.Spec.HolderIdentity != another.holder {
+		t.Errorf("%+v", l)
+	}
+
+	// Those of servers that are gone go, and nobody else's.
+	do((&Lease{Rest: s.Rest, Hostname: "gone"}).Begin(t.Context()))
+	s.Create(leasesResource, "kube-system", `{"metadata":{"name":"other"},"spec":{"holderIdentity":"x"}}`)
+	s.Create(leasesResource, "kube-system",
+		`{"metadata":{"name":"never","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}}}`)
+	s.Time = s.Time.Add(time.Hour)
+	do(another.renew(t.Context()))
+	another.collect(t.Context())
+	if l := s.leases(); len(l) != 3 || l[identityName("gone")] == nil {
+		t.Errorf("%d leases", len(l))
+	}
+	s.Time = s.Time.Add(time.Second)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	another.Run(ended) // collects as far as it may, and deletes its own
+	another.collect(t.Context())
+	if l := s.leases(); len(l) != 1 || l["other"] == nil {
+		t.Errorf("%d leases", len(l))
+	}
+}

@@ -1,0 +1,147 @@
+package accounts
+
+import (
+	"bytes"
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+var (
+	accountsResource   = catalog.GroupResource{Resource: "serviceaccounts"}
+	configMapsResource = catalog.GroupResource{Resource: "configmaps"}
+	secretsResource    = catalog.GroupResource{Resource: "secrets"}
+)
+
+// defaultAccount is the service account that every namespace has.
+const defaultAccount = "default"
+
+// accounts gives every namespace its default service account. Its keys are names of namespaces.
+type accounts struct{ *part.Host }
+
+func (a accounts) Observe(ev *watchcache.Event, need func(string)) {
+	switch ev.Collection.Prefix() {
+	case "namespaces":
+		needActive(ev, need)
+	case "serviceaccounts":
+		if ev.Type == watchcache.Deleted && ev.Entry.Name == defaultAccount {
+			need(ev.Entry.Namespace)
+		}
+	}
+}
+
+// needActive asks for a look at a namespace that is new or has changed.
+func needActive(ev *watchcache.Event, need func(string)) {
+	if ev.Type != watchcache.Deleted && !ev.Entry.Deleting {
+		need(ev.Entry.Name)
+	}
+}
+
+func (a accounts) Reconcile(ctx context.Context, namespace string) error {
+	if !active(a.Host, namespace) ||
+		a.View.Collection("serviceaccounts").Snapshot().Get(namespace, defaultAccount) != nil {
+		return nil
+	}
+	return create(ctx, a.Host, accountsResource, "service-account-controller", rest.Object{
+		"metadata": rest.Object{"name": defaultAccount, "namespace": namespace},
+	})
+}
+
+// active tells whether new objects may be made in a namespace.
+func active(h *part.Host, namespace string) bool {
+	ns := h.View.Collection("namespaces").Snapshot().Get("", namespace)
+	if ns == nil || ns.Deleting {
+		return false
+	}
+	phase, _ := ns.Field("status.phase")
+	return phase == string(corev1.NamespaceActive)
+}
+
+// create makes an object that somebody else may have made meanwhile, in a namespace that may be going away meanwhile.
+func create(ctx context.Context, h *part.Host, gr catalog.GroupResource, controller string, obj rest.Object) error {
+	namespace, _ := obj["metadata"].(rest.Object)["namespace"].(string)
+	call, err := h.Rest.Call(gr, namespace, "", control.ControllerUser(controller))
+	if err != nil {
+		return err
+	}
+	if obj, err = h.Rest.New(call, obj); err != nil {
+		return err
+	}
+	_, err = h.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-controller-manager"})
+	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
+}
+
+const (
+	rootCAName        = "kube-root-ca.crt"
+	rootCAKey         = "ca.crt"
+	descriptionKey    = "kubernetes.io/description"
+	rootCADescription = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. " +
+		"No other usage is guaranteed across distributions of Kubernetes clusters."
+)
+
+// rootCA puts what proves the server into every namespace. Its keys are names of namespaces.
+type rootCA struct{ *part.Host }
+
+func (r rootCA) Observe(ev *watchcache.Event, need func(string)) {
+	switch ev.Collection.Prefix() {
+	case "namespaces":
+		needActive(ev, need)
+	case "configmaps":
+		if ev.Entry.Name == rootCAName && ev.Type != watchcache.Added {
+			need(ev.Entry.Namespace)
+		}
+	}
+}
+
+func (r rootCA) Reconcile(ctx context.Context, namespace string) error {
+	if !active(r.Host, namespace) {
+		return nil
+	}
+	want := string(r.Certificates.ServerCA())
+	e := r.View.Collection("configmaps").Snapshot().Get(namespace, rootCAName)
+	if e == nil {
+		return create(ctx, r.Host, configMapsResource, "root-ca-cert-publisher", rest.Object{
+			"metadata": rest.Object{
+				"name": rootCAName, "namespace": namespace,
+				"annotations": rest.Object{descriptionKey: rootCADescription},
+			},
+			"data": rest.Object{rootCAKey: want},
+		})
+	}
+	described, _ := e.Field(`metadata.annotations.kubernetes\.io/description`)
+	have, _ := codec.Field(e.JSON(), "data")
+	if described != "" && bytes.Equal(have, codec.AppendJSON(nil, rest.Object{rootCAKey: want})) {
+		return nil
+	}
+	call, err := r.Rest.Call(configMapsResource, namespace, rootCAName,
+		control.ControllerUser("root-ca-cert-publisher"))
+	if err != nil {
+		return err
+	}
+	_, err = r.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			meta := obj["metadata"].(rest.Object)
+			annotations, _ := meta["annotations"].(rest.Object)
+			if annotations == nil {
+				annotations = rest.Object{}
+				meta["annotations"] = annotations
+			}
+			annotations[descriptionKey] = rootCADescription
+			obj["data"] = rest.Object{rootCAKey: want}
+			return obj, nil
+		})
+	return control.IgnoreNotFound(err)
+}

@@ -1,0 +1,49 @@
+// Package accounts gives every namespace its default service account and the certificate that proves the server, fills
+// secrets with tokens of service accounts, and notes which of these tokens are used.
+//
+// It is a part: loops that act through the verbs, and a ConfigMap that is made before the first request.
+package accounts
+
+import (
+	"context"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Controller is kube's name for the loop that makes default service accounts.
+const Controller = "serviceaccount-controller"
+
+// Part brings the loops, and the ConfigMap.
+func Part() part.Part {
+	return part.Part{
+		Name: "service accounts",
+		Loops: []part.Loop{
+			{Name: Controller, Workers: 1, New: func(h *part.Host) control.Reconciler { return accounts{h} }},
+			{
+				Name: "root-ca-certificate-publisher-controller", Workers: 1,
+				New: func(h *part.Host) control.Reconciler { return rootCA{h} },
+			},
+			{
+				Name: "serviceaccount-token-controller", Workers: 1,
+				New: func(h *part.Host) control.Reconciler { return &tokenSecrets{Host: h} },
+			},
+		},
+		Handlers: func(h *part.Host) part.Handlers {
+			return part.Handlers{TokenUsed: func(ctx context.Context, secret *watchcache.Entry, day string) {
+				noteTokenUse(ctx, h.Rest, secret, day)
+			}}
+		},
+		Start: func(ctx context.Context, h *part.Host) error {
+			err := makeTracking(ctx, h.Rest)
+			if control.Refused(ctx, err) {
+				h.Log.Warn("the ConfigMap that dates the use of tokens cannot be made; retried every 10 seconds",
+					"error", err)
+				return nil
+			}
+			return err
+		},
+		Keep: func(ctx context.Context, h *part.Host) error { return makeTracking(ctx, h.Rest) },
+	}
+}

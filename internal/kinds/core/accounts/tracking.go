@@ -1,0 +1,91 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// trackingConfigMap says since which day uses of tokens in secrets are noted, under the key trackingSince: what has no
+// note and is older was not used. Kubernetes' cleaner of such tokens reads it.
+const (
+	trackingConfigMap = "kube-apiserver-legacy-service-account-token-tracking"
+	trackingSince     = "since"
+)
+
+// trackingSettled tells whether the ConfigMap says a day.
+func trackingSettled(r *rest.Server) bool {
+	entry := r.View.Collection("configmaps").Snapshot().Get(metav1.NamespaceSystem, trackingConfigMap)
+	if entry == nil {
+		return false
+	}
+	day, _ := entry.Field("data." + trackingSince)
+	_, err := time.Parse(time.DateOnly, day)
+	return err == nil
+}
+
+// makeTracking makes the ConfigMap, or corrects it.
+func makeTracking(ctx context.Context, r *rest.Server) error {
+	if trackingSettled(r) {
+		return nil
+	}
+	err := trackToday(ctx, r)
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s: %w", trackingConfigMap, err)
+	}
+	return nil
+}
+
+func trackToday(ctx context.Context, r *rest.Server) error {
+	call, err := r.Call(configMapsResource, metav1.NamespaceSystem, trackingConfigMap, control.ServerUser())
+	if err != nil {
+		return err
+	}
+	today := r.Now().UTC().Format(time.DateOnly)
+	if r.View.Collection("configmaps").Snapshot().Get(call.Namespace, call.Name) != nil {
+		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+			func(obj rest.Object) (rest.Object, error) {
+				data, _ := obj["data"].(rest.Object)
+				if data == nil {
+					data = rest.Object{}
+					obj["data"] = data
+				}
+				data[trackingSince] = today
+				return obj, nil
+			})
+		return control.IgnoreNotFound(err)
+	}
+	obj, err := r.New(call, rest.Object{
+		"metadata": rest.Object{"name": call.Name, "namespace": call.Namespace},
+		"data":     rest.Object{trackingSince: today},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-apiserver"})
+	return control.IgnoreExists(err)
+}
+
+// noteTokenUse labels a secret with the day on which its token was used; what keeps it from that is logged, and no
+// reason to refuse the token. ctx is that of the request that came with it, which hears nothing of the write.
+func noteTokenUse(ctx context.Context, r *rest.Server, secret *watchcache.Entry, day string) {
+	call, err := r.Call(secretsResource, secret.Namespace, secret.Name, control.ServerUser())
+	if err == nil {
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, secret.UID, serviceaccount.LastUsedLabel,
+			day)
+		_, err = r.Patch(request.NewContext(ctx, nil), call, types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: "kube-apiserver"})
+	}
+	if err != nil && ctx.Err() == nil {
+		r.Log.Warn("a secret does not say that its token is used", "secret", secret.Key(), "error", err)
+	}
+}

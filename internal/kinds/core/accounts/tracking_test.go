@@ -1,0 +1,39 @@
+package accounts
+
+import (
+	"testing"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/part/parttest"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+// The ConfigMap that dates the use of tokens comes back when it is deleted or says no day.
+func TestTrackingIsKept(t *testing.T) {
+	t.Parallel()
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
+	round := func() {
+		t.Helper()
+		s.CatchUp()
+		if err := makeTracking(t.Context(), s.Rest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round()
+	s.CatchUp()
+	before := s.View.Revision()
+	round()
+	if now := s.View.Revision(); now != before {
+		t.Errorf("nothing was missing, and %d writes were made", now-before)
+	}
+	tracking := func() string { return s.Stored("configmaps", "kube-system", trackingConfigMap) }
+	since := `"data":{"since":"` + s.Time.UTC().Format(time.DateOnly) + `"}`
+	s.Delete(configMapsResource, "kube-system", trackingConfigMap)
+	round()
+	s.Has(tracking(), since)
+	s.Delete(configMapsResource, "kube-system", trackingConfigMap)
+	s.Create(configMapsResource, "kube-system", `{"metadata":{"name":"`+trackingConfigMap+
+		`"},"data":{"since":"some day"}}`)
+	round()
+	s.Has(tracking(), since)
+}

@@ -1,0 +1,134 @@
+package podgc
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// podCollector removes the pods that nobody else will: those on nodes that do not exist, those that are being deleted
+// though no node has them or their node is out of service, and the oldest of very many that have ended.
+//
+// It works in rounds, as kube's does, while there are pods. A pod that is being deleted on a node that does not exist
+// does not wait for one. Its keys are "" for a round, else "namespace/name" of such a pod.
+type podCollector struct {
+	*part.Host
+	// absent are the nodes that pods name and that do not exist, with the time when that was first seen.
+	absent map[string]time.Time
+	// last is when the last round was, in nanoseconds since 1970; 0 if it found no pods, and no other is planned.
+	last atomic.Int64
+}
+
+// Kube's times, and its --terminated-pod-gc-threshold.
+const (
+	podRoundEvery     = 20 * time.Second
+	nodeQuarantine    = 40 * time.Second
+	terminatedPodsMax = 12500
+)
+
+var podsResource = catalog.GroupResource{Resource: "pods"}
+
+func newPodCollector(h *part.Host) *podCollector {
+	return &podCollector{Host: h, absent: map[string]time.Time{}}
+}
+
+func (p *podCollector) Observe(ev *watchcache.Event, need func(string)) {
+	switch {
+	case ev.Collection.Prefix() == "minions":
+		if ev.Type == watchcache.Deleted {
+			need("")
+		}
+	case ev.Collection.Prefix() != "pods" || ev.Type == watchcache.Deleted:
+	case p.Now().UnixNano()-p.last.Load() >= int64(podRoundEvery):
+		need("")
+	case ev.Entry.Deleting && p.waits(ev.Entry):
+		need(ev.Entry.Key())
+	}
+}
+
+// waits tells whether a pod that is being deleted has time to end, on a node that does not exist.
+func (p *podCollector) waits(e *watchcache.Entry) bool {
+	node := nodeOf(e)
+	return node != "" && field(e, "metadata.deletionGracePeriodSeconds") != "0" &&
+		p.View.Collection("minions").Snapshot().Get("", node) == nil
+}
+
+func (p *podCollector) Sweep(need func(string)) { need("") }
+
+func (p *podCollector) Reconcile(ctx context.Context, key string) error {
+	pods := p.View.Collection("pods").Snapshot()
+	if key != "" {
+		namespace, name, _ := strings.Cut(key, "/")
+		if e := pods.Get(namespace, name); e != nil && e.Deleting && p.waits(e) {
+			return p.remove(ctx, stray{e, nodeGone})
+		}
+		return nil
+	}
+	p.last.Store(p.Now().UnixNano())
+	round := podRound{now: p.Now(), nodes: map[string]nodeState{}, absent: p.absent, terminated: terminatedPodsMax}
+	p.View.Collection("minions").Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		round.nodes[e.Name] = stateOfNode(e)
+		return true
+	})
+	pods.Scan("", "", func(e *watchcache.Entry) bool {
+		round.pods = append(round.pods, e)
+		return true
+	})
+	if len(round.pods) == 0 {
+		clear(p.absent)
+		p.last.Store(0)
+		return nil
+	}
+	var errs []error
+	for _, s := range round.strays() {
+		if err := p.remove(ctx, s); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return control.Again(podRoundEvery)
+}
+
+// remove lets a pod fail, so that whoever counts it knows what became of it, and deletes it.
+func (p *podCollector) remove(ctx context.Context, s stray) error {
+	call, err := p.Rest.Call(podsResource, s.pod.Namespace, s.pod.Name, control.ControllerUser("pod-garbage-collector"))
+	if err != nil {
+		return err
+	}
+	if !hasEnded(s.pod) {
+		status := *call
+		status.Subresource = "status"
+		_, err = p.Rest.Update(ctx, &status, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+			func(pod rest.Object) (rest.Object, error) {
+				if meta, _ := pod["metadata"].(rest.Object); meta["uid"] != s.pod.UID {
+					return nil, apierrors.NewNotFound(corev1.Resource("pods"), s.pod.Name)
+				}
+				fail(pod, s.because, p.Now())
+				return pod, nil
+			})
+	}
+	if err == nil {
+		none, uid := int64(0), types.UID(s.pod.UID)
+		_, err = p.Rest.Delete(ctx, call,
+			metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &uid}})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, perhaps made anew
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// EndpointReconciler keeps this server among the endpoints of the service "kubernetes", and those who are gone out of
+// them. Servers that share an etcd know of each other by a key that expires, as kube-apiservers do
+// (--endpoint-reconciler-type=lease).
+type EndpointReconciler struct {
+	Rest *rest.Server
+	// Address and Port are where others reach the server.
+	Address netip.Addr
+	Port    int
+}
+
+var (
+	endpointsResource = catalog.GroupResource{Resource: "endpoints"}
+	slicesResource    = catalog.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"}
+)
+
+const (
+	kubernetesService = "kubernetes"
+	// serversPrefix is where the keys of servers are; kube-apiserver's.
+	serversPrefix = "masterleases"
+	// presentEvery is how often a server shows that it is there, presentFor how long it is believed: kube's values.
+	presentEvery = 10 * time.Second
+	presentFor   = 15 * time.Second
+	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer; the key expires
+	// anyway.
+	withdrawTimeout = 3 * time.Second
+)
+
+// Run announces the server every ten seconds, until ctx ends; then it withdraws.
+func (p *EndpointReconciler) Run(ctx context.Context) {
+	tick := time.NewTicker(presentEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := p.Announce(ctx); err != nil && ctx.Err() == nil {
+				p.Rest.Log.Warn("the endpoints of the service kubernetes are not up to date", "error", err)
+			}
+		case <-ctx.Done():
+			if err := p.withdraw(context.WithoutCancel(ctx)); err != nil {
+				p.Rest.Log.Info("this server is still among the endpoints of the service kubernetes", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// Announce makes the endpoints those of all servers that are there, this one included.
+func (p *EndpointReconciler) Announce(ctx context.Context) error {
+	if err := p.sign(ctx); err != nil {
+		return fmt.Errorf("key of this server: %w", err)
+	}
+	return p.publish(ctx, p.servers())
+}
+
+// withdraw takes the server out of the endpoints. Who has an etcd of its own is the only server, and is not missed.
+func (p *EndpointReconciler) withdraw(ctx context.Context) error {
+	if !p.Rest.Store.Shared() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
+	defer cancel()
+	e := p.Rest.View.Collection(serversPrefix).Snapshot().Get("", p.Address.String())
+	if e == nil {
+		return nil
+	}
+	if _, err := p.Rest.Store.Delete(ctx, serversPrefix+"/"+e.Name, e.Revision); err != nil {
+		return err
+	}
+	return p.publish(ctx, slices.DeleteFunc(p.servers(), func(ip string) bool { return ip == p.Address.String() }))
+}
+
+// sign writes the key that says that the server is there.
+func (p *EndpointReconciler) sign(ctx context.Context) error {
+	if !p.Rest.Store.Shared() {
+		return nil
+	}
+	if _, err := p.Rest.View.Fresh(ctx); err != nil {
+		return err
+	}
+	ip := p.Address.String()
+	key := serversPrefix + "/" + ip
+	value := codec.AppendJSON(nil, rest.Object{
+		"apiVersion": "v1", "kind": "Endpoints", "metadata": rest.Object{},
+		"subsets": []any{rest.Object{"addresses": []any{rest.Object{"ip": ip}}}},
+	})
+	w, err := p.Rest.Store.With(store.Options{TTL: presentFor}), error(nil)
+	if e := p.Rest.View.Collection(serversPrefix).Snapshot().Get("", ip); e != nil {
+		_, err = w.Update(ctx, key, value, e.Revision)
+	} else {
+		_, err = w.Create(ctx, key, value)
+	}
+	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
+		return nil // a server at the same address has just done the same
+	}
+	return err
+}
+
+// servers returns the addresses of those who have signed, this one included, in order.
+func (p *EndpointReconciler) servers() []string {
+	ips := []string{p.Address.String()}
+	p.Rest.View.Collection(serversPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if e.Name != ips[0] {
+			ips = append(ips, e.Name)
+		}
+		return true
+	})
+	slices.Sort(ips)
+	return ips
+}
+
+// publish writes the Endpoints and the EndpointSlice of the service. Ports stay as they are as long as there are
+// addresses.
+func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
+	ports := []any{rest.Object{"name": "https", "port": int64(p.Port), "protocol": "TCP"}}
+	if old, err := p.stored(endpointsResource); err != nil {
+		return err
+	} else if subsets, _ := old["subsets"].([]any); len(subsets) == 1 && p.Rest.Store.Shared() {
+		if subset, _ := subsets[0].(rest.Object); len(ips) > 1 && subset["ports"] != nil {
+			ports = subset["ports"].([]any)
+		}
+	}
+	var addresses, targets, subsets []any
+	for _, ip := range ips {
+		addresses = append(addresses, rest.Object{"ip": ip})
+		targets = append(targets, rest.Object{"addresses": []any{ip}, "conditions": rest.Object{"ready": true}})
+	}
+	if len(ips) > 0 {
+		subsets = []any{rest.Object{"addresses": addresses, "ports": ports}}
+	} else {
+		ports = nil
+	}
+	kind := "IPv4"
+	if p.Address.Is6() {
+		kind = "IPv6"
+	}
+	err := p.write(ctx, endpointsResource, discoveryv1.LabelSkipMirror, "true", rest.Object{"subsets": subsets})
+	if err == nil {
+		err = p.write(ctx, slicesResource, discoveryv1.LabelServiceName, kubernetesService,
+			rest.Object{"addressType": kind, "endpoints": targets, "ports": ports})
+	}
+	return err
+}
+
+// write makes the object "kubernetes" of a resource, or gives it the fields that it should have, if it has not.
+func (p *EndpointReconciler) write(
+	ctx context.Context, gr catalog.GroupResource, label, value string, fields rest.Object,
+) error {
+	call, err := p.Rest.Call(gr, metav1.NamespaceDefault, kubernetesService, control.ServerUser())
+	if err != nil {
+		return err
+	}
+	merge := func(obj rest.Object) rest.Object {
+		meta, _ := obj["metadata"].(rest.Object)
+		labels, _ := meta["labels"].(rest.Object)
+		if labels == nil {
+			labels = rest.Object{}
+			meta["labels"] = labels
+		}
+		labels[label] = value
+		for name, v := range fields {
+			if list, ok := v.([]any); ok && len(list) == 0 {
+				delete(obj, name)
+				continue
+			}
+			obj[name] = v
+		}
+		return obj
+	}
+	old, err := p.stored(gr)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		obj, err := p.Rest.New(call,
+			merge(rest.Object{
+				"metadata": rest.Object{"name": kubernetesService, "namespace": metav1.NamespaceDefault},
+			}))
+		if err != nil {
+			return err
+		}
+		_, err = p.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-apiserver"})
+		return control.IgnoreExists(err)
+	}
+	if before, err := p.stored(gr); err != nil || reflect.DeepEqual(before, merge(old)) {
+		return err
+	}
+	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+		func(obj rest.Object) (rest.Object, error) {
+			return p.Rest.New(call, merge(obj))
+		})
+	return err
+}
+
+// stored returns the object "kubernetes" of a resource as it is stored, nil if there is none.
+func (p *EndpointReconciler) stored(gr catalog.GroupResource) (rest.Object, error) {
+	r := p.Rest.Catalog.Snapshot().Resource(gr.Group, gr.Resource)
+	e := p.Rest.View.Collection(r.Prefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService)
+	if e == nil {
+		return nil, nil
+	}
+	v, err := codec.DecodeJSON(e.JSON())
+	obj, _ := v.(rest.Object)
+	return obj, err
+}

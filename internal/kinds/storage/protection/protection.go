@@ -1,0 +1,76 @@
+package protection
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// protection keeps the objects of one kind while something uses them: they have a finalizer, which it takes away when
+// they are being deleted and nothing uses them any more. Admission adds it to new objects; it adds it to those from
+// before. Its keys are those of the objects.
+type protection struct {
+	*part.Host
+	resource  catalog.GroupResource
+	prefix    string
+	finalizer string
+	as        string // who it is
+	// freed names the objects that an event of another kind may have been the end of a use of. It may be nil.
+	freed func(ev *watchcache.Event, need func(key string))
+	used  func(v *watchcache.View, e *watchcache.Entry) bool
+}
+
+func (p *protection) Observe(ev *watchcache.Event, need func(string)) {
+	switch {
+	case ev.Collection.Prefix() != p.prefix:
+		if p.freed != nil {
+			p.freed(ev, need)
+		}
+	case ev.Type != watchcache.Deleted && p.has(ev.Entry) == ev.Entry.Deleting:
+		need(ev.Entry.Key())
+	}
+}
+
+func (p *protection) has(e *watchcache.Entry) bool {
+	return slices.Contains(control.Finalizers(e), p.finalizer)
+}
+
+func (p *protection) Reconcile(ctx context.Context, key string) error {
+	if _, err := p.View.Fresh(ctx); err != nil { // or a use that has just begun would be missed
+		return err
+	}
+	namespace, name, namespaced := strings.Cut(key, "/")
+	if !namespaced {
+		namespace, name = "", key
+	}
+	e := p.View.Collection(p.prefix).Snapshot().Get(namespace, name)
+	if e == nil || p.has(e) != e.Deleting || e.Deleting && p.used(p.View, e) {
+		return nil
+	}
+	call, err := p.Rest.Call(p.resource, namespace, name, control.ControllerUser(p.as))
+	if err != nil {
+		return err
+	}
+	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj rest.Object) (rest.Object, error) {
+			meta, _ := obj["metadata"].(rest.Object)
+			list, _ := meta["finalizers"].([]any)
+			switch has, deleting := slices.Contains(list, any(p.finalizer)), meta["deletionTimestamp"] != nil; {
+			case meta["uid"] != e.UID || has != deleting: // another object by now, or somebody else's work
+			case deleting:
+				meta["finalizers"] = slices.DeleteFunc(list, func(f any) bool { return f == p.finalizer })
+			default:
+				meta["finalizers"] = append(list, p.finalizer)
+			}
+			return obj, nil
+		})
+	return control.IgnoreNotFound(err)
+}

@@ -1,0 +1,141 @@
+package protection_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/internal/control/controltest"
+	"github.com/bowsprit/bowsprit/testserver"
+)
+
+var (
+	claims     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	volumes    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	attributes = schema.GroupVersionResource{
+		Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses",
+	}
+)
+
+func claim(name string) *unstructured.Unstructured {
+	obj := controltest.Object("v1", "PersistentVolumeClaim", "default", name)
+	obj.Object["spec"] = map[string]any{
+		"accessModes": []any{"ReadWriteOnce"},
+		"resources":   map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}
+	return obj
+}
+
+// using returns a pod on a node ("" for none) with a volume of the given source.
+func using(node, name string, source map[string]any) *unstructured.Unstructured {
+	pod := controltest.PodOn(node, "default", name)
+	source["name"] = "v"
+	pod.Object["spec"].(map[string]any)["volumes"] = []any{source}
+	return pod
+}
+
+// A claim that is deleted stays while a pod on a node has it. The claim "last" is deleted after the others: the
+// controller has looked at those when it is gone.
+func TestClaimsInUse(t *testing.T) {
+	c := controltest.Start(t)
+	c.Create(controltest.Nodes, controltest.Object("v1", "Node", "", "one"))
+	for _, name := range []string{"used", "waited-for", "free", "last"} {
+		c.Create(claims, claim(name))
+	}
+	c.Create(controltest.Pods,
+		using("one", "user", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "used"}}))
+	c.Create(controltest.Pods,
+		using("", "waits", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "waited-for"}}))
+	owner := c.Create(controltest.Pods,
+		using("one", "owner",
+			map[string]any{
+				"ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": claim("x").Object["spec"]}},
+			}))
+	mine, foreign := claim("owner-v"), claim("owner-w")
+	for _, obj := range []*unstructured.Unstructured{mine, foreign} {
+		yes := true
+		obj.SetOwnerReferences([]metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: "owner", UID: owner.GetUID(), Controller: &yes},
+		})
+		c.Create(claims, obj)
+	}
+	for _, name := range []string{"used", "waited-for", "free", "owner-v", "owner-w", "last"} {
+		c.Delete(claims, claim(name), "")
+	}
+	c.Until(claims, "default", "owner-v used")
+	none := int64(0)
+	for _, name := range []string{"user", "owner"} {
+		if err := c.In(controltest.Pods, "default").Delete(t.Context(), name,
+			metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Until(claims, "default", "")
+}
+
+func TestVolumesInUse(t *testing.T) {
+	c := controltest.Start(t)
+	for _, name := range []string{"bound", "free"} {
+		obj := controltest.Object("v1", "PersistentVolume", "", name)
+		obj.Object["spec"] = map[string]any{
+			"accessModes": []any{"ReadWriteOnce"}, "capacity": map[string]any{"storage": "1Gi"},
+			"hostPath": map[string]any{"path": "/x"},
+		}
+		c.Create(volumes, obj)
+	}
+	phase := func(p string) {
+		t.Helper()
+		if _, err := c.In(volumes, "").Patch(t.Context(), "bound", types.MergePatchType,
+			fmt.Appendf(nil, `{"status":{"phase":%q}}`, p), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	phase("Bound")
+	for _, name := range []string{"bound", "free"} {
+		c.Delete(volumes, controltest.Object("v1", "PersistentVolume", "", name), "")
+	}
+	c.Until(volumes, "", "bound")
+	phase("Released")
+	c.Until(volumes, "", "")
+}
+
+func TestAttributesInUse(t *testing.T) {
+	c := controltest.Start(t)
+	for _, name := range []string{"fast", "free"} {
+		obj := controltest.Object("storage.k8s.io/v1", "VolumeAttributesClass", "", name)
+		obj.Object["driverName"], obj.Object["parameters"] = "d", map[string]any{"a": "b"}
+		c.Create(attributes, obj)
+	}
+	fast := claim("fast")
+	fast.Object["spec"].(map[string]any)["volumeAttributesClassName"] = "fast"
+	c.Create(claims, fast)
+	for _, name := range []string{"fast", "free"} {
+		c.Delete(attributes, controltest.Object("storage.k8s.io/v1", "VolumeAttributesClass", "", name), "")
+	}
+	c.Until(attributes, "", "fast")
+	c.Delete(claims, fast, "")
+	c.Until(attributes, "", "")
+}
+
+// Objects from before the plugin get the finalizer from the controller.
+func TestFinalizersOfOldClaims(t *testing.T) {
+	t.Parallel()
+	config := testserver.Start(t,
+		func(c *bowsprit.Config) { c.DisableAdmissionPlugins = []string{"StorageObjectInUseProtection"} }).RESTConfig()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &controltest.Cluster{T: t, Config: config, Client: client}
+	c.Create(claims, claim("old"))
+	c.When(claims, "default", "a finalizer", func(objects map[string]*unstructured.Unstructured) bool {
+		return slices.Contains(objects["old"].GetFinalizers(), "kubernetes.io/pvc-protection")
+	})
+}

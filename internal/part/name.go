@@ -1,0 +1,19 @@
+package part
+
+import (
+	"crypto/rand"
+)
+
+// suffixLetters are those of kube's generated names: no vowels and no digits that look like letters, so that no words
+// come out.
+const suffixLetters = "bcdfghjklmnpqrstvwxz2456789"
+
+// NameSuffix returns the random end of a generated name, five letters.
+func NameSuffix() string {
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails
+	for i := range b {
+		b[i] = suffixLetters[int(b[i])%len(suffixLetters)]
+	}
+	return string(b[:])
+}

@@ -1,0 +1,134 @@
+package bowsprit
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/front/pages"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/backup"
+	"github.com/bowsprit/bowsprit/internal/storage/storagemetrics"
+)
+
+// storageMetrics brings the metrics of how much is stored.
+func storageMetrics() part.Part {
+	return part.Part{Name: "storage metrics", Collectors: func(h *part.Host) []prometheus.Collector {
+		return []prometheus.Collector{storagemetrics.Census{Catalog: h.Catalog, View: h.View, Size: h.Store.Size}}
+	}}
+}
+
+// statusPages brings /statusz, and /flagz if there are flags.
+func statusPages(flags map[string]string) part.Part {
+	return part.Part{Name: "status pages", Pages: func(h *part.Host) map[string]front.Handler {
+		status := pages.Status{
+			Started: h.Started, Now: h.Now, Go: runtime.Version(),
+			Binary:    strings.TrimPrefix(front.VersionInfo(build()).GitVersion, "v"),
+			Emulation: front.API,
+			Paths:     []string{"/healthz", "/livez", "/metrics", "/readyz", pages.StatusPath, "/version"},
+		}
+		handlers := map[string]front.Handler{}
+		if flags != nil {
+			handlers[pages.FlagsPath] = forAll(pages.Flags(flags).Serve)
+			status.Paths = append([]string{pages.FlagsPath}, status.Paths...)
+		}
+		handlers[pages.StatusPath] = forAll(status.Serve)
+		return handlers
+	}}
+}
+
+// forAll gives every user the same answer.
+func forAll(serve http.HandlerFunc) front.Handler {
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { serve(w, r) }
+}
+
+// profiles brings the pages that show where the process spends time and memory, as kube-apiserver does.
+func profiles() part.Part {
+	return part.Part{Name: "profiles", Pages: func(*part.Host) map[string]front.Handler {
+		return map[string]front.Handler{"/debug/pprof/": serveProfile}
+	}}
+}
+
+func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
+	switch info.Path {
+	case "/debug/pprof/cmdline":
+		pprof.Cmdline(w, r)
+	case "/debug/pprof/profile":
+		pprof.Profile(w, r)
+	case "/debug/pprof/symbol":
+		pprof.Symbol(w, r)
+	case "/debug/pprof/trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r)
+	}
+}
+
+// tokenKeys brings the documents by which other programs prove the tokens of service accounts. keysURI is where they
+// find the keys; at this server if empty.
+func tokenKeys(keysURI string) part.Part {
+	return part.Part{Name: "keys of tokens", Pages: func(h *part.Host) map[string]front.Handler {
+		if keysURI == "" {
+			keysURI = h.URL + serviceaccount.KeysPath
+		}
+		return map[string]front.Handler{
+			serviceaccount.ConfigurationPath: document("application/json",
+				func() []byte { return h.Tokens.Configuration(keysURI) }),
+			serviceaccount.KeysPath: document("application/jwk-set+json", h.Tokens.KeySet),
+		}
+	}}
+}
+
+// document serves a document to everybody.
+func document(contentType string, content func() []byte) front.Handler {
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			methodNotAllowed(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+		_, _ = w.Write(content())
+	}
+}
+
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	writeError(w, r,
+		apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "", "", 0,
+			false))
+}
+
+// snapshots brings the stream of all data, as of one moment, in etcd's format: what package backup asks for. Only
+// administrators get here. A stream that fails is broken off, so that half a snapshot is not taken for a whole one.
+func snapshots() part.Part {
+	return part.Part{Name: "snapshots", Pages: func(h *part.Host) map[string]front.Handler {
+		return map[string]front.Handler{backup.Path: func(w http.ResponseWriter, r *http.Request, _ *request.Info,
+			_ user.Info) {
+			if r.Method != http.MethodGet {
+				methodNotAllowed(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/octet-stream")
+			written, err := h.Store.Snapshot(r.Context(), w)
+			switch {
+			case err == nil:
+				return
+			case written == 0:
+				w.Header().Del("Content-Type")
+				writeError(w, r, err)
+				return
+			}
+			h.Log.Warn("a snapshot was broken off", "written", written, "error", err)
+			panic(http.ErrAbortHandler)
+		}}
+	}}
+}

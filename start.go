@@ -1,0 +1,259 @@
+package bowsprit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/openapi"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+// process is a running server: the core in the order in which it starts, and the parts that stand beside it. stop
+// takes them down in the opposite order.
+type process struct {
+	config Config
+	log    *slog.Logger
+	parts  []part.Part
+	host   part.Host // what the core offers parts, filled as the start goes on
+
+	dir       string
+	listener  net.Listener
+	keys      *serviceaccount.Keys
+	handlers  part.Handlers
+	admission admit.Chain
+	documents *openapi.Handler
+	control   *control.Controllers
+	front     *front.Server
+
+	broken chan error // the first piece that breaks while running; capacity 1, later ones are dropped
+	undo   []func() error
+}
+
+func newProcess(c Config, parts []part.Part) *process {
+	p := &process{config: c, log: c.Log, parts: parts, broken: make(chan error, 1)}
+	p.host = part.Host{
+		Log: c.Log, Started: time.Now(), Now: time.Now, NewUID: uuid.NewString,
+		Runs: c.runs, Metrics: prometheus.NewRegistry(), Background: p.background, OnStop: p.onStop,
+	}
+	return p
+}
+
+// steps are what starting means, in order. Each registers with onStop what undoes it.
+func (p *process) steps() []func(context.Context) error {
+	return []func(context.Context) error{
+		p.checkAddress,
+		p.openDataDir,
+		p.openStore,
+		p.openCertificates,
+		p.listen,
+		p.buildCatalog,
+		p.buildAuth,
+		p.buildHandlers,
+		p.buildAdmission,
+		p.buildVerbs,
+		p.buildDocuments,
+		p.buildControllers,
+		p.buildFront,
+		p.loadView,
+		p.startParts,
+		p.startControllers,
+		p.serve,
+	}
+}
+
+func (p *process) onStop(f func() error) { p.undo = append(p.undo, f) }
+
+// stop undoes the steps that were done, the last first.
+func (p *process) stop() error {
+	var errs []error
+	for i := len(p.undo) - 1; i >= 0; i-- {
+		errs = append(errs, p.undo[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// wait returns nil when ctx ends, or the error of the part that broke.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.host.Store.Failed():
+		return nil // why is what closing it returns
+	case err := <-p.broken:
+		select {
+		case <-p.host.Store.Failed():
+			return nil // the part broke because the store did
+		default:
+			return err
+		}
+	}
+}
+
+// background runs f until the server stops. An error that f returns before that stops the server.
+func (p *process) background(f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			select {
+			case p.broken <- err:
+			default:
+			}
+		}
+	})
+	p.onStop(func() error {
+		cancel()
+		wg.Wait()
+		return nil
+	})
+}
+
+func (p *process) openDataDir(context.Context) error {
+	dir, cleanup, err := p.config.prepareDataDir()
+	if err != nil {
+		return err
+	}
+	p.dir = dir
+	p.onStop(func() error { cleanup(); return nil })
+	return nil
+}
+
+func (p *process) openStore(ctx context.Context) error {
+	c := store.Config{Prefix: p.config.EtcdPrefix, Log: p.log}
+	if len(p.config.EtcdServers) > 0 {
+		c.External = &store.External{
+			Endpoints: p.config.EtcdServers, CAFile: p.config.EtcdCAFile, CertFile: p.config.EtcdCertFile,
+			KeyFile: p.config.EtcdKeyFile,
+		}
+	} else {
+		c.Embedded = &store.Embedded{
+			Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral,
+			ListenClientURL: p.config.EtcdListenClientURL, Quota: p.config.QuotaBackendBytes,
+		}
+	}
+	s, err := store.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	p.host.Store = s
+	p.onStop(s.Close)
+	return nil
+}
+
+func (p *process) openCertificates(context.Context) error {
+	c := pki.Config{
+		Dir: filepath.Join(p.dir, "pki"), Hosts: []string{p.config.BindAddress}, Log: p.log,
+		ServingCertFile: p.config.TLSCertFile, ServingKeyFile: p.config.TLSPrivateKeyFile,
+		ClientCAFile: p.config.ClientCAFile,
+	}
+	wanted, err := parseTLS(p.config)
+	if err != nil {
+		return err
+	}
+	c.MinVersion, c.CipherSuites = wanted.MinVersion, wanted.CipherSuites
+	if p.config.DataDir == "" {
+		c.Dir = "" // nothing would be left to find
+	}
+	keys, err := pki.Open(c)
+	if err != nil {
+		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
+	}
+	p.host.Certificates = keys
+	p.keys, err = serviceaccount.OpenKeys(serviceaccount.KeyConfig{
+		Dir: c.Dir, SigningFile: p.config.ServiceAccountSigningKeyFile, KeyFiles: p.config.ServiceAccountKeyFiles,
+		Log: p.log,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
+	}
+	if len(p.config.EtcdServers) > 0 && p.config.ServiceAccountSigningKeyFile == "" {
+		p.log.Info(
+			"tokens of service accounts are signed with a key of this process's own: replicas that share an etcd need --service-account-signing-key-file")
+	}
+	p.background(func(ctx context.Context) error { p.keys.Run(ctx); return nil })
+	p.background(func(ctx context.Context) error { keys.Run(ctx); return nil })
+	return nil
+}
+
+func (p *process) loadView(ctx context.Context) error {
+	if err := p.host.View.Load(ctx); err != nil {
+		return fmt.Errorf("read the store: %w", err)
+	}
+	p.background(p.host.View.Run)
+	return nil
+}
+
+// startParts makes what is to be there before the first request.
+func (p *process) startParts(ctx context.Context) error {
+	if err := control.Bootstrap(ctx, p.host.Rest); err != nil {
+		return err
+	}
+	for _, one := range p.parts {
+		if one.Start == nil {
+			continue
+		}
+		if err := one.Start(ctx, &p.host); err != nil {
+			return fmt.Errorf("%s: %w", one.Name, err)
+		}
+	}
+	p.background(p.keep)
+	return nil
+}
+
+// keepEvery is how often what was made at the start is looked for, as kube-apiserver does.
+const keepEvery = 10 * time.Second
+
+// keep makes again what a client has deleted and the server always has, until ctx ends.
+func (p *process) keep(ctx context.Context) error {
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		err := control.KeepNamespaces(ctx, p.host.Rest)
+		for _, one := range p.parts {
+			if one.Keep != nil {
+				err = errors.Join(err, one.Keep(ctx, &p.host))
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn(
+				"an object that the server always has is missing and cannot be created; retried every 10 seconds",
+				"error", err)
+		}
+	}
+}
+
+func (p *process) startControllers(context.Context) error {
+	p.background(func(ctx context.Context) error { p.control.Run(ctx); return nil })
+	p.background(p.trim)
+	return nil
+}
+
+func (p *process) serve(context.Context) error {
+	p.background(func(context.Context) error { return p.front.Serve(p.listener) })
+	p.onStop(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), p.config.ShutdownTimeout)
+		defer cancel()
+		return p.front.Shutdown(ctx)
+	})
+	return nil
+}
