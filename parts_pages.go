@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
-	"github.com/bowsprit/bowsprit/internal/storage/storagemetrics"
+	"github.com/bowsprit/bowsprit/internal/front/storagemetrics"
 )
 
 // storageMetrics brings the metrics of how much is stored.

@@ -3,7 +3,7 @@ package control_test
 import (
 	"testing"
 
-	"github.com/bowsprit/bowsprit/internal/control/controltest"
+	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
 // cluster is a fresh server with a client.

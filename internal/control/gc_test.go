@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/bowsprit/bowsprit"
-	"github.com/bowsprit/bowsprit/internal/control/controltest"
+	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 

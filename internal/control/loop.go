@@ -32,6 +32,7 @@ type Reconciler interface {
 // Again is the error of a Reconciler that wants to look once more after a while; nothing has failed.
 type Again time.Duration
 
+// Error says when.
 func (a Again) Error() string { return "again in " + time.Duration(a).String() }
 
 // Sweeper is a Reconciler that wants to look at things again from time to time, because not all that matters leaves an

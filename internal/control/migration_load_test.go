@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/bowsprit/bowsprit"
-	"github.com/bowsprit/bowsprit/internal/control/controltest"
+	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/testserver"
 )

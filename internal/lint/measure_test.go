@@ -22,7 +22,7 @@ const (
 	maxColumns       = 120 // of a line; a tab counts as four
 	maxFunctionLines = 60  // of a function with logic: not of a test, a table or a list of flags
 	maxParameters    = 5
-	manyParameters   = 33 // functions that have more; 9 is what the house wants
+	manyParameters   = 32 // functions that have more; 9 is what the house wants
 	maxMethods       = 60 // of one type
 	maxPackageLines  = 4500
 	maxFloorPackages = 8 // below one entry of internal, kinds excepted
@@ -32,7 +32,6 @@ const (
 var (
 	longFunctions = map[string]int{
 		"..Config.Validate":                         114,
-		"..process.buildAPI":                        124,
 		"internal/api/crd.Validator.validateSpec":   79,
 		"internal/api/crd.fill":                     72,
 		"internal/api/openapi.looseValues.schema":   63,
@@ -49,7 +48,7 @@ var (
 	}
 	manyMethods   = map[string]int{"internal/kinds/check.judgement": 144, "internal/rest.Server": 139}
 	largePackages = map[string]int{
-		"internal/control": 5300, "internal/kinds": 6800, "internal/kinds/check": 9900, "internal/rest": 7100,
+		"internal/kinds": 6800, "internal/kinds/check": 9900, "internal/rest": 7100,
 	}
 	undocumented = map[string]int{}
 )

@@ -5,96 +5,103 @@ import (
 	"testing"
 )
 
-// layers is the import order, the lowest first. A package may import those on the lines above its own; those on one
-// line do not know each other. docs/design/imports.md says why each line is where it is.
-var layers = [][]string{
-	// Know nothing of ours: parsing URLs, certificates, etcd, decoded JSON, schemas, expressions about devices, who
-	// leads.
-	{"internal/request", "internal/auth/pki", "internal/storage/store", "internal/object", "internal/object/schema",
-		"internal/kinds/resource/selector", "internal/control/leaseelection"},
-	// Moves a store's data into files and back, for the command line.
-	{"internal/storage/backup"},
-	// Rules are checked against a schema; the view is fed by the store; the catalog holds schemas.
-	{"internal/object/schema/cel", "internal/storage/watchcache", "internal/api/catalog"},
-	// Calls webhooks over HTTPS, where services in the view say; it knows neither conversion nor admission.
-	{"internal/net/webhook"},
-	// What can be done with a definition or an object of it, and no request at hand.
-	{"internal/api/apply", "internal/object/codec", "internal/api/crd"},
-	// Converts what codec decodes, by webhooks.
-	{"internal/api/convert"},
-	// Who asks, and may they. Needs a parsed request and no object.
-	{"internal/auth/authn", "internal/auth/authz", "internal/auth/serviceaccount"},
-	// The kinds that ship are checked as a definition is; documents and tables are made of the catalog.
-	// Admission, from what a write looks like down to the plugins; builtin refuses configuration that they could not
-	// use.
-	{"internal/admit"},
-	{"internal/admit/configuration", "internal/admit/expr", "internal/admit/match", "internal/admit/source"},
-	{"internal/admit/registration"},
-	{"internal/kinds/check"},
-	{"internal/admit/hook", "internal/kinds/plugin", "internal/admit/policy", "internal/kinds",
-		"internal/api/discovery", "internal/api/openapi", "internal/api/table"},
-	// Its plugin that counts by the catalog.
-	{"internal/kinds/core/quota"},
-	// Writes what builtin's schemas are made from, by hand; not in the binary.
-	{"internal/kinds/gen"},
-	// The verbs.
-	{"internal/rest"},
-	// Gives services what the verbs ask for.
-	{"internal/kinds/network/address"},
-	// Act through the verbs, as users do; answer questions that the verbs decode; find out what they are to show.
-	{"internal/storage/storagemetrics", "internal/kinds/core/componentstatus", "internal/control",
-		"internal/kinds/certificates/csrmetrics", "internal/kinds/auth/review", "internal/front/pages"},
-	// Takes requests and hands them on, as functions; it knows no verb.
-	{"internal/front"},
-	// Puts all of this together.
-	{"."},
-	// Run it.
-	{"cmd/bowsprit", "testserver", "testserver/bare"},
+// floors is the import order, the lowest first. A package stands on the floor with the longest path that it is in or
+// below, and may import what is on the floors below its own, and its neighbours in the same folder.
+// docs/design/imports.md says why each floor is where it is.
+var floors = [][]string{
+	{"internal/request", "internal/object", "internal/auth/pki"}, // a URL, an object, a certificate: nothing of ours
+	{"internal/storage"},                   // etcd, and the view of it that everything reads
+	{"internal/auth"},                      // who asks, and may they
+	{"internal/api/catalog"},               // what is served
+	{"internal/net"},                       // calls to webhooks, where services in the view say
+	{"internal/api"},                       // what can be done with a definition: publish, convert, apply
+	{"internal/admit"},                     // what writes are refused or changed
+	{"internal/rest"},                      // the verbs
+	{"internal/control", "internal/front"}, // act through the verbs; take requests and hand them on
+	{"internal/part"},                      // what may stand beside the core
+	{"internal/kinds"},                     // the kinds of Kubernetes: parts
+	{"."},                                  // puts all of it together
+	{"cmd/bowsprit", "testserver", "internal/testing", "internal/lint"},
 }
+
+// coreEnds is the lowest floor that is no longer the core. The core knows no part and no kind.
+const coreEnds = "internal/part"
 
 // ownCorners are packages that only one other package may import.
 var ownCorners = map[string]string{"internal/object/schema/cel/rulegen": "internal/object/schema/cel"}
 
-func TestImportOrder(t *testing.T) {
-	level := map[string]int{}
-	for i, layer := range layers {
-		for _, pkg := range layer {
-			level[pkg] = i
+// floorOf returns the floor of a package and the folder that puts it there; -1 if no folder does.
+func floorOf(pkg string) (floor int, folder string) {
+	floor = -1
+	for i, folders := range floors {
+		for _, f := range folders {
+			if (pkg == f || strings.HasPrefix(pkg, f+"/")) && len(f) > len(folder) {
+				floor, folder = i, f
+			}
 		}
 	}
-	seen := map[string]bool{}
+	return floor, folder
+}
+
+// local returns the path of a package of this module from its root, and whether it is one.
+func local(imported string) (string, bool) {
+	if !within(imported, module) {
+		return "", false
+	}
+	if imported == module {
+		return ".", true
+	}
+	return strings.TrimPrefix(imported, module+"/"), true
+}
+
+func TestImportOrder(t *testing.T) {
+	used := map[string]bool{}
 	for _, f := range sources(t) {
 		if f.test { // a test may look at its package from above
 			continue
 		}
-		seen[f.pkg] = true
-		mine, listed := level[f.pkg]
-		if !listed && ownCorners[f.pkg] == "" && f.pkg != "internal/lint" {
-			t.Errorf("%s: package %s has no place in the import order; give it one in layers", f.path, f.pkg)
+		mine, folder := floorOf(f.pkg)
+		used[folder] = true
+		if mine < 0 {
+			t.Errorf("%s: package %s has no place in the import order; give it one in floors", f.path, f.pkg)
 			continue
 		}
 		for _, imported := range f.imports {
-			if !within(imported, module) {
+			pkg, ok := local(imported)
+			if !ok {
 				continue
 			}
-			pkg := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
-			if pkg == "" {
-				pkg = "."
+			if owner, ok := ownCorners[pkg]; ok && f.pkg != owner {
+				t.Errorf("%s imports %s, which belongs to %s", f.path, pkg, owner)
 			}
-			if owner, ok := ownCorners[pkg]; ok {
-				if f.pkg != owner {
-					t.Errorf("%s imports %s, which belongs to %s", f.path, pkg, owner)
-				}
-				continue
-			}
-			if theirs, ok := level[pkg]; ok && theirs >= mine {
+			theirs, neighbour := floorOf(pkg)
+			if theirs > mine || theirs == mine && neighbour != folder && folder != "testserver" &&
+				folder != "internal/testing" {
 				t.Errorf("%s imports %s, which is not below %s in the import order", f.path, pkg, f.pkg)
 			}
 		}
 	}
-	for pkg := range level {
-		if !seen[pkg] {
-			t.Errorf("layers lists %s, which has no Go files", pkg)
+	for _, folders := range floors {
+		for _, folder := range folders {
+			if !used[folder] {
+				t.Errorf("floors lists %s, which has no Go files", folder)
+			}
+		}
+	}
+}
+
+// TestCoreKnowsNoParts says what the floors mean: what is beside the core cannot be reached from it.
+func TestCoreKnowsNoParts(t *testing.T) {
+	end, _ := floorOf(coreEnds)
+	for _, f := range sources(t) {
+		if mine, _ := floorOf(f.pkg); f.test || mine >= end {
+			continue
+		}
+		for _, imported := range f.imports {
+			pkg, ok := local(imported)
+			if theirs, folder := floorOf(pkg); ok && theirs >= end {
+				t.Errorf("%s: the core imports %s: hand over a function, or let a part do it", f.path, folder)
+			}
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/bowsprit/bowsprit/internal/control"
-	"github.com/bowsprit/bowsprit/internal/part/parttest"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )

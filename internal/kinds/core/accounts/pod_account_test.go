@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/bowsprit/bowsprit/internal/control/controltest"
+	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
 // A pod that is written right after its namespace gets the account that a controller makes there.

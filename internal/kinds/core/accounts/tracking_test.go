@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bowsprit/bowsprit/internal/part/parttest"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 

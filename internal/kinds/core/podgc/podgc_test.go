@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/bowsprit/bowsprit/internal/control/controltest"
+	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
 // A pod on a node that does not exist goes when it is deleted, and leaves as one that has failed; one on a node stays

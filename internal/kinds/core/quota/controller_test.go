@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/control/controltest"
+	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
 var quotas = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}

@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
-	"github.com/bowsprit/bowsprit/internal/part/parttest"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
