@@ -14,10 +14,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/front/pages"
+	"github.com/bowsprit/bowsprit/internal/front/storagemetrics"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
-	"github.com/bowsprit/bowsprit/internal/front/storagemetrics"
 )
 
 // storageMetrics brings the metrics of how much is stored.

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/bowsprit/bowsprit"
-	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 

@@ -10,9 +10,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/bowsprit/bowsprit/internal/control"
-	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
 // still is a server none of whose controllers runs.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
 
 // The ConfigMap that dates the use of tokens comes back when it is deleted or says no day.
