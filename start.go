@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,6 +135,7 @@ func (p *process) openDataDir(context.Context) error {
 }
 
 func (p *process) openStore(ctx context.Context) error {
+	defer noteSlow(p.log, "open the store", "dir", p.dir, "etcd", strings.Join(p.config.EtcdServers, ","))()
 	c := store.Config{Prefix: p.config.EtcdPrefix, Log: p.log}
 	if len(p.config.EtcdServers) > 0 {
 		c.External = &store.External{
@@ -191,6 +193,7 @@ func (p *process) openCertificates(context.Context) error {
 }
 
 func (p *process) loadView(ctx context.Context) error {
+	defer noteSlow(p.log, "read all objects from the store")()
 	if err := p.host.View.Load(ctx); err != nil {
 		return fmt.Errorf("read the store: %w", err)
 	}
@@ -200,6 +203,7 @@ func (p *process) loadView(ctx context.Context) error {
 
 // startParts makes what is to be there before the first request.
 func (p *process) startParts(ctx context.Context) error {
+	defer noteSlow(p.log, "make the objects that every cluster has")()
 	if err := control.Bootstrap(ctx, p.host.Rest); err != nil {
 		return err
 	}

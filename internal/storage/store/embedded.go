@@ -72,7 +72,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 				fault.set(fmt.Sprint(p))
 			}
 		}()
-		if err := checkDatabase(c.Dir); err != nil {
+		if err := checkFiles(c.Dir); err != nil {
 			fault.set(err.Error())
 			return
 		}
@@ -99,17 +99,47 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 			v3client.New(r.etcd.Server), nil
 	}
 	lock.Close()
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil, nil, fmt.Errorf("store: start of the embedded etcd in %s was interrupted: %w", c.Dir, ctx.Err())
-	case c.ListenClientURL != "" && strings.Contains(r.err.Error(), "listen "):
-		return nil, nil,
-			fmt.Errorf(
-				"store: embedded etcd cannot listen on %s: %w; choose another --etcd-listen-client-url or stop who uses it", c.ListenClientURL, r.err)
 	}
-	return nil, nil,
-		fmt.Errorf(
-			"store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to start empty", c.Dir, r.err)
+	return nil, nil, startError(c, r.err)
+}
+
+// checkFiles finds what etcd would not survive, or would not say.
+func checkFiles(dir string) error {
+	if err := checkDatabase(dir); err != nil {
+		return err
+	}
+	return checkLog(dir)
+}
+
+// startError says what kept etcd from starting, and what to do. Etcd hands on its reasons as text.
+func startError(c Embedded, err error) error {
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
+	switch {
+	case c.ListenClientURL != "" && says("listen "):
+		return fmt.Errorf(
+			"store: embedded etcd cannot listen on %s: %w; choose another --etcd-listen-client-url or stop who uses it",
+			c.ListenClientURL, err)
+	case says("cannot allocate memory"):
+		return fmt.Errorf(
+			"store: there is not enough memory to open data directory %s: %w; raise the limit of memory or of address "+
+				"space (ulimit -v), nothing is wrong with the data", c.Dir, err)
+	case says("no space left on device"), says("disk quota exceeded"):
+		return fmt.Errorf(
+			"store: there is no space left for data directory %s: %w; make room, nothing is wrong with the data",
+			c.Dir, err)
+	case says("permission denied"), says("read-only file system"), says("too many open files"):
+		return fmt.Errorf("store: data directory %s cannot be used: %w; correct that, nothing is wrong with the data",
+			c.Dir, err)
+	case errors.Is(err, errNoLeader):
+		return fmt.Errorf(
+			"store: embedded etcd in %s does not start: %w; if the machine is not overloaded, the data directory may be "+
+				"damaged: restore it from a backup", c.Dir, err)
+	}
+	return fmt.Errorf(
+		"store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to start empty",
+		c.Dir, err)
 }
 
 // smallSegments has etcd preallocate its log in pieces of 16 MB, two of them: 64 MB are its default, too much for each
@@ -160,6 +190,11 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 //go:linkname raftStatus go.etcd.io/etcd/server/v3/etcdserver.(*EtcdServer).raftStatus
 func raftStatus(*etcdserver.EtcdServer) raft.Status
 
+// leaderTimeout bounds how long etcd may go on without applying anything before it leads. It takes milliseconds.
+const leaderTimeout = time.Minute
+
+var errNoLeader = fmt.Errorf("etcd has done nothing for %s and does not lead", leaderTimeout)
+
 // becomeLeader makes the only member the leader without waiting for an election timeout, and returns when everything in
 // the log has been applied.
 //
@@ -169,11 +204,18 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 	id := uint64(server.MemberID())
 	look := time.NewTicker(500 * time.Microsecond)
 	defer look.Stop()
+	var applied uint64
+	stuck := time.NewTimer(leaderTimeout)
+	defer stuck.Stop()
 	for uint64(server.Leader()) != id {
 		// Not before the log has been replayed, and raft has been told so: a campaign in between reads log entries
 		// that are applied but already cut off in memory, which raft takes for damage. While there is no leader, the
 		// commit index stands.
 		status := raftStatus(server)
+		if status.Applied > applied {
+			applied = status.Applied
+			stuck.Reset(leaderTimeout)
+		}
 		if status.Applied > 0 && status.Applied == status.GetCommit() {
 			// MsgTimeoutNow is what a leader sends to its chosen successor: campaign at once.
 			if err := server.Process(ctx,
@@ -183,13 +225,18 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 		}
 		select {
 		case <-look.C:
+		case <-stuck.C:
+			return errNoLeader
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-fault.c:
 			return fault.err()
 		}
 	}
+	stuck.Reset(leaderTimeout)
 	select {
+	case <-stuck.C:
+		return errNoLeader
 	case <-server.ReadyNotify(): // the member has published itself: a write of this term is committed and applied
 		return nil
 	case <-ctx.Done():

@@ -279,6 +279,8 @@ func TestDamaged(t *testing.T) {
 		"log header garbled":        func(dir string) error { return garble(wal(dir), 0, 512) },
 		"log body garbled":          func(dir string) error { return garble(wal(dir), 20_000, 30_000) },
 		"log truncated to nothing":  func(dir string) error { return os.Truncate(wal(dir), 0) },
+		"log missing":               func(dir string) error { return os.RemoveAll(filepath.Dir(wal(dir))) },
+		"log emptied":               func(dir string) error { return os.Remove(wal(dir)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,6 +305,60 @@ func TestDamaged(t *testing.T) {
 				t.Errorf("opened with %d records of %d, %v", len(r.Records), keys, err)
 			}
 		})
+	}
+}
+
+// A log that is older than the database is refused with a sentence: etcd would wait for ever. The other way round is
+// what a crash leaves, see TestKilled.
+func TestLogBehindDatabase(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "etcd")
+	log := filepath.Join(dir, "member", "wal")
+	fill := func(name string) {
+		s := open(t, Embedded{Dir: dir})
+		for i := range 50 {
+			if _, err := s.Create(testContext(t), fmt.Sprintf("%s/%d", name, i), []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill("old")
+	old := filepath.Join(t.TempDir(), "wal")
+	if err := os.CopyFS(old, os.DirFS(log)); err != nil {
+		t.Fatal(err)
+	}
+	fill("new")
+	if err := errors.Join(os.RemoveAll(log), os.CopyFS(log, os.DirFS(old))); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(testContext(t),
+		Config{Embedded: &Embedded{Dir: dir, NoSync: true}, Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "the log is older than the database") ||
+		!strings.Contains(err.Error(), "restore it from a backup") {
+		t.Errorf("opened with %v", err)
+	}
+}
+
+// Only damage is called damage.
+func TestStartErrors(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"failed to open database: cannot allocate memory":                    "not enough memory",
+		"create WAL error: no space left on device":                          "no space left for data directory",
+		"open /data/etcd/member/snap/db: permission denied":                  "cannot be used",
+		"open /data/etcd/member/wal/0.wal: too many open files":              "cannot be used",
+		"/data/etcd/member/snap/db: page 3 is damaged":                       "is damaged or not readable",
+		"listen tcp 127.0.0.1:2379: bind: address already in use":            "cannot listen on http://127.0.0.1:2379",
+		"walpb: crc mismatch: expected: 1 computed: 2 cannot parse anything": "is damaged or not readable",
+	} {
+		err := startError(Embedded{Dir: "/data/etcd", ListenClientURL: "http://127.0.0.1:2379"}, errors.New(text))
+		damaged := strings.Contains(err.Error(), "is damaged")
+		if !strings.Contains(err.Error(), want) || damaged != (want == "is damaged or not readable") {
+			t.Errorf("%q becomes %q", text, err)
+		}
 	}
 }
 
