@@ -225,9 +225,9 @@ func (g *collector) subject(ctx context.Context, it item) (s subject, all, block
 	return s, all, blocking, nil
 }
 
-// dependentsWithin returns those of the places that lie in a namespace. An object in another one cannot be owned from here,
-// whatever its references say: it neither holds up a deletion nor is changed by it. Who may write there could block the
-// owner's deletion otherwise.
+// dependentsWithin returns those of the places that lie in a namespace. An object in another one cannot be owned from
+// here, whatever its references say: it neither holds up a deletion nor is changed by it. Who may write there could
+// block the owner's deletion otherwise.
 func dependentsWithin(namespace string, places []place) []place {
 	return slices.DeleteFunc(places, func(p place) bool {
 		in, _, namespaced := strings.Cut(p.key, "/")

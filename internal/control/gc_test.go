@@ -68,8 +68,8 @@ func TestForegroundDeletion(t *testing.T) {
 	c.Until(controltest.Secrets, "default", "free")
 }
 
-// TestForegroundDeletionFromElsewhere has objects that cannot be owned claim that they block an owner's deletion: one of
-// another namespace and one of none, neither of which will go away.
+// TestForegroundDeletionFromElsewhere has objects that cannot be owned claim that they block an owner's deletion: one
+// of another namespace and one of none, neither of which will go away.
 func TestForegroundDeletionFromElsewhere(t *testing.T) {
 	c := start(t)
 	c.create(namespaces, object("v1", "Namespace", "", "other"))

@@ -66,8 +66,8 @@ func subtract(f, g fields) (out fields, changed bool) {
 	return out, true
 }
 
-// smaller returns the one with fewer nodes at its top. Many managers may own little each while a change is large, or the
-// other way about.
+// smaller returns the one with fewer nodes at its top. Many managers may own little each while a change is large, or
+// the other way about.
 func smaller(f, g fields) fields {
 	if len(f) < len(g) {
 		return f

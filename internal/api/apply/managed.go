@@ -242,8 +242,8 @@ const (
 func (m *managed) limit() {
 	updaters := m.updaters()
 	first := map[string]string{} // by version: the oldest updater, which becomes the start of the bucket
-	// buckets are what the buckets are made of besides their start. They are united in the end: a union costs as much as
-	// both of its sets are large.
+	// buckets are what the buckets are made of besides their start. They are united in the end: a union costs as much
+	// as both of its sets are large.
 	buckets := map[string][]*fieldpath.Set{}
 	for i, left := 0, len(updaters); i < len(updaters) && left > maxUpdaters; i++ {
 		id := updaters[i]
@@ -271,7 +271,8 @@ func (m *managed) limit() {
 	}
 	for bucket, sets := range buckets {
 		start := m.fields[bucket]
-		m.fields[bucket] = fieldpath.NewVersionedSet(union(append(sets, start.Set())), start.APIVersion(), start.Applied())
+		m.fields[bucket] = fieldpath.NewVersionedSet(union(append(sets, start.Set())), start.APIVersion(),
+			start.Applied())
 	}
 }
 

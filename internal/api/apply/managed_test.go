@@ -15,7 +15,9 @@ func updatersOf(n int) *managed {
 	m := noManagers()
 	for i := range n {
 		version := fmt.Sprint("example.com/v", i%2)
-		who := manager{name: fmt.Sprint("m", i), operation: metav1.ManagedFieldsOperationUpdate, apiVersion: version}.id()
+		who := manager{
+			name: fmt.Sprint("m", i), operation: metav1.ManagedFieldsOperationUpdate, apiVersion: version,
+		}.id()
 		set := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels", fmt.Sprint("l", i)),
 			fieldpath.MakePathOrDie("metadata", "labels", "all"))
 		m.fields[who] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(version), false)
@@ -35,7 +37,8 @@ func TestManyUpdaters(t *testing.T) {
 	all := fieldpath.NewSet()
 	for id, set := range m.fields {
 		all = all.Union(set.Set())
-		if who := managerOf(id); who.name == ancientChanges && (set.Set().Size() < n/2-maxUpdaters || who.apiVersion != string(set.APIVersion()) || m.times[id] == nil) {
+		if who := managerOf(id); who.name == ancientChanges &&
+			(set.Set().Size() < n/2-maxUpdaters || who.apiVersion != string(set.APIVersion()) || m.times[id] == nil) {
 			t.Errorf("%s owns %d fields of %s since %v", id, set.Set().Size(), set.APIVersion(), m.times[id])
 		}
 	}

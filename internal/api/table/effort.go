@@ -6,10 +6,10 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// A path of a column is chosen by the author of a definition, and evaluated for each row by a library that can neither be
-// interrupted nor bounded. What multiplies its results is looked at first: each ".." visits everything below each result of
-// what stands before it, and each alternative of a union ([0,1]) follows the rest of the path once more. A cell that would
-// take too much stays empty. Fields, wildcards, slices and filters only choose among what is below.
+// A path of a column is chosen by the author of a definition, and evaluated for each row by a library that can neither
+// be interrupted nor bounded. What multiplies its results is looked at first: each ".." visits everything below each
+// result of what stands before it, and each alternative of a union ([0,1]) follows the rest of the path once more. A
+// cell that would take too much stays empty. Fields, wildcards, slices and filters only choose among what is below.
 
 const (
 	// maxDescents is how many ".." a path may have. Even small objects have too many ways through more.
@@ -74,8 +74,8 @@ func (b branching) effort(obj map[string]any) uint64 {
 	return min(visits[b.descents], math.MaxUint32) * b.unions
 }
 
-// visited returns how many values k descents in a row visit that begin at v, for each k up to most: the first visits all
-// below v, and the others begin anew at each of them. A text counts with its bytes, which the library visits too.
+// visited returns how many values k descents in a row visit that begin at v, for each k up to most: the first visits
+// all below v, and the others begin anew at each of them. A text counts with its bytes, which the library visits too.
 func visited(v any, most int) (visits [maxDescents + 1]uint64) {
 	size := uint64(1)
 	child := func(e any) {

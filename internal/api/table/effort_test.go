@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/table"
 )
 
-// TestHostilePaths prints objects with columns that have more results than a machine has memory. Such cells are empty; the
-// test ends soon, or the package's time limit ends it.
+// TestHostilePaths prints objects with columns that have more results than a machine has memory. Such cells are empty;
+// the test ends soon, or the package's time limit ends it.
 func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	const depth = 60
@@ -38,7 +38,8 @@ func TestHostilePaths(t *testing.T) {
 	} {
 		doc := `{"metadata":{"name":"n"},"spec":` + c.spec + `}`
 		r, v := custom(catalog.Column{Name: "C", Type: "string", JSONPath: c.path})
-		out, err := table.Single(r, v, table.Row{JSON: []byte(doc)}, table.Options{Env: env, IncludeObject: metav1.IncludeNone})
+		out, err := table.Single(r, v, table.Row{JSON: []byte(doc)},
+			table.Options{Env: env, IncludeObject: metav1.IncludeNone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,9 +60,11 @@ func TestManyHostileColumns(t *testing.T) {
 		columns = append(columns, catalog.Column{Name: fmt.Sprint("C", i), Type: "string", JSONPath: "..a..a..b"})
 	}
 	const depth = 100
-	doc := `{"metadata":{"name":"n"},"spec":` + strings.Repeat(`{"a":`, depth) + `{"b":"found"}` + strings.Repeat(`}`, depth) + `}`
+	doc := `{"metadata":{"name":"n"},"spec":` + strings.Repeat(`{"a":`, depth) + `{"b":"found"}` +
+		strings.Repeat(`}`, depth) + `}`
 	r, v := custom(columns...)
-	out, err := table.Single(r, v, table.Row{JSON: []byte(doc)}, table.Options{Env: env, IncludeObject: metav1.IncludeNone})
+	out, err := table.Single(r, v, table.Row{JSON: []byte(doc)},
+		table.Options{Env: env, IncludeObject: metav1.IncludeNone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,8 @@ func TestTableEnds(t *testing.T) {
 	cancel()
 	r, v := custom()
 	w := table.New(r, v, table.Options{Env: env})
-	if out, err := w.AppendRow(ctx, []byte("x"), table.Row{JSON: []byte(object)}); !errors.Is(err, context.Canceled) || string(out) != "x" {
+	if out, err := w.AppendRow(ctx, []byte("x"), table.Row{JSON: []byte(object)}); !errors.Is(err, context.Canceled) ||
+		string(out) != "x" {
 		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -139,8 +139,8 @@ func (w *Writer) Header(dst []byte, meta metav1.ListMeta) []byte {
 	return append(dst, `,"rows":[`...)
 }
 
-// AppendRow appends the row of one object. An error means that row.JSON is no object, or is that of ctx; dst is returned
-// as it was.
+// AppendRow appends the row of one object. An error means that row.JSON is no object, or is that of ctx; dst is
+// returned as it was.
 func (w *Writer) AppendRow(ctx context.Context, dst []byte, row Row) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return dst, err

@@ -167,7 +167,8 @@ func TestBadObject(t *testing.T) {
 	t.Parallel()
 	r, v := custom()
 	w := table.New(r, v, table.Options{Env: env})
-	if dst, err := w.AppendRow(t.Context(), []byte("x"), table.Row{JSON: []byte(`[]`)}); err == nil || string(dst) != "x" {
+	if dst, err := w.AppendRow(t.Context(), []byte("x"), table.Row{JSON: []byte(`[]`)}); err == nil ||
+		string(dst) != "x" {
 		t.Errorf("%q, %v", dst, err)
 	}
 }

@@ -42,8 +42,8 @@ const (
 )
 
 // explain returns everything that is wrong with v by n's keywords. was is v before the update; failures in what has not
-// changed are left out. at is where v stands in the object, nil for the whole object. If the walk has to end, the errors
-// are not all.
+// changed are left out. at is where v stands in the object, nil for the whole object. If the walk has to end, the
+// errors are not all.
 func (w *walk) explain(n *Node, v any, was prior, at *field.Path) field.ErrorList {
 	x := &explainer{state: *w} // a copy, so that w stays on the stack of a validation that finds nothing
 	x.walk(n, v, was)

@@ -2,8 +2,8 @@ package schema
 
 import "context"
 
-// walk is one validation under way: it notices the end of the context between values, and remembers texts that a pattern
-// did not match, which explain need not find out again. The zero walk ends by itself only.
+// walk is one validation under way: it notices the end of the context between values, and remembers texts that a
+// pattern did not match, which explain need not find out again. The zero walk ends by itself only.
 type walk struct {
 	schema *Schema
 	done   <-chan struct{} // of the context; nil if it never ends
@@ -20,8 +20,8 @@ type mismatch struct {
 	text string
 }
 
-// lookEvery is how much is done between two looks at the context: a value counts as one, and so do 64 bytes of text that a
-// pattern is matched with.
+// lookEvery is how much is done between two looks at the context: a value counts as one, and so do 64 bytes of text
+// that a pattern is matched with.
 const lookEvery = 1024
 
 func newWalk(ctx context.Context, s *Schema) walk {

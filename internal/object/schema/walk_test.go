@@ -16,7 +16,8 @@ func TestValidationEnds(t *testing.T) {
 	many := "[" + strings.Repeat("1,", 5000) + "1]"
 	ctx, cancel := context.WithCancel(t.Context())
 	for i, text := range []string{
-		`{"good":` + many + `}`, `{"bad":` + many + `}`, `{"text":"` + strings.Repeat("ab", 100000) + `"}`, `{"status":{"good":` + many + `}}`,
+		`{"good":` + many + `}`, `{"bad":` + many + `}`, `{"text":"` + strings.Repeat("ab", 100000) + `"}`,
+		`{"status":{"good":` + many + `}}`,
 	} {
 		obj := parse(t, text)
 		if _, err := s.ValidateAfter(t.Context(), nil, obj, nil); err != nil {
