@@ -31,16 +31,17 @@ type answer struct {
 	err      error
 }
 
-var (
-	_ authorizer.Authorizer = (*Authorizer)(nil)
-	_ library.Resource      = (*asked)(nil)
-)
+var _ library.Resource = (*asked)(nil)
 
-func (a *Authorizer) value() ref.Val { return library.NewAuthorizerVal(a.User, a) }
+func (a *Authorizer) value() ref.Val { return library.NewAuthorizerVal(a.User, a.function()) }
 
 func (a *Authorizer) resource() ref.Val {
-	return library.NewResourceAuthorizerVal(a.User, a, (*asked)(a))
+	return library.NewResourceAuthorizerVal(a.User, a.function(), (*asked)(a))
 }
+
+// function returns a as the library takes it. A function, since the interface gets methods with new versions of the
+// library (0.37 added two, for conditional decisions), which its own AuthorizerFunc then has.
+func (a *Authorizer) function() authorizer.AuthorizerFunc { return a.Authorize }
 
 // asked is the resource of the request, as the library wants to see it.
 type asked Authorizer
@@ -52,8 +53,8 @@ func (a *asked) GetSubresource() string                   { return a.Subresource
 
 func (a *asked) asResource() schema.GroupVersionResource { return (*Authorizer)(a).Resource }
 
-// Authorize implements the library's authorizer with ours. Selectors are not passed on: like Kubernetes' RBAC, what
-// decides here does not look at them.
+// Authorize answers a question of the library by asking our authorizer. Selectors are not passed on: like Kubernetes'
+// RBAC, what decides here does not look at them.
 func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
 	what := &request.Info{
 		Verb: q.GetVerb(), IsResource: q.IsResourceRequest(), Path: q.GetPath(), APIPrefix: "apis",

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	schemacel "github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
 // Checker checks the expressions of a policy as if all objects were of one kind. What it finds does not keep an
@@ -63,7 +65,7 @@ func NewChecker(s Shapes) (*Checker, error) {
 		declared = append(declared, typed(paramsName, s.Params))
 	}
 	var err error
-	c.set, err = environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
+	c.set, err = environment.MustBaseEnvSet(schemacel.CompatibilityVersion()).Extend(
 		environment.VersionedOptions{IntroducedVersion: always, EnvOptions: declared, DeclTypes: types})
 	if err != nil {
 		return nil, fmt.Errorf("cel environment for type checking: %w", err)

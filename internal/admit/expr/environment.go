@@ -11,6 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/mutation"
+
+	schemacel "github.com/bowsprit/bowsprit/internal/object/schema/cel"
 )
 
 // Scope says which variables an expression may use beside object, oldObject, request and namespaceObject.
@@ -66,7 +68,7 @@ func scoped(s Scope) *environment.EnvSet {
 		{IntroducedVersion: always, EnvOptions: declared, DeclTypes: []*apiservercel.DeclType{namespace, request}},
 		environment.StrictCostOpt,
 	}
-	set := extend(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), options...)
+	set := extend(environment.MustBaseEnvSet(schemacel.CompatibilityVersion()), options...)
 	if s.Patch {
 		set = extend(set, environment.VersionedOptions{IntroducedVersion: always, EnvOptions: []cel.EnvOption{
 			common.ResolverEnvOption(&mutation.DynamicTypeResolver{}),

@@ -1,18 +1,21 @@
 package openapi
 
 import (
-	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
+	openapiclient "k8s.io/client-go/openapi"
 	"k8s.io/client-go/rest"
-	"k8s.io/kubectl/pkg/explain"
-	explainv3 "k8s.io/kubectl/pkg/explain/v2"
-	kubectlopenapi "k8s.io/kubectl/pkg/util/openapi"
+	"k8s.io/kubectl/pkg/cmd/explain"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/openapi"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
@@ -39,44 +42,64 @@ func TestKubectl(t *testing.T) {
 		}
 	}
 
-	gvr := schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}
 	for name, test := range map[string]struct {
-		gvr       schema.GroupVersionResource
-		fields    []string
-		recursive bool
+		what  string
+		flags explain.ExplainFlags
 	}{
-		"explain":           {gvr, nil, false},
-		"explain-recursive": {gvr, nil, true},
-		"explain-field":     {gvr, []string{"spec", "env"}, false},
-		"explain-metadata":  {gvr, []string{"metadata", "uid"}, false},
-		"explain-namespace": {schema.GroupVersionResource{Version: "v1", Resource: "namespaces"},
-			[]string{"spec", "image"}, false},
+		"explain":           {what: "crontabs"},
+		"explain-recursive": {what: "crontabs", flags: explain.ExplainFlags{Recursive: true}},
+		"explain-field":     {what: "crontabs.spec.env"},
+		"explain-metadata":  {what: "crontabs.metadata.uid"},
+		"explain-namespace": {what: "namespaces.spec.image"},
+		"explain-v2":        {what: "crontabs.spec", flags: explain.ExplainFlags{OutputFormat: "plaintext-openapiv2"}},
 	} {
-		var out bytes.Buffer
-		if err := explainv3.PrintModelDescription(test.fields, &out, client.OpenAPIV3(), test.gvr, test.recursive,
-			"plaintext"); err != nil {
+		out, err := runExplain(client, test.flags, test.what)
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		golden(t, name, out.Bytes())
+		golden(t, name, out)
 	}
+}
 
-	doc, err := client.OpenAPISchema()
+// runExplain runs kubectl explain. It goes through the command, since the functions below it change their signatures
+// with the versions of kubectl.
+func runExplain(client discovery.DiscoveryInterface, flags explain.ExplainFlags, what string) ([]byte, error) {
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	flags.IOStreams = streams
+	if flags.OutputFormat == "" {
+		flags.OutputFormat = "plaintext"
+	}
+	options, err := flags.ToOptions(explainFactory{client: client}, "kubectl", []string{what})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	kinds, err := kubectlopenapi.NewOpenAPIData(doc)
+	err = errors.Join(options.Validate(), options.Run())
+	return out.Bytes(), err
+}
+
+// explainFactory is the part of kubectl's factory that explain uses. It knows CronTab and Namespace without discovery.
+type explainFactory struct {
+	cmdutil.Factory
+	client discovery.DiscoveryInterface
+}
+
+func (f explainFactory) ToRESTMapper() (meta.RESTMapper, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	crontabs := schema.GroupVersion{Group: "stable.example.com", Version: "v1"}
+	mapper.Add(crontabs.WithKind("CronTab"), meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	return mapper, nil
+}
+
+func (f explainFactory) OpenAPIV3Client() (openapiclient.Client, error) {
+	return f.client.OpenAPIV3(), nil
+}
+
+func (f explainFactory) OpenAPISchema() (openapi.Resources, error) {
+	document, err := f.client.OpenAPISchema()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	gvk := schema.GroupVersionKind{Group: "stable.example.com", Version: "v1", Kind: "CronTab"}
-	kind := kinds.LookupResource(gvk)
-	if kind == nil {
-		t.Fatalf("%s is not in the v2 document", gvk)
-	}
-	var out bytes.Buffer
-	if err := explain.PrintModelDescription([]string{"spec"}, &out, kind, gvk, false); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "explain-v2", out.Bytes())
+	return openapi.NewOpenAPIData(document)
 }

@@ -2,10 +2,12 @@ package cel
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/cel-go/common/decls"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -43,15 +45,33 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestEnvironmentsAgree notes that new and stored expressions may use the same functions in this release of
-// Kubernetes. It is no fault if that changes with another one; then TestCheckOptions should show that preexisting
-// rules may use more.
+// TestEnvironmentsAgree holds that stored expressions may use all that new ones may. With the libraries of Kubernetes
+// 1.36 they may use the same; those of 1.37 bring functions that a new expression may not use.
 func TestEnvironmentsAgree(t *testing.T) {
-	a, b := kubeEnvironments().NewExpressionsEnv(), kubeEnvironments().StoredExpressionsEnv()
-	if len(a.Functions()) != len(b.Functions()) || len(a.Macros()) != len(b.Macros()) ||
-		len(a.Libraries()) != len(b.Libraries()) {
-		t.Errorf("functions %d %d, macros %d %d, libraries %d %d", len(a.Functions()), len(b.Functions()),
-			len(a.Macros()), len(b.Macros()), len(a.Libraries()), len(b.Libraries()))
+	added, stored := kubeEnvironments().NewExpressionsEnv(), kubeEnvironments().StoredExpressionsEnv()
+	for name, f := range added.Functions() {
+		g, ok := stored.Functions()[name]
+		if !ok {
+			t.Errorf("a new expression may use %s, a stored one may not", name)
+			continue
+		}
+		for _, o := range f.OverloadDecls() {
+			if !slices.ContainsFunc(g.OverloadDecls(), func(p *decls.OverloadDecl) bool { return p.ID() == o.ID() }) {
+				t.Errorf("a new expression may use %s of %s, a stored one may not", o.ID(), name)
+			}
+		}
+	}
+	if a, b := len(added.Macros()), len(stored.Macros()); a != b {
+		t.Errorf("%d macros in new expressions, %d in stored ones", a, b)
+	}
+}
+
+// TestLaterFunctions holds that a rule with a function of Kubernetes 1.37 is refused, whatever libraries are linked in.
+func TestLaterFunctions(t *testing.T) {
+	root := compileSpec(t, arrayOf(apiextensionsv1.JSONSchemaProps{Type: "integer"}, "self.includes(1)"))
+	errs := Check(root, field.NewPath("x"), CheckOptions{})
+	if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), "undeclared reference to 'includes'") {
+		t.Errorf("got %v, want an undeclared reference to 'includes'", errs)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	kubeenv "k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -30,7 +31,7 @@ type environment struct {
 // does not know may not be used in new expressions.
 var (
 	kubeEnvironments = sync.OnceValue(func() *kubeenv.EnvSet {
-		return kubeenv.MustBaseEnvSet(kubeenv.DefaultCompatibilityVersion())
+		return kubeenv.MustBaseEnvSet(CompatibilityVersion())
 	})
 	// newExpressions is for expressions that enter the system.
 	newExpressions = sync.OnceValue(func() *environment {
@@ -41,6 +42,11 @@ var (
 		return newEnvironment(kubeEnvironments().StoredExpressionsEnv())
 	})
 )
+
+// CompatibilityVersion returns the oldest release of Kubernetes to which a control plane can be rolled back: the one
+// before ours. New expressions use what it knows. The libraries' own default follows their version, which a program
+// that imports us may raise.
+func CompatibilityVersion() *version.Version { return version.MajorMinor(1, 35) }
 
 // newEnvironment takes env apart. It panics if the libraries linked into the binary do not fit together.
 func newEnvironment(env *cel.Env) *environment {
