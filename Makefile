@@ -30,7 +30,7 @@ build: ## build the static binary bin/bowsprit
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/bowsprit ./cmd/bowsprit
 
 .PHONY: test check
-test: fmt vet lint unit oracle e2e clients ## everything that CI checks
+test: fmt vet lint unit libraries oracle e2e clients ## everything that CI checks
 check: test ## the same as test
 
 .PHONY: fmt
@@ -55,6 +55,19 @@ lint: ## the import order and the other rules of internal/lint
 unit: ## tests of the root module, with the race detector
 	go test -race -p $(P) -timeout 10m ./...
 
+# What a program gets that imports us and the next minor version of Kubernetes' libraries: the same code, built with NEXT.
+NEXT := test/libraries/k8s-0.37.mod
+.PHONY: libraries
+libraries: ## the code built with Kubernetes' next libraries (test/libraries): vet of all, and the tests that lean on them most
+	go vet -modfile=$(NEXT) ./...
+	go test -modfile=$(NEXT) -p $(P) -timeout 10m . ./testserver ./internal/admit/... ./internal/api/... ./internal/kinds ./internal/object/... ./internal/rest/...
+
+.PHONY: libraries-update
+libraries-update: ## bring test/libraries up to go.mod
+	sed 's/v0\.36\.3/v0.37.2/' go.mod > $(NEXT)
+	cp go.sum $(NEXT:.mod=.sum)
+	go mod tidy -modfile=$(NEXT)
+
 .PHONY: oracle
 oracle: ## ours against the Kubernetes libraries, with few random cases
 	cd test/oracle && go vet ./... && go test -p $(P) -timeout 10m ./...
@@ -65,9 +78,14 @@ e2e: ## a built binary and a real kubectl
 	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 10m ./...; else echo "e2e: test/e2e is not there yet"; fi
 
 .PHONY: clients
-clients: build ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest
+clients: build importers ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
 	bin/bowsprit envtest bin/envtest
 	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 10m ./...
+
+.PHONY: importers
+importers: ## modules that import testserver, with each version of k8s.io and controller-runtime that we support
+	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do go vet -modfile=$$mod . && go test -modfile=$$mod . || exit 1; done
+	cd test/importers/controller-runtime && for mod in go.mod controller-runtime-0.24.mod; do go vet -modfile=$$mod . && go test -modfile=$$mod . || exit 1; done
 
 .PHONY: operators
 operators: ## cert-manager and prometheus-operator at their main job; not part of test: ten minutes to build the first time

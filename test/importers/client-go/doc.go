@@ -1,0 +1,3 @@
+// Package clientgo is a program of another module that imports testserver and uses it with client-go. It is built
+// twice: go.mod has the Kubernetes libraries of bowsprit's own go.mod, k8s-0.37.mod those of the next minor version.
+package clientgo
