@@ -50,7 +50,7 @@ func (g *gate) Validate(ctx context.Context, a *admit.Attributes) error {
 var admin = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 
 // start returns a server of objects with its controllers, without HTTP.
-func start(t *testing.T, plugins ...admit.Plugin) *rest.Server {
+func start(t testing.TB, plugins ...admit.Plugin) *rest.Server {
 	t.Helper()
 	return startWith(t, store.Embedded{}, plugins...)
 }
@@ -62,7 +62,7 @@ func topology(view *watchcache.View) admit.Plugin {
 }
 
 // startWith is start with an etcd of its own kind.
-func startWith(t *testing.T, etcd store.Embedded, plugins ...admit.Plugin) *rest.Server {
+func startWith(t testing.TB, etcd store.Embedded, plugins ...admit.Plugin) *rest.Server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	etcd.Dir, etcd.NoSync = filepath.Join(t.TempDir(), "etcd"), true

@@ -26,16 +26,57 @@ var chunks = sync.Pool{New: func() any { b := make([]byte, 0, streamChunk+8<<10)
 
 func (f *frames) put(frame []byte) bool {
 	switch {
-	case f.one == nil && f.many == nil:
+	case f.one == nil && f.many == nil, len(frame) >= streamChunk: // what is large is not copied
+		if !f.write() {
+			return false
+		}
 		f.one = frame
 		return true
-	case f.many == nil:
+	case !f.gather(len(frame)):
+		return false
+	}
+	*f.many = append(*f.many, frame...)
+	return len(*f.many) < streamChunk || f.write()
+}
+
+func (f *frames) putParts(head, body, tail []byte) bool {
+	large := len(body) >= streamChunk
+	size := len(head) + len(tail)
+	if !large {
+		size += len(body)
+	}
+	if !f.gather(size) {
+		return false
+	}
+	*f.many = append(*f.many, head...)
+	if large {
+		if !f.write() {
+			return false
+		}
+		if _, err := f.out.Write(body); err != nil {
+			return false
+		}
+		body = nil
+		f.gather(len(tail))
+	}
+	*f.many = append(append(*f.many, body...), tail...)
+	return len(*f.many) < streamChunk || f.write()
+}
+
+// gather makes room in many for size bytes, less than streamChunk, behind what there is. It returns false if the client has
+// gone.
+func (f *frames) gather(size int) bool {
+	if len(f.one)+size > streamChunk || f.many != nil && len(*f.many)+size > cap(*f.many) {
+		if !f.write() {
+			return false
+		}
+	}
+	if f.many == nil {
 		f.many = chunks.Get().(*[]byte)
 		*f.many = append((*f.many)[:0], f.one...)
 		f.one = nil
 	}
-	*f.many = append(*f.many, frame...)
-	return len(*f.many) < streamChunk || f.write()
+	return true
 }
 
 func (f *frames) push() bool { return f.write() && f.control.Flush() == nil }

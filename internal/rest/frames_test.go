@@ -54,7 +54,7 @@ func TestFramesGoOutTogether(t *testing.T) {
 		}
 	}
 	for _, step := range []struct{ frames, size, writes int }{{1, 10, 1}, {0, 0, 0}, {10, 1000, 1}, {200, 1000, 4},
-		{1, 3 * streamChunk, 1}, {3, 3 * streamChunk, 2}} {
+		{1, 3 * streamChunk, 1}, {3, 3 * streamChunk, 3}} {
 		w.writes = 0
 		for range step.frames {
 			put(bytes.Repeat([]byte{byte('a' + step.size%7)}, step.size))

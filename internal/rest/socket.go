@@ -52,5 +52,10 @@ func (m messages) put(frame []byte) bool {
 	return err == nil
 }
 
+func (m messages) putParts(head, body, tail []byte) bool {
+	frame := make([]byte, 0, len(head)+len(body)+len(tail))
+	return m.put(append(append(append(frame, head...), body...), tail...))
+}
+
 // push does nothing: messages have gone out one by one.
 func (m messages) push() bool { return true }

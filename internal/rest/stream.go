@@ -17,21 +17,24 @@ import (
 
 // stream is one watch being written.
 type stream struct {
-	s         *Server
-	c         *Call
-	sel       *selector
-	form      form
-	out       sink
-	window    []change // memory of changes
-	bookmarks bool
-	rows      int            // rows sent so far, in a watch of tables
-	keys      map[string]any // of frames, by event type: made once, because making one costs an allocation
+	s          *Server
+	c          *Call
+	sel        *selector
+	form       form
+	out        sink
+	window     []change // memory of changes
+	bookmarks  bool
+	head, tail []byte         // memory of send
+	rows       int            // rows sent so far, in a watch of tables
+	keys       map[string]any // of frames, by event type: made once, because making one costs an allocation
 }
 
 // sink is where the frames of a watch go.
 type sink interface {
 	// put adds a frame, which must not change. It returns false if the client has gone.
 	put(frame []byte) bool
+	// putParts adds a frame that consists of three parts, of which body must not change.
+	putParts(head, body, tail []byte) bool
 	// push sends what there is. It returns false if the client has gone.
 	push() bool
 }
@@ -228,15 +231,45 @@ func (st *stream) encodeEvent(ev *change, kind string) ([]byte, error) {
 	return st.encode(watch.EventType(kind), ev.entry)
 }
 
-// send sends an object that no event brings.
+// send sends an object that no event brings. All watches of a version and form share the object's bytes, which its entry
+// keeps: a client that does not read holds none of its own.
 func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
-	raw, err := st.encode(kind, e)
+	if st.form.As != "" {
+		raw, err := st.encode(kind, e)
+		if err != nil {
+			st.fail(err)
+			return false
+		}
+		st.rows++
+		return st.out.put(raw)
+	}
+	before, body, after, err := st.document(e)
 	if err != nil {
 		st.fail(err)
 		return false
 	}
+	size := len(before) + len(body) + len(after)
+	st.head = append(codec.AppendWatchHead(st.head[:0], st.form.Media, string(kind), size), before...)
+	st.tail = append(append(st.tail[:0], after...), codec.WatchTail(st.form.Media)...)
 	st.rows++
-	return st.out.put(raw)
+	return st.out.putParts(st.head, body, st.tail)
+}
+
+// document returns an entry in the form of the stream, which has no transformation: bytes that the entry keeps, and what
+// makes a document of them in protobuf and CBOR.
+func (st *stream) document(e *watchcache.Entry) (before, body, after []byte, err error) {
+	switch st.form.Type {
+	case codec.Protobuf:
+		if body, err = st.s.binary(st.c, st.form, e); err == nil {
+			before, after = codec.Envelope(st.c.apiVersion(), st.c.Resource.Kind, len(body))
+		}
+	case codec.CBOR:
+		body, err = st.s.binary(st.c, st.form, e)
+		before = codec.CBORTag(0)
+	default:
+		body, err = st.s.served(st.c, e)
+	}
+	return before, body, after, err
 }
 
 // encode makes the frame of an entry.

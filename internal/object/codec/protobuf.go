@@ -129,30 +129,41 @@ func appendField[T string | []byte](dst []byte, tag byte, content T) []byte {
 // WatchFrame makes the frame of one watch event in m's form. object is a document in that form: JSON, CBOR with its
 // tag, or protobuf in its envelope.
 func WatchFrame(m Media, event string, object []byte) []byte {
+	frame := AppendWatchHead(make([]byte, 0, len(object)+len(event)+32), m, event, len(object))
+	return append(append(frame, object...), WatchTail(m)...)
+}
+
+// AppendWatchHead appends what stands before an object of size bytes in the frame of a watch event.
+func AppendWatchHead(dst []byte, m Media, event string, size int) []byte {
 	switch m.Type {
 	case Protobuf:
 		// A metav1.WatchEvent without envelope; its object is a RawExtension. The length of all that goes in front, 4
 		// bytes.
-		raw := FieldHead(nil, 1, len(object))
-		body := make([]byte, 4, len(object)+len(event)+24)
-		body = appendField(body, field1, event)
-		body = FieldHead(body, 2, len(raw)+len(object))
-		body = append(append(body, raw...), object...)
-		binary.BigEndian.PutUint32(body, uint32(len(body)-4))
-		return body
+		var raw [binary.MaxVarintLen64 + 1]byte
+		inner := FieldHead(raw[:0], 1, size)
+		start := len(dst)
+		dst = append(dst, 0, 0, 0, 0)
+		dst = appendField(dst, field1, event)
+		dst = FieldHead(dst, 2, len(inner)+size)
+		dst = append(dst, inner...)
+		binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-4+size))
+		return dst
 	case CBOR:
-		frame := make([]byte, 0, len(object)+len(event)+24)
-		frame = append(frame, cborTag...)
-		frame = AppendCBORMapHead(frame, 2)
-		frame = appendCBORString(frame, "type")
-		frame = appendCBORString(frame, event)
-		frame = appendCBORString(frame, "object")
-		return append(frame, object...)
+		dst = append(dst, cborTag...)
+		dst = AppendCBORMapHead(dst, 2)
+		dst = appendCBORString(dst, "type")
+		dst = appendCBORString(dst, event)
+		return appendCBORString(dst, "object")
 	}
-	frame := make([]byte, 0, len(object)+len(event)+32)
-	frame = append(frame, `{"type":"`...)
-	frame = append(frame, event...)
-	frame = append(frame, `","object":`...)
-	frame = append(frame, object...)
-	return append(frame, "}\n"...)
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, event...)
+	return append(dst, `","object":`...)
+}
+
+// WatchTail returns what stands behind the object in the frame of a watch event.
+func WatchTail(m Media) string {
+	if m.Type == Protobuf || m.Type == CBOR {
+		return ""
+	}
+	return "}\n"
 }
