@@ -63,8 +63,8 @@ func (f *frames) putParts(head, body, tail []byte) bool {
 	return len(*f.many) < streamChunk || f.write()
 }
 
-// gather makes room in many for size bytes, less than streamChunk, behind what there is. It returns false if the client has
-// gone.
+// gather makes room in many for size bytes, less than streamChunk, behind what there is. It returns false if the
+// client has gone.
 func (f *frames) gather(size int) bool {
 	if len(f.one)+size > streamChunk || f.many != nil && len(*f.many)+size > cap(*f.many) {
 		if !f.write() {

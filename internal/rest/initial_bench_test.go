@@ -38,7 +38,8 @@ func BenchmarkInitialEvents(b *testing.B) {
 		b.Run(accept, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=0", nil)
+				r := httptest.NewRequest(http.MethodGet,
+					"/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=0", nil)
 				r.Header.Set("Accept", accept)
 				info, _ := request.Parse(r)
 				s.ServeHTTP(nowhere{http.Header{}}, r.WithContext(over), info, admin)

@@ -32,7 +32,8 @@ func TestInitialEventsAreShared(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, name := range []string{"a", "b"} {
-		send(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"`+name+`"},"data":{"x":"`+strings.Repeat("x", 200<<10)+`"}}`, nil)
+		send(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"`+name+
+			`"},"data":{"x":"`+strings.Repeat("x", 200<<10)+`"}}`, nil)
 	}
 	send(t, s, http.MethodGet, "/api/v1/namespaces/default/configmaps", "", nil) // waits until the view has them
 	over, cancel := context.WithCancel(t.Context())
@@ -40,7 +41,8 @@ func TestInitialEventsAreShared(t *testing.T) {
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
 		var first []*byte
 		for range 2 {
-			r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=0", nil)
+			r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=0",
+				nil)
 			r.Header.Set("Accept", accept)
 			info, err := request.Parse(r)
 			if err != nil {
@@ -65,7 +67,8 @@ func TestInitialEventsAreShared(t *testing.T) {
 func TestInitialEventsAreDocuments(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	send(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"a"},"data":{"x":"<&>\u2028"}}`, nil)
+	send(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps",
+		`{"metadata":{"name":"a"},"data":{"x":"<&>\u2028"}}`, nil)
 	over, cancel := context.WithCancel(codec.WithCBOR(t.Context()))
 	cancel()
 	for _, accept := range []string{codec.JSON, codec.Protobuf, codec.CBOR} {
@@ -82,7 +85,8 @@ func TestInitialEventsAreDocuments(t *testing.T) {
 		}
 		object := get(codec.WithCBOR(t.Context()), "/api/v1/namespaces/default/configmaps/a")
 		want := codec.WatchFrame(codec.Media{Type: accept}, "ADDED", bytes.TrimSuffix(object, []byte("\n")))
-		if got := get(over, "/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=0&fieldSelector=metadata.name=a"); !bytes.Equal(got, want) {
+		if got := get(over,
+			"/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=0&fieldSelector=metadata.name=a"); !bytes.Equal(got, want) {
 			t.Errorf("%s:\n%q, want\n%q", accept, got, want)
 		}
 	}

@@ -231,8 +231,8 @@ func (st *stream) encodeEvent(ev *change, kind string) ([]byte, error) {
 	return st.encode(watch.EventType(kind), ev.entry)
 }
 
-// send sends an object that no event brings. All watches of a version and form share the object's bytes, which its entry
-// keeps: a client that does not read holds none of its own.
+// send sends an object that no event brings. All watches of a version and form share the object's bytes, which its
+// entry keeps: a client that does not read holds none of its own.
 func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
 	if st.form.As != "" {
 		raw, err := st.encode(kind, e)
@@ -255,8 +255,8 @@ func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
 	return st.out.putParts(st.head, body, st.tail)
 }
 
-// document returns an entry in the form of the stream, which has no transformation: bytes that the entry keeps, and what
-// makes a document of them in protobuf and CBOR.
+// document returns an entry in the form of the stream, which has no transformation: bytes that the entry keeps, and
+// what makes a document of them in protobuf and CBOR.
 func (st *stream) document(e *watchcache.Entry) (before, body, after []byte, err error) {
 	switch st.form.Type {
 	case codec.Protobuf:

@@ -17,7 +17,8 @@ const benchSchema = `{"type":"object","properties":{"spec":{"type":"object","req
 
 func benchObject(items int) string {
 	var b strings.Builder
-	b.WriteString(`{"spec":{"replicas":3,"image":"registry.example.com/team/app:v1","name":"web-frontend","limits":{"cpu":"250m","memory":"64Mi","x":3},"items":[`)
+	b.WriteString(
+		`{"spec":{"replicas":3,"image":"registry.example.com/team/app:v1","name":"web-frontend","limits":{"cpu":"250m","memory":"64Mi","x":3},"items":[`)
 	for i := range items {
 		if i > 0 {
 			b.WriteByte(',')
