@@ -18,7 +18,9 @@ import (
 //
 // Schemas, nearly all of a definition, are the same in both versions. So bytes are copied but for the few places that
 // differ, where those of Encode are concerned; a definition that another server has stored is decoded whole.
-func Form() *catalog.Form { return &catalog.Form{Encode: toStored, Decode: fromStored} }
+func Form() *catalog.Form {
+	return &catalog.Form{Version: "v1beta1", Encode: toStored, Decode: fromStored}
+}
 
 var (
 	betaPrefix = []byte(`{"apiVersion":"` + betaVersion + `"`)

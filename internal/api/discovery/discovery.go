@@ -13,7 +13,9 @@
 package discovery
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,8 +53,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, snap *catalo
 	case len(parts) == 1 && parts[0] == "api":
 		h.serveAll(w, r, core(snap), func() answer { return answer{object: h.versions(snap)} })
 	case len(parts) == 1 && parts[0] == "apis":
-		h.serveAll(w, r, named(snap),
-			func() answer { return answer{json: h.cache.groupList(named(snap)), object: groupList(named(snap))} })
+		h.serveAll(w, r, named(snap), func() answer {
+			groups := byService(named(snap))
+			return answer{json: h.cache.groupList(groups), object: groupList(groups)}
+		})
 	case len(parts) == 2 && parts[0] == "api":
 		h.serveVersion(w, r, snap, "", parts[1])
 	case len(parts) == 2 && parts[0] == "apis":
@@ -137,6 +141,23 @@ func named(snap *catalog.Snapshot) []*catalog.Group {
 		}
 	}
 	return out
+}
+
+// byService orders groups of one priority by the first name that an APIService of theirs has, as kube-apiserver's list
+// of groups does: v1.b.example.com comes before v1alpha1.a.example.com. groups is changed.
+func byService(groups []*catalog.Group) []*catalog.Group {
+	first := make(map[*catalog.Group]string, len(groups))
+	for _, g := range groups {
+		for _, v := range g.Versions {
+			if name := v.Name + "." + g.Name; first[g] == "" || name < first[g] {
+				first[g] = name
+			}
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b *catalog.Group) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(first[a], first[b]))
+	})
+	return groups
 }
 
 // generic is the Status that clients make of the bare status code that kube-apiserver sends here.

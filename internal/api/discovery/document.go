@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
+	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -194,6 +195,10 @@ func storageVersionHash(r *catalog.Resource) string {
 	if r.Form != nil && r.Form.Version != "" {
 		name = r.Form.Version
 	}
-	sum := sha256.Sum256([]byte(r.Group + "/" + name + "/" + r.Kind))
+	group := r.Group
+	if r.Secondary { // its objects are those of another group, which the place where they are stored names
+		group = strings.TrimSuffix(strings.TrimSuffix(r.Prefix, r.Plural), "/")
+	}
+	sum := sha256.Sum256([]byte(group + "/" + name + "/" + r.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
