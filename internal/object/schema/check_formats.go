@@ -4,17 +4,19 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/object/schema/format"
 )
 
 // KnowsFormat reports whether values of a type are checked against a format; "" is any type. Other formats are ignored.
-func KnowsFormat(typ, format string) bool {
+func KnowsFormat(typ, name string) bool {
 	switch typ {
 	case "", "string":
-		return formatCheck(format) != nil
+		return format.Check(name) != nil
 	case "integer":
-		return format == "int32" || format == "int64"
+		return name == "int32" || name == "int64"
 	case "number":
-		return format == "float" || format == "double"
+		return name == "float" || name == "double"
 	}
 	return false
 }

@@ -40,10 +40,10 @@ type Node struct {
 	types   kinds // what Type and IntOrString declare; 0 means any
 	accepts kinds // what passes the type check, see acceptedKinds
 	flags   flags
-	id      uint32     // among the nodes of one schema, for interner
-	fields  []property // Properties, sorted by name
-	format  *format    // of strings; nil if there is none that kube checks
-	numeric *numeric   // nil if numbers are not bounded
+	id      uint32         // among the nodes of one schema, for interner
+	fields  []property     // Properties, sorted by name
+	format  *checkedFormat // of strings; nil if there is none that kube checks
+	numeric *numeric       // nil if numbers are not bounded
 	pattern *regexp.Regexp
 	badRE   string     // why Pattern does not compile
 	fills   []property // properties with a default, sorted by name
