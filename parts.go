@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/core/componentstatus"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/podgc"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/subresource"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/service"
 	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
@@ -45,6 +46,7 @@ func (c *Config) parts() []part.Part {
 		protection.Part(),
 		podgc.Part(),
 		componentstatus.Part(),
+		subresource.Part(),
 		csrmetrics.Part(),
 		storageMetrics(),
 		statusPages(c.Flags),

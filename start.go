@@ -204,7 +204,7 @@ func (p *process) loadView(ctx context.Context) error {
 // startParts makes what is to be there before the first request.
 func (p *process) startParts(ctx context.Context) error {
 	defer noteSlow(p.log, "make the objects that every cluster has")()
-	if err := control.Bootstrap(ctx, p.host.Rest); err != nil {
+	if err := control.Bootstrap(ctx, p.host.Verbs); err != nil {
 		return err
 	}
 	for _, one := range p.parts {
@@ -232,7 +232,7 @@ func (p *process) keep(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		err := control.KeepNamespaces(ctx, p.host.Rest)
+		err := control.KeepNamespaces(ctx, p.host.Verbs)
 		for _, one := range p.parts {
 			if one.Keep != nil {
 				err = errors.Join(err, one.Keep(ctx, &p.host))

@@ -90,7 +90,7 @@ func admissionPolicies() part.Part {
 			View: h.View, Catalog: h.Catalog, Authz: h.Authorizer, Log: h.Log, Metrics: h.AdmissionMetrics,
 			Read: func(ctx context.Context, r *catalog.Resource, v *catalog.Version,
 				e *watchcache.Entry) (map[string]any, error) {
-				return h.Rest.Read(ctx, r, v, e)
+				return h.Verbs.Read(ctx, r, v, e)
 			},
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // buildCatalog makes what is served, and what shows the objects of it.
@@ -40,7 +41,7 @@ func (p *process) buildCatalog(context.Context) error {
 	}
 	h.Catalog = catalog.New(resources...)
 	h.View = watchcache.New(h.Store, watchcache.Options{
-		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: rest.Reader(resources),
+		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: verb.StoredReader(resources),
 	})
 	control.Publish(h.Catalog, h.View, p.log)
 	h.Webhooks = webhook.New(webhook.Options{
@@ -96,12 +97,12 @@ func (p *process) buildHandlers(context.Context) error {
 // buildVerbs makes what reads and writes objects.
 func (p *process) buildVerbs(context.Context) error {
 	c, h := &p.config, &p.host
-	h.Rest = rest.New(rest.Config{
+	h.Verbs = verb.New(verb.Config{
 		Catalog: h.Catalog, View: h.View, Store: h.Store, Admit: p.admission, Convert: p.conversion(),
-		Answers: p.handlers.Answers, Finders: p.handlers.Finders, Allocators: p.handlers.Allocators,
-		Updated: p.handlers.Updated,
-		Now:     h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
-		StoreCBOR: c.CBOR, WatchAtLeast: c.MinRequestTimeout,
+		Answers: p.handlers.Answers, Actions: p.handlers.Actions, Finders: p.handlers.Finders,
+		Allocators: p.handlers.Allocators, Updated: p.handlers.Updated,
+		Now: h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
+		StoreCBOR: c.CBOR,
 	})
 	return nil
 }
@@ -117,7 +118,7 @@ func (p *process) buildDocuments(context.Context) error {
 func (p *process) buildControllers(context.Context) error {
 	c, h := &p.config, &p.host
 	p.control = control.New(control.Config{
-		Rest: h.Rest, View: h.View, Catalog: h.Catalog, Now: h.Now, Log: p.log,
+		Verbs: h.Verbs, View: h.View, Catalog: h.Catalog, Now: h.Now, Log: p.log,
 		Enabled: c.Controllers, Identity: p.identity(), MigrateStorage: c.MigrateStorage,
 	})
 	for _, one := range p.parts {
@@ -149,11 +150,14 @@ func (p *process) buildFront(context.Context) error {
 			maps.Copy(pages, one.Pages(h))
 		}
 	}
+	objects := rest.New(rest.Config{
+		Verbs: h.Verbs, Connections: p.handlers.Connections, WatchAtLeast: c.MinRequestTimeout,
+	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	p.front = front.New(front.Config{
 		Metrics: h.Metrics, Started: h.Started, Log: p.log,
 		Authenticator: h.Authenticator, Authorizer: h.Authorizer,
-		Resources: h.Rest.ServeHTTP, Discovery: p.fresh(discover.ServeHTTP), OpenAPI: p.fresh(p.documents.ServeHTTP),
+		Resources: objects.ServeHTTP, Discovery: p.fresh(discover.ServeHTTP), OpenAPI: p.fresh(p.documents.ServeHTTP),
 		Checks: p.checks(), Paths: pages, Served: p.served,
 		APIPaths: func() []string { return discovery.Paths(h.Catalog.Snapshot()) },
 		Version:  front.VersionInfo(build()), TLS: h.Certificates.TLSConfig(), CBOR: c.CBOR,

@@ -7,7 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // systemNamespaces exist in every cluster.
@@ -15,10 +16,10 @@ var systemNamespaces = []string{"default", "kube-system", "kube-public", "kube-n
 
 // Bootstrap makes the namespaces that clients expect of a new server. It is done once the view is loaded and before the
 // server says that it is ready.
-func Bootstrap(ctx context.Context, r *rest.Server) error {
+func Bootstrap(ctx context.Context, r *verb.Verbs) error {
 	err := KeepNamespaces(ctx, r)
 	if Refused(ctx, err) {
-		r.Log.Warn("namespaces that every cluster has cannot be created; retried every 10 seconds", "error", err)
+		r.Log().Warn("namespaces that every cluster has cannot be created; retried every 10 seconds", "error", err)
 		return nil
 	}
 	return err
@@ -26,9 +27,9 @@ func Bootstrap(ctx context.Context, r *rest.Server) error {
 
 // KeepNamespaces makes those of the system's namespaces that are not there. It writes nothing, and asks etcd nothing,
 // as long as all are.
-func KeepNamespaces(ctx context.Context, r *rest.Server) (err error) {
+func KeepNamespaces(ctx context.Context, r *verb.Verbs) (err error) {
 	for _, name := range systemNamespaces {
-		if r.View.Collection("namespaces").Snapshot().Get("", name) != nil {
+		if r.View().Collection("namespaces").Snapshot().Get("", name) != nil {
 			continue
 		}
 		if failure := makeNamespace(ctx, r, name); failure != nil {
@@ -38,12 +39,12 @@ func KeepNamespaces(ctx context.Context, r *rest.Server) (err error) {
 	return err
 }
 
-func makeNamespace(ctx context.Context, r *rest.Server, name string) error {
-	call, err := r.Call(namespacesResource, "", name, ServerUser())
+func makeNamespace(ctx context.Context, r *verb.Verbs, name string) error {
+	call, err := r.Call(namespacesResource, "", name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	ns, err := r.New(call, rest.Object{"metadata": rest.Object{"name": name}})
+	ns, err := r.New(call, object.Object{"metadata": object.Object{"name": name}})
 	if err != nil {
 		return err
 	}

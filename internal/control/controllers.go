@@ -2,7 +2,7 @@
 // belongs to it, and names that become free are taken.
 //
 // Controllers stand beside the path of requests. They hear of every change from the view, in the order of the log, and
-// act through the same verbs as users (package rest), in process, as a named system user. For each there is x.go, which
+// act through the same verbs as users (package verb), in process, as a named system user. For each there is x.go, which
 // wires it, and x_reconcile.go, which is pure.
 //
 // New must be called before the view loads, so that nothing is missed. Run owns all goroutines.
@@ -19,13 +19,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Config is what controllers work with.
 type Config struct {
-	Rest    *rest.Server
+	Verbs   *verb.Verbs
 	View    *watchcache.View
 	Catalog *catalog.Catalog
 	Now     func() time.Time

@@ -10,8 +10,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/crd"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // definitions deletes the objects of definitions that are being deleted, lets the definitions go when none is left, and
@@ -81,7 +82,7 @@ func (d *definitions) Reconcile(ctx context.Context, name string) error {
 	if entry.Deleting {
 		return d.bury(ctx, def)
 	}
-	return d.update(ctx, name, func(obj rest.Object) error {
+	return d.update(ctx, name, func(obj object.Object) error {
 		_, err := crd.Refresh(obj, d.claims(def), d.Now())
 		return err
 	})
@@ -100,7 +101,10 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	// Said before the work begins, as Kubernetes does: who waits for the condition sees it however little there is to
 	// do.
 	if err := d.update(ctx, def.Name,
-		func(obj rest.Object) error { crd.SetDeletion(obj, crd.DeletionInProgress, d.Now()); return nil }); err != nil {
+		func(obj object.Object) error {
+			crd.SetDeletion(obj, crd.DeletionInProgress, d.Now())
+			return nil
+		}); err != nil {
 		return err
 	}
 	gr := catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}
@@ -109,13 +113,13 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	if !established(def) {
 		stage = crd.DeletionNeverEstablished
 	} else if res != nil && res.Custom() { // a built-in kind is not the definition's
-		call, err := d.Rest.Call(gr, "", "", ServerUser())
+		call, err := d.Verbs.Call(gr, "", "", verb.ServerUser())
 		if err != nil {
 			return err
 		}
-		if err := d.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{}); err != nil {
+		if err := d.Verbs.DeleteCollection(ctx, call, metav1.DeleteOptions{}); err != nil {
 			_ = d.update(ctx, def.Name,
-				func(obj rest.Object) error { crd.SetDeletion(obj, crd.DeletionFailed(err), d.Now()); return nil })
+				func(obj object.Object) error { crd.SetDeletion(obj, crd.DeletionFailed(err), d.Now()); return nil })
 			return fmt.Errorf("delete the objects of %s: %w", def.Name, err)
 		}
 		if _, err := d.View.Fresh(ctx); err != nil {
@@ -128,17 +132,17 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	if stage != crd.DeletionInProgress && lingers(def, d.Now()) {
 		return Again(shownFor / 2)
 	}
-	return d.update(ctx, def.Name, func(obj rest.Object) error { crd.SetDeletion(obj, stage, d.Now()); return nil })
+	return d.update(ctx, def.Name, func(obj object.Object) error { crd.SetDeletion(obj, stage, d.Now()); return nil })
 }
 
-func (d *definitions) update(ctx context.Context, name string, change func(rest.Object) error) error {
-	call, err := d.Rest.Call(definitionsResource, "", name, ServerUser())
+func (d *definitions) update(ctx context.Context, name string, change func(object.Object) error) error {
+	call, err := d.Verbs.Call(definitionsResource, "", name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
-	_, err = d.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
-		func(obj rest.Object) (rest.Object, error) {
+	_, err = d.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+		func(obj object.Object) (object.Object, error) {
 			return obj, change(obj)
 		})
 	if apierrors.IsNotFound(err) {

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // election decides which of several replicas has working controllers: the one that holds a Lease in kube-system and
@@ -193,12 +194,12 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 		if err != nil {
 			return err
 		}
-		obj, err := e.Rest.New(call,
-			rest.Object{"metadata": rest.Object{"name": e.Lease, "namespace": electionNamespace}, "spec": raw})
+		obj, err := e.Verbs.New(call,
+			object.Object{"metadata": object.Object{"name": e.Lease, "namespace": electionNamespace}, "spec": raw})
 		if err != nil {
 			return err
 		}
-		_, err = e.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "bowsprit"})
+		_, err = e.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "bowsprit"})
 		return err
 	}
 	return e.updateLease(ctx, func(lease *coordinationv1.Lease) error {
@@ -235,8 +236,8 @@ func (e *election) updateLease(ctx context.Context, change func(*coordinationv1.
 	if err != nil {
 		return err
 	}
-	_, err = e.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "bowsprit"},
-		func(obj rest.Object) (rest.Object, error) {
+	_, err = e.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "bowsprit"},
+		func(obj object.Object) (object.Object, error) {
 			lease := &coordinationv1.Lease{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, lease); err != nil {
 				return nil, err
@@ -251,8 +252,8 @@ func (e *election) updateLease(ctx context.Context, change func(*coordinationv1.
 	return err
 }
 
-func (e *election) call() (*rest.Call, error) {
-	return e.Rest.Call(leasesResource, electionNamespace, e.Lease, ControllerUser("controllers-election"))
+func (e *election) call() (*verb.Call, error) {
+	return e.Verbs.Call(leasesResource, electionNamespace, e.Lease, ControllerUser("controllers-election"))
 }
 
 // wait returns after d, when changed is closed, or when ctx ends.

@@ -16,9 +16,10 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 func TestUntilFree(t *testing.T) {
@@ -77,8 +78,8 @@ func (w *watched) Reconcile(ctx context.Context, key string) error {
 
 // replica is a server of objects on a store that others use too.
 type replica struct {
-	rest *rest.Server
-	stop func()
+	verbs *verb.Verbs
+	stop  func()
 }
 
 func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look) *replica {
@@ -88,12 +89,12 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 	view := watchcache.New(st, watchcache.Options{Log: log})
 	Publish(cat, view, log)
 	r := &replica{}
-	r.rest = rest.New(rest.Config{
+	r.verbs = verb.New(verb.Config{
 		Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
 	})
 	all := &Controllers{
 		election: ownElection,
-		config:   Config{Rest: r.rest, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name},
+		config:   Config{Verbs: r.verbs, View: view, Catalog: cat, Now: time.Now, Log: log, Identity: name},
 	}
 	all.Add(Loop{Name: "watched", Work: &watched{name, looks}, Workers: 2})
 	if err := view.Load(t.Context()); err != nil {
@@ -103,7 +104,7 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 	working, endWork := context.WithCancel(context.Background())
 	var views, workers sync.WaitGroup
 	views.Go(func() { _ = view.Run(viewing) })
-	if err := Bootstrap(t.Context(), r.rest); err != nil {
+	if err := Bootstrap(t.Context(), r.verbs); err != nil {
 		t.Fatal(err)
 	}
 	workers.Go(func() { all.Run(working) })
@@ -122,15 +123,15 @@ func startReplica(t *testing.T, st *store.Store, name string, looks chan<- look)
 
 func (r *replica) createConfigMap(t *testing.T, name string) {
 	t.Helper()
-	call, err := r.rest.Call(catalog.GroupResource{Resource: "configmaps"}, "default", "", ControllerUser("test"))
+	call, err := r.verbs.Call(catalog.GroupResource{Resource: "configmaps"}, "default", "", ControllerUser("test"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	obj, err := r.rest.New(call, rest.Object{"metadata": rest.Object{"name": name}})
+	obj, err := r.verbs.New(call, object.Object{"metadata": object.Object{"name": name}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.rest.Create(t.Context(), call, obj, metav1.CreateOptions{}); err != nil {
+	if _, err := r.verbs.Create(t.Context(), call, obj, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

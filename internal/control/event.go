@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // occurrence is something that a controller reports as a v1 Event.
@@ -27,29 +27,29 @@ func (c Config) record(ctx context.Context, o occurrence) error {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	call, err := c.Rest.Call(catalog.GroupResource{Resource: "events"}, namespace, "", ControllerUser(o.component))
+	call, err := c.Verbs.Call(catalog.GroupResource{Resource: "events"}, namespace, "", ControllerUser(o.component))
 	if err != nil {
 		return err
 	}
 	now := c.Now()
-	about := rest.Object{
+	about := object.Object{
 		"kind": o.about.Kind, "name": o.about.Name, "apiVersion": o.about.APIVersion, "uid": string(o.about.UID),
 	}
 	if o.about.Namespace != "" {
 		about["namespace"] = o.about.Namespace
 	}
 	at := now.UTC().Format(time.RFC3339)
-	event, err := c.Rest.New(call, rest.Object{
-		"metadata": rest.Object{
+	event, err := c.Verbs.New(call, object.Object{
+		"metadata": object.Object{
 			"name": fmt.Sprintf("%s.%x", o.about.Name, now.UnixNano()), "namespace": namespace,
 		},
 		"involvedObject": about, "type": o.kind, "reason": o.reason, "message": o.message,
-		"source": rest.Object{"component": o.component}, "reportingComponent": o.component,
+		"source": object.Object{"component": o.component}, "reportingComponent": o.component,
 		"firstTimestamp": at, "lastTimestamp": at, "count": int64(1),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = c.Rest.Create(ctx, call, event, metav1.CreateOptions{FieldManager: "kube-controller-manager"})
+	_, err = c.Verbs.Create(ctx, call, event, metav1.CreateOptions{FieldManager: "kube-controller-manager"})
 	return err
 }

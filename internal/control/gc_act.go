@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // act carries out a verdict.
@@ -61,7 +62,7 @@ func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionP
 	if err != nil {
 		return err
 	}
-	_, err = g.Rest.Delete(ctx, call, o)
+	_, err = g.Verbs.Delete(ctx, call, o)
 	if apierrors.IsConflict(err) {
 		e := it.at.entry()
 		if e == nil || e.UID != it.entry.UID {
@@ -69,7 +70,7 @@ func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionP
 		}
 		if now := ownershipOf(e); bytes.Equal(now.raw, it.ownership.raw) {
 			o.Preconditions.ResourceVersion = nil
-			_, err = g.Rest.Delete(ctx, call, o)
+			_, err = g.Verbs.Delete(ctx, call, o)
 		}
 	}
 	return IgnoreNotFound(err)
@@ -105,7 +106,7 @@ func (g *collector) orphan(ctx context.Context, uid string, dependents []place) 
 
 // relink changes the owner references of an object.
 func (g *collector) relink(ctx context.Context, it item, change func([]any) []any) error {
-	return g.update(ctx, it, func(meta rest.Object) {
+	return g.update(ctx, it, func(meta object.Object) {
 		refs, _ := meta["ownerReferences"].([]any)
 		setList(meta, "ownerReferences", change(refs))
 	})
@@ -113,13 +114,13 @@ func (g *collector) relink(ctx context.Context, it item, change func([]any) []an
 
 // release takes a finalizer from an object.
 func (g *collector) release(ctx context.Context, it item, finalizer string) error {
-	return g.update(ctx, it, func(meta rest.Object) {
+	return g.update(ctx, it, func(meta object.Object) {
 		list, _ := meta["finalizers"].([]any)
 		setList(meta, "finalizers", slices.DeleteFunc(slices.Clone(list), func(f any) bool { return f == finalizer }))
 	})
 }
 
-func setList(meta rest.Object, key string, list []any) {
+func setList(meta object.Object, key string, list []any) {
 	if len(list) == 0 {
 		delete(meta, key)
 	} else {
@@ -129,15 +130,15 @@ func setList(meta rest.Object, key string, list []any) {
 
 // update changes an object's metadata, unless another object has taken its place. No conversion webhook can stand in
 // the way.
-func (g *collector) update(ctx context.Context, it item, change func(meta rest.Object)) error {
+func (g *collector) update(ctx context.Context, it item, change func(meta object.Object)) error {
 	call, err := g.call(it)
 	if err != nil {
 		return err
 	}
 	call.Metadata = true
-	_, err = g.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(obj rest.Object) (rest.Object, error) {
-			meta, _ := obj["metadata"].(rest.Object)
+	_, err = g.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
+			meta, _ := obj["metadata"].(object.Object)
 			if meta == nil || meta["uid"] != it.entry.UID {
 				return nil,
 					apierrors.NewNotFound(schema.GroupResource{Group: it.resource.Group, Resource: it.resource.Plural},
@@ -149,7 +150,7 @@ func (g *collector) update(ctx context.Context, it item, change func(meta rest.O
 	return IgnoreNotFound(err)
 }
 
-func (g *collector) call(it item) (*rest.Call, error) {
+func (g *collector) call(it item) (*verb.Call, error) {
 	gr := catalog.GroupResource{Group: it.resource.Group, Resource: it.resource.Plural}
-	return g.Rest.Call(gr, it.entry.Namespace, it.entry.Name, ControllerUser(garbageCollector))
+	return g.Verbs.Call(gr, it.entry.Namespace, it.entry.Name, ControllerUser(garbageCollector))
 }

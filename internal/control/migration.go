@@ -18,7 +18,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/crd"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -166,7 +166,7 @@ func (m *migrations) rewrite(
 	if err := m.View.WaitFor(ctx, before); err != nil {
 		return err
 	}
-	call, err := m.Rest.Call(gr, "", "", ControllerUser(migrator))
+	call, err := m.Verbs.Call(gr, "", "", ControllerUser(migrator))
 	if err != nil {
 		return err
 	}
@@ -178,12 +178,12 @@ func (m *migrations) rewrite(
 		if m.View.Collection(migrationsPrefix).Snapshot().Get("", one.Name) == nil {
 			return errGone
 		}
-		call, err := m.Rest.Call(gr, "", "", ControllerUser(migrator))
+		call, err := m.Verbs.Call(gr, "", "", ControllerUser(migrator))
 		if err != nil {
 			return err
 		}
 		began := time.Now()
-		if _, err := m.Rest.Rewrite(ctx, call, window); err != nil {
+		if _, err := m.Verbs.Rewrite(ctx, call, window); err != nil {
 			return err
 		}
 		select { // for as long again the processors and the log belong to others
@@ -219,12 +219,12 @@ func (m *migrations) rewrite(
 }
 
 // remaining sees to what was written while it was being migrated, in the version in which it was: a deletion that only
-// sets a mark does that (rest.Call.Metadata).
+// sets a mark does that (verb.Call.Metadata).
 func (m *migrations) remaining(ctx context.Context, gr catalog.GroupResource, before int64) error {
 	if _, err := m.View.Fresh(ctx); err != nil {
 		return err
 	}
-	call, err := m.Rest.Call(gr, "", "", ControllerUser(migrator))
+	call, err := m.Verbs.Call(gr, "", "", ControllerUser(migrator))
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (m *migrations) remaining(ctx context.Context, gr catalog.GroupResource, be
 		return true
 	})
 	for window := range slices.Chunk(left, migrationWindow) {
-		if _, err := m.Rest.Rewrite(ctx, call, window); err != nil {
+		if _, err := m.Verbs.Rewrite(ctx, call, window); err != nil {
 			return err
 		}
 	}
@@ -296,13 +296,13 @@ func (m *migrations) define(
 func updateStatus[T any](
 	ctx context.Context, c Config, gr catalog.GroupResource, name, controller string, change func(*T),
 ) error {
-	call, err := c.Rest.Call(gr, "", name, ControllerUser(controller))
+	call, err := c.Verbs.Call(gr, "", name, ControllerUser(controller))
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
-	_, err = c.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: controller},
-		func(obj rest.Object) (rest.Object, error) {
+	_, err = c.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: controller},
+		func(obj object.Object) (object.Object, error) {
 			var typed T
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &typed); err != nil {
 				return nil, err
@@ -335,20 +335,20 @@ func (m *migrations) startFor(ctx context.Context, definition string) error {
 	if wanted == nil || m.View.Collection(migrationsPrefix).Snapshot().Get("", wanted.Name) != nil {
 		return nil
 	}
-	call, err := m.Rest.Call(migrationsResource, "", "", ControllerUser(migrator))
+	call, err := m.Verbs.Call(migrationsResource, "", "", ControllerUser(migrator))
 	if err != nil {
 		return err
 	}
-	obj, err := m.Rest.New(call, rest.Object{
-		"metadata": rest.Object{"name": wanted.Name},
-		"spec": rest.Object{
-			"resource": rest.Object{"group": wanted.Spec.Resource.Group, "resource": wanted.Spec.Resource.Resource},
+	obj, err := m.Verbs.New(call, object.Object{
+		"metadata": object.Object{"name": wanted.Name},
+		"spec": object.Object{
+			"resource": object.Object{"group": wanted.Spec.Resource.Group, "resource": wanted.Spec.Resource.Resource},
 		},
 	})
 	if err != nil {
 		return err
 	}
-	if _, err = m.Rest.Create(ctx, call, obj,
+	if _, err = m.Verbs.Create(ctx, call, obj,
 		metav1.CreateOptions{FieldManager: migrator}); apierrors.IsAlreadyExists(err) {
 		return nil
 	}

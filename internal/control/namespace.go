@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -89,10 +89,10 @@ func (n *namespaces) deleteContent(ctx context.Context, name string, chosen func
 		if !chosen(r) {
 			return
 		}
-		call, err := n.Rest.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "",
+		call, err := n.Verbs.Call(catalog.GroupResource{Group: r.Group, Resource: r.Plural}, name, "",
 			ControllerUser("namespace-controller"))
 		if err == nil {
-			err = n.Rest.DeleteCollection(ctx, call, metav1.DeleteOptions{PropagationPolicy: &background})
+			err = n.Verbs.DeleteCollection(ctx, call, metav1.DeleteOptions{PropagationPolicy: &background})
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -160,14 +160,14 @@ func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late
 
 // report keeps the namespace's conditions true.
 func (n *namespaces) report(ctx context.Context, name string, left []remains, failures []error) error {
-	return n.update(ctx, name, "status", func(ns rest.Object) error {
+	return n.update(ctx, name, "status", func(ns object.Object) error {
 		return setConditions(ns, namespaceConditions(left, failures), n.Now())
 	})
 }
 
 // finalize takes kube's finalizer from the namespace; with the last one it is gone.
 func (n *namespaces) finalize(ctx context.Context, name string) error {
-	return n.update(ctx, name, "finalize", func(ns rest.Object) error {
+	return n.update(ctx, name, "finalize", func(ns object.Object) error {
 		spec, _, err := unstructured.NestedStringSlice(ns, "spec", "finalizers")
 		if err != nil {
 			return err
@@ -176,14 +176,14 @@ func (n *namespaces) finalize(ctx context.Context, name string) error {
 	})
 }
 
-func (n *namespaces) update(ctx context.Context, name, subresource string, change func(rest.Object) error) error {
-	call, err := n.Rest.Call(namespacesResource, "", name, ControllerUser("namespace-controller"))
+func (n *namespaces) update(ctx context.Context, name, subresource string, change func(object.Object) error) error {
+	call, err := n.Verbs.Call(namespacesResource, "", name, ControllerUser("namespace-controller"))
 	if err != nil {
 		return err
 	}
 	call.Subresource = subresource
-	_, err = n.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(ns rest.Object) (rest.Object, error) {
+	_, err = n.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(ns object.Object) (object.Object, error) {
 			return ns, change(ns)
 		})
 	if apierrors.IsNotFound(err) {

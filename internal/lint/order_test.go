@@ -16,7 +16,8 @@ var floors = [][]string{
 	{"internal/net"},                       // calls to webhooks, where services in the view say
 	{"internal/api"},                       // what can be done with a definition: publish, convert, apply
 	{"internal/admit"},                     // what writes are refused or changed
-	{"internal/rest"},                      // the verbs
+	{"internal/verb"},                      // the operations on objects
+	{"internal/rest"},                      // HTTP for them
 	{"internal/control", "internal/front"}, // act through the verbs; take requests and hand them on
 	{"internal/part"},                      // what may stand beside the core
 	{"internal/kinds"},                     // the kinds of Kubernetes: parts

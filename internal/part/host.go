@@ -16,9 +16,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Host is what the core offers parts. Fields are set in the order in which they stand here; those below a comment that
@@ -53,7 +53,7 @@ type Host struct {
 
 	// Not for Handlers and Plugin.New.
 
-	Rest *rest.Server
+	Verbs *verb.Verbs
 	// Schema returns the published schema of a kind with no reference left in it.
 	Schema func(r *catalog.Resource, v *catalog.Version) (*spec.Schema, error)
 

@@ -17,8 +17,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Part is an optional piece of the server. Whatever it does not bring is nil.
@@ -28,7 +30,7 @@ type Part struct {
 	// Resources returns the built-in resources with those that the part adds or changes. It is called before there is a
 	// catalog; the part may keep what it needs of them.
 	Resources func(h *Host, resources []*catalog.Resource) []*catalog.Resource
-	// Handlers are what the verbs ask about kinds that have something of their own. Host.Rest is set later.
+	// Handlers are what the verbs ask about kinds that have something of their own. Host.Verbs is set later.
 	Handlers func(h *Host) Handlers
 	// Loops are controllers. Their names are known without a server, for the same reason.
 	Loops []Loop
@@ -51,13 +53,17 @@ type Part struct {
 // or "tokenreviews.authentication.k8s.io".
 type Handlers struct {
 	// Answers are those of virtual resources, which store nothing.
-	Answers map[string]rest.Answer
+	Answers map[string]verb.Answer
+	// Actions are what a POST to a subresource does that takes an object of another kind.
+	Actions map[string]verb.Action
+	// Connections are those to what stands for objects.
+	Connections map[string]rest.Connection
 	// Finders find the objects of virtual resources that can be read.
-	Finders map[string]rest.Finder
+	Finders map[string]verb.Finder
 	// Allocators give objects what no other object may have.
-	Allocators map[string]rest.Allocator
+	Allocators map[string]verb.Allocator
 	// Updated are told of each update that has been written.
-	Updated map[string]func(old, now rest.Object)
+	Updated map[string]func(old, now object.Object)
 	// TokenUsed notes that the token of a secret was used on a day, "2006-01-02", UTC. It hears of each once a day.
 	TokenUsed func(ctx context.Context, secret *watchcache.Entry, day string)
 }
@@ -123,6 +129,8 @@ func Chain(parts []Part) []Plugin {
 // parts.
 func (all *Handlers) Merge(h Handlers) (taken []string) {
 	merge(&all.Answers, h.Answers, &taken)
+	merge(&all.Actions, h.Actions, &taken)
+	merge(&all.Connections, h.Connections, &taken)
 	merge(&all.Finders, h.Finders, &taken)
 	merge(&all.Allocators, h.Allocators, &taken)
 	merge(&all.Updated, h.Updated, &taken)

@@ -7,8 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Answers in protobuf and CBOR. They are made of the JSON that is served: an object's binary form is kept with its
@@ -16,7 +18,7 @@ import (
 // made each time.
 
 // message returns a fresh Go value of the type that the form's documents have, nil if there is none.
-func (f form) message(c *Call) any {
+func (f form) message(c *verb.Call) any {
 	switch {
 	case f.As != "":
 		return &metav1.PartialObjectMetadata{}
@@ -48,8 +50,8 @@ type binaryKey struct {
 }
 
 // binary returns an entry in a binary form, without what begins a document.
-func (s *Server) binary(c *Call, f form, e *watchcache.Entry) ([]byte, error) {
-	raw, err := s.served(c, e)
+func (s *Server) binary(c *verb.Call, f form, e *watchcache.Entry) ([]byte, error) {
+	raw, err := s.verbs.JSON(c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (s *Server) binary(c *Call, f form, e *watchcache.Entry) ([]byte, error) {
 }
 
 // item returns a JSON document in the form's binary encoding, as it stands in a list.
-func (f form) item(doc []byte, c *Call) ([]byte, error) {
+func (f form) item(doc []byte, c *verb.Call) ([]byte, error) {
 	if f.Type == codec.Protobuf {
 		return codec.Message(doc, f.message(c))
 	}
@@ -72,11 +74,11 @@ func (f form) item(doc []byte, c *Call) ([]byte, error) {
 }
 
 // binaryItem is binary for an item of a list: of built-in kinds without apiVersion and kind, which protobuf never has.
-func (s *Server) binaryItem(c *Call, f form, e *watchcache.Entry) ([]byte, error) {
+func (s *Server) binaryItem(c *verb.Call, f form, e *watchcache.Entry) ([]byte, error) {
 	if f.As != "" || f.Type == codec.Protobuf || c.Version.New == nil {
 		return s.binary(c, f, e)
 	}
-	raw, err := s.served(c, e)
+	raw, err := s.verbs.JSON(c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +88,14 @@ func (s *Server) binaryItem(c *Call, f form, e *watchcache.Entry) ([]byte, error
 }
 
 // writeEntry answers with one object in a binary form.
-func (s *Server) writeEntry(w http.ResponseWriter, r *http.Request, c *Call, e *watchcache.Entry, f form) error {
+func (s *Server) writeEntry(w http.ResponseWriter, r *http.Request, c *verb.Call, e *watchcache.Entry, f form) error {
 	item, err := s.binary(c, f, e)
 	if err != nil {
 		return err
 	}
 	var doc []byte
 	if f.Type == codec.Protobuf {
-		doc = codec.Enclose(c.apiVersion(), c.Resource.Kind, item)
+		doc = codec.Enclose(c.APIVersion(), c.Resource.Kind, item)
 	} else {
 		doc = append(codec.CBORTag(len(item)), item...)
 	}
@@ -102,16 +104,16 @@ func (s *Server) writeEntry(w http.ResponseWriter, r *http.Request, c *Call, e *
 }
 
 // writeBinaryList streams a page in a binary form.
-func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *Call, p *page, f form) error {
-	items := make([][]byte, len(p.entries))
-	for i, e := range p.entries {
+func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *verb.Call, p *verb.Page, f form) error {
+	items := make([][]byte, len(p.Entries))
+	for i, e := range p.Entries {
 		item, err := s.binaryItem(c, f, e)
 		if err != nil {
 			return err
 		}
 		items[i] = item
 	}
-	l := binaryList{listForm: c.listForm(f, p), items: items, metadataLast: f.As != "" && f.Version == "v1beta1"}
+	l := binaryList{listForm: listFormOf(c, f, p), items: items, metadataLast: f.As != "" && f.Version == "v1beta1"}
 	write := l.cbor
 	if f.Type == codec.Protobuf {
 		write = l.protobuf
@@ -137,8 +139,8 @@ type binaryList struct {
 }
 
 // protobuf writes the list as every kind's list message has it: field 1 is the metadata, field 2 an item each.
-func (l *binaryList) protobuf(out *chunkWriter, p *page) error {
-	listMeta := p.meta()
+func (l *binaryList) protobuf(out *chunkWriter, p *verb.Page) error {
+	listMeta := p.ListMeta()
 	meta, err := listMeta.Marshal()
 	if err != nil {
 		return err
@@ -171,16 +173,16 @@ func (l *binaryList) protobuf(out *chunkWriter, p *page) error {
 	return nil
 }
 
-func (l *binaryList) cbor(out *chunkWriter, p *page) error {
-	meta := Object{}
-	if p.revision > 0 {
-		meta["resourceVersion"] = p.version()
+func (l *binaryList) cbor(out *chunkWriter, p *verb.Page) error {
+	meta := object.Object{}
+	if p.Revision > 0 {
+		meta["resourceVersion"] = p.ResourceVersion()
 	}
-	if p.next != "" || l.emptyContinue {
-		meta["continue"] = p.next
+	if p.Continue != "" || l.emptyContinue {
+		meta["continue"] = p.Continue
 	}
-	if p.next != "" && p.remaining != nil && *p.remaining > 0 {
-		meta["remainingItemCount"] = *p.remaining
+	if p.Continue != "" && p.Remaining != nil && *p.Remaining > 0 {
+		meta["remainingItemCount"] = *p.Remaining
 	}
 	head := codec.AppendCBORMapHead(codec.CBORTag(0), 4)
 	for _, field := range []struct {
@@ -233,7 +235,7 @@ func (c *chunkWriter) send(p []byte) {
 }
 
 // frame makes the frame of a watch event whose object is the JSON document doc.
-func (f form) frame(kind watch.EventType, doc []byte, c *Call) ([]byte, error) {
+func (f form) frame(kind watch.EventType, doc []byte, c *verb.Call) ([]byte, error) {
 	var err error
 	switch f.Type {
 	case codec.Protobuf:

@@ -19,7 +19,7 @@ func TestResourceVersionMatch(t *testing.T) {
 	s := start(t)
 	defineWidgets(t, s)
 	in := widgetsIn("default")
-	before := s.View.Revision()
+	before := s.View().Revision()
 	var revisions []string // after each creation
 	var all []string
 	for i := range 4 {
@@ -79,7 +79,7 @@ func TestResourceVersionMatch(t *testing.T) {
 	refused("?continue=x", 400, metav1.StatusReasonBadRequest, "continue key is not valid")
 
 	// One that is to come: the server waits for it, and then says so.
-	future := fmt.Sprint(s.View.Revision() + 1000)
+	future := fmt.Sprint(s.View().Revision() + 1000)
 	for _, query := range []string{"?resourceVersion=" + future, "/x0?resourceVersion=" + future,
 		"?resourceVersionMatch=Exact&resourceVersion=" + future} {
 		st := refused(query, http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Too large resource version: "+
@@ -97,7 +97,7 @@ func TestResourceVersionMatch(t *testing.T) {
 	for i := range 80 {
 		send(t, s, http.MethodPatch, in+"/x0", fmt.Sprintf(`{"spec":{"bucket":"%s%d"}}`, large, i), nil)
 	}
-	if err := s.Store.Compact(t.Context(), s.View.Revision()); err != nil {
+	if err := s.store.Compact(t.Context(), s.View().Revision()); err != nil {
 		t.Fatal(err)
 	}
 	refused("?resourceVersionMatch=Exact&resourceVersion="+revisions[2], http.StatusGone, metav1.StatusReasonExpired,

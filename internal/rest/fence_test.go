@@ -19,10 +19,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/subresource"
 	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // gate is an admission plugin that stops creations of one kind in the namespace "away", as a slow webhook does.
@@ -49,10 +52,18 @@ func (g *gate) Validate(ctx context.Context, a *admit.Attributes) error {
 
 var admin = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 
-// start returns a server of objects with its controllers, without HTTP.
-func start(t testing.TB, plugins ...admit.Plugin) *rest.Server {
+// server is both faces of objects: in process, and for HTTP.
+type server struct {
+	*verb.Verbs
+	*rest.Server
+	store *store.Store
+}
+
+// start returns a server of objects with its controllers, without package front.
+func start(t testing.TB, plugins ...admit.Plugin) *server {
 	t.Helper()
-	return startWith(t, store.Embedded{}, plugins...)
+	return startWith(t, store.Embedded{},
+		func(c *verb.Config) { c.Admit.Plugins = append(plugins, c.Admit.Plugins...) })
 }
 
 // topology is the plugin that hands labels of nodes on to pods.
@@ -61,8 +72,8 @@ func topology(view *watchcache.View) admit.Plugin {
 	return all[slices.IndexFunc(all, func(p admit.Plugin) bool { return p.Name() == "PodTopologyLabels" })]
 }
 
-// startWith is start with an etcd of its own kind.
-func startWith(t testing.TB, etcd store.Embedded, plugins ...admit.Plugin) *rest.Server {
+// startWith is start with an etcd of its own kind, and with what change makes of the configuration.
+func startWith(t testing.TB, etcd store.Embedded, change func(*verb.Config)) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	etcd.Dir, etcd.NoSync = filepath.Join(t.TempDir(), "etcd"), true
@@ -75,19 +86,23 @@ func startWith(t testing.TB, etcd store.Embedded, plugins ...admit.Plugin) *rest
 	control.Publish(cat, view, log)
 	var ids atomic.Int64
 	id := func() string { return "id-" + strconv.FormatInt(ids.Add(1), 10) }
-	s := rest.New(rest.Config{
+	config := verb.Config{
 		Catalog: cat, View: view, Store: st,
-		Admit: admit.Chain{Plugins: append(plugins, admit.Lifecycle{View: view}, topology(view))},
+		Admit: admit.Chain{Plugins: []admit.Plugin{admit.Lifecycle{View: view}, topology(view)}},
 		Now:   time.Now, NewUID: id, NewSuffix: id, Log: log,
-	})
-	all := control.New(control.Config{Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log})
+		Actions: subresource.Actions(),
+	}
+	change(&config)
+	verbs := verb.New(config)
+	s := &server{verbs, rest.New(rest.Config{Verbs: verbs, Connections: subresource.Connections()}), st}
+	all := control.New(control.Config{Verbs: verbs, View: view, Catalog: cat, Now: time.Now, Log: log})
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = view.Run(ctx) })
-	if err := control.Bootstrap(ctx, s); err != nil {
+	if err := control.Bootstrap(ctx, verbs); err != nil {
 		t.Fatal(err)
 	}
 	running.Go(func() { all.Run(ctx) })
@@ -102,8 +117,8 @@ func startWith(t testing.TB, etcd store.Embedded, plugins ...admit.Plugin) *rest
 }
 
 func create(
-	ctx context.Context, s *rest.Server, gr catalog.GroupResource, namespace string, obj rest.Object,
-) (*rest.Result, error) {
+	ctx context.Context, s *server, gr catalog.GroupResource, namespace string, obj object.Object,
+) (*verb.Result, error) {
 	call, err := s.Call(gr, namespace, "", admin)
 	if err != nil {
 		return nil, err
@@ -114,13 +129,13 @@ func create(
 	return s.Create(ctx, call, obj, metav1.CreateOptions{})
 }
 
-func remove(t *testing.T, s *rest.Server, gr catalog.GroupResource, name string) {
+func remove(t *testing.T, s *server, gr catalog.GroupResource, name string) {
 	t.Helper()
 	call, err := s.Call(gr, "", name, admin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.View.Collection(call.Resource.Prefix).Watch(s.View.Revision())
+	gone, err := s.View().Collection(call.Resource.Prefix).Watch(s.View().Revision())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,25 +163,25 @@ var (
 	configmaps  = catalog.GroupResource{Resource: "configmaps"}
 )
 
-func crontabDefinition() rest.Object {
-	return rest.Object{
-		"metadata": rest.Object{"name": "crontabs.stable.example.com"},
-		"spec": rest.Object{
+func crontabDefinition() object.Object {
+	return object.Object{
+		"metadata": object.Object{"name": "crontabs.stable.example.com"},
+		"spec": object.Object{
 			"group": "stable.example.com", "scope": "Namespaced",
-			"names": rest.Object{
+			"names": object.Object{
 				"plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList",
 			},
-			"versions": []any{rest.Object{
+			"versions": []any{object.Object{
 				"name": "v1", "served": true, "storage": true,
-				"schema": rest.Object{
-					"openAPIV3Schema": rest.Object{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				"schema": object.Object{
+					"openAPIV3Schema": object.Object{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 				},
 			}},
 		},
 	}
 }
 
-func named(name string) rest.Object { return rest.Object{"metadata": rest.Object{"name": name}} }
+func named(name string) object.Object { return object.Object{"metadata": object.Object{"name": name}} }
 
 // A creation that is under way while its definition, or its namespace, is deleted leaves nothing behind: not for the
 // definition of the same name that comes after, and not in a namespace that does not exist.
@@ -176,8 +191,8 @@ func TestNothingComesAfterDeletion(t *testing.T) {
 		kind     catalog.GroupResource
 		deleted  catalog.GroupResource
 		name     string
-		again    func() rest.Object // what is made anew under the name, nil for nothing
-		want     string             // in the error; "" means that the creation succeeds
+		again    func() object.Object // what is made anew under the name, nil for nothing
+		want     string               // in the error; "" means that the creation succeeds
 		leftover int
 	}{
 		"definition": {crontabs, definitions, "crontabs.stable.example.com", nil,
@@ -185,7 +200,7 @@ func TestNothingComesAfterDeletion(t *testing.T) {
 		"definition, anew": {crontabs, definitions, "crontabs.stable.example.com", crontabDefinition,
 			"the server could not find the requested resource", 0},
 		"namespace":            {configmaps, namespaces, "away", nil, `namespaces "away" not found`, 0},
-		"namespace, anew":      {configmaps, namespaces, "away", func() rest.Object { return named("away") }, "", 1},
+		"namespace, anew":      {configmaps, namespaces, "away", func() object.Object { return named("away") }, "", 1},
 		"namespace, of custom": {crontabs, namespaces, "away", nil, `namespaces "away" not found`, 0},
 		"another namespace":    {configmaps, namespaces, "other", nil, "", 1},
 	} {
@@ -220,9 +235,9 @@ func TestNothingComesAfterDeletion(t *testing.T) {
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("the late creation got %v, want %q", err, c.want)
 			}
-			r, err := s.Store.Range(t.Context(), store.RangeOptions{Prefix: c.kind.Resource + "/away/"})
+			r, err := s.store.Range(t.Context(), store.RangeOptions{Prefix: c.kind.Resource + "/away/"})
 			if c.kind == crontabs {
-				r, err = s.Store.Range(t.Context(), store.RangeOptions{Prefix: "stable.example.com/crontabs/"})
+				r, err = s.store.Range(t.Context(), store.RangeOptions{Prefix: "stable.example.com/crontabs/"})
 			}
 			if err != nil || len(r.Records) != c.leftover {
 				t.Errorf("%d objects are left, %v; want %d", len(r.Records), err, c.leftover)

@@ -11,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/table"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // form is how a client wants its answer: the media type and, instead of the object, perhaps its metadata or a table.
@@ -22,13 +24,13 @@ type form struct {
 }
 
 // negotiate returns the form of an answer with an object of the call's kind, or with a list of them.
-func (c *Call) negotiate(r *http.Request) (form, error) {
-	m, err := codec.Negotiate(r, c.offer())
+func negotiate(c *verb.Call, r *http.Request) (form, error) {
+	m, err := codec.Negotiate(r, offer(c))
 	return formOf(r, m, err)
 }
 
-func (c *Call) negotiateWatch(r *http.Request) (form, error) {
-	m, err := codec.NegotiateWatch(r, c.offer())
+func negotiateWatch(c *verb.Call, r *http.Request) (form, error) {
+	m, err := codec.NegotiateWatch(r, offer(c))
 	return formOf(r, m, err)
 }
 
@@ -38,7 +40,7 @@ func negotiateScale(r *http.Request) (form, error) {
 	return formOf(r, m, err)
 }
 
-func (c *Call) offer() codec.Offer { return codec.Offer{Message: c.Version.New != nil} }
+func offer(c *verb.Call) codec.Offer { return codec.Offer{Message: c.Version.New != nil} }
 
 func formOf(r *http.Request, m codec.Media, err error) (form, error) {
 	f := form{Media: m}
@@ -55,12 +57,12 @@ func formOf(r *http.Request, m codec.Media, err error) (form, error) {
 // plain is the form of an answer that is no object of the kind: a Status, a Scale.
 func (f form) plain() codec.Media { return codec.Media{Type: f.Type, Pretty: f.Pretty} }
 
-func (s *Server) tableOptions(c *Call, f form) table.Options {
-	return table.Options{Version: f.Version, IncludeObject: f.include, Env: s.env(c)}
+func (s *Server) tableOptions(c *verb.Call, f form) table.Options {
+	return table.Options{Version: f.Version, IncludeObject: f.include, Env: s.verbs.Env(c)}
 }
 
 // transform gives an object's bytes the form that the client asked for.
-func (s *Server) transform(c *Call, f form, raw []byte, obj Object) ([]byte, error) {
+func (s *Server) transform(c *verb.Call, f form, raw []byte, obj object.Object) ([]byte, error) {
 	switch f.As {
 	case "":
 		return raw, nil
@@ -72,15 +74,15 @@ func (s *Server) transform(c *Call, f form, raw []byte, obj Object) ([]byte, err
 	if c.Resource.Custom() {
 		return nil, errors.New("content is not a list") // a 500, as in Kubernetes
 	}
-	return nil, c.notAsAsked(f, "not a list", "")
+	return nil, notAsAskedOf(c, f, "not a list", "")
 }
 
 // notAsAsked is the answer to a request for the metadata of a list where there is one object, or the other way about.
 // Kube names its Go type.
-func (c *Call) notAsAsked(f form, what, suffix string) error {
+func notAsAskedOf(c *verb.Call, f form, what, suffix string) error {
 	goType := "unstructured.Unstructured" + suffix
 	if !c.Resource.Custom() {
-		goType = goPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
+		goType = verb.GoPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
 	}
 	return notAsAsked(f, what, goType)
 }
@@ -107,15 +109,15 @@ func (st *stream) transformEvent(raw []byte) ([]byte, error) {
 }
 
 // writeTable answers a list as a table, row by row.
-func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *Call, p *page, f form) error {
-	entries, err := s.ranked(c, p.entries)
+func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *verb.Call, p *verb.Page, f form) error {
+	entries, err := s.ranked(c, p.Entries)
 	if err != nil {
 		return err
 	}
 	out := table.New(c.Resource, c.Version, s.tableOptions(c, f))
-	body := out.Header(nil, p.meta())
+	body := out.Header(nil, p.ListMeta())
 	for _, e := range entries {
-		raw, err := s.served(c, e)
+		raw, err := s.verbs.JSON(c, e)
 		if err != nil {
 			return err
 		}
@@ -128,17 +130,17 @@ func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *Call, p *
 }
 
 // ranked returns entries in the order of a table's rows (catalog.Rules.Rank), which is nearly always their own.
-func (s *Server) ranked(c *Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
-	if c.strategy() == nil || c.strategy().Rank == nil {
+func (s *Server) ranked(c *verb.Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
+	if c.Strategy() == nil || c.Strategy().Rank == nil {
 		return entries, nil
 	}
 	ranks := make(map[*watchcache.Entry]int64, len(entries))
 	for _, e := range entries {
-		obj, err := s.fromEntry(c, e)
+		obj, err := s.verbs.Object(c, e)
 		if err != nil {
 			return nil, err
 		}
-		ranks[e] = c.strategy().Rank(obj)
+		ranks[e] = c.Strategy().Rank(obj)
 	}
 	return slices.SortedStableFunc(slices.Values(entries),
 		func(a, b *watchcache.Entry) int { return cmp.Compare(ranks[a], ranks[b]) }), nil

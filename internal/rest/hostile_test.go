@@ -8,7 +8,6 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
 // TestBodiesThatAreNoObjects sends what is no object to every resource and subresource that takes a body. No answer
@@ -19,7 +18,7 @@ func TestBodiesThatAreNoObjects(t *testing.T) {
 	defineWidgets(t, s)
 	send(t, s, http.MethodPost, "/api/v1/namespaces/default/pods",
 		`{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, nil)
-	s.Catalog.Snapshot().Resources(func(res *catalog.Resource) {
+	s.Catalog().Snapshot().Resources(func(res *catalog.Resource) {
 		for _, ver := range res.Versions {
 			for _, target := range writes(res, ver) {
 				for _, body := range []string{"null", "", "[]", "1", `"x"`, "{}", `{"metadata":null,"spec":null}`,
@@ -55,7 +54,7 @@ func writes(res *catalog.Resource, ver *catalog.Version) []string {
 }
 
 // hostile sends a body, also as YAML, and returns the greater code.
-func hostile(t *testing.T, s *rest.Server, do, body string) int {
+func hostile(t *testing.T, s *server, do, body string) int {
 	t.Helper()
 	verb, path, _ := strings.Cut(do, " ")
 	method, types := verb, []string{"application/json", "application/yaml"}

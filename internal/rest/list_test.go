@@ -16,11 +16,10 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
 // ask sends a request as admin, past front. body "" is none.
-func ask(t *testing.T, s *rest.Server, method, target, body string, accept ...string) *httptest.ResponseRecorder {
+func ask(t *testing.T, s *server, method, target, body string, accept ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 	if body != "" {
@@ -42,7 +41,7 @@ func ask(t *testing.T, s *rest.Server, method, target, body string, accept ...st
 }
 
 // send is ask for what must succeed; into may be nil.
-func send(t *testing.T, s *rest.Server, method, target, body string, into any) {
+func send(t *testing.T, s *server, method, target, body string, into any) {
 	t.Helper()
 	w := ask(t, s, method, target, body)
 	if w.Code/100 != 2 {
@@ -63,7 +62,7 @@ func widgetsIn(namespace string) string {
 }
 
 // defineWidgets makes a kind whose spec.bucket and spec.mode are selectable; mode has a default.
-func defineWidgets(t *testing.T, s *rest.Server) {
+func defineWidgets(t *testing.T, s *server) {
 	t.Helper()
 	send(t, s, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",

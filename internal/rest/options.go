@@ -22,8 +22,8 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // metaVersion is the version in which query parameters are read.
@@ -121,7 +121,7 @@ func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, i
 
 func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	if into.Kind != "" && into.Kind != "DeleteOptions" {
-		return apierrors.NewBadRequest(notRegistered(into.Kind, cmp.Or(into.APIVersion, "meta.k8s.io/v1")))
+		return apierrors.NewBadRequest(verb.NotRegistered(into.Kind, cmp.Or(into.APIVersion, "meta.k8s.io/v1")))
 	}
 	return nil
 }
@@ -152,16 +152,3 @@ func listOptions(query url.Values) (*metainternal.ListOptions, error) {
 	}
 	return o, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(o, true))
 }
-
-// fieldValidation returns what a request without the parameter gets: a warning for each problem.
-func fieldValidation(v string) string {
-	if v == "" {
-		return metav1.FieldValidationWarn
-	}
-	return v
-}
-
-func isDryRun(values []string) bool { return len(values) > 0 }
-
-// manager returns the name under which a write is recorded: the fieldManager parameter, or the client's program name.
-func (c *Call) manager(param string) string { return apply.ManagerName(param, c.agent) }

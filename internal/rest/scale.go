@@ -1,34 +1,18 @@
 package rest
 
 import (
-	"context"
-	"fmt"
-	"math"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
 
-	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/api/apply"
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/table"
-	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
-	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// The scale subresource is a view of three fields of an object as an autoscaling/v1 Scale. Changing the view changes
-// the object, under the object's own rules.
-
-func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) error {
+func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
 	media, err := negotiateScale(r)
 	if err != nil {
 		return err
@@ -37,303 +21,40 @@ func (s *Server) serveScaleGet(w http.ResponseWriter, r *http.Request, c *Call) 
 	if err != nil {
 		return err
 	}
-	obj, err := s.fromEntry(c, e)
-	if err != nil {
-		return err
-	}
-	scale, found, err := scaleOf(obj, c.Version.Scale)
-	if err != nil {
-		return err
-	}
-	if !found {
-		return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist",
-			c.Version.Scale.SpecReplicasPath))
-	}
-	return s.writeScale(w, r, c, scale, media)
-}
-
-func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiateScale(r)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(r)
-	if err != nil {
-		return err
-	}
-	options, err := updateOptions(r)
-	if err != nil {
-		return err
-	}
-	obj, problems, err := decodeBody(r.Context(), body, r.Header.Get("Content-Type"), true, scaleKind,
-		func() any { return &autoscalingv1.Scale{} })
-	if err == nil {
-		err = s.sameKind(obj, scaleKind)
-	}
-	if err == nil {
-		problems, err = readInto(obj, &autoscalingv1.Scale{}, scaleKind, body, r.Header.Get("Content-Type"), problems)
-	}
-	if err == nil {
-		err = c.reportAs(r.Context(), scaleKind, obj, problems, fieldValidation(options.FieldValidation))
-	}
-	if err == nil {
-		err = c.matches(obj)
-	}
-	if err != nil {
-		return err
-	}
-	scale, err := s.changeScale(r.Context(), c, *options,
-		func(Object) (Object, error) { return runtime.DeepCopyJSON(obj), nil })
+	scale, err := s.verbs.Scale(c, e)
 	if err != nil {
 		return err
 	}
 	return s.writeScale(w, r, c, scale, media)
 }
 
-func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *Call) error {
-	media, err := negotiateScale(r)
+func (s *Server) serveScaleUpdate(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
+	in, err := readRequest(r, func() (form, error) { return negotiateScale(r) }, updateOptions)
 	if err != nil {
 		return err
 	}
-	kind, body, options, err := c.patchRequest(r)
+	scale, err := s.verbs.ReplaceScale(r.Context(), c, in.body, in.options)
 	if err != nil {
 		return err
 	}
-	change := func(current Object) (Object, error) {
-		patch := patchBody{kind, body, func() any { return &autoscalingv1.Scale{} }}
-		return s.patchedScale(r.Context(), c, patch, current, fieldValidation(options.FieldValidation))
+	return s.writeScale(w, r, c, scale, in.media)
+}
+
+func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
+	media, patch, options, err := readPatch(r, c, func() (form, error) { return negotiateScale(r) })
+	if err != nil {
+		return err
 	}
-	var scale *autoscalingv1.Scale
-	if isApply(kind) {
-		scale, err = s.applyScale(r.Context(), c, kind, body, options)
-	} else {
-		scale, err = s.changeScale(r.Context(), c, updateOptionsOf(*options), change)
-	}
+	scale, err := s.verbs.PatchScale(r.Context(), c, patch, options)
 	if err != nil {
 		return err
 	}
 	return s.writeScale(w, r, c, scale, media)
-}
-
-// patchedScale returns what the patch makes of the current Scale, which it does not change.
-func (s *Server) patchedScale(ctx context.Context, c *Call, patch patchBody, current Object, validation string) (Object,
-	error) {
-	obj, problems, err := c.patched(ctx, patch, current, validation)
-	if err != nil {
-		return nil, err
-	}
-	invalid := func(why string) error {
-		return c.invalidPatch(ctx, patch, current, why)
-	}
-	if patch.kind != types.StrategicMergePatchType { // see normalizePatched
-		if why := s.unlike(kindOf(obj), scaleKind); why != nil {
-			return nil, invalid(why.Error())
-		}
-	}
-	unknown, err := kjson.UnmarshalStrict(codec.AppendJSON(nil, obj), &autoscalingv1.Scale{},
-		kjson.DisallowUnknownFields)
-	if err != nil {
-		return nil, invalid(err.Error())
-	}
-	if validation == metav1.FieldValidationIgnore {
-		return obj, nil
-	}
-	for _, e := range unknown {
-		problems = append(problems, e.Error())
-	}
-	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
-		return nil, invalid(strictText(problems))
-	}
-	c.warnStrict(ctx, problems)
-	return obj, nil
-}
-
-// applyScale is server-side apply of a scale.
-func (s *Server) applyScale(
-	ctx context.Context, c *Call, kind types.PatchType, body []byte, options *metav1.PatchOptions,
-) (*autoscalingv1.Scale, error) {
-	applied, _, err := decodeApply(kind, body, false)
-	if err != nil {
-		return nil, err
-	}
-	force := options.Force != nil && *options.Force
-	return s.rescale(ctx, c, updateOptionsOf(*options), func(own *apply.Ownership, current Object) (Object, error) {
-		return own.Apply(current, runtime.DeepCopyJSON(applied), options.FieldManager, force, s.Now())
-	})
-}
-
-// changeScale replaces an object's scale by what change makes of the current one.
-func (s *Server) changeScale(
-	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(Object) (Object, error),
-) (*autoscalingv1.Scale, error) {
-	return s.rescale(ctx, c, o, func(own *apply.Ownership, current Object) (Object, error) {
-		next, err := change(runtime.DeepCopyJSON(current))
-		if err != nil {
-			return nil, err
-		}
-		// Who writes owns what the Go type writes, which does not mention 0.
-		typed, err := typedScale(next)
-		if err != nil {
-			return nil, err
-		}
-		said, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-		if err != nil {
-			return nil, err
-		}
-		s.track(own, current, said, c.manager(o.FieldManager))
-		entries := object.Meta(said)["managedFields"]
-		object.SetOrDelete(object.Meta(next), "managedFields", entries, entries != nil)
-		return next, nil
-	})
-}
-
-// rescale runs a change of the scale as an update of the object, by the object's own rules. The scale has managedFields
-// of its own, made from the object's entries that own the replicas, and given back to them afterwards.
-func (s *Server) rescale(
-	ctx context.Context, c *Call, o metav1.UpdateOptions,
-	change func(own *apply.Ownership, current Object) (Object, error),
-) (*autoscalingv1.Scale, error) {
-	main := *c
-	main.Subresource, main.through = "", "scale"
-	own := apply.NewScaleOwnership()
-	res, err := s.replace(ctx, &main, o, func(e *watchcache.Entry, old Object) (Object, error) {
-		current, err := scaleObject(old, c.Version.Scale)
-		if err != nil {
-			return nil, err
-		}
-		if _, found, _ := unstructured.NestedInt64(old, splitPath(c.Version.Scale.SpecReplicasPath)...); !found {
-			unstructured.RemoveNestedField(current, "spec", "replicas") // the change must set it
-		}
-		entries, err := apply.ScaleEntries(c.Resource, c.Version, old)
-		if err != nil {
-			return nil, err
-		}
-		object.SetOrDelete(object.Meta(current), "managedFields", entries, len(entries) > 0)
-		a := s.admissionAttributes(ctx, &main, admit.Update, c.Name, &o, isDryRun(o.DryRun))
-		a.Old = current
-		if a.Object, err = change(own, current); err != nil {
-			return nil, err
-		}
-		if err := s.mutate(ctx, &main, a); err != nil {
-			return nil, err
-		}
-		next := a.Object
-		obj, err := c.scaled(old, next)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.checkUID(c, obj, e.UID); err != nil {
-			return nil, err
-		}
-		return obj, apply.TakeScaleEntries(c.Resource, c.Version, obj, next)
-	})
-	if err != nil {
-		return nil, err
-	}
-	scale, _, err := scaleOf(res.Object, c.Version.Scale)
-	return scale, err
-}
-
-// scaled returns old with the replicas of a Scale that a client sent.
-func (c *Call) scaled(old, scale Object) (Object, error) {
-	if err := c.checkScale(scale); err != nil {
-		return nil, err
-	}
-	path := c.Version.Scale.SpecReplicasPath
-	replicas, found, err := unstructured.NestedInt64(scale, "spec", "replicas")
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if !found {
-		if _, found, _ = unstructured.NestedInt64(old, splitPath(path)...); !found {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", path))
-		}
-	}
-	obj := runtime.DeepCopyJSON(old)
-	if err := unstructured.SetNestedField(obj, replicas, splitPath(path)...); err != nil {
-		return nil, err
-	}
-	for _, key := range []string{"resourceVersion", "uid"} {
-		if v := object.String(object.Meta(scale), key); v != "" {
-			object.Meta(obj)[key] = v
-		}
-	}
-	return obj, nil
-}
-
-var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
-
-// typedScale decodes a Scale that a client sent.
-func typedScale(scale Object) (*autoscalingv1.Scale, error) {
-	typed := &autoscalingv1.Scale{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(codec.AppendJSON(nil, scale), typed); err != nil {
-		return nil, codec.Unhandled(scale, err, scaleKind)
-	}
-	return typed, nil
-}
-
-// checkScale returns what is wrong with a Scale that a client sent.
-func (c *Call) checkScale(scale Object) error {
-	typed, err := typedScale(scale)
-	if err != nil {
-		return err
-	}
-	if err := c.matches(scale); err != nil {
-		return err
-	}
-	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation says so
-		return apierrors.NewInvalid(scaleKind.GroupKind(), c.Name,
-			field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
-	}
-	return nil
-}
-
-// scaleOf returns the Scale of an object; found is false if the object has no spec replicas.
-func scaleOf(obj Object, p *catalog.Scale) (scale *autoscalingv1.Scale, found bool, err error) {
-	spec, found, err := unstructured.NestedInt64(obj, splitPath(p.SpecReplicasPath)...)
-	if err != nil {
-		return nil, false, err
-	}
-	status, _, err := unstructured.NestedInt64(obj, splitPath(p.StatusReplicasPath)...)
-	if err != nil {
-		return nil, false, err
-	}
-	if spec > math.MaxInt32 || spec < math.MinInt32 || status > math.MaxInt32 || status < math.MinInt32 {
-		return nil, false,
-			apierrors.NewInternalError(fmt.Errorf("the replicas of %v do not fit into 32 bits", obj["kind"]))
-	}
-	var labels string
-	if p.Selector != nil {
-		labels = p.Selector(obj)
-	} else if p.LabelSelectorPath != "" {
-		if labels, _, err = unstructured.NestedString(obj, splitPath(p.LabelSelectorPath)...); err != nil {
-			return nil, false, err
-		}
-	}
-	meta := access(obj)
-	return &autoscalingv1.Scale{
-		TypeMeta: metav1.TypeMeta{Kind: "Scale", APIVersion: "autoscaling/v1"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: meta.GetName(), Namespace: meta.GetNamespace(), UID: meta.GetUID(),
-			ResourceVersion: meta.GetResourceVersion(), CreationTimestamp: meta.GetCreationTimestamp(),
-		},
-		Spec:   autoscalingv1.ScaleSpec{Replicas: int32(spec)},
-		Status: autoscalingv1.ScaleStatus{Replicas: int32(status), Selector: labels},
-	}, found, nil
-}
-
-// scaleObject is scaleOf as decoded JSON.
-func scaleObject(obj Object, p *catalog.Scale) (Object, error) {
-	scale, _, err := scaleOf(obj, p)
-	if err != nil {
-		return nil, err
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 }
 
 // writeScale answers with a Scale, or with what the client wants to have of it.
 func (s *Server) writeScale(
-	w http.ResponseWriter, r *http.Request, c *Call, scale *autoscalingv1.Scale, media form,
+	w http.ResponseWriter, r *http.Request, c *verb.Call, scale *autoscalingv1.Scale, media form,
 ) error {
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 	if err != nil {

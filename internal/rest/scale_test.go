@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
 // TestScaleForms reads the scale of a built-in and of a custom object in all forms. The columns are those of a running
@@ -76,7 +74,7 @@ func TestScaleForms(t *testing.T) {
 }
 
 // scaleAs reads the scale of an object named a in a form, or writes 3 replicas to it.
-func scaleAs(t *testing.T, s *rest.Server, path, as string, write bool, into any) int {
+func scaleAs(t *testing.T, s *server, path, as string, write bool, into any) int {
 	t.Helper()
 	method, body := http.MethodGet, ""
 	if write {

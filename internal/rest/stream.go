@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -11,22 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // stream is one watch being written.
 type stream struct {
 	s          *Server
-	c          *Call
-	sel        *selector
+	c          *verb.Call
+	watch      *verb.Watch
 	form       form
 	out        sink
-	window     []change // memory of changes
 	bookmarks  bool
-	head, tail []byte         // memory of send
-	rows       int            // rows sent so far, in a watch of tables
-	keys       map[string]any // of frames, by event type: made once, because making one costs an allocation
+	head, tail []byte                  // memory of send
+	rows       int                     // rows sent so far, in a watch of tables
+	keys       map[watch.EventType]any // of frames, by event type: made once, because making one costs an allocation
 }
 
 // sink is where the frames of a watch go.
@@ -39,45 +41,34 @@ type sink interface {
 	push() bool
 }
 
-// initial sends the state at the start as ADDED events and, if the client asked for the initial events by name, the
-// bookmark that marks their end. It returns false if the client has gone.
-func (st *stream) initial(
-	ctx context.Context, snapshot *watchcache.Snapshot, revision int64, o *metainternal.ListOptions,
-) bool {
-	ok := true
-	if st.s.Convert.NeedsWebhook(st.c.Resource) {
-		ok = st.initialForeign(ctx, snapshot, func(e *watchcache.Entry) bool { return st.send(watch.Added, e) })
-	} else {
-		listStart{snapshot: snapshot}.scan(st.sel, func(e *watchcache.Entry) bool {
-			if st.sel.matches(e) {
-				ok = st.send(watch.Added, e)
-			}
-			return ok
-		})
+// initial sends the state at the start as ADDED events, if that is wanted, and, if the client asked for the initial
+// events by name, the bookmark that marks their end. It returns false if the client has gone.
+func (st *stream) initial(ctx context.Context, o *metainternal.ListOptions) bool {
+	if !st.watch.HasInitial() {
+		return true
+	}
+	add := func(e *watchcache.Entry) bool { return st.send(watch.Added, e) }
+	ok, err := st.watch.Initial(ctx, add, st.out.push)
+	if err != nil {
+		st.fail(err)
+		return false
 	}
 	if ok && o.SendInitialEvents != nil && *o.SendInitialEvents && o.AllowWatchBookmarks {
-		ok = st.bookmark(revision, true)
+		ok = st.bookmark(st.watch.From(), true)
 	}
 	return ok
 }
 
 // follow sends events until something ends the watch.
-func (st *stream) follow(ctx context.Context, w *watchcache.Watcher, from int64) {
-	if ix, value, ok := st.sel.concern(); ok {
-		w.Where(ix, value)
-	}
+func (st *stream) follow(ctx context.Context) {
+	st.watch.Follow()
 	tick := time.NewTicker(bookmarkEvery)
 	defer tick.Stop()
-	delivered, marked := from, from // marked is the revision of the last bookmark
+	marked := st.watch.From() // the revision of the last bookmark
 	for tock := false; ; {
-		events, revision, err := w.Poll()
+		changes, more, err := st.watch.Poll(ctx)
 		if err != nil {
-			st.fail(st.s.watchError(err, delivered))
-			return
-		}
-		changes, err := st.changes(ctx, events)
-		if err != nil {
-			if ctx.Err() == nil {
+			if !errors.Is(err, ctx.Err()) {
 				st.fail(err)
 			}
 			return
@@ -88,8 +79,7 @@ func (st *stream) follow(ctx context.Context, w *watchcache.Watcher, from int64)
 			}
 		}
 		clear(changes) // a watcher that waits holds on to nothing
-		delivered = max(delivered, revision)
-		ending := ctx.Err() != nil
+		delivered, ending := st.watch.From(), ctx.Err() != nil
 		// The last bookmark spares the client a look back when it resumes.
 		if st.bookmarks && (tock || ending && delivered > marked) {
 			if !st.bookmark(delivered, false) {
@@ -100,11 +90,11 @@ func (st *stream) follow(ctx context.Context, w *watchcache.Watcher, from int64)
 		if tock = false; !st.out.push() || ending {
 			return
 		}
-		if len(events) > 0 {
+		if more {
 			continue
 		}
 		select {
-		case <-w.Changed():
+		case <-st.watch.Changed():
 		case <-tick.C:
 			tock = true
 		case <-ctx.Done():
@@ -123,7 +113,7 @@ func (st *stream) whileServed(end func()) (stop func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		forget = context.AfterFunc(life, func() {
-			res, ver := st.s.Catalog.Snapshot().Served(c.Resource.Group, c.Version.Name, c.Resource.Plural)
+			res, ver := st.s.verbs.Catalog().Snapshot().Served(c.Resource.Group, c.Version.Name, c.Resource.Plural)
 			if ver == nil || res.Definition.UID != c.Resource.Definition.UID ||
 				res.Definition.Generation != c.Resource.Definition.Generation {
 				end()
@@ -140,60 +130,24 @@ func (st *stream) whileServed(end func()) (stop func()) {
 	}
 }
 
-// event sends one change as the selector sees it: an object that comes into view is ADDED, one that leaves it is
-// DELETED.
-func (st *stream) event(ev *change) bool {
-	if st.c.Namespace != "" && ev.entry.Namespace != st.c.Namespace {
-		return true
-	}
-	if st.sel.all() {
-		return st.frame(ev, watchType(ev.Type))
-	}
-	now := ev.Type != watchcache.Deleted && st.sel.matches(ev.entry)
-	before := ev.Type != watchcache.Added && st.sel.matches(ev.prev)
-	switch {
-	case now && before:
-		return st.frame(ev, watch.Modified)
-	case now:
-		return st.frame(ev, watch.Added)
-	case before && ev.Type == watchcache.Deleted:
-		return st.frame(ev, watch.Deleted)
-	case before:
-		return st.shared(ev, left)
-	}
-	return true
-}
-
-func watchType(t watchcache.EventType) watch.EventType {
-	switch t {
-	case watchcache.Added:
-		return watch.Added
-	case watchcache.Deleted:
-		return watch.Deleted
-	}
-	return watch.Modified
+// event sends one change as the watch shows it.
+func (st *stream) event(ev *verb.Event) bool {
+	kind, ok := st.watch.Show(ev)
+	return !ok || st.shared(ev, kind)
 }
 
 // frameKey names a frame among those that an event keeps: all watchers of a version and form share one.
 type frameKey struct {
 	version *catalog.Version
 	form    form
-	kind    string
+	kind    watch.EventType
 	// Of a table: whether it tells the columns, and the second at which it was made, because cells tell ages.
 	headers bool
 	second  int64
 }
 
-// left is the kind of the frame for those whose selector an object has left: DELETED, with the object as they saw it
-// last.
-const left = "left"
-
-// frame sends an event whose bytes are encoded once for all watchers.
-func (st *stream) frame(ev *change, kind watch.EventType) bool {
-	return st.shared(ev, string(kind))
-}
-
-func (st *stream) shared(ev *change, kind string) bool {
+// shared sends an event whose bytes are encoded once for all watchers.
+func (st *stream) shared(ev *verb.Event, kind watch.EventType) bool {
 	key := st.frameKey(kind)
 	raw := ev.Cached(key)
 	if raw == nil {
@@ -207,28 +161,28 @@ func (st *stream) shared(ev *change, kind string) bool {
 	return st.out.put(raw)
 }
 
-func (st *stream) frameKey(kind string) any {
+func (st *stream) frameKey(kind watch.EventType) any {
 	if st.form.As == "Table" {
 		return frameKey{
-			version: st.c.Version, form: st.form, kind: kind, headers: st.rows == 0, second: st.s.Now().Unix(),
+			version: st.c.Version, form: st.form, kind: kind, headers: st.rows == 0, second: st.s.verbs.Now().Unix(),
 		}
 	}
 	key := st.keys[kind]
 	if key == nil {
 		key = frameKey{version: st.c.Version, form: st.form, kind: kind}
 		if st.keys == nil {
-			st.keys = map[string]any{}
+			st.keys = map[watch.EventType]any{}
 		}
 		st.keys[kind] = key
 	}
 	return key
 }
 
-func (st *stream) encodeEvent(ev *change, kind string) ([]byte, error) {
-	if kind == left { // with the revision of the change that took it away
-		return st.encode(watch.Deleted, ev.prev.At(ev.Revision))
+func (st *stream) encodeEvent(ev *verb.Event, kind watch.EventType) ([]byte, error) {
+	if kind == verb.Left { // with the revision of the change that took it away
+		return st.encode(watch.Deleted, ev.Prev.At(ev.Revision))
 	}
-	return st.encode(watch.EventType(kind), ev.entry)
+	return st.encode(kind, ev.Entry)
 }
 
 // send sends an object that no event brings. All watches of a version and form share the object's bytes, which its
@@ -261,20 +215,20 @@ func (st *stream) document(e *watchcache.Entry) (before, body, after []byte, err
 	switch st.form.Type {
 	case codec.Protobuf:
 		if body, err = st.s.binary(st.c, st.form, e); err == nil {
-			before, after = codec.Envelope(st.c.apiVersion(), st.c.Resource.Kind, len(body))
+			before, after = codec.Envelope(st.c.APIVersion(), st.c.Resource.Kind, len(body))
 		}
 	case codec.CBOR:
 		body, err = st.s.binary(st.c, st.form, e)
 		before = codec.CBORTag(0)
 	default:
-		body, err = st.s.served(st.c, e)
+		body, err = st.s.verbs.JSON(st.c, e)
 	}
 	return before, body, after, err
 }
 
 // encode makes the frame of an entry.
 func (st *stream) encode(kind watch.EventType, e *watchcache.Entry) ([]byte, error) {
-	raw, err := st.s.served(st.c, e)
+	raw, err := st.s.verbs.JSON(st.c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -292,11 +246,12 @@ func (st *stream) wrap(kind watch.EventType, raw []byte) ([]byte, error) {
 
 // bookmark tells the client that it has seen everything up to revision. end marks the end of the initial events.
 func (st *stream) bookmark(revision int64, end bool) bool {
-	meta := Object{"resourceVersion": strconv.FormatInt(revision, 10)}
+	meta := object.Object{"resourceVersion": strconv.FormatInt(revision, 10)}
 	if end {
-		meta["annotations"] = Object{metav1.InitialEventsAnnotationKey: "true"}
+		meta["annotations"] = object.Object{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	raw := codec.AppendJSON(nil, Object{"kind": st.c.Resource.Kind, "apiVersion": st.c.apiVersion(), "metadata": meta})
+	raw := codec.AppendJSON(nil,
+		object.Object{"kind": st.c.Resource.Kind, "apiVersion": st.c.APIVersion(), "metadata": meta})
 	frame, err := st.wrap(watch.Bookmark, raw)
 	if err != nil {
 		st.fail(err)

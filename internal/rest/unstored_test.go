@@ -15,34 +15,37 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // TestUnstored reads objects that are found out at each read, in all forms. The answers are those of a running
 // kube-apiserver 1.36.3, with keys in order.
 func TestUnstored(t *testing.T) {
 	t.Parallel()
-	s := rest.New(rest.Config{
+	verbs := verb.New(verb.Config{
 		Catalog: catalog.New(kinds.Resources()...), Now: time.Now,
-		Finders: map[string]rest.Finder{"componentstatuses": func(_ context.Context, name string) ([]rest.Object,
+		Finders: map[string]verb.Finder{"componentstatuses": func(_ context.Context, name string) ([]object.Object,
 			error) {
-			status := func(name, value string) rest.Object {
-				return rest.Object{
-					"metadata":   rest.Object{"name": name},
-					"conditions": []any{rest.Object{"type": "Healthy", "status": value, "message": "m"}},
+			status := func(name, value string) object.Object {
+				return object.Object{
+					"metadata":   object.Object{"name": name},
+					"conditions": []any{object.Object{"type": "Healthy", "status": value, "message": "m"}},
 				}
 			}
 			switch name {
 			case "":
-				return []rest.Object{status("a", "True"), status("b", "False")}, nil
+				return []object.Object{status("a", "True"), status("b", "False")}, nil
 			case "a":
-				return []rest.Object{status("a", "True")}, nil
+				return []object.Object{status("a", "True")}, nil
 			}
 			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "componentstatus"}, name)
 		}},
 	})
+	s := &server{Verbs: verbs, Server: rest.New(rest.Config{Verbs: verbs})}
 	const (
 		root     = "/api/v1/componentstatuses"
 		a        = `"conditions":[{"message":"m","status":"True","type":"Healthy"}]`
@@ -108,7 +111,7 @@ func TestUnstored(t *testing.T) {
 }
 
 // read is a request without package front; it returns the body and the warnings.
-func read(t *testing.T, s *rest.Server, do, accept string) (body, warnings string) {
+func read(t *testing.T, s *server, do, accept string) (body, warnings string) {
 	t.Helper()
 	method, path, _ := strings.Cut(do, " ")
 	scope := &request.Scope{}

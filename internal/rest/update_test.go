@@ -14,10 +14,10 @@ func TestUpdateOfOldClaim(t *testing.T) {
 	// which a controller would add
 	const old = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"a","namespace":"default","uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","finalizers":["kubernetes.io/pvc-protection"]},` +
 		`"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"10G"}},"dataSource":{"apiGroup":null,"kind":"PersistentVolumeClaim","name":"foo"}},"status":{}}`
-	if _, err := s.Store.Create(t.Context(), "persistentvolumeclaims/default/a", []byte(old)); err != nil {
+	if _, err := s.store.Create(t.Context(), "persistentvolumeclaims/default/a", []byte(old)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.View.Fresh(t.Context()); err != nil {
+	if _, err := s.View().Fresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	send(t, s, http.MethodPut, path+"?dryRun=All", old, nil)

@@ -12,9 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // step is one request of a story and what is true of its answer.
@@ -398,11 +399,12 @@ func TestVerbs(t *testing.T) {
 // TestUpdated looks at what Config.Updated is told of: what has been written, by name, and nothing else.
 func TestUpdated(t *testing.T) {
 	t.Parallel()
-	s := start(t)
 	var told []string
-	s.Updated = map[string]func(old, now rest.Object){"pods/status": func(old, now rest.Object) {
-		told = append(told, look(old, "status.phase")+" to "+look(now, "status.phase"))
-	}}
+	s := startWith(t, store.Embedded{}, func(c *verb.Config) {
+		c.Updated = map[string]func(old, now object.Object){"pods/status": func(old, now object.Object) {
+			told = append(told, look(old, "status.phase")+" to "+look(now, "status.phase"))
+		}}
+	})
 	tell(t, s, []step{
 		{
 			do:   "POST /api/v1/namespaces/default/pods",
@@ -421,13 +423,13 @@ func TestUpdated(t *testing.T) {
 	}
 }
 
-func defineCrontabs(ctx context.Context, s *rest.Server) (*rest.Result, error) {
+func defineCrontabs(ctx context.Context, s *server) (*verb.Result, error) {
 	return create(ctx, s, definitions, "", crontabDefinition())
 }
 
 // tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the answer before (+0), or a
 // newer one (+1); CONTINUE in a query is the token of the answer before.
-func tell(t *testing.T, s *rest.Server, story []step) {
+func tell(t *testing.T, s *server, story []step) {
 	t.Helper()
 	before := map[string]any{}
 	for _, st := range story {
@@ -483,7 +485,7 @@ func look(obj map[string]any, path string) string {
 }
 
 // perform is a request without package front: its URL is understood, and the administrator asks.
-func perform(t *testing.T, s *rest.Server, verb, path, body string) (int, map[string]any) {
+func perform(t *testing.T, s *server, verb, path, body string) (int, map[string]any) {
 	t.Helper()
 	method, contentType := verb, "application/json"
 	switch verb {
@@ -524,7 +526,7 @@ func TestTooLarge(t *testing.T) {
 		}
 		return `{` + b.String()[1:] + `}`
 	}
-	tell(t, startWith(t, store.Embedded{MaxRequestBytes: 100 << 10}), []step{
+	tell(t, startWith(t, store.Embedded{MaxRequestBytes: 100 << 10}, func(*verb.Config) {}), []step{
 		{
 			do: "POST " + all, body: `{"metadata":{"name":"one"},"data":` + keys("a") + `}`, code: 201,
 			holds: map[string]string{"metadata.managedFields": "<none>"},

@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
 // watching is the client's end of a watch.
@@ -48,7 +47,7 @@ func (p *piped) Write(b []byte) (int, error) {
 }
 
 // watch begins a watch. What is written after it returns is an event of it.
-func watch(t *testing.T, s *rest.Server, target string, accept ...string) *watching {
+func watch(t *testing.T, s *server, target string, accept ...string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil)
@@ -126,7 +125,7 @@ func TestWatchSelectors(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	defineWidgets(t, s)
-	from := "&resourceVersion=" + fmt.Sprint(s.View.Revision())
+	from := "&resourceVersion=" + fmt.Sprint(s.View().Revision())
 	in := widgetsIn("default")
 	bucket := watch(t, s, widgets+"?watch=1&fieldSelector=spec.bucket%3Db1"+from)
 	label := watch(t, s, widgets+"?watch=1&labelSelector=b%3Db1"+from)
@@ -239,7 +238,7 @@ func TestWatchEnds(t *testing.T) {
 	in := widgetsIn("default")
 	// The definition was written at some revision; before the first widget nothing of widgets is lost.
 	timed := watch(t, s, in+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion="+
-		fmt.Sprint(s.View.Revision()))
+		fmt.Sprint(s.View().Revision()))
 	send(t, s, http.MethodPost, "/api/v1/namespaces",
 		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"other"}}`, nil)
 	f := timed.next()

@@ -17,6 +17,6 @@ func Part() part.Part {
 	return part.Part{Name: "priority classes", Start: func(ctx context.Context, h *part.Host) error {
 		ctx, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		return makeClasses(ctx, h.Rest)
+		return makeClasses(ctx, h.Verbs)
 	}}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/check"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // systemClasses are the priority classes that every cluster has, with their descriptions.
@@ -22,26 +23,26 @@ var systemClasses = [][2]string{
 // makeClasses makes the system's priority classes, before the first request that may name one. They cannot be deleted,
 // but by a deletecollection; then the next start makes them again. One that admission refuses does not keep the server
 // from starting: whoever has configured it so must be able to change that.
-func makeClasses(ctx context.Context, r *rest.Server) error {
+func makeClasses(ctx context.Context, r *verb.Verbs) error {
 	for _, class := range systemClasses {
 		name, description := class[0], class[1]
 		call, err := r.Call(catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, "", name,
-			control.ServerUser())
+			verb.ServerUser())
 		if err != nil {
 			return err
 		}
-		if r.View.Collection("priorityclasses").Snapshot().Get("", name) != nil {
+		if r.View().Collection("priorityclasses").Snapshot().Get("", name) != nil {
 			continue
 		}
 		value, _ := check.SystemPriority(name)
 		obj, err := r.New(call,
-			rest.Object{"metadata": rest.Object{"name": name}, "value": value, "description": description})
+			object.Object{"metadata": object.Object{"name": name}, "value": value, "description": description})
 		if err != nil {
 			return fmt.Errorf("priority class %s: %w", name, err)
 		}
 		if _, err := r.Create(ctx, call, obj,
 			metav1.CreateOptions{FieldManager: "kube-apiserver"}); control.IgnoreExists(err) != nil {
-			r.Log.Warn("a priority class of the system cannot be made; the next start tries again", "name", name,
+			r.Log().Warn("a priority class of the system cannot be made; the next start tries again", "name", name,
 				"error", err)
 		}
 	}

@@ -16,13 +16,15 @@ import (
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Server is a server of the built-in kinds, without HTTP, admission and controllers.
@@ -31,6 +33,8 @@ type Server struct {
 	*part.Host
 	// Time is what the server's clock says.
 	Time time.Time
+
+	config verb.Config
 }
 
 // Start returns a server on a store, with the resources and handlers of parts. It stops with the test.
@@ -56,12 +60,14 @@ func Start(t *testing.T, st *store.Store, parts ...part.Part) *Server {
 			handlers.Merge(one.Handlers(s.Host))
 		}
 	}
-	s.Rest = rest.New(rest.Config{
+	s.config = verb.Config{
 		Catalog: s.Catalog, View: s.View, Store: st, Now: s.Now, NewUID: s.NewUID, NewSuffix: uuid.NewString,
 		Log:     s.Host.Log,
-		Answers: handlers.Answers, Finders: handlers.Finders, Allocators: handlers.Allocators,
-		Updated: handlers.Updated,
-	})
+		Answers: handlers.Answers, Actions: handlers.Actions, Finders: handlers.Finders,
+		Allocators: handlers.Allocators,
+		Updated:    handlers.Updated,
+	}
+	s.Verbs = verb.New(s.config)
 	if err := s.View.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +76,12 @@ func Start(t *testing.T, st *store.Store, parts ...part.Part) *Server {
 	running.Go(func() { _ = s.View.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return s
+}
+
+// Admit makes plugins the admission of all that is written from here on through Host.Verbs.
+func (s *Server) Admit(plugins ...admit.Plugin) {
+	s.config.Admit.Plugins = plugins
+	s.Verbs = verb.New(s.config)
 }
 
 // OpenStore opens a store that is closed with the test.
@@ -90,9 +102,9 @@ func Embedded(t *testing.T) *store.Embedded {
 }
 
 // Call returns a call of a controller named test.
-func (s *Server) Call(gr catalog.GroupResource, namespace, name string) *rest.Call {
+func (s *Server) Call(gr catalog.GroupResource, namespace, name string) *verb.Call {
 	s.Helper()
-	c, err := s.Rest.Call(gr, namespace, name, control.ControllerUser("test"))
+	c, err := s.Verbs.Call(gr, namespace, name, control.ControllerUser("test"))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -100,16 +112,16 @@ func (s *Server) Call(gr catalog.GroupResource, namespace, name string) *rest.Ca
 }
 
 // Create creates an object, given as JSON.
-func (s *Server) Create(gr catalog.GroupResource, namespace, object string) {
+func (s *Server) Create(gr catalog.GroupResource, namespace, text string) {
 	s.Helper()
-	var obj rest.Object
-	if err := json.Unmarshal([]byte(object), &obj); err != nil {
+	var obj object.Object
+	if err := json.Unmarshal([]byte(text), &obj); err != nil {
 		s.Fatal(err)
 	}
 	c := s.Call(gr, namespace, "")
-	obj, err := s.Rest.New(c, obj)
+	obj, err := s.Verbs.New(c, obj)
 	if err == nil {
-		_, err = s.Rest.Create(s.Context(), c, obj, metav1.CreateOptions{})
+		_, err = s.Verbs.Create(s.Context(), c, obj, metav1.CreateOptions{})
 	}
 	if err != nil {
 		s.Fatal(err)
@@ -119,7 +131,7 @@ func (s *Server) Create(gr catalog.GroupResource, namespace, object string) {
 // Delete deletes an object.
 func (s *Server) Delete(gr catalog.GroupResource, namespace, name string) {
 	s.Helper()
-	if _, err := s.Rest.Delete(s.Context(), s.Call(gr, namespace, name), metav1.DeleteOptions{}); err != nil {
+	if _, err := s.Verbs.Delete(s.Context(), s.Call(gr, namespace, name), metav1.DeleteOptions{}); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // policyManager is the field manager of kube's controller.
@@ -90,14 +91,14 @@ func (p *policyTypes) report(
 	if err != nil {
 		return fmt.Errorf("encode the status of policy %s: %w", policy.Name, err)
 	}
-	call, err := p.Rest.Call(catalog.GroupResource{Group: admissionregistrationv1.GroupName, Resource: policiesPrefix},
+	call, err := p.Verbs.Call(catalog.GroupResource{Group: admissionregistrationv1.GroupName, Resource: policiesPrefix},
 		"", policy.Name, control.ControllerUser(controller))
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
 	force := true
-	_, err = p.Rest.Apply(ctx, call, types.ApplyPatchType, body,
+	_, err = p.Verbs.Apply(ctx, call, verb.Patch{Type: types.ApplyYAMLPatchType, Data: body},
 		metav1.PatchOptions{FieldManager: policyManager, Force: &force})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -8,12 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // self answers a SelfSubjectReview: who am I.
-func (r Reviews) self(_ context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
-	error) {
+func (r Reviews) self(
+	_ context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+) (object.Object, error) {
 	if err := judge(obj); err != nil {
 		return nil, err
 	}
@@ -24,8 +26,9 @@ func (r Reviews) self(_ context.Context, c *rest.Call, obj rest.Object, judge fu
 }
 
 // token answers a TokenReview: whose token is this, and may it be used for these audiences.
-func (r Reviews) token(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
-	error) {
+func (r Reviews) token(
+	ctx context.Context, _ *verb.Call, obj object.Object, judge func(object.Object) error,
+) (object.Object, error) {
 	review, err := read[authenticationv1.TokenReview](obj)
 	if err != nil {
 		return nil, err

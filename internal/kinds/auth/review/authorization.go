@@ -14,13 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // access answers a SubjectAccessReview: may somebody do that.
-func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
-	error) {
+func (r Reviews) access(
+	ctx context.Context, _ *verb.Call, obj object.Object, judge func(object.Object) error,
+) (object.Object, error) {
 	review, err := read[authorizationv1.SubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -39,8 +41,8 @@ func (r Reviews) access(ctx context.Context, _ *rest.Call, obj rest.Object, judg
 
 // localAccess answers a LocalSubjectAccessReview, which is about one namespace.
 func (r Reviews) localAccess(
-	ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error,
-) (rest.Object, error) {
+	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+) (object.Object, error) {
 	review, err := read[authorizationv1.LocalSubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -73,8 +75,8 @@ func (r Reviews) localAccess(
 
 // selfAccess answers a SelfSubjectAccessReview: may I do that.
 func (r Reviews) selfAccess(
-	ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error,
-) (rest.Object, error) {
+	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+) (object.Object, error) {
 	review, err := read[authorizationv1.SelfSubjectAccessReview](obj)
 	if err != nil {
 		return nil, err
@@ -92,8 +94,9 @@ func (r Reviews) selfAccess(
 }
 
 // rules answers a SelfSubjectRulesReview: what may I do.
-func (r Reviews) rules(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
-	error) {
+func (r Reviews) rules(
+	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+) (object.Object, error) {
 	review, err := read[authorizationv1.SelfSubjectRulesReview](obj)
 	if err != nil {
 		return nil, err

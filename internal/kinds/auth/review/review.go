@@ -1,7 +1,7 @@
 // Package review answers the questions that clients ask by a POST: who am I, whose token is this, may somebody do
 // that; and gives service accounts their tokens. Nothing of it is stored.
 //
-// It stands behind package rest, which decodes and admits the question, and before authn, authz and serviceaccount, who
+// It stands behind package verb, which decodes and admits the question, and before authn, authz and serviceaccount, who
 // know the answers. Reviews is safe for concurrent use. Rules: pkg/registry/authentication, pkg/registry/authorization
 // and pkg/registry/core/serviceaccount of Kubernetes 1.36.
 package review
@@ -16,8 +16,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Config is what Reviews works with. All fields are required but MaxTokenLife.
@@ -37,10 +38,10 @@ type Config struct {
 // Reviews answers.
 type Reviews struct{ Config }
 
-// Answers returns the answers of the virtual resources, for rest.Config.
-func Answers(c Config) map[string]rest.Answer {
+// Answers returns the answers of the virtual resources, for verb.Config.
+func Answers(c Config) map[string]verb.Answer {
 	r := Reviews{c}
-	return map[string]rest.Answer{
+	return map[string]verb.Answer{
 		"selfsubjectreviews.authentication.k8s.io":       r.self,
 		"tokenreviews.authentication.k8s.io":             r.token,
 		"localsubjectaccessreviews.authorization.k8s.io": r.localAccess,
@@ -52,7 +53,7 @@ func Answers(c Config) map[string]rest.Answer {
 }
 
 // read makes a typed object of decoded JSON. What cannot be read has not passed the kind's Decode rule.
-func read[T any](obj rest.Object) (*T, error) {
+func read[T any](obj object.Object) (*T, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -61,7 +62,7 @@ func read[T any](obj rest.Object) (*T, error) {
 }
 
 // write makes decoded JSON of a typed object.
-func write(typed any) (rest.Object, error) {
+func write(typed any) (object.Object, error) {
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

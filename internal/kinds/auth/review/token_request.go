@@ -14,9 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 const (
@@ -31,8 +32,9 @@ const (
 var tokenRequest = schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
 
 // issue answers a TokenRequest: a new token for the service account that the request stands below.
-func (r Reviews) issue(ctx context.Context, c *rest.Call, obj rest.Object, judge func(rest.Object) error) (rest.Object,
-	error) {
+func (r Reviews) issue(
+	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+) (object.Object, error) {
 	req, err := read[authenticationv1.TokenRequest](obj)
 	if err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func (r Reviews) forThisServer(audiences []string) bool {
 }
 
 // bind notes in a token what it ends with.
-func (r Reviews) bind(c *rest.Call, ref *authenticationv1.BoundObjectReference, to *serviceaccount.Bound) error {
+func (r Reviews) bind(c *verb.Call, ref *authenticationv1.BoundObjectReference, to *serviceaccount.Bound) error {
 	if ref == nil {
 		return nil
 	}

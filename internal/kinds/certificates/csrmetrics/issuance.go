@@ -1,7 +1,7 @@
 // Package csrmetrics counts the certificates that signers issue for CertificateSigningRequests, and whether they last
 // as long as was asked for, by kube-apiserver's names (k8s.io/kubernetes/pkg/registry/certificates).
 //
-// It stands behind the verbs, which tell it of every status that they have written (rest.Config.Updated). A Counter is
+// It stands behind the verbs, which tell it of every status that they have written (verb.Config.Updated). A Counter is
 // safe for concurrent use.
 package csrmetrics
 

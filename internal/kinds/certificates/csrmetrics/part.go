@@ -1,14 +1,14 @@
 package csrmetrics
 
 import (
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 )
 
 // Part brings the metrics of certificates that are issued.
 func Part() part.Part {
 	return part.Part{Name: "certificate metrics", Handlers: func(h *part.Host) part.Handlers {
-		return part.Handlers{Updated: map[string]func(old, now rest.Object){
+		return part.Handlers{Updated: map[string]func(old, now object.Object){
 			"certificatesigningrequests.certificates.k8s.io/status": New(h.Metrics).Updated,
 		}}
 	}}

@@ -17,11 +17,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // still is a server none of whose controllers runs.
@@ -41,12 +42,12 @@ func (s *still) nominate(name, version string, renewed time.Time) {
 }
 
 // set changes the spec of an object as a client does.
-func (s *still) set(gr catalog.GroupResource, name string, fields rest.Object) {
+func (s *still) set(gr catalog.GroupResource, name string, fields object.Object) {
 	s.Helper()
-	_, err := s.Rest.Update(s.Context(), s.Call(gr, "default", name), metav1.UpdateOptions{},
-		func(obj rest.Object) (rest.Object, error) {
+	_, err := s.Verbs.Update(s.Context(), s.Call(gr, "default", name), metav1.UpdateOptions{},
+		func(obj object.Object) (object.Object, error) {
 			for field, value := range fields {
-				obj["spec"].(rest.Object)[field] = value
+				obj["spec"].(object.Object)[field] = value
 			}
 			return obj, nil
 		})
@@ -83,7 +84,7 @@ func (s *still) asked(name string) bool {
 func TestCoordination(t *testing.T) {
 	t.Parallel()
 	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
-	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
 	c := &coordination{s.Host}
@@ -108,7 +109,7 @@ func TestCoordination(t *testing.T) {
 
 	// A better one comes: it is asked, answers, and is preferred until the leader lets go.
 	s.nominate("b", "1.19.0", s.Time.Add(-time.Minute))
-	s.set(candidatesResource, "a", rest.Object{"renewTime": micro()})
+	s.set(candidatesResource, "a", object.Object{"renewTime": micro()})
 	step(lookEvery)
 	if !s.asked("b") || s.asked("a") {
 		t.Error("the one who may lead was not asked, or another was")
@@ -116,7 +117,7 @@ func TestCoordination(t *testing.T) {
 	step(lookEvery)
 	s.holds("a", "")
 	s.Time = s.Time.Add(time.Second)
-	s.set(candidatesResource, "b", rest.Object{"renewTime": micro()})
+	s.set(candidatesResource, "b", object.Object{"renewTime": micro()})
 	step(lookEvery)
 	s.holds("a", "b")
 	revision := s.Stored(leasesPrefix, "default", "l")
@@ -124,7 +125,7 @@ func TestCoordination(t *testing.T) {
 	if s.Stored(leasesPrefix, "default", "l") != revision {
 		t.Error("what is so already was written again")
 	}
-	s.set(leasesResource, "l", rest.Object{"holderIdentity": ""})
+	s.set(leasesResource, "l", object.Object{"holderIdentity": ""})
 	step(lookEvery)
 	s.holds("b", "")
 
@@ -135,18 +136,18 @@ func TestCoordination(t *testing.T) {
 		t.Error("not all were asked")
 	}
 	s.Time = s.Time.Add(time.Second)
-	s.set(candidatesResource, "a", rest.Object{"renewTime": micro()})
+	s.set(candidatesResource, "a", object.Object{"renewTime": micro()})
 	step(lookEvery)
 	s.holds("b", "")
 	s.Time = s.Time.Add(4500 * time.Millisecond) // b's time to answer is over, a's answer is not
-	s.set(candidatesResource, "a", rest.Object{"renewTime": micro()})
+	s.set(candidatesResource, "a", object.Object{"renewTime": micro()})
 	step(lookEvery)
 	s.holds("a", "")
 
 	// They do not agree how to elect.
 	s.Create(candidatesResource, "default",
 		`{"metadata":{"name":"c"},"spec":{"leaseName":"l","strategy":"example.com/own","binaryVersion":"1.20.0","renewTime":"`+micro()+`"}}`)
-	s.set(candidatesResource, "b", rest.Object{"leaseName": "l", "renewTime": micro()})
+	s.set(candidatesResource, "b", object.Object{"leaseName": "l", "renewTime": micro()})
 	step(lookEvery)
 	s.holds("a", "")
 }
@@ -155,7 +156,7 @@ func TestCoordination(t *testing.T) {
 func TestCoordinationOutdated(t *testing.T) {
 	t.Parallel()
 	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
-	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
 	c := &coordination{s.Host}
@@ -165,7 +166,7 @@ func TestCoordinationOutdated(t *testing.T) {
 	if err != nil || len(round.Candidates) != 1 {
 		t.Fatalf("%+v, %v", round, err)
 	}
-	s.set(candidatesResource, "a", rest.Object{"renewTime": s.Time.Format(metav1.RFC3339Micro)})
+	s.set(candidatesResource, "a", object.Object{"renewTime": s.Time.Format(metav1.RFC3339Micro)})
 	if err := c.ping(t.Context(), round.Candidates[0], s.Time); err != nil || s.asked("a") {
 		t.Errorf("a candidate was asked that has answered meanwhile (%v)", err)
 	}
@@ -185,7 +186,7 @@ func TestCoordinationOutdated(t *testing.T) {
 func TestCandidatesOfThePast(t *testing.T) {
 	t.Parallel()
 	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
-	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
 	c := &candidates{s.Host}
@@ -200,7 +201,7 @@ func TestCandidatesOfThePast(t *testing.T) {
 		}
 	}
 	s.Time = s.Time.Add(29 * time.Minute)
-	s.set(candidatesResource, "never", rest.Object{"renewTime": s.Time.Format(metav1.RFC3339Micro)})
+	s.set(candidatesResource, "never", object.Object{"renewTime": s.Time.Format(metav1.RFC3339Micro)})
 	for name, want := range map[string]time.Duration{"a": 1, "never": 30*time.Minute + 1} {
 		if got := s.Does(c, "default/"+name); got != want {
 			t.Errorf("%s: looks again in %s, want %s", name, got, want)
@@ -221,7 +222,7 @@ func TestCoordinationObserves(t *testing.T) {
 	t.Parallel()
 	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
 	s := start(t, st)
-	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
 	s.Create(leasesResource, "default", `{"metadata":{"name":"alone"}}`)
@@ -265,13 +266,13 @@ func TestCoordinationSeat(t *testing.T) {
 	config := control.Config{
 		View: view, Catalog: cat, Now: time.Now, Log: log, Enabled: []string{"-*"}, Identity: "one",
 	}
-	config.Rest = rest.New(rest.Config{
+	config.Verbs = verb.New(verb.Config{
 		Catalog: cat, View: view, Store: st, Now: time.Now, NewUID: func() string { return "u" },
 		NewSuffix: func() string { return "s" }, Log: log,
 	})
 	all := control.New(config)
 	for _, l := range Part(Times{RetryPeriod: time.Second}).Loops {
-		h := &part.Host{Log: log, Catalog: cat, View: view, Rest: config.Rest, Now: time.Now}
+		h := &part.Host{Log: log, Catalog: cat, View: view, Verbs: config.Verbs, Now: time.Now}
 		all.Add(control.Loop{Name: l.Name, Work: l.New(h), Workers: l.Workers, Election: l.Election})
 	}
 	if err := view.Load(t.Context()); err != nil {
@@ -282,7 +283,7 @@ func TestCoordinationSeat(t *testing.T) {
 	var views, workers sync.WaitGroup
 	views.Go(func() { _ = view.Run(viewing) })
 	t.Cleanup(func() { endWork(); workers.Wait(); endView(); views.Wait() })
-	if err := control.Bootstrap(t.Context(), config.Rest); err != nil {
+	if err := control.Bootstrap(t.Context(), config.Verbs); err != nil {
 		t.Fatal(err)
 	}
 	workers.Go(func() { all.Run(working) })

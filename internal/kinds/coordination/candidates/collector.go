@@ -11,6 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/leaseelection"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // candidates deletes the LeaseCandidates that have long not renewed. Its keys are "namespace/name" of candidates.
@@ -41,11 +42,11 @@ func (c *candidates) Reconcile(ctx context.Context, key string) error {
 	if left := leaseelection.Left(renewed, c.Now()); left >= 0 {
 		return control.Again(left + 1)
 	}
-	call, err := c.Rest.Call(candidatesResource, namespace, name, control.ServerUser())
+	call, err := c.Verbs.Call(candidatesResource, namespace, name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	_, err = c.Rest.Delete(ctx, call,
+	_, err = c.Verbs.Delete(ctx, call,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &candidate.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it has renewed meanwhile, or is gone
 		return nil

@@ -17,9 +17,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/leaseelection"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // coordination elects who holds the Leases for which there are candidates (KEP-4355): clients do not race for such a
@@ -147,8 +148,8 @@ var errOutdated = errors.New("the object has changed since")
 
 // ping asks a candidate whether it is there.
 func (c *coordination) ping(ctx context.Context, candidate *coordinationv1beta1.LeaseCandidate, now time.Time) error {
-	return c.change(ctx, candidatesResource, &candidate.ObjectMeta, func(obj rest.Object) error {
-		spec, _ := obj["spec"].(rest.Object)
+	return c.change(ctx, candidatesResource, &candidate.ObjectMeta, func(obj object.Object) error {
+		spec, _ := obj["spec"].(object.Object)
 		spec["pingTime"] = now.UTC().Format(metav1.RFC3339Micro)
 		return nil
 	})
@@ -163,35 +164,35 @@ func (c *coordination) write(
 		return err
 	}
 	if seen != nil {
-		return c.change(ctx, leasesResource, &seen.ObjectMeta, func(obj rest.Object) error {
+		return c.change(ctx, leasesResource, &seen.ObjectMeta, func(obj object.Object) error {
 			obj["spec"] = raw
 			return nil
 		})
 	}
-	call, err := c.Rest.Call(leasesResource, namespace, name, control.ServerUser())
+	call, err := c.Verbs.Call(leasesResource, namespace, name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	obj, err := c.Rest.New(call,
-		rest.Object{"metadata": rest.Object{"name": name, "namespace": namespace}, "spec": raw})
+	obj, err := c.Verbs.New(call,
+		object.Object{"metadata": object.Object{"name": name, "namespace": namespace}, "spec": raw})
 	if err != nil {
 		return err
 	}
-	_, err = c.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: coordinator})
+	_, err = c.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: coordinator})
 	return control.IgnoreExists(err)
 }
 
 // change changes an object if it is still as it was seen.
 func (c *coordination) change(
-	ctx context.Context, gr catalog.GroupResource, seen *metav1.ObjectMeta, change func(rest.Object) error,
+	ctx context.Context, gr catalog.GroupResource, seen *metav1.ObjectMeta, change func(object.Object) error,
 ) error {
-	call, err := c.Rest.Call(gr, seen.Namespace, seen.Name, control.ServerUser())
+	call, err := c.Verbs.Call(gr, seen.Namespace, seen.Name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	_, err = c.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: coordinator},
-		func(obj rest.Object) (rest.Object, error) {
-			if meta, _ := obj["metadata"].(rest.Object); meta["resourceVersion"] != seen.ResourceVersion {
+	_, err = c.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: coordinator},
+		func(obj object.Object) (object.Object, error) {
+			if meta, _ := obj["metadata"].(object.Object); meta["resourceVersion"] != seen.ResourceVersion {
 				return nil, errOutdated
 			}
 			return obj, change(obj)

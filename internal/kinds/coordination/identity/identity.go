@@ -19,14 +19,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/leaseelection"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Lease shows clients which servers there are (KEP-1965): each has a Lease in kube-system that it renews. Its name
 // follows from the host's, as in Kubernetes, so servers on one host that share an etcd share it too.
 type Lease struct {
-	Rest *rest.Server
+	Verbs *verb.Verbs
 	// Hostname of this machine.
 	Hostname string
 	// Peer is where other servers reach this one, "ip:port", "" if nowhere.
@@ -66,8 +67,8 @@ func identityName(hostname string) string {
 // Begin makes the Lease, in place of one that another run of the server has left.
 func (l *Lease) Begin(ctx context.Context) error {
 	name := identityName(l.Hostname)
-	l.holder = name + "_" + l.Rest.NewUID()
-	if l.Rest.View.Collection(leasesPrefix).Snapshot().Get(identityNamespace, name) != nil {
+	l.holder = name + "_" + l.Verbs.NewUID()
+	if l.Verbs.View().Collection(leasesPrefix).Snapshot().Get(identityNamespace, name) != nil {
 		if err := l.delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (l *Lease) Run(ctx context.Context) {
 		select {
 		case <-renew.C:
 			if err := l.renew(ctx); err != nil && ctx.Err() == nil {
-				l.Rest.Log.Info("the lease that shows this server is not renewed", "error", err)
+				l.Verbs.Log().Info("the lease that shows this server is not renewed", "error", err)
 			}
 		case <-collect.C:
 			l.collect(ctx)
@@ -94,7 +95,7 @@ func (l *Lease) Run(ctx context.Context) {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 			defer cancel()
 			if err := l.delete(last, identityName(l.Hostname), metav1.DeleteOptions{}); err != nil {
-				l.Rest.Log.Info("the lease that shows this server stays until it has expired", "error", err)
+				l.Verbs.Log().Info("the lease that shows this server stays until it has expired", "error", err)
 			}
 			return
 		}
@@ -108,52 +109,52 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	const manager = "kube-apiserver"
-	_, err = l.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: manager},
-		func(obj rest.Object) (rest.Object, error) {
-			return l.Rest.New(call, l.mark(obj))
+	_, err = l.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: manager},
+		func(obj object.Object) (object.Object, error) {
+			return l.Verbs.New(call, l.mark(obj))
 		})
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	obj, err := l.Rest.New(call, l.mark(rest.Object{
-		"metadata": rest.Object{"name": call.Name, "namespace": identityNamespace},
-		"spec":     rest.Object{"holderIdentity": l.holder},
+	obj, err := l.Verbs.New(call, l.mark(object.Object{
+		"metadata": object.Object{"name": call.Name, "namespace": identityNamespace},
+		"spec":     object.Object{"holderIdentity": l.holder},
 	}))
 	if err != nil {
 		return err
 	}
-	_, err = l.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: manager})
+	_, err = l.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: manager})
 	return control.IgnoreExists(err)
 }
 
 // mark writes into a Lease what every renewal says. Who holds it does not change as long as it is there.
-func (l *Lease) mark(obj rest.Object) rest.Object {
-	set := func(in rest.Object, field, key, value string) {
-		m, _ := in[field].(rest.Object)
+func (l *Lease) mark(obj object.Object) object.Object {
+	set := func(in object.Object, field, key, value string) {
+		m, _ := in[field].(object.Object)
 		if m == nil {
-			m = rest.Object{}
+			m = object.Object{}
 			in[field] = m
 		}
 		m[key] = value
 	}
-	meta := obj["metadata"].(rest.Object)
+	meta := obj["metadata"].(object.Object)
 	set(meta, "labels", identityLabel, identityServer)
 	set(meta, "labels", corev1.LabelHostname, l.Hostname)
 	if l.Peer != "" {
 		set(meta, "annotations", "kubernetes.io/peer-advertise-address", l.Peer)
 	}
-	set(obj, "spec", "renewTime", l.Rest.Now().UTC().Format(metav1.RFC3339Micro))
-	obj["spec"].(rest.Object)["leaseDurationSeconds"] = int64(identityFor / time.Second)
+	set(obj, "spec", "renewTime", l.Verbs.Now().UTC().Format(metav1.RFC3339Micro))
+	obj["spec"].(object.Object)["leaseDurationSeconds"] = int64(identityFor / time.Second)
 	return obj
 }
 
 // collect deletes the Leases of servers that are gone.
 func (l *Lease) collect(ctx context.Context) {
 	var expired []*watchcache.Entry
-	l.Rest.View.Collection(leasesPrefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
+	l.Verbs.View().Collection(leasesPrefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
 		var lease coordinationv1.Lease
 		if e.Labels[identityLabel] == identityServer && json.Unmarshal(e.JSON(), &lease) == nil &&
-			leaseelection.Over(lease.Spec, l.Rest.Now()) {
+			leaseelection.Over(lease.Spec, l.Verbs.Now()) {
 			expired = append(expired, e)
 		}
 		return true
@@ -162,7 +163,7 @@ func (l *Lease) collect(ctx context.Context) {
 		seen := strconv.FormatInt(e.Revision, 10) // it may be renewed meanwhile, or deleted by another server
 		err := l.delete(ctx, e.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &seen}})
 		if err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
-			l.Rest.Log.Info("the lease of a server that is gone is still there", "lease", e.Name, "error", err)
+			l.Verbs.Log().Info("the lease of a server that is gone is still there", "lease", e.Name, "error", err)
 		}
 	}
 }
@@ -173,12 +174,12 @@ func (l *Lease) delete(ctx context.Context, name string, o metav1.DeleteOptions)
 	if err != nil {
 		return err
 	}
-	if _, err = l.Rest.Delete(ctx, call, o); err != nil && !apierrors.IsNotFound(err) {
+	if _, err = l.Verbs.Delete(ctx, call, o); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete lease %s: %w", name, err)
 	}
 	return nil
 }
 
-func (l *Lease) call(name string) (*rest.Call, error) {
-	return l.Rest.Call(leasesResource, identityNamespace, name, control.ServerUser())
+func (l *Lease) call(name string) (*verb.Call, error) {
+	return l.Verbs.Call(leasesResource, identityNamespace, name, verb.ServerUser())
 }

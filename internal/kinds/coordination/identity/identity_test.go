@@ -53,10 +53,10 @@ func TestIdentityLease(t *testing.T) {
 	t.Parallel()
 	const name = "apiserver-wlv32tlttr4jl3gtroqexyxapa"
 	s := start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
-	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Fatal(err)
 	}
-	one := &Lease{Rest: s.Rest, Hostname: "vm", Peer: "192.0.2.2:6443"}
+	one := &Lease{Verbs: s.Verbs, Hostname: "vm", Peer: "192.0.2.2:6443"}
 	do := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -87,7 +87,7 @@ func TestIdentityLease(t *testing.T) {
 
 	// A server that begins at the same place does not go on with a Lease that is left over; one that is lost comes
 	// back.
-	another := &Lease{Rest: s.Rest, Hostname: "vm"}
+	another := &Lease{Verbs: s.Verbs, Hostname: "vm"}
 	do(another.Begin(t.Context()))
 	if l := s.leases()[name]; l.UID == first.UID || *l.Spec.HolderIdentity != another.holder || l.Annotations != nil {
 		t.Errorf("%+v", l)
@@ -99,7 +99,7 @@ func TestIdentityLease(t *testing.T) {
 	}
 
 	// Those of servers that are gone go, and nobody else's.
-	do((&Lease{Rest: s.Rest, Hostname: "gone"}).Begin(t.Context()))
+	do((&Lease{Verbs: s.Verbs, Hostname: "gone"}).Begin(t.Context()))
 	s.Create(leasesResource, "kube-system", `{"metadata":{"name":"other"},"spec":{"holderIdentity":"x"}}`)
 	s.Create(leasesResource, "kube-system",
 		`{"metadata":{"name":"never","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}}}`)

@@ -21,7 +21,7 @@ func Part(advertised func() (netip.Addr, error)) part.Part {
 		if err != nil {
 			return fmt.Errorf("name of this machine: %w", err)
 		}
-		lease := &Lease{Rest: h.Rest, Hostname: host}
+		lease := &Lease{Verbs: h.Verbs, Hostname: host}
 		if ip, err := advertised(); err == nil && h.Port != 0 {
 			lease.Peer = netip.AddrPortFrom(ip, uint16(h.Port)).String()
 		}

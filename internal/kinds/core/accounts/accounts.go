@@ -10,9 +10,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -51,8 +51,8 @@ func (a accounts) Reconcile(ctx context.Context, namespace string) error {
 		a.View.Collection("serviceaccounts").Snapshot().Get(namespace, defaultAccount) != nil {
 		return nil
 	}
-	return create(ctx, a.Host, accountsResource, "service-account-controller", rest.Object{
-		"metadata": rest.Object{"name": defaultAccount, "namespace": namespace},
+	return create(ctx, a.Host, accountsResource, "service-account-controller", object.Object{
+		"metadata": object.Object{"name": defaultAccount, "namespace": namespace},
 	})
 }
 
@@ -67,16 +67,16 @@ func active(h *part.Host, namespace string) bool {
 }
 
 // create makes an object that somebody else may have made meanwhile, in a namespace that may be going away meanwhile.
-func create(ctx context.Context, h *part.Host, gr catalog.GroupResource, controller string, obj rest.Object) error {
-	namespace, _ := obj["metadata"].(rest.Object)["namespace"].(string)
-	call, err := h.Rest.Call(gr, namespace, "", control.ControllerUser(controller))
+func create(ctx context.Context, h *part.Host, gr catalog.GroupResource, controller string, obj object.Object) error {
+	namespace, _ := obj["metadata"].(object.Object)["namespace"].(string)
+	call, err := h.Verbs.Call(gr, namespace, "", control.ControllerUser(controller))
 	if err != nil {
 		return err
 	}
-	if obj, err = h.Rest.New(call, obj); err != nil {
+	if obj, err = h.Verbs.New(call, obj); err != nil {
 		return err
 	}
-	_, err = h.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-controller-manager"})
+	_, err = h.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-controller-manager"})
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
@@ -113,34 +113,34 @@ func (r rootCA) Reconcile(ctx context.Context, namespace string) error {
 	want := string(r.Certificates.ServerCA())
 	e := r.View.Collection("configmaps").Snapshot().Get(namespace, rootCAName)
 	if e == nil {
-		return create(ctx, r.Host, configMapsResource, "root-ca-cert-publisher", rest.Object{
-			"metadata": rest.Object{
+		return create(ctx, r.Host, configMapsResource, "root-ca-cert-publisher", object.Object{
+			"metadata": object.Object{
 				"name": rootCAName, "namespace": namespace,
-				"annotations": rest.Object{descriptionKey: rootCADescription},
+				"annotations": object.Object{descriptionKey: rootCADescription},
 			},
-			"data": rest.Object{rootCAKey: want},
+			"data": object.Object{rootCAKey: want},
 		})
 	}
 	described, _ := e.Field(`metadata.annotations.kubernetes\.io/description`)
 	have, _ := codec.Field(e.JSON(), "data")
-	if described != "" && bytes.Equal(have, codec.AppendJSON(nil, rest.Object{rootCAKey: want})) {
+	if described != "" && bytes.Equal(have, codec.AppendJSON(nil, object.Object{rootCAKey: want})) {
 		return nil
 	}
-	call, err := r.Rest.Call(configMapsResource, namespace, rootCAName,
+	call, err := r.Verbs.Call(configMapsResource, namespace, rootCAName,
 		control.ControllerUser("root-ca-cert-publisher"))
 	if err != nil {
 		return err
 	}
-	_, err = r.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(obj rest.Object) (rest.Object, error) {
-			meta := obj["metadata"].(rest.Object)
-			annotations, _ := meta["annotations"].(rest.Object)
+	_, err = r.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
+			meta := obj["metadata"].(object.Object)
+			annotations, _ := meta["annotations"].(object.Object)
 			if annotations == nil {
-				annotations = rest.Object{}
+				annotations = object.Object{}
 				meta["annotations"] = annotations
 			}
 			annotations[descriptionKey] = rootCADescription
-			obj["data"] = rest.Object{rootCAKey: want}
+			obj["data"] = object.Object{rootCAKey: want}
 			return obj, nil
 		})
 	return control.IgnoreNotFound(err)

@@ -32,11 +32,11 @@ func Part() part.Part {
 		},
 		Handlers: func(h *part.Host) part.Handlers {
 			return part.Handlers{TokenUsed: func(ctx context.Context, secret *watchcache.Entry, day string) {
-				noteTokenUse(ctx, h.Rest, secret, day)
+				noteTokenUse(ctx, h.Verbs, secret, day)
 			}}
 		},
 		Start: func(ctx context.Context, h *part.Host) error {
-			err := makeTracking(ctx, h.Rest)
+			err := makeTracking(ctx, h.Verbs)
 			if control.Refused(ctx, err) {
 				h.Log.Warn("the ConfigMap that dates the use of tokens cannot be made; retried every 10 seconds",
 					"error", err)
@@ -44,6 +44,6 @@ func Part() part.Part {
 			}
 			return err
 		},
-		Keep: func(ctx context.Context, h *part.Host) error { return makeTracking(ctx, h.Rest) },
+		Keep: func(ctx context.Context, h *part.Host) error { return makeTracking(ctx, h.Verbs) },
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -89,30 +89,30 @@ func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
 	}
 	account := t.View.Collection("serviceaccounts").Snapshot().Get(namespace, accountOf(secret))
 	uid, _ := secret.Field(`metadata.annotations.kubernetes\.io/service-account\.uid`)
-	call, err := t.Rest.Call(secretsResource, namespace, name, control.ControllerUser("tokens-controller"))
+	call, err := t.Verbs.Call(secretsResource, namespace, name, control.ControllerUser("tokens-controller"))
 	if err != nil {
 		return err
 	}
 	if account == nil || uid != "" && uid != account.UID {
 		id := types.UID(secret.UID)
-		_, err := t.Rest.Delete(ctx, call, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}})
+		_, err := t.Verbs.Delete(ctx, call, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}})
 		if apierrors.IsConflict(err) {
 			return nil // another secret has taken its place
 		}
 		return control.IgnoreNotFound(err)
 	}
-	_, err = t.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(obj rest.Object) (rest.Object, error) {
+	_, err = t.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
 			return obj, t.complete(obj, namespace, name, serviceaccount.Named{Name: account.Name, UID: account.UID})
 		})
 	return control.IgnoreNotFound(err)
 }
 
 // complete puts what is missing into a secret. A token that is there stays, whoever put it there.
-func (t *tokenSecrets) complete(secret rest.Object, namespace, name string, account serviceaccount.Named) error {
-	data, _ := secret["data"].(rest.Object)
+func (t *tokenSecrets) complete(secret object.Object, namespace, name string, account serviceaccount.Named) error {
+	data, _ := secret["data"].(object.Object)
 	if data == nil {
-		data = rest.Object{}
+		data = object.Object{}
 		secret["data"] = data
 	}
 	encode := base64.StdEncoding.EncodeToString
@@ -133,10 +133,10 @@ func (t *tokenSecrets) complete(secret rest.Object, namespace, name string, acco
 	if !changed {
 		return nil
 	}
-	meta := secret["metadata"].(rest.Object)
-	annotations, _ := meta["annotations"].(rest.Object)
+	meta := secret["metadata"].(object.Object)
+	annotations, _ := meta["annotations"].(object.Object)
 	if annotations == nil {
-		annotations = rest.Object{}
+		annotations = object.Object{}
 		meta["annotations"] = annotations
 	}
 	annotations[corev1.ServiceAccountNameKey], annotations[corev1.ServiceAccountUIDKey] = account.Name, account.UID
@@ -152,15 +152,15 @@ func (t *tokenSecrets) dropReference(ctx context.Context, namespace, account, se
 	if e == nil || !bytes.Contains(e.JSON(), []byte(`"secrets":[`)) {
 		return nil
 	}
-	call, err := t.Rest.Call(accountsResource, namespace, account, control.ControllerUser("tokens-controller"))
+	call, err := t.Verbs.Call(accountsResource, namespace, account, control.ControllerUser("tokens-controller"))
 	if err != nil {
 		return err
 	}
-	_, err = t.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(obj rest.Object) (rest.Object, error) {
+	_, err = t.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
 			list, _ := obj["secrets"].([]any)
 			kept := slices.DeleteFunc(slices.Clone(list), func(ref any) bool {
-				m, _ := ref.(rest.Object)
+				m, _ := ref.(object.Object)
 				return m["name"] == secret
 			})
 			if len(kept) == 0 {

@@ -10,9 +10,10 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // trackingConfigMap says since which day uses of tokens in secrets are noted, under the key trackingSince: what has no
@@ -23,8 +24,8 @@ const (
 )
 
 // trackingSettled tells whether the ConfigMap says a day.
-func trackingSettled(r *rest.Server) bool {
-	entry := r.View.Collection("configmaps").Snapshot().Get(metav1.NamespaceSystem, trackingConfigMap)
+func trackingSettled(r *verb.Verbs) bool {
+	entry := r.View().Collection("configmaps").Snapshot().Get(metav1.NamespaceSystem, trackingConfigMap)
 	if entry == nil {
 		return false
 	}
@@ -34,7 +35,7 @@ func trackingSettled(r *rest.Server) bool {
 }
 
 // makeTracking makes the ConfigMap, or corrects it.
-func makeTracking(ctx context.Context, r *rest.Server) error {
+func makeTracking(ctx context.Context, r *verb.Verbs) error {
 	if trackingSettled(r) {
 		return nil
 	}
@@ -45,18 +46,18 @@ func makeTracking(ctx context.Context, r *rest.Server) error {
 	return nil
 }
 
-func trackToday(ctx context.Context, r *rest.Server) error {
-	call, err := r.Call(configMapsResource, metav1.NamespaceSystem, trackingConfigMap, control.ServerUser())
+func trackToday(ctx context.Context, r *verb.Verbs) error {
+	call, err := r.Call(configMapsResource, metav1.NamespaceSystem, trackingConfigMap, verb.ServerUser())
 	if err != nil {
 		return err
 	}
 	today := r.Now().UTC().Format(time.DateOnly)
-	if r.View.Collection("configmaps").Snapshot().Get(call.Namespace, call.Name) != nil {
+	if r.View().Collection("configmaps").Snapshot().Get(call.Namespace, call.Name) != nil {
 		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
-			func(obj rest.Object) (rest.Object, error) {
-				data, _ := obj["data"].(rest.Object)
+			func(obj object.Object) (object.Object, error) {
+				data, _ := obj["data"].(object.Object)
 				if data == nil {
-					data = rest.Object{}
+					data = object.Object{}
 					obj["data"] = data
 				}
 				data[trackingSince] = today
@@ -64,9 +65,9 @@ func trackToday(ctx context.Context, r *rest.Server) error {
 			})
 		return control.IgnoreNotFound(err)
 	}
-	obj, err := r.New(call, rest.Object{
-		"metadata": rest.Object{"name": call.Name, "namespace": call.Namespace},
-		"data":     rest.Object{trackingSince: today},
+	obj, err := r.New(call, object.Object{
+		"metadata": object.Object{"name": call.Name, "namespace": call.Namespace},
+		"data":     object.Object{trackingSince: today},
 	})
 	if err != nil {
 		return err
@@ -77,15 +78,15 @@ func trackToday(ctx context.Context, r *rest.Server) error {
 
 // noteTokenUse labels a secret with the day on which its token was used; what keeps it from that is logged, and no
 // reason to refuse the token. ctx is that of the request that came with it, which hears nothing of the write.
-func noteTokenUse(ctx context.Context, r *rest.Server, secret *watchcache.Entry, day string) {
-	call, err := r.Call(secretsResource, secret.Namespace, secret.Name, control.ServerUser())
+func noteTokenUse(ctx context.Context, r *verb.Verbs, secret *watchcache.Entry, day string) {
+	call, err := r.Call(secretsResource, secret.Namespace, secret.Name, verb.ServerUser())
 	if err == nil {
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, secret.UID, serviceaccount.LastUsedLabel,
 			day)
-		_, err = r.Patch(request.NewContext(ctx, nil), call, types.MergePatchType, patch,
+		_, err = r.Patch(request.NewContext(ctx, nil), call, verb.Patch{Type: types.MergePatchType, Data: patch},
 			metav1.PatchOptions{FieldManager: "kube-apiserver"})
 	}
 	if err != nil && ctx.Err() == nil {
-		r.Log.Warn("a secret does not say that its token is used", "secret", secret.Key(), "error", err)
+		r.Log().Warn("a secret does not say that its token is used", "secret", secret.Key(), "error", err)
 	}
 }

@@ -15,7 +15,7 @@ func TestTrackingIsKept(t *testing.T) {
 	round := func() {
 		t.Helper()
 		s.CatchUp()
-		if err := makeTracking(t.Context(), s.Rest); err != nil {
+		if err := makeTracking(t.Context(), s.Verbs); err != nil {
 			t.Fatal(err)
 		}
 	}

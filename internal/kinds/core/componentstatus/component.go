@@ -1,7 +1,7 @@
 // Package componentstatus finds out how the processes of a cluster are: the objects of kind ComponentStatus, which are
 // not stored but made at each read.
 //
-// It stands behind package rest, which asks for them as a rest.Finder. The components and their addresses are
+// It stands behind package verb, which asks for them as a verb.Finder. The components and their addresses are
 // kube-apiserver's: the store, and a controller manager and a scheduler on this machine, whether there are any or not.
 // Rules: pkg/registry/core/componentstatus and pkg/probe of Kubernetes 1.36.
 package componentstatus
@@ -20,7 +20,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // timeout of a look at a component.
@@ -41,7 +42,7 @@ type component struct {
 }
 
 // Find returns the statuses of components, in the order of their names.
-func Find(c Config) rest.Finder {
+func Find(c Config) verb.Finder {
 	if c.ControllerManager == "" {
 		c.ControllerManager = "https://127.0.0.1:10257/healthz"
 	}
@@ -55,7 +56,7 @@ func Find(c Config) rest.Finder {
 		{"etcd-0", func(ctx context.Context) corev1.ComponentCondition { return answer(ctx, c.Store) }},
 		{"scheduler", func(ctx context.Context) corev1.ComponentCondition { return probe(ctx, client, c.Scheduler) }},
 	}
-	return func(ctx context.Context, name string) ([]rest.Object, error) {
+	return func(ctx context.Context, name string) ([]object.Object, error) {
 		if name == "" {
 			return statuses(ctx, all), nil
 		}
@@ -69,25 +70,25 @@ func Find(c Config) rest.Finder {
 }
 
 // statuses looks at all components at once.
-func statuses(ctx context.Context, of []component) []rest.Object {
-	out := make([]rest.Object, len(of))
+func statuses(ctx context.Context, of []component) []object.Object {
+	out := make([]object.Object, len(of))
 	var wg sync.WaitGroup
 	for i, c := range of {
-		wg.Go(func() { out[i] = object(c.name, c.look(ctx)) })
+		wg.Go(func() { out[i] = statusOf(c.name, c.look(ctx)) })
 	}
 	wg.Wait()
 	return out
 }
 
-func object(name string, c corev1.ComponentCondition) rest.Object {
-	condition := rest.Object{"type": string(corev1.ComponentHealthy), "status": string(c.Status)}
+func statusOf(name string, c corev1.ComponentCondition) object.Object {
+	condition := object.Object{"type": string(corev1.ComponentHealthy), "status": string(c.Status)}
 	if c.Message != "" {
 		condition["message"] = c.Message
 	}
 	if c.Error != "" {
 		condition["error"] = c.Error
 	}
-	return rest.Object{"metadata": rest.Object{"name": name}, "conditions": []any{condition}}
+	return object.Object{"metadata": object.Object{"name": name}, "conditions": []any{condition}}
 }
 
 // answer is the condition of the store.

@@ -2,12 +2,12 @@ package componentstatus
 
 import (
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Part brings the objects of kind ComponentStatus.
 func Part() part.Part {
 	return part.Part{Name: "component statuses", Handlers: func(h *part.Host) part.Handlers {
-		return part.Handlers{Finders: map[string]rest.Finder{"componentstatuses": Find(Config{Store: h.Store.Check})}}
+		return part.Handlers{Finders: map[string]verb.Finder{"componentstatuses": Find(Config{Store: h.Store.Check})}}
 	}}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -106,16 +106,17 @@ func (p *podCollector) Reconcile(ctx context.Context, key string) error {
 
 // remove lets a pod fail, so that whoever counts it knows what became of it, and deletes it.
 func (p *podCollector) remove(ctx context.Context, s stray) error {
-	call, err := p.Rest.Call(podsResource, s.pod.Namespace, s.pod.Name, control.ControllerUser("pod-garbage-collector"))
+	call, err := p.Verbs.Call(podsResource, s.pod.Namespace, s.pod.Name,
+		control.ControllerUser("pod-garbage-collector"))
 	if err != nil {
 		return err
 	}
 	if !hasEnded(s.pod) {
 		status := *call
 		status.Subresource = "status"
-		_, err = p.Rest.Update(ctx, &status, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-			func(pod rest.Object) (rest.Object, error) {
-				if meta, _ := pod["metadata"].(rest.Object); meta["uid"] != s.pod.UID {
+		_, err = p.Verbs.Update(ctx, &status, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+			func(pod object.Object) (object.Object, error) {
+				if meta, _ := pod["metadata"].(object.Object); meta["uid"] != s.pod.UID {
 					return nil, apierrors.NewNotFound(corev1.Resource("pods"), s.pod.Name)
 				}
 				fail(pod, s.because, p.Now())
@@ -124,7 +125,7 @@ func (p *podCollector) remove(ctx context.Context, s stray) error {
 	}
 	if err == nil {
 		none, uid := int64(0), types.UID(s.pod.UID)
-		_, err = p.Rest.Delete(ctx, call,
+		_, err = p.Verbs.Delete(ctx, call,
 			metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &uid}})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -8,7 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/podcondition"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -158,11 +159,11 @@ func stateOfNode(e *watchcache.Entry) nodeState {
 }
 
 // fail makes a pod one that has failed, because of the deletion of which a condition then speaks.
-func fail(pod rest.Object, because string, now time.Time) {
-	meta, _ := pod["metadata"].(rest.Object)
-	status, ok := pod["status"].(rest.Object)
+func fail(pod object.Object, because string, now time.Time) {
+	meta, _ := pod["metadata"].(object.Object)
+	status, ok := pod["status"].(object.Object)
 	if !ok {
-		status = rest.Object{}
+		status = object.Object{}
 		pod["status"] = status
 	}
 	status["phase"] = string(corev1.PodFailed)
@@ -170,7 +171,7 @@ func fail(pod rest.Object, because string, now time.Time) {
 	if because == "" {
 		return
 	}
-	rest.SetPodCondition(pod, rest.Object{
+	podcondition.Set(pod, object.Object{
 		"type": string(corev1.DisruptionTarget), "status": string(corev1.ConditionTrue),
 		"observedGeneration": meta["generation"],
 		"reason":             "DeletionByPodGC", "message": because,

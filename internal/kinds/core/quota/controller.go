@@ -13,9 +13,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -106,13 +106,13 @@ func (q *quotas) Sweep(need func(string)) {
 
 func (q *quotas) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
-	call, err := q.Rest.Call(quotasResource, namespace, name, control.ControllerUser("resourcequota-controller"))
+	call, err := q.Verbs.Call(quotasResource, namespace, name, control.ControllerUser("resourcequota-controller"))
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
-	_, err = q.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(obj rest.Object) (rest.Object, error) {
+	_, err = q.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
 			// The quota is as new as the view. A charge that comes after this look makes the write fail, and it is
 			// tried again.
 			return obj, q.refresh(obj, namespace)
@@ -121,7 +121,7 @@ func (q *quotas) Reconcile(ctx context.Context, key string) error {
 }
 
 // refresh sets the status of a quota right.
-func (q *quotas) refresh(obj rest.Object, namespace string) error {
+func (q *quotas) refresh(obj object.Object, namespace string) error {
 	data, err := json.Marshal(obj)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (q *quotas) refresh(obj rest.Object, namespace string) error {
 	if sameQuantities(have.Status.Hard, want.Hard) && sameQuantities(have.Status.Used, want.Used) {
 		return nil
 	}
-	obj["status"] = rest.Object{"hard": texts(want.Hard), "used": texts(want.Used)}
+	obj["status"] = object.Object{"hard": texts(want.Hard), "used": texts(want.Used)}
 	return nil
 }
 
@@ -172,8 +172,8 @@ func sameQuantities(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-func texts(list corev1.ResourceList) rest.Object {
-	out := rest.Object{}
+func texts(list corev1.ResourceList) object.Object {
+	out := object.Object{}
 	for name, quantity := range list {
 		out[string(name)] = quantity.String()
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Part brings quotas: the plugin that charges new objects to them, and the loop that keeps their status.
@@ -40,14 +41,14 @@ func newPlugin(h *part.Host) *Plugin {
 	return &Plugin{
 		View: h.View, Now: time.Now, Limited: h.Admission.Limited,
 		Update: func(ctx context.Context, namespace, name string, change func(quota map[string]any) error) error {
-			return updateStatus(ctx, h.Rest, namespace, name, change)
+			return updateStatus(ctx, h.Verbs, namespace, name, change)
 		},
 	}
 }
 
 // updateStatus changes the status of a ResourceQuota by compare-and-swap. A quota that is gone limits nothing any more.
 func updateStatus(
-	ctx context.Context, r *rest.Server, namespace, name string, change func(map[string]any) error,
+	ctx context.Context, r *verb.Verbs, namespace, name string, change func(map[string]any) error,
 ) error {
 	who := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
 	call, err := r.Call(catalog.GroupResource{Resource: "resourcequotas"}, namespace, name, who)
@@ -56,7 +57,7 @@ func updateStatus(
 	}
 	call.Subresource = "status"
 	_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
-		func(obj rest.Object) (rest.Object, error) {
+		func(obj object.Object) (object.Object, error) {
 			return obj, change(obj)
 		})
 	if apierrors.IsNotFound(err) {

@@ -1,7 +1,7 @@
 // Package address gives services what each has for itself: cluster IPs out of the ranges of ServiceCIDRs, and ports on
 // nodes.
 //
-// It is asked by the verbs (package rest) when a service is made, changed and deleted. Services is a rest.Allocator:
+// It is asked by the verbs (package verb) when a service is made, changed and deleted. Services is a verb.Allocator:
 // Assign chooses what is free in the view, and Allocations says which records are written with the service, so that
 // what was chosen is the service's or the write fails. An address's record is an IPAddress, which clients see and make
 // too; a port's is a key of its own.
@@ -24,8 +24,9 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/check"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Config is what services are given.
@@ -43,7 +44,7 @@ type Config struct {
 // Services gives addresses and ports.
 type Services struct{ Config }
 
-var _ rest.Allocator = (*Services)(nil)
+var _ verb.Allocator = (*Services)(nil)
 
 // New returns what gives services their addresses and ports.
 func New(c Config) *Services { return &Services{c} }
@@ -51,16 +52,16 @@ func New(c Config) *Services { return &Services{c} }
 // assignment is one service on its way.
 type assignment struct {
 	*Services
-	obj, old rest.Object
+	obj, old object.Object
 	name     string
 	spec     *corev1.ServiceSpec
 	was      *corev1.ServiceSpec // nil for a new service
 	dryRun   bool
 }
 
-// Assign is rest.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that
+// Assign is verb.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that
 // look like those of Kubernetes, and which nobody has looked at.
-func (s *Services) Assign(obj, old rest.Object, dryRun bool) error {
+func (s *Services) Assign(obj, old object.Object, dryRun bool) error {
 	a, err := s.begin(obj, old)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (s *Services) Assign(obj, old rest.Object, dryRun bool) error {
 }
 
 // Families does the first step of Assign alone.
-func (s *Services) Families(obj, old rest.Object) error {
+func (s *Services) Families(obj, old object.Object) error {
 	a, err := s.begin(obj, old)
 	if err != nil {
 		return err
@@ -92,9 +93,9 @@ func (s *Services) Families(obj, old rest.Object) error {
 	return nil
 }
 
-func (s *Services) begin(obj, old rest.Object) (a *assignment, err error) {
+func (s *Services) begin(obj, old object.Object) (a *assignment, err error) {
 	a = &assignment{Services: s, obj: obj, old: old}
-	meta, _ := obj["metadata"].(rest.Object)
+	meta, _ := obj["metadata"].(object.Object)
 	a.name, _ = meta["name"].(string)
 	if a.spec, err = specOf(obj); err != nil || old == nil {
 		return a, err
@@ -106,8 +107,8 @@ func (s *Services) begin(obj, old rest.Object) (a *assignment, err error) {
 	return a, nil
 }
 
-// Allocations is rest.Allocator's.
-func (s *Services) Allocations(obj rest.Object) []rest.Allocation {
+// Allocations is verb.Allocator's.
+func (s *Services) Allocations(obj object.Object) []verb.Allocation {
 	if obj == nil {
 		return nil
 	}
@@ -116,9 +117,9 @@ func (s *Services) Allocations(obj rest.Object) []rest.Allocation {
 		return nil // it is no service, and has nothing
 	}
 	s.completeOld(spec)
-	meta, _ := obj["metadata"].(rest.Object)
-	owner := rest.Object{"resource": "services", "namespace": meta["namespace"], "name": meta["name"]}
-	var out []rest.Allocation
+	meta, _ := obj["metadata"].(object.Object)
+	owner := object.Object{"resource": "services", "namespace": meta["namespace"], "name": meta["name"]}
+	var out []verb.Allocation
 	if hasAddresses(spec) {
 		for _, text := range spec.ClusterIPs {
 			if ip := netutils.ParseIPSloppy(text); ip != nil {
@@ -131,9 +132,9 @@ func (s *Services) Allocations(obj rest.Object) []rest.Allocation {
 		if !seen[port] {
 			seen[port] = true
 			out = append(out,
-				rest.Allocation{
+				verb.Allocation{
 					Prefix: PortsPrefix, Name: fmt.Sprint(port),
-					Record: rest.Object{"spec": rest.Object{"parentRef": owner}},
+					Record: object.Object{"spec": object.Object{"parentRef": owner}},
 				})
 		}
 	}
@@ -141,17 +142,17 @@ func (s *Services) Allocations(obj rest.Object) []rest.Allocation {
 }
 
 // addressRecord is the IPAddress of an address in canonical form.
-func addressRecord(ip string, owner rest.Object) rest.Allocation {
-	return rest.Allocation{
+func addressRecord(ip string, owner object.Object) verb.Allocation {
+	return verb.Allocation{
 		Resource: catalog.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"},
 		Name:     ip,
-		Record: rest.Object{
-			"metadata": rest.Object{
-				"labels": rest.Object{
+		Record: object.Object{
+			"metadata": object.Object{
+				"labels": object.Object{
 					networkingv1.LabelIPAddressFamily: string(familyOf(ip)), networkingv1.LabelManagedBy: ManagedBy,
 				},
 			},
-			"spec": rest.Object{"parentRef": owner},
+			"spec": object.Object{"parentRef": owner},
 		},
 	}
 }
@@ -160,8 +161,8 @@ func addressRecord(ip string, owner rest.Object) rest.Allocation {
 const ManagedBy = "ipallocator.k8s.io"
 
 // specOf reads a service's spec into its Go type.
-func specOf(obj rest.Object) (*corev1.ServiceSpec, error) {
-	raw, _ := obj["spec"].(rest.Object)
+func specOf(obj object.Object) (*corev1.ServiceSpec, error) {
+	raw, _ := obj["spec"].(object.Object)
 	spec := &corev1.ServiceSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, spec); err != nil {
 		return nil, fmt.Errorf("spec of a service: %w", err)
@@ -171,9 +172,9 @@ func specOf(obj rest.Object) (*corev1.ServiceSpec, error) {
 
 // write puts into the object what may have been assigned.
 func (a *assignment) write() {
-	spec, _ := a.obj["spec"].(rest.Object)
+	spec, _ := a.obj["spec"].(object.Object)
 	if spec == nil {
-		spec = rest.Object{}
+		spec = object.Object{}
 		a.obj["spec"] = spec
 	}
 	set := func(name string, v any, present bool) {
@@ -190,7 +191,7 @@ func (a *assignment) write() {
 	set("healthCheckNodePort", int64(a.spec.HealthCheckNodePort), a.spec.HealthCheckNodePort != 0)
 	ports, _ := spec["ports"].([]any)
 	for i := range a.spec.Ports {
-		if port, ok := ports[i].(rest.Object); ok && a.spec.Ports[i].NodePort != 0 {
+		if port, ok := ports[i].(object.Object); ok && a.spec.Ports[i].NodePort != 0 {
 			port["nodePort"] = int64(a.spec.Ports[i].NodePort)
 		}
 	}

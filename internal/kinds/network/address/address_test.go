@@ -30,10 +30,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/service"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 var (
@@ -44,8 +45,9 @@ var (
 
 // replica is a server of objects, without HTTP and without controllers.
 type replica struct {
-	*rest.Server
-	t testing.TB
+	*verb.Verbs
+	store *store.Store
+	t     testing.TB
 }
 
 // start returns servers that share a store, each with a view of its own. ranges is the flag's value.
@@ -80,10 +82,10 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 		address.Install(kinds, networks)
 		cat, view := catalog.New(kinds...), watchcache.New(st, watchcache.Options{Log: log})
 		control.Publish(cat, view, log)
-		s := rest.New(rest.Config{
+		s := verb.New(verb.Config{
 			Catalog: cat, View: view, Store: st, Admit: admit.Chain{Plugins: plugins}, Now: time.Now,
 			NewUID: uuid.NewString, NewSuffix: uuid.NewString, Log: log,
-			Allocators: map[string]rest.Allocator{
+			Allocators: map[string]verb.Allocator{
 				"services": address.New(address.Config{
 					View: view, Ranges: networks, NodePorts: *nodePorts, Random: rand.Uint64N,
 				}),
@@ -95,27 +97,27 @@ func start(t testing.TB, n int, ranges, ports string, plugins ...admit.Plugin) [
 		running.Go(func() { _ = view.Run(ctx) })
 		services := service.Part(service.Settings{Ranges: networks, Advertised: unreachable})
 		host := &part.Host{
-			Rest: s, View: view, Catalog: cat, Now: time.Now, Log: log, Runs: func(string) bool { return true },
+			Verbs: s, View: view, Catalog: cat, Now: time.Now, Log: log, Runs: func(string) bool { return true },
 			Port: 6443,
 		}
 		if err := services.Start(ctx, host); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, &replica{s, t})
+		out = append(out, &replica{s, st, t})
 	}
 	return out
 }
 
 func unreachable() (netip.Addr, error) { return netip.Addr{}, errors.New("no server listens") }
 
-func newService(name string, spec rest.Object) rest.Object {
+func newService(name string, spec object.Object) object.Object {
 	if spec["ports"] == nil && spec["type"] != "ExternalName" {
-		spec["ports"] = []any{rest.Object{"port": int64(80)}}
+		spec["ports"] = []any{object.Object{"port": int64(80)}}
 	}
-	return rest.Object{"metadata": rest.Object{"name": name}, "spec": spec}
+	return object.Object{"metadata": object.Object{"name": name}, "spec": spec}
 }
 
-func (r *replica) call(gr catalog.GroupResource, name string) *rest.Call {
+func (r *replica) call(gr catalog.GroupResource, name string) *verb.Call {
 	r.t.Helper()
 	namespace := "default"
 	if gr != services {
@@ -128,7 +130,7 @@ func (r *replica) call(gr catalog.GroupResource, name string) *rest.Call {
 	return c
 }
 
-func (r *replica) make(obj rest.Object) (rest.Object, error) {
+func (r *replica) make(obj object.Object) (object.Object, error) {
 	c := r.call(services, "")
 	obj, err := r.New(c, obj)
 	if err != nil {
@@ -138,17 +140,18 @@ func (r *replica) make(obj rest.Object) (rest.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return made.Object["spec"].(rest.Object), nil
+	return made.Object["spec"].(object.Object), nil
 }
 
 // patch changes a service's spec by a merge patch.
-func (r *replica) patch(name, spec string) (rest.Object, error) {
+func (r *replica) patch(name, spec string) (object.Object, error) {
 	c := r.call(services, name)
-	res, err := r.Patch(r.t.Context(), c, types.MergePatchType, []byte(`{"spec":`+spec+`}`), metav1.PatchOptions{})
+	res, err := r.Patch(r.t.Context(), c,
+		verb.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":` + spec + `}`)}, metav1.PatchOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return res.Object["spec"].(rest.Object), nil
+	return res.Object["spec"].(object.Object), nil
 }
 
 func (r *replica) remove(name string) {
@@ -163,7 +166,7 @@ func (r *replica) records() []string {
 	r.t.Helper()
 	var out []string
 	for _, prefix := range []string{address.AddressesPrefix, address.PortsPrefix} {
-		page, err := r.Store.Range(r.t.Context(), store.RangeOptions{Prefix: prefix + "/"})
+		page, err := r.store.Range(r.t.Context(), store.RangeOptions{Prefix: prefix + "/"})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -201,7 +204,7 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 			var mine []string
 			for round := range rounds {
 				name := fmt.Sprintf("s%d-%d", client, round)
-				spec := rest.Object{
+				spec := object.Object{
 					"type":           []string{"ClusterIP", "NodePort", "LoadBalancer"}[round%3],
 					"ipFamilyPolicy": []string{"SingleStack", "PreferDualStack"}[round%2],
 				}
@@ -247,13 +250,13 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 }
 
 // things are the addresses and ports of a service.
-func things(spec rest.Object) []string {
+func things(spec object.Object) []string {
 	var out []string
 	for _, ip := range spec["clusterIPs"].([]any) {
 		out = append(out, ip.(string))
 	}
 	for _, p := range spec["ports"].([]any) {
-		if n := p.(rest.Object)["nodePort"]; n != nil {
+		if n := p.(object.Object)["nodePort"]; n != nil {
 			out = append(out, fmt.Sprint(n))
 		}
 	}
@@ -266,7 +269,7 @@ func TestRangeIsFull(t *testing.T) {
 	r := start(t, 1, "10.0.0.0/27", "30000-30002")[0]
 	lower := 0
 	for i := range 29 { // the service kubernetes has one
-		spec, err := r.make(newService(fmt.Sprint("s", i), rest.Object{}))
+		spec, err := r.make(newService(fmt.Sprint("s", i), object.Object{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,19 +281,19 @@ func TestRangeIsFull(t *testing.T) {
 		}
 	}
 	const full = `Internal error occurred: failed to allocate a serviceIP for Service "more": range is full`
-	if _, err := r.make(newService("more", rest.Object{})); err == nil || err.Error() != full {
+	if _, err := r.make(newService("more", object.Object{})); err == nil || err.Error() != full {
 		t.Errorf("one more address: %v", err)
 	}
 	r.remove("s3")
 	r.remove("s4")
 	r.remove("s5")
 	for i := range 3 {
-		if _, err := r.make(newService(fmt.Sprint("n", i), rest.Object{"type": "NodePort"})); err != nil {
+		if _, err := r.make(newService(fmt.Sprint("n", i), object.Object{"type": "NodePort"})); err != nil {
 			t.Error(err)
 		}
 	}
 	r.remove("s6")
-	if _, err := r.make(newService("more", rest.Object{"type": "NodePort"})); err == nil ||
+	if _, err := r.make(newService("more", object.Object{"type": "NodePort"})); err == nil ||
 		err.Error() != "Internal error occurred: failed to allocate a nodePort: range is full" {
 		t.Errorf("one more port: %v", err)
 	}
@@ -302,8 +305,8 @@ type refuse struct{}
 func (refuse) Name() string { return "Refuse" }
 
 func (refuse) Validate(_ context.Context, a *admit.Attributes) error {
-	meta, _ := a.Object["metadata"].(rest.Object)
-	labels, _ := meta["labels"].(rest.Object)
+	meta, _ := a.Object["metadata"].(object.Object)
+	labels, _ := meta["labels"].(object.Object)
 	if labels["refuse"] != nil {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, a.Name, errors.New("no"))
 	}
@@ -314,40 +317,40 @@ func (refuse) Validate(_ context.Context, a *admit.Attributes) error {
 func TestReserved(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24,fd00::/112", "30000-32767", refuse{})[0]
-	must := func(spec rest.Object, err error) rest.Object {
+	must := func(spec object.Object, err error) object.Object {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return spec
 	}
-	never := func(want string) func(rest.Object, error) {
-		return func(_ rest.Object, err error) {
+	never := func(want string) func(object.Object, error) {
+		return func(_ object.Object, err error) {
 			t.Helper()
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
 	}
-	both := rest.Object{
+	both := object.Object{
 		"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": int64(30100),
 		"ipFamilyPolicy": "RequireDualStack",
 		"clusterIP":      "10.0.0.9", "clusterIPs": []any{"10.0.0.9", "fd00::9"},
-		"ports": []any{rest.Object{"port": int64(80), "nodePort": int64(30080)}},
+		"ports": []any{object.Object{"port": int64(80), "nodePort": int64(30080)}},
 	}
 	refused := newService("both", both)
-	refused["metadata"].(rest.Object)["labels"] = rest.Object{"refuse": "yes"}
+	refused["metadata"].(object.Object)["labels"] = object.Object{"refuse": "yes"}
 	never("forbidden")(r.make(refused))
 	never("Unsupported value")(r.make(newService("both",
-		rest.Object{"clusterIP": "10.0.0.9", "sessionAffinity": "Sometimes"})))
+		object.Object{"clusterIP": "10.0.0.9", "sessionAffinity": "Sometimes"})))
 	r.want("after refusals")
 
 	must(r.make(newService("both", both)))
 	all := []string{"10.0.0.9", "fd00::9", "30080", "30100"}
 	r.want("after creation", all...)
-	never("already exists")(r.make(newService("both", rest.Object{})))
+	never("already exists")(r.make(newService("both", object.Object{})))
 	never("fd00:0:0::9: provided IP is already allocated")(r.make(newService("other",
-		rest.Object{"ipFamilies": []any{"IPv6"}, "clusterIP": "fd00:0:0::9"})))
+		object.Object{"ipFamilies": []any{"IPv6"}, "clusterIP": "fd00:0:0::9"})))
 	never("must be 'SingleStack' to release the secondary cluster IP")(r.patch("both", `{"clusterIPs":["10.0.0.9"]}`))
 	r.want("after more refusals", all...)
 
@@ -369,8 +372,9 @@ func TestReserved(t *testing.T) {
 	c := r.call(services, "both")
 	finalizers := func(list string) {
 		t.Helper()
-		if _, err := r.Patch(t.Context(), r.call(services, "both"), types.MergePatchType,
-			[]byte(`{"metadata":{"finalizers":`+list+`}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := r.Patch(t.Context(), r.call(services, "both"), verb.Patch{
+			Type: types.MergePatchType, Data: []byte(`{"metadata":{"finalizers":` + list + `}}`),
+		}, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -388,13 +392,13 @@ func TestReserved(t *testing.T) {
 func TestLostRecord(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
-	if _, err := r.make(newService("first", rest.Object{"clusterIP": "10.0.0.9"})); err != nil {
+	if _, err := r.make(newService("first", object.Object{"clusterIP": "10.0.0.9"})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Delete(t.Context(), r.call(addresses, "10.0.0.9"), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.make(newService("second", rest.Object{"clusterIP": "10.0.0.9"})); err != nil {
+	if _, err := r.make(newService("second", object.Object{"clusterIP": "10.0.0.9"})); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Repair(t.Context(), r.call(services, "first")); err != nil {
@@ -412,9 +416,9 @@ func TestOlderService(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
 	const old = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"old","namespace":"default","uid":"u"},"spec":{"clusterIP":"10.0.0.9","ports":[{"port":80}]}}`
-	revision, err := r.Store.Create(t.Context(), "services/specs/default/old", []byte(old))
+	revision, err := r.store.Create(t.Context(), "services/specs/default/old", []byte(old))
 	if err == nil {
-		err = r.View.WaitFor(t.Context(), revision)
+		err = r.View().WaitFor(t.Context(), revision)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -439,9 +443,9 @@ func TestRestore(t *testing.T) {
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
 	const old = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"old","namespace":"default","uid":"u"},` +
 		`"spec":{"type":"NodePort","clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],"ports":[{"port":80,"nodePort":30080}]}}`
-	revision, err := r.Store.Create(t.Context(), "services/specs/default/old", []byte(old))
+	revision, err := r.store.Create(t.Context(), "services/specs/default/old", []byte(old))
 	if err == nil {
-		err = r.View.WaitFor(t.Context(), revision)
+		err = r.View().WaitFor(t.Context(), revision)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -464,7 +468,7 @@ func TestRestore(t *testing.T) {
 
 // BenchmarkCreate makes and deletes a service: without addresses, with one, with two, and with a port too.
 func BenchmarkCreate(b *testing.B) {
-	for name, spec := range map[string]rest.Object{
+	for name, spec := range map[string]object.Object{
 		"none":  {"type": "ExternalName", "externalName": "example.com"},
 		"one":   {},
 		"two":   {"ipFamilyPolicy": "RequireDualStack"},

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // Install gives services, which are among kinds, their rule about what is read from the store: see completeStored. It
@@ -25,7 +25,7 @@ func Install(kinds []*catalog.Resource, ranges []netip.Prefix) {
 //
 // Rule: defaultOnRead of pkg/registry/core/service/storage; TestReadMatchesUpstream compares.
 func (s *Services) completeStored(obj catalog.Object) {
-	raw, _ := obj["spec"].(rest.Object)
+	raw, _ := obj["spec"].(object.Object)
 	if ips, _ := raw["clusterIPs"].([]any); len(ips) > 0 && raw["ipFamilies"] != nil {
 		return // as nearly all are
 	}

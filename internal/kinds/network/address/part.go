@@ -8,7 +8,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // Part gives services their addresses out of ranges and their ports on nodes out of ports.
@@ -20,7 +20,7 @@ func Part(ranges []netip.Prefix, ports utilnet.PortRange) part.Part {
 			return resources
 		},
 		Handlers: func(h *part.Host) part.Handlers {
-			return part.Handlers{Allocators: map[string]rest.Allocator{
+			return part.Handlers{Allocators: map[string]verb.Allocator{
 				"services": New(Config{View: h.View, Ranges: ranges, NodePorts: ports, Random: rand.Uint64N}),
 			}}
 		},

@@ -10,8 +10,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 var servicesResource = catalog.GroupResource{Resource: "services"}
@@ -22,12 +23,12 @@ const servicesPrefix = "services/specs"
 // their addresses, the records of addresses and ports that an earlier version has not written, and the service
 // "kubernetes", by which programs in a cluster find the server.
 func (s *services) start(ctx context.Context) error {
-	r := s.Rest
+	r := s.Verbs
 	if err := s.makeRange(ctx); err != nil {
 		if !control.Refused(ctx, err) {
 			return err
 		}
-		r.Log.Warn("the ServiceCIDR kubernetes cannot be written; it is tried again", "error", err)
+		r.Log().Warn("the ServiceCIDR kubernetes cannot be written; it is tried again", "error", err)
 	}
 	if err := restoreRecords(ctx, r); err != nil {
 		return err
@@ -37,7 +38,7 @@ func (s *services) start(ctx context.Context) error {
 
 // makeRange makes the ServiceCIDR "kubernetes". It is ready at once, and not some time after the first request.
 func (s *services) makeRange(ctx context.Context) error {
-	err := bootstrapRange(ctx, s.Rest, s.ranges)
+	err := bootstrapRange(ctx, s.Verbs, s.ranges)
 	if err == nil && s.Runs(rangeController) {
 		err = s.settleRange(ctx)
 	}
@@ -49,16 +50,16 @@ func (s *services) makeRange(ctx context.Context) error {
 
 // restoreRecords writes the records of the addresses and ports that services have and which lack one. It is done before
 // anybody can ask for an address.
-func restoreRecords(ctx context.Context, r *rest.Server) (err error) {
-	r.View.Collection(servicesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+func restoreRecords(ctx context.Context, r *verb.Verbs) (err error) {
+	r.View().Collection(servicesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		err = restoreRecordsOf(ctx, r, e.Namespace, e.Name)
 		return err == nil
 	})
 	return err
 }
 
-func restoreRecordsOf(ctx context.Context, r *rest.Server, namespace, name string) error {
-	call, err := r.Call(servicesResource, namespace, name, control.ServerUser())
+func restoreRecordsOf(ctx context.Context, r *verb.Verbs, namespace, name string) error {
+	call, err := r.Call(servicesResource, namespace, name, verb.ServerUser())
 	if err == nil {
 		err = r.Repair(ctx, call)
 	}
@@ -68,26 +69,26 @@ func restoreRecordsOf(ctx context.Context, r *rest.Server, namespace, name strin
 	return nil
 }
 
-func bootstrapService(ctx context.Context, r *rest.Server, services netip.Prefix, port int) error {
+func bootstrapService(ctx context.Context, r *verb.Verbs, services netip.Prefix, port int) error {
 	const name, namespace = kubernetesService, metav1.NamespaceDefault
-	there := func() bool { return r.View.Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil }
+	there := func() bool { return r.View().Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil }
 	if there() {
 		return nil
 	}
-	call, err := r.Call(servicesResource, namespace, name, control.ServerUser())
+	call, err := r.Call(servicesResource, namespace, name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	service, err := r.New(call, rest.Object{
-		"metadata": rest.Object{
+	service, err := r.New(call, object.Object{
+		"metadata": object.Object{
 			"name": name, "namespace": namespace,
-			"labels": rest.Object{"component": "apiserver", "provider": "kubernetes"},
+			"labels": object.Object{"component": "apiserver", "provider": "kubernetes"},
 		},
-		"spec": rest.Object{
+		"spec": object.Object{
 			"type": "ClusterIP", "sessionAffinity": "None", "clusterIP": address.First(services).String(),
 			"ipFamilyPolicy": "SingleStack",
 			"ports": []any{
-				rest.Object{"name": "https", "protocol": "TCP", "port": int64(443), "targetPort": int64(port)},
+				object.Object{"name": "https", "protocol": "TCP", "port": int64(443), "targetPort": int64(port)},
 			},
 		},
 	})
@@ -95,11 +96,11 @@ func bootstrapService(ctx context.Context, r *rest.Server, services netip.Prefix
 		return fmt.Errorf("service %s: %w", name, err)
 	}
 	if _, err := r.Create(ctx, call, service, metav1.CreateOptions{FieldManager: "kube-apiserver"}); err != nil {
-		if _, stale := r.View.Fresh(ctx); stale != nil {
+		if _, stale := r.View().Fresh(ctx); stale != nil {
 			return stale
 		}
 		if !there() { // made by another replica meanwhile, if it is: then its address is taken
-			r.Log.Warn("the service kubernetes cannot be made; it is tried again", "error", err)
+			r.Log().Warn("the service kubernetes cannot be made; it is tried again", "error", err)
 		}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -81,8 +81,8 @@ func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
 	if said != nil && said.Status == metav1.ConditionTrue && said.Reason == "" && said.Message == message {
 		return nil
 	}
-	return control.IgnoreNotFound(rangeCondition(ctx, s.Rest, control.ControllerUser(rangeController), name,
-		rangeController, rest.Object{"status": "True", "reason": "", "message": message}))
+	return control.IgnoreNotFound(rangeCondition(ctx, s.Verbs, control.ControllerUser(rangeController), name,
+		rangeController, object.Object{"status": "True", "reason": "", "message": message}))
 }
 
 // release lets a ServiceCIDR go that is being deleted, when nobody has an address that would then be out of every
@@ -97,9 +97,9 @@ func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCI
 			said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
 			return nil
 		}
-		return control.IgnoreNotFound(rangeCondition(ctx, s.Rest, control.ControllerUser(rangeController), obj.Name,
+		return control.IgnoreNotFound(rangeCondition(ctx, s.Verbs, control.ControllerUser(rangeController), obj.Name,
 			rangeController,
-			rest.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
+			object.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
 	}
 	if left := rangeGrace - s.Now().Sub(obj.DeletionTimestamp.Time); left > 0 {
 		return control.Again(left)
@@ -141,13 +141,13 @@ func networks(cidrs []string) (out []netip.Prefix) {
 }
 
 func (s *serviceRanges) setFinalizers(ctx context.Context, name string, change func([]any) []any) error {
-	call, err := s.Rest.Call(rangesResource, "", name, control.ControllerUser(rangeController))
+	call, err := s.Verbs.Call(rangesResource, "", name, control.ControllerUser(rangeController))
 	if err != nil {
 		return err
 	}
-	_, err = s.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(obj rest.Object) (rest.Object, error) {
-			meta, _ := obj["metadata"].(rest.Object)
+	_, err = s.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
+			meta, _ := obj["metadata"].(object.Object)
 			list, _ := meta["finalizers"].([]any)
 			if list = change(slices.Clone(list)); len(list) == 0 {
 				delete(meta, "finalizers")

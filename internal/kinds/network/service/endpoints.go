@@ -14,17 +14,20 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // EndpointReconciler keeps this server among the endpoints of the service "kubernetes", and those who are gone out of
 // them. Servers that share an etcd know of each other by a key that expires, as kube-apiservers do
 // (--endpoint-reconciler-type=lease).
 type EndpointReconciler struct {
-	Rest *rest.Server
+	Verbs *verb.Verbs
+	// Store has the keys by which servers find each other, which are no objects.
+	Store *store.Store
 	// Address and Port are where others reach the server.
 	Address netip.Addr
 	Port    int
@@ -55,11 +58,11 @@ func (p *EndpointReconciler) Run(ctx context.Context) {
 		select {
 		case <-tick.C:
 			if err := p.Announce(ctx); err != nil && ctx.Err() == nil {
-				p.Rest.Log.Warn("the endpoints of the service kubernetes are not up to date", "error", err)
+				p.Verbs.Log().Warn("the endpoints of the service kubernetes are not up to date", "error", err)
 			}
 		case <-ctx.Done():
 			if err := p.withdraw(context.WithoutCancel(ctx)); err != nil {
-				p.Rest.Log.Info("this server is still among the endpoints of the service kubernetes", "error", err)
+				p.Verbs.Log().Info("this server is still among the endpoints of the service kubernetes", "error", err)
 			}
 			return
 		}
@@ -76,16 +79,16 @@ func (p *EndpointReconciler) Announce(ctx context.Context) error {
 
 // withdraw takes the server out of the endpoints. Who has an etcd of its own is the only server, and is not missed.
 func (p *EndpointReconciler) withdraw(ctx context.Context) error {
-	if !p.Rest.Store.Shared() {
+	if !p.Store.Shared() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
-	e := p.Rest.View.Collection(serversPrefix).Snapshot().Get("", p.Address.String())
+	e := p.Verbs.View().Collection(serversPrefix).Snapshot().Get("", p.Address.String())
 	if e == nil {
 		return nil
 	}
-	if _, err := p.Rest.Store.Delete(ctx, serversPrefix+"/"+e.Name, e.Revision); err != nil {
+	if _, err := p.Store.Delete(ctx, serversPrefix+"/"+e.Name, e.Revision); err != nil {
 		return err
 	}
 	return p.publish(ctx, slices.DeleteFunc(p.servers(), func(ip string) bool { return ip == p.Address.String() }))
@@ -93,20 +96,20 @@ func (p *EndpointReconciler) withdraw(ctx context.Context) error {
 
 // sign writes the key that says that the server is there.
 func (p *EndpointReconciler) sign(ctx context.Context) error {
-	if !p.Rest.Store.Shared() {
+	if !p.Store.Shared() {
 		return nil
 	}
-	if _, err := p.Rest.View.Fresh(ctx); err != nil {
+	if _, err := p.Verbs.View().Fresh(ctx); err != nil {
 		return err
 	}
 	ip := p.Address.String()
 	key := serversPrefix + "/" + ip
-	value := codec.AppendJSON(nil, rest.Object{
-		"apiVersion": "v1", "kind": "Endpoints", "metadata": rest.Object{},
-		"subsets": []any{rest.Object{"addresses": []any{rest.Object{"ip": ip}}}},
+	value := codec.AppendJSON(nil, object.Object{
+		"apiVersion": "v1", "kind": "Endpoints", "metadata": object.Object{},
+		"subsets": []any{object.Object{"addresses": []any{object.Object{"ip": ip}}}},
 	})
-	w, err := p.Rest.Store.With(store.Options{TTL: presentFor}), error(nil)
-	if e := p.Rest.View.Collection(serversPrefix).Snapshot().Get("", ip); e != nil {
+	w, err := p.Store.With(store.Options{TTL: presentFor}), error(nil)
+	if e := p.Verbs.View().Collection(serversPrefix).Snapshot().Get("", ip); e != nil {
 		_, err = w.Update(ctx, key, value, e.Revision)
 	} else {
 		_, err = w.Create(ctx, key, value)
@@ -120,7 +123,7 @@ func (p *EndpointReconciler) sign(ctx context.Context) error {
 // servers returns the addresses of those who have signed, this one included, in order.
 func (p *EndpointReconciler) servers() []string {
 	ips := []string{p.Address.String()}
-	p.Rest.View.Collection(serversPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	p.Verbs.View().Collection(serversPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if e.Name != ips[0] {
 			ips = append(ips, e.Name)
 		}
@@ -133,21 +136,21 @@ func (p *EndpointReconciler) servers() []string {
 // publish writes the Endpoints and the EndpointSlice of the service. Ports stay as they are as long as there are
 // addresses.
 func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
-	ports := []any{rest.Object{"name": "https", "port": int64(p.Port), "protocol": "TCP"}}
+	ports := []any{object.Object{"name": "https", "port": int64(p.Port), "protocol": "TCP"}}
 	if old, err := p.stored(endpointsResource); err != nil {
 		return err
-	} else if subsets, _ := old["subsets"].([]any); len(subsets) == 1 && p.Rest.Store.Shared() {
-		if subset, _ := subsets[0].(rest.Object); len(ips) > 1 && subset["ports"] != nil {
+	} else if subsets, _ := old["subsets"].([]any); len(subsets) == 1 && p.Store.Shared() {
+		if subset, _ := subsets[0].(object.Object); len(ips) > 1 && subset["ports"] != nil {
 			ports = subset["ports"].([]any)
 		}
 	}
 	var addresses, targets, subsets []any
 	for _, ip := range ips {
-		addresses = append(addresses, rest.Object{"ip": ip})
-		targets = append(targets, rest.Object{"addresses": []any{ip}, "conditions": rest.Object{"ready": true}})
+		addresses = append(addresses, object.Object{"ip": ip})
+		targets = append(targets, object.Object{"addresses": []any{ip}, "conditions": object.Object{"ready": true}})
 	}
 	if len(ips) > 0 {
-		subsets = []any{rest.Object{"addresses": addresses, "ports": ports}}
+		subsets = []any{object.Object{"addresses": addresses, "ports": ports}}
 	} else {
 		ports = nil
 	}
@@ -155,27 +158,27 @@ func (p *EndpointReconciler) publish(ctx context.Context, ips []string) error {
 	if p.Address.Is6() {
 		kind = "IPv6"
 	}
-	err := p.write(ctx, endpointsResource, discoveryv1.LabelSkipMirror, "true", rest.Object{"subsets": subsets})
+	err := p.write(ctx, endpointsResource, discoveryv1.LabelSkipMirror, "true", object.Object{"subsets": subsets})
 	if err == nil {
 		err = p.write(ctx, slicesResource, discoveryv1.LabelServiceName, kubernetesService,
-			rest.Object{"addressType": kind, "endpoints": targets, "ports": ports})
+			object.Object{"addressType": kind, "endpoints": targets, "ports": ports})
 	}
 	return err
 }
 
 // write makes the object "kubernetes" of a resource, or gives it the fields that it should have, if it has not.
 func (p *EndpointReconciler) write(
-	ctx context.Context, gr catalog.GroupResource, label, value string, fields rest.Object,
+	ctx context.Context, gr catalog.GroupResource, label, value string, fields object.Object,
 ) error {
-	call, err := p.Rest.Call(gr, metav1.NamespaceDefault, kubernetesService, control.ServerUser())
+	call, err := p.Verbs.Call(gr, metav1.NamespaceDefault, kubernetesService, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	merge := func(obj rest.Object) rest.Object {
-		meta, _ := obj["metadata"].(rest.Object)
-		labels, _ := meta["labels"].(rest.Object)
+	merge := func(obj object.Object) object.Object {
+		meta, _ := obj["metadata"].(object.Object)
+		labels, _ := meta["labels"].(object.Object)
 		if labels == nil {
-			labels = rest.Object{}
+			labels = object.Object{}
 			meta["labels"] = labels
 		}
 		labels[label] = value
@@ -193,34 +196,34 @@ func (p *EndpointReconciler) write(
 		return err
 	}
 	if old == nil {
-		obj, err := p.Rest.New(call,
-			merge(rest.Object{
-				"metadata": rest.Object{"name": kubernetesService, "namespace": metav1.NamespaceDefault},
+		obj, err := p.Verbs.New(call,
+			merge(object.Object{
+				"metadata": object.Object{"name": kubernetesService, "namespace": metav1.NamespaceDefault},
 			}))
 		if err != nil {
 			return err
 		}
-		_, err = p.Rest.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-apiserver"})
+		_, err = p.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: "kube-apiserver"})
 		return control.IgnoreExists(err)
 	}
 	if before, err := p.stored(gr); err != nil || reflect.DeepEqual(before, merge(old)) {
 		return err
 	}
-	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
-		func(obj rest.Object) (rest.Object, error) {
-			return p.Rest.New(call, merge(obj))
+	_, err = p.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
+		func(obj object.Object) (object.Object, error) {
+			return p.Verbs.New(call, merge(obj))
 		})
 	return err
 }
 
 // stored returns the object "kubernetes" of a resource as it is stored, nil if there is none.
-func (p *EndpointReconciler) stored(gr catalog.GroupResource) (rest.Object, error) {
-	r := p.Rest.Catalog.Snapshot().Resource(gr.Group, gr.Resource)
-	e := p.Rest.View.Collection(r.Prefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService)
+func (p *EndpointReconciler) stored(gr catalog.GroupResource) (object.Object, error) {
+	r := p.Verbs.Catalog().Snapshot().Resource(gr.Group, gr.Resource)
+	e := p.Verbs.View().Collection(r.Prefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService)
 	if e == nil {
 		return nil, nil
 	}
 	v, err := codec.DecodeJSON(e.JSON())
-	obj, _ := v.(rest.Object)
+	obj, _ := v.(object.Object)
 	return obj, err
 }

@@ -60,11 +60,11 @@ func Part(c Settings) part.Part {
 // keep makes again what start has made and somebody has deleted. That is also how a cluster gets another range: the
 // administrator starts the server with a new flag and deletes the old ServiceCIDR.
 func (s *services) keep(ctx context.Context) (err error) {
-	if !rangeSettled(s.Rest, s.ranges) {
+	if !rangeSettled(s.Verbs, s.ranges) {
 		err = s.makeRange(ctx)
 	}
 	if s.View.Collection(servicesPrefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService) == nil {
-		err = errors.Join(err, bootstrapService(ctx, s.Rest, s.ranges[0], s.Port))
+		err = errors.Join(err, bootstrapService(ctx, s.Verbs, s.ranges[0], s.Port))
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func announce(ctx context.Context, h *part.Host, advertised func() (netip.Addr, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
-	endpoints := &EndpointReconciler{Rest: h.Rest, Address: ip, Port: h.Port}
+	endpoints := &EndpointReconciler{Verbs: h.Verbs, Store: h.Store, Address: ip, Port: h.Port}
 	if err := endpoints.Announce(ctx); err != nil {
 		h.Log.Warn("the endpoints of the service kubernetes are not up to date; retried every 10 seconds", "error", err)
 	}

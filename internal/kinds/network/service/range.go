@@ -16,26 +16,27 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
-	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // bootstrapRange makes the ServiceCIDR of the flag, gives it a second network if the flag has got one, and says that
 // it is ready. One that says otherwise than the flag stays.
-func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) error {
-	if _, err := r.View.Fresh(ctx); err != nil { // another replica may have made it
+func bootstrapRange(ctx context.Context, r *verb.Verbs, ranges []netip.Prefix) error {
+	if _, err := r.View().Fresh(ctx); err != nil { // another replica may have made it
 		return err
 	}
 	cidrs := cidrsOf(ranges)
-	call, err := r.Call(rangesResource, "", address.DefaultRange, control.ServerUser())
+	call, err := r.Call(rangesResource, "", address.DefaultRange, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	entry := r.View.Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
+	entry := r.View().Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {
 		obj, err := r.New(call,
-			rest.Object{
-				"metadata": rest.Object{"name": address.DefaultRange}, "spec": rest.Object{"cidrs": values(cidrs)},
+			object.Object{
+				"metadata": object.Object{"name": address.DefaultRange}, "spec": object.Object{"cidrs": values(cidrs)},
 			})
 		if err != nil {
 			return err
@@ -52,15 +53,15 @@ func bootstrapRange(ctx context.Context, r *rest.Server, ranges []netip.Prefix) 
 	switch second, ready := owed(stored, said, cidrs); {
 	case second:
 		_, err = r.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-apiserver"},
-			func(obj rest.Object) (rest.Object, error) {
-				obj["spec"] = rest.Object{"cidrs": values(cidrs)}
+			func(obj object.Object) (object.Object, error) {
+				obj["spec"] = object.Object{"cidrs": values(cidrs)}
 				return obj, nil
 			})
 		return err
 	case ready:
 		return defaultRangeReady(ctx, r)
 	case !slices.Equal(stored.Spec.CIDRs, cidrs):
-		r.Log.Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is",
+		r.Log().Warn("the ServiceCIDR kubernetes is not what --service-cluster-ip-range says; it stays as it is",
 			"ServiceCIDR", stored.Spec.CIDRs, "flag", cidrs)
 	}
 	return nil
@@ -83,8 +84,8 @@ func values(list []string) []any {
 }
 
 // rangeSettled tells whether bootstrapRange would write nothing, as far as the view knows.
-func rangeSettled(r *rest.Server, ranges []netip.Prefix) bool {
-	entry := r.View.Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
+func rangeSettled(r *verb.Verbs, ranges []netip.Prefix) bool {
+	entry := r.View().Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {
 		return false
 	}
@@ -128,14 +129,14 @@ func readRange(e *watchcache.Entry) (*networkingv1.ServiceCIDR, *metav1.Conditio
 	return &obj, nil, nil
 }
 
-func defaultRangeReady(ctx context.Context, r *rest.Server) error {
-	return rangeCondition(ctx, r, control.ServerUser(), address.DefaultRange, "kubernetes-service-cidr-controller",
-		rest.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
+func defaultRangeReady(ctx context.Context, r *verb.Verbs) error {
+	return rangeCondition(ctx, r, verb.ServerUser(), address.DefaultRange, "kubernetes-service-cidr-controller",
+		object.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
 }
 
 // rangeCondition applies the condition Ready of a ServiceCIDR, as the manager's own.
 func rangeCondition(
-	ctx context.Context, r *rest.Server, who user.Info, name, manager string, condition rest.Object,
+	ctx context.Context, r *verb.Verbs, who user.Info, name, manager string, condition object.Object,
 ) error {
 	call, err := r.Call(rangesResource, "", name, who)
 	if err != nil {
@@ -144,15 +145,15 @@ func rangeCondition(
 	call.Subresource = "status"
 	condition["type"], condition["lastTransitionTime"] = networkingv1.ServiceCIDRConditionReady,
 		r.Now().UTC().Format(time.RFC3339)
-	body, err := json.Marshal(rest.Object{
-		"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": rest.Object{"name": name},
-		"status": rest.Object{"conditions": []any{condition}},
+	body, err := json.Marshal(object.Object{
+		"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": object.Object{"name": name},
+		"status": object.Object{"conditions": []any{condition}},
 	})
 	if err != nil {
 		return err
 	}
 	force := true
-	_, err = r.Apply(ctx, call, types.ApplyYAMLPatchType, body,
+	_, err = r.Apply(ctx, call, verb.Patch{Type: types.ApplyYAMLPatchType, Data: body},
 		metav1.PatchOptions{FieldManager: manager, Force: &force})
 	return err
 }

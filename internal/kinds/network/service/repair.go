@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
 // allocationRepair keeps the records of what services have equal to what they have, against those who change them by
@@ -74,7 +75,7 @@ func (r *allocationRepair) Reconcile(ctx context.Context, key string) error {
 	first, last, _ := strings.Cut(name, "/")
 	switch kind {
 	case "service":
-		return restoreRecordsOf(ctx, r.Rest, first, last)
+		return restoreRecordsOf(ctx, r.Verbs, first, last)
 	case "endpoints":
 		return r.deleteEndpoints(ctx, first, last)
 	}
@@ -94,12 +95,11 @@ func (r *allocationRepair) Reconcile(ctx context.Context, key string) error {
 	}
 	r.Log.Warn("a record of an address or port is no service's; it is deleted", "key", name)
 	if first == address.PortsPrefix {
-		_, err := r.Rest.Store.Delete(ctx, first+"/"+last, e.Revision)
-		return err
+		return r.Verbs.Free(ctx, first, last, e.Revision)
 	}
-	call, err := r.Rest.Call(addressesResource, "", last, control.ServerUser())
+	call, err := r.Verbs.Call(addressesResource, "", last, verb.ServerUser())
 	if err == nil {
-		_, err = r.Rest.Delete(ctx, call, metav1.DeleteOptions{})
+		_, err = r.Verbs.Delete(ctx, call, metav1.DeleteOptions{})
 	}
 	return control.IgnoreNotFound(err)
 }
@@ -109,11 +109,11 @@ func (r *allocationRepair) deleteEndpoints(ctx context.Context, namespace, name 
 	if r.View.Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil {
 		return nil
 	}
-	call, err := r.Rest.Call(endpointsResource, namespace, name, control.ServerUser())
+	call, err := r.Verbs.Call(endpointsResource, namespace, name, verb.ServerUser())
 	if err != nil || r.View.Collection(call.Resource.Prefix).Snapshot().Get(namespace, name) == nil {
 		return err
 	}
-	_, err = r.Rest.Delete(ctx, call, metav1.DeleteOptions{})
+	_, err = r.Verbs.Delete(ctx, call, metav1.DeleteOptions{})
 	return control.IgnoreNotFound(err)
 }
 
@@ -122,11 +122,11 @@ func (r *allocationRepair) stray(owner networkingv1.ParentReference, prefix, nam
 	if owner.Group != "" || owner.Resource != servicesResource.Resource {
 		return true, nil
 	}
-	call, err := r.Rest.Call(servicesResource, owner.Namespace, owner.Name, control.ServerUser())
+	call, err := r.Verbs.Call(servicesResource, owner.Namespace, owner.Name, verb.ServerUser())
 	if err != nil {
 		return false, err
 	}
-	return r.Rest.Leaked(call, prefix, name)
+	return r.Verbs.Leaked(call, prefix, name)
 }
 
 // ownerOf returns whose a record says that it is, and when it was made.

@@ -140,7 +140,7 @@ func TestRecordsAreRepaired(t *testing.T) {
 			t.Errorf("%s is there after a minute: %v", name, there)
 		}
 	}
-	if _, err := s.Rest.Store.Create(t.Context(), "nodeports/30010",
+	if _, err := s.Store.Create(t.Context(), "nodeports/30010",
 		[]byte(
 			`{"metadata":{},"spec":{"parentRef":{"resource":"services","namespace":"default","name":"a"}}}`)); err != nil {
 		t.Fatal(err)
@@ -218,8 +218,8 @@ func TestBootstrapIsRefused(t *testing.T) {
 	s := startStill(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
 	both := &services{s.Host, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd00::/112")}}
 	r := &refusal{}
-	s.Rest.Admit = admit.Chain{Plugins: []admit.Plugin{r}}
-	if err := control.Bootstrap(t.Context(), s.Rest); err != nil {
+	s.Admit(r)
+	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
 		t.Error(err)
 	}
 	if err := both.start(t.Context()); err != nil {
@@ -233,11 +233,11 @@ func TestBootstrapIsRefused(t *testing.T) {
 	if !slices.Equal(r.asked, want) {
 		t.Errorf("asked %q\nwant  %q", r.asked, want)
 	}
-	if err := errors.Join(control.KeepNamespaces(t.Context(), s.Rest), both.keep(t.Context())); err == nil {
+	if err := errors.Join(control.KeepNamespaces(t.Context(), s.Verbs), both.keep(t.Context())); err == nil {
 		t.Error("nothing was refused")
 	}
-	s.Rest.Admit = admit.Chain{}
-	if err := errors.Join(control.KeepNamespaces(t.Context(), s.Rest), both.keep(t.Context())); err != nil {
+	s.Admit()
+	if err := errors.Join(control.KeepNamespaces(t.Context(), s.Verbs), both.keep(t.Context())); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.View.Fresh(t.Context()); err != nil {
@@ -266,7 +266,8 @@ func TestPresence(t *testing.T) {
 		servers = append(servers, s)
 		all = append(all,
 			&EndpointReconciler{
-				Rest: s.Rest, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 2-i)), Port: 6443 + i,
+				Verbs: s.Verbs, Store: s.Store, Address: netip.MustParseAddr(fmt.Sprint("192.0.2.", 2-i)),
+				Port: 6443 + i,
 			})
 	}
 	want := func(what string, want ...string) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -55,13 +55,13 @@ func (p *protection) Reconcile(ctx context.Context, key string) error {
 	if e == nil || p.has(e) != e.Deleting || e.Deleting && p.used(p.View, e) {
 		return nil
 	}
-	call, err := p.Rest.Call(p.resource, namespace, name, control.ControllerUser(p.as))
+	call, err := p.Verbs.Call(p.resource, namespace, name, control.ControllerUser(p.as))
 	if err != nil {
 		return err
 	}
-	_, err = p.Rest.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
-		func(obj rest.Object) (rest.Object, error) {
-			meta, _ := obj["metadata"].(rest.Object)
+	_, err = p.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
+			meta, _ := obj["metadata"].(object.Object)
 			list, _ := meta["finalizers"].([]any)
 			switch has, deleting := slices.Contains(list, any(p.finalizer)), meta["deletionTimestamp"] != nil; {
 			case meta["uid"] != e.UID || has != deleting: // another object by now, or somebody else's work

@@ -1,0 +1,28 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// writeSuccess answers a POST to a subresource that has no object to show.
+func writeSuccess(w http.ResponseWriter, r *http.Request) error {
+	media, err := negotiateScale(r) // a document of a built-in group, and nothing else
+	if err != nil {
+		return err
+	}
+	doc, err := successful(metav1.Status{Code: http.StatusCreated})
+	if err != nil {
+		return err
+	}
+	return writeDocument(w, r, http.StatusCreated, doc, media, &metav1.Status{})
+}
+
+// successful returns the JSON of a Status that says so, its fields in the order that Kubernetes has them.
+func successful(s metav1.Status) ([]byte, error) {
+	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	s.Status = metav1.StatusSuccess
+	return json.Marshal(&s)
+}

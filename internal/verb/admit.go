@@ -1,0 +1,145 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// admission asks the chain of plugins about writes.
+type admission struct {
+	*Reader
+	chain admit.Chain
+}
+
+// admissionAttributes returns what admission is told about a write of the call. options is a pointer to the
+// operation's options, one of metav1.CreateOptions, UpdateOptions and DeleteOptions. name is "" if it will be
+// generated.
+func (ad *admission) admissionAttributes(
+	ctx context.Context, c *Call, op admit.Operation, name string, options any, dryRun bool,
+) *admit.Attributes {
+	a := &admit.Attributes{
+		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Kind: c.Kind(),
+		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
+		Options: func() admit.Object { return optionsObject(options) },
+		Warn:    func(text string) { request.Warn(ctx, text) },
+		Convert: func(ctx context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
+			return ad.convert.Convert(ctx, c.Resource, from, to, obj)
+		},
+		Normalize: func(v *catalog.Version, obj object.Object) error {
+			in := *c
+			in.Version = v
+			_, err := in.normalize(obj)
+			return err
+		},
+	}
+	if c.Resource.Cohabits != (catalog.GroupResource{}) {
+		ad.showCohabiting(c, a)
+	}
+	if c.Resource.IsNamespace() {
+		a.Namespace = name // as in Kubernetes: a namespace is in itself
+	}
+	if c.through == "scale" {
+		a.Subresource, a.Kind = "scale", scaleKind
+		a.Convert = func(_ context.Context, obj object.Object, _, _ *catalog.Version) (object.Object, error) {
+			return obj, nil
+		}
+		a.Normalize = func(*catalog.Version, object.Object) error { return nil }
+	}
+	return a
+}
+
+// optionsObject returns options as a plugin sees them, with kind and apiVersion.
+func optionsObject(options any) object.Object {
+	var kind string
+	switch options.(type) {
+	case *metav1.CreateOptions:
+		kind = "CreateOptions"
+	case *metav1.UpdateOptions:
+		kind = "UpdateOptions"
+	case *metav1.DeleteOptions:
+		kind = "DeleteOptions"
+	}
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(options)
+	if err != nil {
+		return nil // they hold nothing that JSON cannot say
+	}
+	obj["kind"], obj["apiVersion"] = kind, metav1.SchemeGroupVersion.String()
+	return obj
+}
+
+// mutate lets admission change a.Object, and gives what it changed the form of a decoded object again.
+func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) error {
+	before := managedFields(a.Object)
+	if err := ad.chain.Mutate(ctx, a); err != nil {
+		return err
+	}
+	if a.Object == nil {
+		return nil
+	}
+	if a.Changed() && c.through == "" {
+		if _, err := c.normalize(a.Object); err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("object after mutating admission: %w", err))
+		}
+	}
+	// Those that a patch has brought are still there, too: as in Kubernetes it is the one write that admission sees
+	// with them.
+	dropDuplicateOwners(a.Object, func(text string) {
+		a.Warn(strings.Replace(text, "duplicate entries;", "duplicate entries after mutating admission happens;", 1))
+	})
+	if !a.Changed() {
+		return nil
+	}
+	if err := apply.ValidateManagedFields((&unstructured.Unstructured{
+		Object: a.Object,
+	}).GetManagedFields()); err != nil {
+		meta := object.Meta(a.Object)
+		object.SetOrDelete(meta, "managedFields", before, before != nil)
+		a.Warn(
+			fmt.Sprintf(
+				".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
+	}
+	return nil
+}
+
+func managedFields(obj object.Object) any {
+	meta, _ := obj["metadata"].(object.Object)
+	return meta["managedFields"]
+}
+
+// validateAdmission asks admission about an object that is complete and valid.
+func (ad *admission) validateAdmission(ctx context.Context, a *admit.Attributes, obj object.Object) error {
+	a.Object = obj
+	if a.Name == "" {
+		a.Name = object.String(object.Meta(obj), "name")
+		defer func() { a.Name = "" }() // the next attempt generates another one
+	}
+	return ad.chain.Validate(ctx, a)
+}
+
+// judgeUpdate is judge for an update, whose objects admission may see through a subresource.
+func (ad *admission) judgeUpdate(
+	ctx context.Context, c *Call, a *admit.Attributes, obj, old object.Object,
+) (err error) {
+	if c.through == "scale" {
+		if obj, err = scaleObject(obj, c.Version.Scale); err != nil {
+			return err
+		}
+		if old, err = scaleObject(old, c.Version.Scale); err != nil {
+			return err
+		}
+	}
+	a.Old = old
+	return ad.validateAdmission(ctx, a, obj)
+}

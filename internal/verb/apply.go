@@ -1,0 +1,161 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// IsApply reports whether a patch is server-side apply, in YAML or CBOR.
+func IsApply(kind types.PatchType) bool {
+	return kind == types.ApplyYAMLPatchType || kind == types.ApplyCBORPatchType
+}
+
+// decodeApply decodes the body of an apply; repeated is the error about keys that stand in it twice, if strict looks
+// for them.
+func decodeApply(patch Patch, strict bool) (applied object.Object, repeated, err error) {
+	if patch.Type == types.ApplyCBORPatchType {
+		err = codec.UnmarshalCBOR(patch.Data, &applied)
+		if applied == nil {
+			applied = object.Object{}
+		}
+	} else {
+		applied, repeated, err = codec.DecodeApply(patch.Data, strict)
+	}
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	return applied, repeated, nil
+}
+
+// Apply is server-side apply: patch is the YAML, JSON or, by its type, CBOR of the fields that the manager
+// o.FieldManager wants. An object that does not exist is created.
+func (v *Verbs) Apply(
+	ctx context.Context, c *Call, patch Patch, o metav1.PatchOptions,
+) (*Result, error) {
+	c.applies = true
+	for {
+		res, err := v.Edit(ctx, c, updateOptionsOf(o),
+			func(e *watchcache.Entry, old object.Object) (object.Object, error) {
+				obj, err := v.merge(ctx, c, old, patch, o)
+				if err == nil && (e.IsConverted() || e.APIVersion != c.APIVersion()) {
+					// A converted object may lack defaults, and obj shares its values. Kubernetes fills them in only if
+					// the apply changes something.
+					if sameButOwnership(obj, old) {
+						return obj, c.matches(obj)
+					}
+					obj = runtime.DeepCopyJSON(obj)
+				}
+				return c.normalizeApplied(obj, err)
+			})
+		if !apierrors.IsNotFound(err) || c.Subresource != "" {
+			return res, err
+		}
+		res, err = v.applyNew(ctx, c, patch, o)
+		if apierrors.IsAlreadyExists(err) || retry(err) {
+			continue // somebody was faster: apply to what they made
+		}
+		return res, err
+	}
+}
+
+// applyNew creates an object by apply.
+func (v *Verbs) applyNew(
+	ctx context.Context, c *Call, patch Patch, o metav1.PatchOptions,
+) (*Result, error) {
+	if c.Resource.Terminating {
+		return nil, terminating(c, "create")
+	}
+	defer v.sequences.lock(c)()
+	v.sequences.refresh(c)
+	obj, err := c.normalizeApplied(v.merge(ctx, c, nil, patch, o))
+	if err != nil {
+		return nil, err
+	}
+	meta := object.Meta(obj)
+	if uid := object.String(meta, "uid"); uid != "" {
+		return nil,
+			apierrors.NewConflict(c.GroupResource(), c.Name,
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	delete(meta, "resourceVersion") // one that nothing can have is not asked for
+	a := v.admission.admissionAttributes(ctx, c, admit.Create, c.Name,
+		&metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation},
+		isDryRun(o.DryRun))
+	a.Object = obj
+	res, err := v.storeNew(ctx, c, a)
+	if err == nil {
+		res.Created = true
+	}
+	return res, err
+}
+
+// merge applies the patch to the live object (nil if there is none). The result shares live's values.
+func (v *Verbs) merge(
+	ctx context.Context, c *Call, live object.Object, patch Patch, o metav1.PatchOptions,
+) (object.Object, error) {
+	own, err := v.tracker.ownership(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	validation := fieldValidation(o.FieldValidation)
+	applied, repeated, err := decodeApply(patch, validation != metav1.FieldValidationIgnore)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := own.Apply(live, applied, o.FieldManager, o.Force != nil && *o.Force, v.now())
+	if err != nil {
+		return nil, err
+	}
+	if repeated != nil {
+		if validation == metav1.FieldValidationStrict {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", repeated))
+		}
+		warnStrict(ctx, []string{repeated.Error()})
+	}
+	return obj, nil
+}
+
+// sameButOwnership reports whether a and b differ in nothing but metadata.managedFields.
+func sameButOwnership(a, b object.Object) bool {
+	metaA, metaB := maps.Clone(object.Meta(a)), maps.Clone(object.Meta(b))
+	delete(metaA, "managedFields")
+	delete(metaB, "managedFields")
+	return sameBeyondMeta(a, b) && codec.Equal(metaA, metaB)
+}
+
+// normalizeApplied gives what merge returned what a decoded object has: defaults, and a name and a namespace that
+// agree with the path. A custom object gets defaults, and the form of metadata, only: what was applied is known to its
+// schema, or merge has refused it.
+func (c *Call) normalizeApplied(obj object.Object, err error) (object.Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	if !c.Resource.Custom() {
+		if _, err := c.normalize(obj); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return obj, c.matches(obj)
+	}
+	if _, err := checkMeta(obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	sch, err := c.Version.Schema()
+	if err != nil {
+		return nil, err
+	}
+	if sch != nil {
+		sch.NormalizeApplied(obj)
+	}
+	return obj, c.matches(obj)
+}

@@ -1,0 +1,174 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+// CreateFrom is a POST: it stores the object in body as a new one.
+func (v *Verbs) CreateFrom(ctx context.Context, c *Call, body Body, o metav1.CreateOptions) (*Result, error) {
+	obj, err := v.decoder.decode(ctx, c, body, fieldValidation(o.FieldValidation))
+	if err != nil {
+		return nil, err
+	}
+	return v.Create(ctx, c, obj, o)
+}
+
+// Create stores obj, a pruned and defaulted object of the call's version, as a new object. It owns obj from here on.
+//
+// This is the story of a write: say who and where, admit, note who owns which field, prepare, validate, store, show.
+func (v *Verbs) Create(ctx context.Context, c *Call, obj object.Object, o metav1.CreateOptions) (*Result, error) {
+	if !v.sequences.needsSequence(c) && v.allocations.allocator(c) == nil {
+		return v.createOnce(ctx, c, obj, o)
+	}
+	for {
+		res, err := v.createOnce(ctx, c, runtime.DeepCopyJSON(obj), o)
+		if !retry(err) {
+			return res, err
+		}
+		if _, err := v.view.Fresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (v *Verbs) createOnce(ctx context.Context, c *Call, obj object.Object, o metav1.CreateOptions) (*Result, error) {
+	if c.Resource.Terminating {
+		return nil, terminating(c, "create")
+	}
+	defer v.sequences.lock(c)()
+	v.sequences.refresh(c)
+
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return nil, err
+	}
+	dropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
+	meta := object.Meta(obj)
+	wipeSystemFields(meta)
+
+	own, err := v.tracker.ownership(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	v.tracker.track(own, nil, obj, c.manager(o.FieldManager))
+	a := v.admission.admissionAttributes(ctx, c, admit.Create, object.String(meta, "name"), &o, isDryRun(o.DryRun))
+	a.Object = obj
+	return v.storeNew(ctx, c, a)
+}
+
+// storeNew lets admission change a new object, and finishes it: system fields, rules, validation, one transaction.
+func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Result, error) {
+	if err := v.admission.mutate(ctx, c, a); err != nil {
+		return nil, err
+	}
+	obj := a.Object
+	c.dryRun = a.DryRun
+	if err := matchNamespace(obj, c.Namespace); err != nil {
+		return nil, err
+	}
+	v.tracker.fillSystemFields(c, obj)
+	meta := object.Meta(obj)
+	if c.Version.Status && c.Resource.Custom() {
+		delete(obj, "status")
+	}
+	prefix := object.String(meta, "generateName")
+	generated := prefix != "" && object.String(meta, "name") == ""
+	rules := c.Strategy()
+	prepares := rules != nil && rules.PrepareCreate != nil
+	unnamed := obj
+
+	// A generated name may be taken; seven more are tried, as upstream does.
+	for attempt := 0; ; attempt++ {
+		if generated {
+			if prepares { // what that adds may depend on the name, so each name gets a copy, as in Kubernetes
+				obj = runtime.DeepCopyJSON(unnamed)
+				meta = object.Meta(obj)
+			}
+			meta["name"] = generatedName(prefix, v.newSuffix())
+		}
+		if prepares {
+			rules.PrepareCreate(obj, v.Env(c))
+		}
+		if err := v.allocations.assign(ctx, c, obj, nil, a.DryRun); err != nil {
+			return nil, err
+		}
+		if generated && rules != nil && rules.Default != nil {
+			rules.Default(obj) // some defaults depend on the name
+		}
+		if err := v.validateNew(ctx, c, obj); err != nil {
+			return nil, err
+		}
+		if err := v.admission.validateAdmission(ctx, a, obj); err != nil {
+			return nil, err
+		}
+		c.canonicalize(obj)
+		name := object.String(meta, "name")
+		// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
+		revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64)
+		if err == nil && revision != 0 && !c.dryRun {
+			return nil, errors.New("resourceVersion should not be set on objects to be created")
+		}
+		delete(meta, "resourceVersion")
+		made, err := v.writer.commit(ctx, c, change{obj: obj, name: name})
+		if errors.Is(err, store.ErrExists) && generated {
+			if attempt < 7 {
+				continue
+			}
+			return nil, apierrors.NewGenerateNameConflict(c.GroupResource(), name, 1)
+		}
+		if errors.Is(err, store.ErrExists) {
+			return nil, v.alreadyExists(ctx, c, name)
+		}
+		return made, storeError(err, c, name)
+	}
+}
+
+// alreadyExists answers a creation under a name that is taken, and says if what has it is being deleted.
+func (r *Reader) alreadyExists(ctx context.Context, c *Call, name string) error {
+	err := apierrors.NewAlreadyExists(c.GroupResource(), name)
+	if _, late := r.view.Fresh(ctx); late != nil {
+		return err
+	}
+	if e := r.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, name); e != nil && e.Deleting {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
+}
+
+func (v *Verbs) validateNew(ctx context.Context, c *Call, obj object.Object) error {
+	errs, err := c.validate(ctx, obj)
+	if err != nil {
+		return err
+	}
+	if errs = append(v.validateIn(ctx, c, obj, nil), errs...); len(errs) > 0 {
+		return apierrors.NewInvalid(c.kindOf(obj), object.String(object.Meta(obj), "name"), errs)
+	}
+	c.warnings(ctx, obj, nil)
+	return nil
+}
+
+// wipeSystemFields drops what only the server sets.
+func wipeSystemFields(meta object.Object) {
+	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"selfLink"} {
+		delete(meta, key)
+	}
+}
+
+// generatedName appends a random suffix to a prefix, which is cut so that the name stays within 63 characters.
+func generatedName(prefix, suffix string) string {
+	if limit := 63 - len(suffix); len(prefix) > limit {
+		prefix = prefix[:limit]
+	}
+	return prefix + suffix
+}

@@ -1,0 +1,142 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Delete removes the named object, or marks it as being deleted while finalizers, the time that it has to end or the
+// kind's rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage
+// collector's work; a policy that makes the deletion wait for it becomes a finalizer (propagate).
+func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
+	if rules := c.Strategy(); rules != nil && rules.Keep != nil && c.Verb != "deletecollection" {
+		if why := rules.Keep(c.Name); why != "" {
+			return nil, apierrors.NewForbidden(c.GroupResource(), c.Name, errors.New(why))
+		}
+	}
+	defer v.sequences.lock(c)()
+	for {
+		e, err := v.Current(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		v.sequences.refresh(c)
+		if err := CheckPreconditions(c, o.Preconditions, e); err != nil {
+			return nil, err
+		}
+		if c.inProcess || c.Metadata {
+			c = v.inStoredVersion(c, e) // who cleans up needs no more than metadata
+		}
+		shown, err := v.inVersion(ctx, c, e)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := v.Object(c, shown)
+		if err != nil {
+			return nil, err
+		}
+		end := c.ending(obj, &o, v.now())
+		end.entry = e
+		if end.underWay {
+			return &Result{Object: obj}, nil
+		}
+		if err := v.admitDelete(ctx, c, &o, obj); err != nil {
+			return nil, err
+		}
+		res, err := v.remove(ctx, c, obj, o, end)
+		if retry(err) {
+			continue
+		}
+		return res, storeError(err, c, c.Name)
+	}
+}
+
+// admitDelete asks admission about a deletion: those that change objects too, since it stands between both.
+func (v *Verbs) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptions, obj object.Object) error {
+	if c.admitted {
+		return nil
+	}
+	name := c.Name
+	if c.Verb == "deletecollection" {
+		name = "" // as in Kubernetes
+	}
+	a := v.admission.admissionAttributes(ctx, c, admit.Delete, name, o, isDryRun(o.DryRun))
+	a.Old = obj
+	if err := v.admission.mutate(ctx, c, a); err != nil {
+		return err
+	}
+	return v.admission.chain.Validate(ctx, a)
+}
+
+// remove deletes an entry, or marks its object.
+func (v *Verbs) remove(
+	ctx context.Context, c *Call, obj object.Object, o metav1.DeleteOptions, end ending,
+) (*Result, error) {
+	rules := c.Strategy()
+	c.dryRun = isDryRun(o.DryRun)
+	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, v.Env(c))
+	had, has := object.Meta(obj)["finalizers"]
+	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
+	if !held || c.Resource.IsNamespace() && !end.entry.Deleting {
+		propagate(c, obj, o)
+	}
+	last := !held && len(object.Finalizers(obj)) == 0 && end.period == 0
+	switch {
+	case end.graceful:
+		end.mark(obj)
+	case last:
+		object.SetOrDelete(object.Meta(obj), "finalizers", had, has) // the answer shows what went
+	default:
+		v.markDeleted(obj)
+	}
+	mark := change{entry: end.entry, old: obj, obj: obj, name: c.Name, options: c.raise(obj)}
+	switch {
+	case c.dryRun && last:
+		return &Result{Object: obj, Deleted: last}, nil
+	case !last:
+		return v.writer.swap(ctx, c, mark)
+	case !end.graceful:
+		return v.writer.drop(ctx, c, obj, end.entry.Revision)
+	}
+	// Two writes, as in Kubernetes: those who watch see that it is being deleted, and then that it is gone.
+	marked, err := v.writer.commit(ctx, c, mark)
+	if err != nil {
+		return nil, err
+	}
+	res, err := v.writer.drop(ctx, c, marked.Object, revisionOf(marked.Object))
+	if errors.Is(err, store.ErrNotFound) {
+		return &Result{Object: marked.Object, Deleted: true}, nil // another client was faster, and wanted the same
+	}
+	return res, err
+}
+
+// CheckPreconditions returns why an entry is not the one that a deletion is about, nil if it is.
+func CheckPreconditions(c *Call, p *metav1.Preconditions, e *watchcache.Entry) error {
+	if p == nil {
+		return nil
+	}
+	// Upstream names the kind where the resource belongs, and clients have seen it so for years.
+	gr := schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Kind}
+	if p.UID != nil && *p.UID != types.UID(e.UID) {
+		return apierrors.NewConflict(gr, c.Name,
+			fmt.Errorf(
+				"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, e.UID))
+	}
+	if have := fmt.Sprint(e.Revision); p.ResourceVersion != nil && *p.ResourceVersion != have {
+		return apierrors.NewConflict(gr, c.Name,
+			fmt.Errorf(
+				"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, have))
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package verb
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// deleters is how many objects of a collection are deleted at a time: enough to share fsyncs, few enough to leave the
+// store to others.
+const deleters = 16
+
+// DeleteCollection deletes every object of the call's namespace (of all namespaces if it names none).
+func (v *Verbs) DeleteCollection(ctx context.Context, c *Call, o metav1.DeleteOptions) error {
+	if _, err := v.view.Fresh(ctx); err != nil {
+		return err
+	}
+	var entries []*watchcache.Entry
+	v.view.Collection(c.Resource.Prefix).Snapshot().Scan(c.Namespace, "", func(e *watchcache.Entry) bool {
+		entries = append(entries, e)
+		return true
+	})
+	return v.DeleteAll(ctx, c, entries, o)
+}
+
+// DeleteAll deletes the objects of entries, several at a time.
+func (v *Verbs) DeleteAll(ctx context.Context, c *Call, entries []*watchcache.Entry, o metav1.DeleteOptions) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	work := make(chan *watchcache.Entry) // unbuffered: a failure stops the rest at once
+	var wg sync.WaitGroup
+	for range min(deleters, len(entries)) {
+		wg.Go(func() {
+			for e := range work {
+				one := *c
+				one.Namespace, one.Name = e.Namespace, e.Name
+				if _, err := v.Delete(ctx, &one, o); err != nil && !apierrors.IsNotFound(err) {
+					cancel(err)
+				}
+			}
+		})
+	}
+feed:
+	for _, e := range entries {
+		select {
+		case work <- e:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(work)
+	wg.Wait()
+	return context.Cause(ctx)
+}

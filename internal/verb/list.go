@@ -1,0 +1,162 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Page is what one list request answers.
+type Page struct {
+	Revision  int64 // 0 for a list of objects that are not stored
+	Entries   []*watchcache.Entry
+	Continue  string // continue token, "" at the end
+	Remaining *int64 // how many follow, nil if unknown
+}
+
+// ListMeta returns the metadata of the list.
+func (p *Page) ListMeta() metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: p.ResourceVersion(), Continue: p.Continue, RemainingItemCount: p.Remaining}
+}
+
+// ResourceVersion returns the list's resourceVersion, "" if it has none.
+func (p *Page) ResourceVersion() string {
+	if p.Revision == 0 {
+		return ""
+	}
+	return strconv.FormatInt(p.Revision, 10)
+}
+
+// List finds the entries of one page. It holds pointers into an immutable snapshot: nothing is locked or copied.
+func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Page, error) {
+	sel, err := r.selector(c, o.LabelSelector, o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
+	if c.Resource.Virtual {
+		return r.listUnstored(ctx, c, sel)
+	}
+	start, err := r.start(ctx, c, o, sel)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{Revision: start.snapshot.Revision}
+	if r.convert.NeedsWebhook(c.Resource) {
+		return p, r.listConverted(ctx, c, o, sel, start, p)
+	}
+	if sel.name != "" && o.Continue == "" && (sel.namespace != "" || !c.Resource.Namespaced) {
+		if e := start.snapshot.Get(sel.namespace, sel.name); sel.matches(e) {
+			p.Entries = append(p.Entries, e)
+		}
+		return p, nil
+	}
+	if sel.all() && o.Limit == 0 && c.Namespace == "" {
+		p.Entries = make([]*watchcache.Entry, 0, start.snapshot.Len())
+	}
+	more := false
+	start.scan(sel, func(e *watchcache.Entry) bool {
+		if !sel.matches(e) {
+			return true
+		}
+		if o.Limit > 0 && int64(len(p.Entries)) == o.Limit {
+			more = true
+			return false
+		}
+		p.Entries = append(p.Entries, e)
+		return true
+	})
+	if more {
+		r.toBeContinued(c, p, start, sel)
+	}
+	return p, nil
+}
+
+// listStart is where a list begins.
+type listStart struct {
+	snapshot *watchcache.Snapshot
+	after    string // the key before the first one
+}
+
+// scan calls f for the entries that sel may keep, in order, until f returns false.
+func (l listStart) scan(sel *selector, f func(*watchcache.Entry) bool) {
+	if ix, value, ok := sel.index(); ok && l.snapshot.Find(ix.Name, value, sel.namespace, l.after, f) {
+		return
+	}
+	l.snapshot.Scan(sel.namespace, l.after, f)
+}
+
+// start chooses the snapshot by continue, resourceVersion and resourceVersionMatch, as the table "The
+// resourceVersionMatch parameter" of the Kubernetes API concepts has it.
+func (r *Reader) start(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector) (listStart, error) {
+	collection := r.view.Collection(c.Resource.Prefix)
+	if o.Continue != "" {
+		return r.startAtToken(ctx, c, collection, o)
+	}
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
+		o.ResourceVersionMatch == "" && o.Limit > 0 && o.ResourceVersion != "" && o.ResourceVersion != "0"
+	if _, err := r.catchUp(ctx, o.ResourceVersion); err != nil {
+		return listStart{}, badListRevision(err)
+	}
+	if exact {
+		revision, err := parseRevision(o.ResourceVersion)
+		if err != nil {
+			return listStart{}, err
+		}
+		snapshot, err := collection.SnapshotAt(ctx, revision)
+		if errors.Is(err, watchcache.ErrExpired) {
+			return listStart{}, tooOldList()
+		}
+		return listStart{snapshot: snapshot}, err
+	}
+	return listStart{snapshot: sel.snapshot(collection)}, nil
+}
+
+func (r *Reader) startAtToken(
+	ctx context.Context, c *Call, collection *watchcache.Collection, o *metainternal.ListOptions,
+) (listStart, error) {
+	token, err := parseContinue(o.Continue)
+	if err != nil {
+		return listStart{}, err
+	}
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return listStart{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+	}
+	after := token.after()
+	if c.Namespace != "" {
+		after = c.Namespace + "/" + after
+	}
+	if token.Revision < 0 {
+		_, err := r.view.Fresh(ctx)
+		return listStart{snapshot: collection.Snapshot(), after: after}, err
+	}
+	if _, err := r.reach(ctx, token.Revision); err != nil {
+		return listStart{}, err
+	}
+	snapshot, err := collection.SnapshotAt(ctx, token.Revision)
+	if errors.Is(err, watchcache.ErrExpired) {
+		return listStart{}, tooOldContinue(continueToken{Revision: -1, Start: token.Start}.encode())
+	}
+	return listStart{snapshot: snapshot, after: after}, err
+}
+
+// toBeContinued gives a page its continue token and says how many objects follow, which only lists without selectors
+// do.
+func (r *Reader) toBeContinued(c *Call, p *Page, start listStart, sel *selector) {
+	last := p.Entries[len(p.Entries)-1]
+	key := last.Key()
+	if sel.all() {
+		left := int64(start.snapshot.Count(c.Namespace, key))
+		p.Remaining = &left
+	}
+	if c.Namespace != "" {
+		key = last.Name // tokens of one namespace do not name it
+	}
+	r.view.Collection(c.Resource.Prefix).Pin(start.snapshot)
+	p.Continue = continueToken{Revision: p.Revision, Start: key + "\x00"}.encode()
+}

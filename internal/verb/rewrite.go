@@ -1,0 +1,80 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// rewriters is how many objects are rewritten at a time: enough to share an fsync, few enough to leave the store to
+// others.
+const rewriters = 2
+
+// Rewrite stores objects of the call's kind anew as they are: in the storage version of today's definition, with its
+// defaults, without what it does not declare. It is what an update that changes nothing does, for many objects with
+// few calls of a conversion webhook, and without asking admission about a change that is none. What would be stored as
+// it is already is left alone, and so is what has been written or deleted since the entries were read. It returns how
+// many were written.
+func (v *Verbs) Rewrite(ctx context.Context, c *Call, entries []*watchcache.Entry) (written int, err error) {
+	in := *c
+	in.Version = c.Resource.Storage
+	shown, err := v.allInVersion(ctx, &in, entries)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex // guards written
+	var wg sync.WaitGroup
+	work := make(chan int) // unbuffered: a failure stops the rest at once
+	for range min(rewriters, len(entries)) {
+		wg.Go(func() {
+			for i := range work {
+				one := in
+				one.Namespace, one.Name = entries[i].Namespace, entries[i].Name
+				did, err := v.rewrite(ctx, &one, entries[i], shown[i])
+				if err != nil {
+					cancel(err)
+				} else if did {
+					mu.Lock()
+					written++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+feed:
+	for i := range entries {
+		select {
+		case work <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(work)
+	wg.Wait()
+	return written, context.Cause(ctx)
+}
+
+// rewrite stores one object, of which shown is the form in the storage version.
+func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry) (written bool, err error) {
+	raw, err := v.JSON(c, shown)
+	if err != nil {
+		return false, err
+	}
+	if string(raw) == string(e.JSON()) {
+		return false, nil
+	}
+	obj, err := decodeStored(raw)
+	if err != nil {
+		return false, err
+	}
+	err = v.writer.overwrite(ctx, c, e, obj)
+	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, storeError(err, c, c.Name)
+}

@@ -1,0 +1,41 @@
+package verb
+
+import (
+	"context"
+	"slices"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Finder finds out the objects of a virtual resource at each read: the one of that name, or all of them if name is "",
+// in the order in which they are to be listed. Of metadata they have the name and nothing else. If there is none of
+// that name it returns the error that the client gets.
+type Finder func(ctx context.Context, name string) ([]object.Object, error)
+
+// unstored returns what is found out under a name, "" for all, as entries like those of the view: from there on a read
+// of a virtual resource goes the usual way, through selectors, forms and tables.
+func (r *Reader) unstored(ctx context.Context, c *Call, name string) ([]*watchcache.Entry, error) {
+	find := r.finders[c.Resource.Qualified()]
+	if find == nil {
+		return nil, NotServed()
+	}
+	objects, err := find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]*watchcache.Entry, len(objects))
+	for i, obj := range objects {
+		obj["apiVersion"], obj["kind"] = c.APIVersion(), c.Resource.Kind
+		entries[i] = watchcache.NewUnstored(object.String(object.Meta(obj), "name"), codec.AppendJSON(nil, obj))
+	}
+	return entries, nil
+}
+
+// listUnstored returns all that the selector keeps, in one page. Limits and revisions mean nothing here; Kubernetes
+// ignores them too.
+func (r *Reader) listUnstored(ctx context.Context, c *Call, sel *selector) (*Page, error) {
+	entries, err := r.unstored(ctx, c, "")
+	return &Page{Entries: slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.matches(e) })}, err
+}

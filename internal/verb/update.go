@@ -1,0 +1,277 @@
+package verb
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Replace is a PUT: it replaces the named object by the one in body, or makes it, for the kinds that allow it.
+func (v *Verbs) Replace(ctx context.Context, c *Call, body Body, o metav1.UpdateOptions) (*Result, error) {
+	validation := fieldValidation(o.FieldValidation)
+	obj, err := v.decoder.decode(ctx, c, body, validation)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.matches(obj); err != nil { // before it is known whether the object is there
+		return nil, err
+	}
+	res, err := v.Update(ctx, c, o, func(object.Object) (object.Object, error) {
+		next := obj
+		if obj = nil; next == nil { // a retry needs the object as it came; what was wrong with it has been said
+			return v.decoder.decode(context.WithoutCancel(ctx), c, body, metav1.FieldValidationIgnore)
+		}
+		return next, nil
+	})
+	if !apierrors.IsNotFound(err) || c.Subresource != "" || c.Strategy() == nil || !c.Strategy().CreateOnUpdate {
+		return res, err
+	}
+	if obj, err = v.decoder.decode(ctx, c, body, validation); err != nil {
+		return nil, err
+	}
+	return v.createByUpdate(ctx, c, obj, o)
+}
+
+// createByUpdate makes the object that a PUT describes, for the kinds that allow it.
+func (v *Verbs) createByUpdate(
+	ctx context.Context, c *Call, obj object.Object, o metav1.UpdateOptions,
+) (*Result, error) {
+	if err := matchName(obj, c); err != nil {
+		return nil, err
+	}
+	if err := v.checkUID(c, obj, ""); err != nil {
+		return nil, err
+	}
+	delete(object.Meta(obj), "resourceVersion")
+	res, err := v.Create(ctx, c, obj,
+		metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
+	if err == nil {
+		res.Created = true
+	}
+	return res, err
+}
+
+// Update replaces the named object by what change makes of it. change gets the current object in the call's version and
+// owns it; it is called again with a newer one if another write came between and the result does not insist on a
+// resourceVersion.
+func (v *Verbs) Update(
+	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(current object.Object) (object.Object, error),
+) (*Result, error) {
+	own, err := v.tracker.ownership(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return v.Edit(ctx, c, o, func(e *watchcache.Entry, old object.Object) (object.Object, error) {
+		obj, err := change(runtime.DeepCopyJSON(old)) // in old's version, which need not be c's: see Call.Metadata
+		if err != nil {
+			return nil, err
+		}
+		if err := c.matches(obj); err != nil {
+			return nil, err
+		}
+		if err := v.checkUID(c, obj, e.UID); err != nil {
+			return nil, err
+		}
+		dropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
+		v.tracker.track(own, old, obj, c.manager(o.FieldManager))
+		return obj, nil
+	})
+}
+
+// Edit is the loop of every write to an existing object: read, change, judge, compare and swap. edit gets the
+// current entry and the object decoded from it, which it must not alter, and returns the new
+// object with managedFields, which Edit does not change.
+func (v *Verbs) Edit(
+	ctx context.Context, c *Call, o metav1.UpdateOptions,
+	edit func(e *watchcache.Entry, old object.Object) (object.Object, error),
+) (*Result, error) {
+	defer v.sequences.lock(c)()
+	for {
+		e, err := v.Current(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		v.sequences.refresh(c)
+		if c.Metadata {
+			c = v.inStoredVersion(c, e)
+		}
+		shown, err := v.inVersion(ctx, c, e)
+		if err != nil {
+			return nil, err
+		}
+		old, err := v.Object(c, shown)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := edit(shown, old)
+		if err != nil {
+			return nil, err
+		}
+		a := v.admission.admissionAttributes(ctx, c, admit.Update, c.Name, &o, isDryRun(o.DryRun))
+		if c.through == "" && !c.admitted { // or edit has asked
+			a.Object, a.Old = obj, old
+			if err := v.admission.mutate(ctx, c, a); err != nil {
+				return nil, err
+			}
+			obj = a.Object
+		}
+		if err := c.checkRevision(obj, e); err != nil {
+			return nil, err
+		}
+		if err := v.prepareUpdate(ctx, c, obj, old, a.DryRun); err != nil {
+			return nil, err
+		}
+		if !c.admitted {
+			if err := v.admission.judgeUpdate(ctx, c, a, obj, old); err != nil {
+				return nil, err
+			}
+		}
+		c.canonicalize(obj)
+		c.dryRun = a.DryRun
+		res, err := v.writer.swap(ctx, c, change{
+			entry: e, old: old, obj: obj, name: c.Name, options: store.Options{TTL: c.ttl(), Sequence: c.sequence},
+		})
+		if retry(err) {
+			continue // whoever insists on a revision gets the conflict from checkRevision now
+		}
+		return res, storeError(err, c, c.Name)
+	}
+}
+
+// checkUID compares the uid that a client sends in a whole object with that of the stored one, "" if there is none. In
+// a patch it is a change like any other, which validation refuses.
+func (v *Verbs) checkUID(c *Call, sent object.Object, stored string) error {
+	uid := object.String(object.Meta(sent), "uid")
+	if uid == "" || uid == stored {
+		return nil
+	}
+	return apierrors.NewConflict(c.GroupResource(), c.Name,
+		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
+			"Precondition failed: UID in precondition: %v, UID in object meta: %v", v.writer.store.Path(c.key(c.Name)),
+			uid,
+			stored))
+}
+
+// checkRevision compares the resourceVersion that a new object carries with the current one's.
+func (c *Call) checkRevision(obj object.Object, e *watchcache.Entry) error {
+	meta := object.Meta(obj)
+	text := object.String(meta, "resourceVersion")
+	if text == "" || text == "0" {
+		if c.Strategy() != nil && c.Strategy().UnconditionalUpdate {
+			meta["resourceVersion"] = strconv.FormatInt(e.Revision, 10)
+			return nil
+		}
+		return apierrors.NewInvalid(schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Plural}, c.Name,
+			field.ErrorList{
+				field.Invalid(field.NewPath("metadata").Child("resourceVersion"), uint64(0),
+					"must be specified for an update"),
+			})
+	}
+	revision, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return err // a 500, as in Kubernetes
+	}
+	if int64(revision) != e.Revision {
+		return conflict(c, c.Name)
+	}
+	return nil
+}
+
+// prepareUpdate carries over what a client cannot change, and validates the rest.
+func (v *Verbs) prepareUpdate(ctx context.Context, c *Call, obj, old object.Object, dryRun bool) error {
+	meta, oldMeta := object.Meta(obj), object.Meta(old)
+	object.SetOrDelete(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
+	switch {
+	case c.Strategy() != nil && c.Strategy().PrepareUpdate != nil:
+		c.Strategy().PrepareUpdate(obj, old, c.Subresource, v.Env(c))
+		meta = object.Meta(obj)
+	case c.Subresource == "status":
+		keepOnlyStatus(obj, old)
+		meta = object.Meta(obj)
+	default:
+		c.keepStatus(obj, old)
+		if !c.Resource.NoGeneration && !sameBeyondMeta(obj, old) {
+			generation, _ := oldMeta["generation"].(int64)
+			meta["generation"] = generation + 1
+		}
+	}
+	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp"} {
+		if v := oldMeta[key]; v != nil && (key != "uid" || object.String(meta, key) == "") {
+			meta[key] = v
+		}
+	}
+	if meta["deletionGracePeriodSeconds"] == nil && oldMeta["deletionGracePeriodSeconds"] != nil {
+		meta["deletionGracePeriodSeconds"] = oldMeta["deletionGracePeriodSeconds"]
+	}
+	if err := v.allocations.assign(ctx, c, obj, old, dryRun); err != nil {
+		return err
+	}
+	errs, err := c.validateUpdate(ctx, obj, old)
+	if err != nil {
+		return err
+	}
+	if errs = append(v.validateIn(ctx, c, obj, old), errs...); len(errs) > 0 {
+		return apierrors.NewInvalid(c.kindOf(obj), object.String(meta, "name"), errs)
+	}
+	c.warnings(ctx, obj, old)
+	apply.KeepTimes(old, obj) // a write that changes nothing else does not change the times of managedFields either
+	return nil
+}
+
+// keepStatus makes an update of the main resource ignore status where /status exists.
+func (c *Call) keepStatus(obj, old object.Object) {
+	if !c.Version.Status {
+		return
+	}
+	status, had := old["status"]
+	object.SetOrDelete(obj, "status", status, had)
+}
+
+// keepOnlyStatus makes an update of /status ignore all but status and the managed fields that record it.
+func keepOnlyStatus(obj, old object.Object) {
+	status, has := obj["status"]
+	managed, hasManaged := object.Meta(obj)["managedFields"]
+	for key := range obj {
+		delete(obj, key)
+	}
+	for key, v := range old {
+		obj[key] = v
+	}
+	meta := object.Object{}
+	for key, v := range object.Meta(old) {
+		meta[key] = v
+	}
+	obj["metadata"] = meta
+	object.SetOrDelete(meta, "managedFields", managed, hasManaged)
+	object.SetOrDelete(obj, "status", status, has)
+}
+
+func sameBeyondMeta(a, b object.Object) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, v := range a {
+		if key == "metadata" {
+			continue
+		}
+		w, ok := b[key]
+		if !ok || !codec.Equal(v, w) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,151 @@
+package verb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+var errNotAnObject = errors.New("the stored value is not a JSON object")
+
+// validate returns everything that is wrong with a new object of the call's version.
+func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList, error) {
+	if errs := c.validateType(obj); len(errs) > 0 {
+		return errs, nil
+	}
+	rules := c.Strategy()
+	if rules != nil && rules.MetadataLast {
+		if errs := rules.Validate(obj); len(errs) > 0 {
+			return errs, nil
+		}
+		return c.validateMeta(obj), nil
+	}
+	errs := c.validateMeta(obj)
+	if rules != nil && rules.Validate != nil {
+		return append(errs, rules.Validate(obj)...), nil
+	}
+	sch, err := c.Version.Schema()
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if sch == nil {
+		return errs, nil
+	}
+	return sch.ValidateAfter(ctx, errs, obj, nil)
+}
+
+// validateUpdate returns everything that is wrong with an update; what was wrong before and has not changed passes.
+func (c *Call) validateUpdate(ctx context.Context, obj, old object.Object) (field.ErrorList, error) {
+	if errs := c.validateType(obj); len(errs) > 0 {
+		return errs, nil
+	}
+	errs := c.validateMeta(obj)
+	errs = append(errs, c.validateMetaUpdate(obj, old)...)
+	if rules := c.Strategy(); rules != nil && rules.ValidateUpdate != nil {
+		return unique(append(errs, rules.ValidateUpdate(obj, old, c.Subresource)...)), nil
+	}
+	sch, err := c.Version.Schema()
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	switch {
+	case sch == nil:
+	case c.Subresource == "status":
+		errs, err = sch.ValidateStatus(ctx, errs, obj, old)
+	default:
+		errs, err = sch.ValidateAfter(ctx, errs, obj, old)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return unique(errs), nil
+}
+
+// validateIn returns what the namespace of an object forbids it to say, as the namespace is now.
+func (v *Verbs) validateIn(ctx context.Context, c *Call, obj, old object.Object) field.ErrorList {
+	rules := c.Strategy()
+	if rules == nil || rules.ValidateIn == nil {
+		return nil
+	}
+	return rules.ValidateIn(obj, old, c.Subresource, func() (map[string]string, error) {
+		if _, err := v.view.Fresh(ctx); err != nil {
+			return nil, err
+		}
+		ns := v.view.Collection("namespaces").Snapshot().Get("", c.Namespace)
+		if ns == nil {
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, c.Namespace)
+		}
+		return ns.Labels, nil
+	})
+}
+
+// unique drops errors that two checks found alike (metadata is judged as an object and as an update).
+func unique(errs field.ErrorList) field.ErrorList {
+	seen := make(map[string]bool, len(errs))
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		text := e.Error()
+		dup := seen[text]
+		seen[text] = true
+		return dup
+	})
+}
+
+func (c *Call) validateType(obj object.Object) (errs field.ErrorList) {
+	if kind := object.String(obj, "kind"); kind != c.Resource.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+c.Resource.Kind))
+	}
+	if v := object.String(obj, "apiVersion"); v != c.APIVersion() {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), v, "must be "+c.APIVersion()))
+	}
+	return errs
+}
+
+func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+
+// warnings tells the client what is allowed but unwise in what it wrote.
+func (c *Call) warnings(ctx context.Context, obj, old object.Object) {
+	if rules := c.Strategy(); rules != nil && rules.Warnings != nil {
+		for _, text := range rules.Warnings(obj, old, c.Subresource) {
+			request.Warn(ctx, text)
+		}
+	}
+	if !c.Resource.Custom() {
+		return
+	}
+	had := object.Finalizers(old)
+	for _, f := range object.Finalizers(obj) {
+		if !slices.Contains(had, f) {
+			c.warnFinalizer(ctx, f)
+		}
+	}
+}
+
+func (c *Call) warnFinalizer(ctx context.Context, name string) {
+	for _, why := range validation.IsQualifiedName(name) {
+		request.Warn(ctx, fmt.Sprintf("metadata.finalizers: %q: %s", name, why))
+	}
+	standard := name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents ||
+		name == "kubernetes"
+	switch {
+	case strings.Contains(name, "/") || standard:
+	case strings.Contains(name, "."):
+		request.Warn(ctx,
+			fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", name))
+	default:
+		request.Warn(ctx,
+			fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", name))
+	}
+}

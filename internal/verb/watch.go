@@ -1,0 +1,242 @@
+package verb
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Watch is one watch of a collection: the state at its start, if that is wanted, and the changes after it, as selectors
+// show them. It belongs to one goroutine.
+type Watch struct {
+	r       *Reader
+	c       *Call
+	sel     *selector
+	from    int64                // events after this revision are sent
+	initial *watchcache.Snapshot // what is sent first; nil for nothing
+	watcher *watchcache.Watcher
+	err     error // why there is no watcher
+	window  []Event
+}
+
+// Event is a change as a watch shows it: the object after and before it, in the watch's version. For kinds without a
+// webhook these are the event's own entries.
+type Event struct {
+	*watchcache.Event
+	Entry, Prev *watchcache.Entry
+}
+
+// Watch begins a watch. The error is about its parameters; what goes wrong later is told by Initial and Poll, because
+// a client hears of it inside the stream.
+func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Watch, error) {
+	if err := c.watchOne(o); err != nil {
+		return nil, err
+	}
+	sel, err := r.selector(c, o.LabelSelector, o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{r: r, c: c, sel: sel}
+	if err := w.start(ctx, o); err != nil {
+		return nil, err
+	}
+	w.watcher, w.err = r.view.Collection(c.Resource.Prefix).Watch(w.from)
+	return w, nil
+}
+
+// watchOne makes a watch of the call's name, which is in the path (the old form /watch/…/name) or the field selector,
+// one of that object.
+func (c *Call) watchOne(o *metainternal.ListOptions) error {
+	switch {
+	case c.Name == "":
+	case o.FieldSelector == nil || o.FieldSelector.Empty():
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.Name)
+	default:
+		if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); !ok || name != c.Name {
+			return apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+		}
+	}
+	return nil
+}
+
+// start finds the revision after which events are sent, and the snapshot to send first.
+func (w *Watch) start(ctx context.Context, o *metainternal.ListOptions) (err error) {
+	wantsInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !wantsInitial {
+		w.from, err = parseRevision(o.ResourceVersion)
+		return err
+	}
+	revision, err := w.r.catchUp(ctx, o.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	if o.SendInitialEvents != nil && !wantsInitial {
+		w.from = revision
+		return nil
+	}
+	w.initial = w.sel.snapshot(w.r.view.Collection(w.c.Resource.Prefix))
+	w.from = w.initial.Revision
+	return nil
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	if w.watcher != nil {
+		w.watcher.Close()
+	}
+}
+
+// Err returns why the watch cannot go on from the revision that was asked for, nil if it can.
+func (w *Watch) Err() error { return w.expired(w.err) }
+
+// From returns the revision after which the watch sends events.
+func (w *Watch) From() int64 { return w.from }
+
+// Changed returns a channel that is closed when Poll has something to return.
+func (w *Watch) Changed() <-chan struct{} { return w.watcher.Changed() }
+
+// Initial calls send with the objects that were there at the start, until it returns false, and pause before it waits
+// for what brings objects into the watch's version. It returns false if either has.
+func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, pause func() bool) (ok bool,
+	err error) {
+	ok = true
+	if w.initial == nil {
+		return ok, nil
+	}
+	if !w.r.convert.NeedsWebhook(w.c.Resource) {
+		listStart{snapshot: w.initial}.scan(w.sel, func(e *watchcache.Entry) bool {
+			if w.sel.matches(e) {
+				ok = send(e)
+			}
+			return ok
+		})
+		return ok, nil
+	}
+	windows(w.initial, w.c.Namespace, "", convertedWindow, w.sel.mayMatch, func(window []*watchcache.Entry) bool {
+		if window, err = w.r.allInVersion(ctx, w.c, window); err != nil {
+			ok = false
+			return false
+		}
+		for _, e := range window {
+			if ok = !w.sel.matches(e) || send(e); !ok {
+				return false
+			}
+		}
+		return pause()
+	})
+	return ok, err
+}
+
+// HasInitial reports whether the state at the start is to be sent.
+func (w *Watch) HasInitial() bool { return w.initial != nil }
+
+// Follow makes the watch wait only for events that its selectors may show. It comes after Initial and before Poll.
+func (w *Watch) Follow() {
+	if ix, value, ok := w.sel.concern(); ok {
+		w.watcher.Where(ix, value)
+	}
+}
+
+// Poll returns the changes since the last call. The slice is valid
+// until the next call; From is then the revision up to which there are no others. more is true if there may be further
+// ones at once. An error ends the watch; it is ctx.Err() if the watch is over.
+func (w *Watch) Poll(ctx context.Context) (changes []Event, more bool, err error) {
+	events, revision, err := w.watcher.Poll()
+	if err != nil {
+		return nil, false, w.expired(err)
+	}
+	if changes, err = w.changes(ctx, events); err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	w.from = max(w.from, revision)
+	return changes, len(events) > 0, err
+}
+
+// changes brings events into the watch's version, all in one go. A deletion shows the object's last state, which needs
+// no call of a webhook if that has been shown before.
+func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Event, error) {
+	out := w.window[:0]
+	defer func() { w.window = out }()
+	if !w.r.convert.NeedsWebhook(w.c.Resource) {
+		for _, ev := range events {
+			out = append(out, Event{ev, ev.Entry, ev.Prev})
+		}
+		return out, nil
+	}
+	var entries []*watchcache.Entry
+	for _, ev := range events {
+		if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace || !w.sel.mayMatch(ev.Entry) {
+			continue
+		}
+		one := Event{ev, ev.Entry, ev.Prev}
+		if ev.Type == watchcache.Deleted && ev.Prev != nil {
+			one.Entry = nil
+		}
+		if w.sel.all() && one.Entry != nil {
+			one.Prev = nil // nothing looks at it
+		}
+		out, entries = append(out, one), append(entries, one.Entry, one.Prev)
+	}
+	entries, err := w.r.allInVersion(ctx, w.c, entries)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].Entry, out[i].Prev = entries[2*i], entries[2*i+1]; out[i].Entry == nil {
+			out[i].Entry = out[i].Prev.At(out[i].Revision)
+		}
+	}
+	return out, nil
+}
+
+// Left is how Show calls the event of an object that has left what the watch selects: clients read DELETED, with the
+// object as they saw it last.
+const Left watch.EventType = "LEFT"
+
+// Show returns the type of event as which the watch shows a change: an object that comes into what is selected is
+// ADDED, one that leaves it has Left. It is not ok if the watch does not show it.
+func (w *Watch) Show(ev *Event) (kind watch.EventType, ok bool) {
+	if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace {
+		return "", false
+	}
+	if w.sel.all() {
+		return watchType(ev.Type), true
+	}
+	now := ev.Type != watchcache.Deleted && w.sel.matches(ev.Entry)
+	before := ev.Type != watchcache.Added && w.sel.matches(ev.Prev)
+	switch {
+	case now && before:
+		return watch.Modified, true
+	case now:
+		return watch.Added, true
+	case before && ev.Type == watchcache.Deleted:
+		return watch.Deleted, true
+	case before:
+		return Left, true
+	}
+	return "", false
+}
+
+func watchType(t watchcache.EventType) watch.EventType {
+	switch t {
+	case watchcache.Added:
+		return watch.Added
+	case watchcache.Deleted:
+		return watch.Deleted
+	}
+	return watch.Modified
+}
+
+// expired words the error of a watch whose events are no longer there.
+func (w *Watch) expired(err error) error {
+	if errors.Is(err, watchcache.ErrExpired) {
+		return tooOldWatch(w.from, w.r.view.Revision())
+	}
+	return err
+}
