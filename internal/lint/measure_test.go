@@ -35,7 +35,7 @@ var (
 		"internal/api/crd.Validator.validateSpec":   79,
 		"internal/api/crd.fill":                     72,
 		"internal/api/openapi.looseValues.schema":   63,
-		"internal/kinds/auth/review.Reviews.issue":  71,
+		"internal/kinds/auth/review.Reviews.issue":  72,
 		"internal/kinds/check.judgement.clusterIPs": 63,
 		"internal/kinds/core/quota.Plugin.Validate": 81,
 		"internal/kinds/gen.generator.fields":       62,
@@ -47,7 +47,7 @@ var (
 	}
 	manyMethods   = map[string]int{"internal/kinds/check.judgement": 144}
 	largePackages = map[string]int{
-		"internal/kinds": 6800, "internal/kinds/check": 9900, "internal/object/schema": 4600, "internal/verb": 5100,
+		"internal/kinds": 6800, "internal/kinds/check": 9900, "internal/verb": 5100,
 	}
 	undocumented = map[string]int{}
 )
@@ -234,7 +234,7 @@ func TestFloors(t *testing.T) {
 func TestImportChain(t *testing.T) {
 	imports := map[string][]string{}
 	for _, f := range sources(t) {
-		if f.test {
+		if f.test || strings.HasPrefix(f.pkg, "internal/testing/") { // they stand on the whole server
 			continue
 		}
 		for _, imported := range f.imports {

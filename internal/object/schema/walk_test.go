@@ -15,6 +15,7 @@ func TestValidationEnds(t *testing.T) {
 		"status":{"type":"object","properties":{"good":{"type":"array","items":{"type":"integer"}}}}}}`, Options{})
 	many := "[" + strings.Repeat("1,", 5000) + "1]"
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	for i, text := range []string{
 		`{"good":` + many + `}`, `{"bad":` + many + `}`, `{"text":"` + strings.Repeat("ab", 100000) + `"}`,
 		`{"status":{"good":` + many + `}}`,
