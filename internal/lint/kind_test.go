@@ -1,0 +1,115 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/kinds"
+)
+
+// coreKinds are the resources that the core itself is about.
+var coreKinds = []string{"namespaces", "customresourcedefinitions"}
+
+// Reasons that several have.
+const (
+	config = "the configuration of admission"
+	basic  = "everyone may ask about themselves"
+)
+
+// namedKinds are the resources that packages of the core know by name all the same, with the reason. An entry that is
+// no longer needed fails the test.
+var namedKinds = map[string]map[string]string{
+	"internal/admit":      {"localsubjectaccessreviews": "they may be asked in a namespace that is going"},
+	"internal/admit/hook": {"mutatingwebhookconfigurations": config, "validatingwebhookconfigurations": config},
+	"internal/admit/policy": {
+		"mutatingadmissionpolicies": config, "mutatingadmissionpolicybindings": config,
+		"validatingadmissionpolicies": config, "validatingadmissionpolicybindings": config,
+	},
+	"internal/auth/authz": {
+		"nodes": "who impersonates a node is asked about nodes", "serviceaccounts": "and so of service accounts",
+		"selfsubjectreviews": basic, "selfsubjectaccessreviews": basic, "selfsubjectrulesreviews": basic,
+	},
+	"internal/auth/serviceaccount": {
+		"serviceaccounts": "a token is good as long as its account is there",
+		"secrets":         "and the secret that it is from",
+		"pods":            "and the pod that it was made for",
+	},
+	"internal/net/webhook": {
+		"services": "a webhook may stand behind a service", "endpoints": "whose addresses these are",
+		"endpointslices": "or these",
+	},
+	"internal/storage/watchcache": {"services": "kube's keys of services and endpoints have a folder more"},
+	"internal/control": {
+		"events": "what controllers tell of; nothing waits for those of a namespace", "leases": "replicas elect by one",
+		"pods":                     "those of a namespace get their time to end before it goes",
+		"storageversionmigrations": "what the migration of stored objects is asked by",
+	},
+}
+
+// TestCoreKnowsNoKind looks for names of built-in resources among the strings of the core: a kind is data there, and
+// what only some kinds have comes from their packages by tables.
+func TestCoreKnowsNoKind(t *testing.T) {
+	resources := map[string]bool{}
+	for _, r := range kinds.Resources() {
+		resources[r.Plural] = !slices.Contains(coreKinds, r.Plural)
+	}
+	end, _ := floorOf(coreEnds)
+	used := map[string]map[string]bool{}
+	for _, f := range sources(t) {
+		if floor, _ := floorOf(f.pkg); f.test || floor < 0 || floor >= end {
+			continue
+		}
+		for _, text := range literals(t, f.path) {
+			name, _, _ := strings.Cut(text, "/")
+			if !resources[name] {
+				continue
+			}
+			if namedKinds[f.pkg][name] == "" {
+				t.Errorf("%s: the core says %q; what is about that kind belongs to internal/kinds", f.path, text)
+				continue
+			}
+			if used[f.pkg] == nil {
+				used[f.pkg] = map[string]bool{}
+			}
+			used[f.pkg][name] = true
+		}
+	}
+	for pkg, names := range namedKinds {
+		for name := range names {
+			if !used[pkg][name] {
+				t.Errorf("%s says %q no more: remove it from namedKinds", pkg, name)
+			}
+		}
+	}
+}
+
+// literals returns the values of the string literals of a file, without those of imports.
+func literals(t *testing.T, path string) []string {
+	t.Helper()
+	tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", filepath.FromSlash(path)), nil,
+		parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, decl := range tree.Decls {
+		if g, ok := decl.(*ast.GenDecl); ok && g.Tok == token.IMPORT {
+			continue
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					out = append(out, text)
+				}
+			}
+			return true
+		})
+	}
+	return out
+}
