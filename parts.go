@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/service"
 	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
-	"github.com/bowsprit/bowsprit/internal/kinds/scheduling"
+	"github.com/bowsprit/bowsprit/internal/kinds/scheduling/systemclass"
 	"github.com/bowsprit/bowsprit/internal/kinds/storage/protection"
 	"github.com/bowsprit/bowsprit/internal/part"
 )
@@ -39,7 +39,7 @@ func (c *Config) parts() []part.Part {
 		quota.Part(),
 		review.Part(c.ServiceAccountMaxTokenExpiration),
 		accounts.Part(),
-		scheduling.Part(),
+		systemclass.Part(),
 		address.Part(c.serviceRanges(), c.nodePorts()),
 		service.Part(service.Settings{Ranges: c.serviceRanges(), Advertised: c.advertised}),
 		identity.Part(c.advertised),

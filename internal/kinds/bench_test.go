@@ -52,3 +52,50 @@ func BenchmarkResources(b *testing.B) {
 		kinds.Resources()
 	}
 }
+
+// BenchmarkValidate checks a valid pod and a valid job as a creation does.
+func BenchmarkValidate(b *testing.B) {
+	pod := func() map[string]any {
+		return map[string]any{
+			"restartPolicy": "Never", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": int64(30),
+			"securityContext": map[string]any{}, "schedulerName": "default-scheduler",
+			"tolerations": []any{map[string]any{"key": "a", "operator": "Exists", "effect": "NoExecute"}},
+			"volumes": []any{
+				map[string]any{"name": "c", "configMap": map[string]any{"name": "c", "defaultMode": int64(420)}},
+				map[string]any{"name": "e", "emptyDir": map[string]any{}},
+			},
+			"containers": []any{map[string]any{
+				"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File",
+				"env":          []any{map[string]any{"name": "A", "value": "b"}},
+				"ports":        []any{map[string]any{"containerPort": int64(80), "protocol": "TCP"}},
+				"volumeMounts": []any{map[string]any{"name": "c", "mountPath": "/c"}},
+				"resources":    map[string]any{"limits": map[string]any{"cpu": "1", "memory": "1Gi"}},
+				"livenessProbe": map[string]any{
+					"httpGet":       map[string]any{"path": "/", "port": int64(80), "scheme": "HTTP"},
+					"periodSeconds": int64(10), "successThreshold": int64(1), "failureThreshold": int64(3),
+				},
+			}},
+		}
+	}
+	labels := map[string]any{"app": "x"}
+	for kind, spec := range map[string]map[string]any{
+		"Pod": pod(),
+		"Job": {
+			"parallelism": int64(1), "completions": int64(1), "backoffLimit": int64(6), "manualSelector": true,
+			"completionMode": "NonIndexed", "podReplacementPolicy": "TerminatingOrFailed",
+			"selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod()},
+		},
+	} {
+		obj := map[string]any{"metadata": map[string]any{"name": "a", "namespace": "b"}, "spec": spec}
+		rules := resource(b, kind).Strategy
+		b.Run(kind, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if errs := rules.Validate(obj); len(errs) > 0 {
+					b.Fatal(errs)
+				}
+			}
+		})
+	}
+}

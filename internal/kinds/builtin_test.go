@@ -127,7 +127,7 @@ func TestListTypes(t *testing.T) {
 	}
 }
 
-func resource(t *testing.T, kind string) *catalog.Resource {
+func resource(t testing.TB, kind string) *catalog.Resource {
 	t.Helper()
 	for _, r := range kinds.Resources() {
 		if r.Kind == kind {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -21,15 +22,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
-var update = flag.Bool("update", false, "rewrite internal/kinds/columns.txt")
+var update = flag.Bool("update", false, "rewrite the columns in the texts of internal/kinds")
 
 // TestColumns prints random objects of every kind with kube's printers and with ours. With -update it writes the
-// columns that kube's have, which are data of package kinds.
+// columns that kube's have into the texts of the kinds.
 func TestColumns(t *testing.T) {
 	generator := printers.NewTableGenerator().With(printersinternal.AddHandlers)
-	var text strings.Builder
-	text.WriteString(
-		"# Columns of the built-in kinds: name, type, format, priority, description, each behind a tab.\n# Written by TestColumns -update of test/oracle-builtins from kube's printers.\n")
+	texts := readTexts(t)
 	for _, r := range kinds.Resources() {
 		if r.Group == "apiextensions.k8s.io" || r.Secondary || r.Kind == "CSIStorageCapacity" {
 			continue // kube-apiserver does not use the printer that it has for CSIStorageCapacity
@@ -42,7 +41,7 @@ func TestColumns(t *testing.T) {
 						return // kinds without a printer show name and creation
 					}
 					if seed == 0 && v == r.Storage {
-						writeColumns(&text, r.Kind, table)
+						texts.compare(t, r.Kind, table)
 					}
 					compareTable(t, r, v, seed, table)
 					if t.Failed() {
@@ -52,19 +51,8 @@ func TestColumns(t *testing.T) {
 			})
 		}
 	}
-	const file = "../../internal/kinds/columns.txt"
 	if *update {
-		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	have, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(have) != text.String() {
-		t.Errorf("%s is stale: go test -run TestColumns -update", file)
+		texts.write(t)
 	}
 }
 
@@ -136,10 +124,64 @@ func plain(v any) any {
 	return v
 }
 
-func writeColumns(b *strings.Builder, kind string, table *metav1.Table) {
-	fmt.Fprintln(b, kind)
+// texts are the texts of the kinds, by file.
+type texts map[string]string
+
+func readTexts(t *testing.T) texts {
+	t.Helper()
+	files, err := filepath.Glob("../../internal/kinds/*/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := texts{}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[f] = string(data)
+	}
+	return out
+}
+
+// compare wants the columns of a kind to be those of kube's table, or with -update puts them there.
+func (x texts) compare(t *testing.T, kind string, table *metav1.Table) {
+	t.Helper()
+	head := "columns " + kind + "\n"
+	want := columnLines(table)
+	for f, text := range x {
+		before, rest, ok := strings.Cut("\n"+text, "\n"+head)
+		if !ok {
+			continue
+		}
+		have := rest
+		if end := strings.Index(rest, "\n\n"); end >= 0 {
+			have = rest[:end+1]
+		}
+		if *update {
+			x[f] = strings.TrimPrefix(before+"\n"+head+want+rest[len(have):], "\n")
+		} else if have != want {
+			t.Errorf("%s is stale: go test -run TestColumns -update", f)
+		}
+		return
+	}
+	t.Errorf("no text has the columns of %s:\n%s%s", kind, head, want)
+}
+
+func (x texts) write(t *testing.T) {
+	t.Helper()
+	for f, text := range x {
+		if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func columnLines(table *metav1.Table) string {
+	var b strings.Builder
 	for _, d := range table.ColumnDefinitions {
-		fmt.Fprintf(b, "\t%s\t%s\t%s\t%d\t%s\n", d.Name, d.Type, d.Format, d.Priority,
+		fmt.Fprintf(&b, "\t%s\t%s\t%s\t%d\t%s\n", d.Name, d.Type, d.Format, d.Priority,
 			strings.ReplaceAll(d.Description, "\n", "\\n"))
 	}
+	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +23,9 @@ func TestFresh(t *testing.T) {
 	}
 	var have []string
 	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".go") {
+			continue
+		}
 		have = append(have, e.Name())
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
@@ -30,12 +34,12 @@ func TestFresh(t *testing.T) {
 		if w, ok := want[e.Name()]; !ok {
 			t.Errorf("%s: no kind needs it", e.Name())
 		} else if !bytes.Equal(w, data) {
-			t.Errorf("%s is stale: run go generate ./internal/kinds", e.Name())
+			t.Errorf("%s is stale: run go generate ./internal/kinds/schemas", e.Name())
 		}
 	}
 	for name := range want {
 		if !slices.Contains(have, name) {
-			t.Errorf("%s is missing: run go generate ./internal/kinds", name)
+			t.Errorf("%s is missing: run go generate ./internal/kinds/schemas", name)
 		}
 	}
 }

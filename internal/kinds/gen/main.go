@@ -24,13 +24,13 @@ func main() {
 	}
 }
 
-// run replaces the files in dir.
+// run replaces the texts in dir.
 func run(dir string) error {
 	files, err := generate()
 	if err != nil {
 		return err
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "*.*"))
+	old, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil {
 		return err
 	}

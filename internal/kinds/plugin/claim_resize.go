@@ -10,7 +10,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/check"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -48,7 +48,7 @@ func (c claimResizes) allowed(ctx context.Context, name, old string) bool {
 
 // storageOf returns how much a claim requests, 0 if it does not say.
 func storageOf(claim object) resource.Quantity {
-	return check.Amounts(catalog.At(claim, "spec"), "requests")["storage"]
+	return pod.Amounts(catalog.At(claim, "spec"), "requests")["storage"]
 }
 
 func classOf(claim object) string {

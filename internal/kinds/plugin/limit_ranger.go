@@ -13,7 +13,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/check"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -129,7 +129,7 @@ func (l limits) checkPod(_ context.Context, a *admit.Attributes) error {
 			var errs []error
 			for _, list := range []string{"containers", "initContainers"} {
 				for _, c := range catalog.Objects(spec[list]) {
-					errs = append(errs, outside(limit, check.Amounts(c, "requests"), check.Amounts(c, "limits"))...)
+					errs = append(errs, outside(limit, pod.Amounts(c, "requests"), pod.Amounts(c, "limits"))...)
 				}
 			}
 			return errs
@@ -142,8 +142,8 @@ func (l limits) checkPod(_ context.Context, a *admit.Attributes) error {
 
 // podTotal is what a pod needs in all: what it says itself of processors and memory, else what its containers need.
 func podTotal(spec object, list string) amount {
-	total := check.Total(spec, list)
-	own := check.Amounts(spec, list)
+	total := pod.Total(spec, list)
+	own := pod.Amounts(spec, list)
 	for _, name := range []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)} {
 		if q, ok := own[name]; ok {
 			total[name] = q
@@ -157,7 +157,7 @@ func (l limits) checkClaim(_ context.Context, a *admit.Attributes) error {
 		if limit.Type != corev1.LimitTypePersistentVolumeClaim {
 			return nil
 		}
-		requests := check.Amounts(catalog.At(a.Object, "spec"), "requests")
+		requests := pod.Amounts(catalog.At(a.Object, "spec"), "requests")
 		for name, bound := range sorted(limit.Min) {
 			errs = append(errs, below(limit.Type, name, bound, requests, nil))
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/check"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -37,7 +37,7 @@ func (p podResizes) check(ctx context.Context, a *admit.Attributes) error {
 			"UnsupportedPlatform")
 	}
 	needs := podTotal(catalog.At(a.Object, "spec"), "requests")
-	for name, q := range check.Overhead(catalog.At(a.Object, "spec")) {
+	for name, q := range pod.Overhead(catalog.At(a.Object, "spec")) {
 		sum := needs[name].DeepCopy()
 		sum.Add(q)
 		needs[name] = sum

@@ -23,7 +23,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/check"
+	"github.com/bowsprit/bowsprit/internal/kinds/core"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -213,7 +213,7 @@ func (a *assignment) invalid(errs ...*field.Error) error {
 // wrongAddresses are what is wrong with the addresses that the service names, by themselves.
 func (a *assignment) wrongAddresses() field.ErrorList {
 	a.write()
-	return check.ClusterAddresses(a.obj, a.old)
+	return core.ClusterAddresses(a.obj, a.old)
 }
 
 func policyOf(spec *corev1.ServiceSpec) corev1.IPFamilyPolicy {

@@ -1,0 +1,26 @@
+package admission
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+
+	"github.com/bowsprit/bowsprit/internal/admit/registration"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+)
+
+func mutatingPolicyKind() rule.Kind {
+	k := admissionKind("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(),
+		rule.Printed(mutatingPolicyCells))
+	k.Form = storedAsBeta()
+	k.Also = rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1)
+	return rule.Of[admissionregistrationv1.MutatingAdmissionPolicy](k)
+}
+
+func mutatingPolicyRules() *catalog.Strategy {
+	return admissionRules(registration.DefaultPolicy, registration.CheckMutatingPolicy)
+}
+
+func mutatingPolicyCells(p *admissionregistrationv1.MutatingAdmissionPolicy, e catalog.Env) []any {
+	return []any{p.Name, int64(len(p.Spec.Mutations)), paramKind(p.Spec.ParamKind), rule.Ago(p.CreationTimestamp, e)}
+}

@@ -1,0 +1,30 @@
+package admission
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/admit/registration"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+)
+
+func mutatingBindingKind() rule.Kind {
+	k := admissionKind("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(),
+		rule.Printed(mutatingBindingCells))
+	k.Form = storedAsBeta()
+	k.Also = rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](admissionregistrationV1beta1)
+	return rule.Of[admissionregistrationv1.MutatingAdmissionPolicyBinding](k)
+}
+
+func mutatingBindingRules() *catalog.Strategy {
+	return admissionRules(registration.DefaultBinding,
+		func(b, _ *admissionregistrationv1.MutatingAdmissionPolicyBinding) field.ErrorList {
+			return registration.CheckMutatingBinding(b)
+		})
+}
+
+func mutatingBindingCells(b *admissionregistrationv1.MutatingAdmissionPolicyBinding, e catalog.Env) []any {
+	return []any{b.Name, b.Spec.PolicyName, paramRef(b.Spec.ParamRef), rule.Ago(b.CreationTimestamp, e)}
+}

@@ -1,0 +1,70 @@
+package admission
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// admissionRules are the rules of a kind that configures admission. A write of one returns when the view shows it, so
+// that the requests after it are already under the new rule.
+func admissionRules[T any](defaults func(object.Object), check func(obj, old *T) field.ErrorList) *catalog.Strategy {
+	return &catalog.Strategy{
+		Default:         defaults,
+		Validate:        rule.Typed(func(obj *T) field.ErrorList { return check(obj, nil) }),
+		ValidateUpdate:  rule.TypedUpdate(func(obj, old *T, _ string) field.ErrorList { return check(obj, old) }),
+		VisibleOnReturn: true,
+	}
+}
+
+func paramKind(k *admissionregistrationv1.ParamKind) string {
+	if k == nil {
+		return rule.Unset
+	}
+	return k.APIVersion + "/" + k.Kind
+}
+
+func paramRef(r *admissionregistrationv1.ParamRef) string {
+	switch {
+	case r == nil:
+		return rule.Unset
+	case r.Name != "" && r.Namespace != "":
+		return r.Namespace + "/" + r.Name
+	case r.Name != "":
+		return "*/" + r.Name
+	case r.Selector != nil:
+		return r.Selector.String()
+	}
+	return rule.Unset
+}
+
+// admissionKind is what the kinds that configure admission have in common.
+func admissionKind(
+	name, plural string, rules *catalog.Strategy, cells func(object.Object, catalog.Env) []any,
+) rule.Kind {
+	rules.Cells = cells
+	return rule.Kind{
+		Group: admissionregistrationV1, Kind: name, Plural: plural, Categories: rule.CategoryExtensions,
+		ClusterScoped: true,
+		Generation:    true, Strategy: rules,
+		Warn: warnStaticSuffix,
+	}
+}
+
+func storedAsBeta() *catalog.Form {
+	return rule.StoredAs("admissionregistration.k8s.io", "v1", "v1beta1")
+}
+
+// warnStaticSuffix is about the names that kube-apiserver's own configuration files have.
+func warnStaticSuffix(w *rule.Warnings) {
+	const suffix = ".static.k8s.io"
+	if strings.HasSuffix(object.String(object.Map(w.Obj, "metadata"), "name"), suffix) {
+		w.Addf(field.NewPath("metadata", "name"),
+			"names ending with %q are reserved for static manifest-based configurations and cannot be managed via the API", suffix)
+	}
+}

@@ -1,0 +1,27 @@
+package admission
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/admit/registration"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+)
+
+func validatingBindingKind() rule.Kind {
+	return rule.Of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](
+		admissionKind("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", validatingBindingRules(),
+			rule.Printed(validatingBindingCells)))
+}
+
+func validatingBindingRules() *catalog.Strategy {
+	return admissionRules(registration.DefaultBinding,
+		func(b, _ *admissionregistrationv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+			return registration.CheckValidatingBinding(b)
+		})
+}
+
+func validatingBindingCells(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding, e catalog.Env) []any {
+	return []any{b.Name, b.Spec.PolicyName, paramRef(b.Spec.ParamRef), rule.Ago(b.CreationTimestamp, e)}
+}

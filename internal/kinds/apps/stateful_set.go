@@ -1,0 +1,87 @@
+package apps
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+func statefulSetKind() rule.Kind {
+	return rule.Of[appsv1.StatefulSet](rule.Kind{
+		Group: appsV1, Kind: "StatefulSet", DropGated: pod.DropGatedAt("spec", "template", "spec"),
+		Plural: "statefulsets", Short: []string{"sts"},
+		Categories: rule.CategoryAll,
+		Status:     true, Generation: true, Scale: pod.Replicas(),
+		Strategy: &catalog.Strategy{
+			Cells: rule.Printed(statefulSetCells), Default: defaultStatefulSet, PrepareCreate: prepareStatefulSetCreate,
+			PrepareUpdate: prepareStatefulSetUpdate, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true,
+		},
+		Warn: warnStatefulSet,
+	})
+}
+
+func statefulSetCells(s *appsv1.StatefulSet, e catalog.Env) []any {
+	names, images := pod.ContainerNames(s.Spec.Template.Spec.Containers)
+	return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, rule.Deref(s.Spec.Replicas, 0)),
+		rule.Ago(s.CreationTimestamp, e), names, images}
+}
+
+// defaultStatefulSet differs from the others in that a strategy which says its type and nothing else stays so.
+func defaultStatefulSet(obj object.Object) {
+	pod.DefaultTemplate(obj)
+	strategy := object.Child(object.Child(obj, "spec"), "updateStrategy")
+	if object.String(strategy, "type") == "" {
+		strategy["type"] = "RollingUpdate"
+		object.Child(strategy, "rollingUpdate")
+	}
+	if rolling, ok := strategy["rollingUpdate"].(map[string]any); ok && strategy["type"] == "RollingUpdate" {
+		rule.SetDefault(rolling, "partition", int64(0))
+	}
+	for _, claim := range object.Objects(object.Child(obj, "spec")["volumeClaimTemplates"]) {
+		claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+	}
+}
+
+func prepareStatefulSetCreate(obj object.Object, _ catalog.Env) {
+	rule.ResetStatus[appsv1.StatefulSet](obj)
+	dropMaxUnavailable(obj)
+}
+
+func prepareStatefulSetUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
+	if subresource == "status" {
+		rule.Keep(obj, old, "spec")
+		return
+	}
+	rule.Keep(obj, old, "status")
+	if rollingUpdate(old)["maxUnavailable"] == nil {
+		dropMaxUnavailable(obj)
+	}
+	rule.CountChange(obj, old)
+}
+
+// dropMaxUnavailable drops what Kubernetes has behind a feature gate.
+func dropMaxUnavailable(obj object.Object) { delete(rollingUpdate(obj), "maxUnavailable") }
+
+func rollingUpdate(obj object.Object) object.Object {
+	spec, _ := obj["spec"].(map[string]any)
+	strategy, _ := spec["updateStrategy"].(map[string]any)
+	rolling, _ := strategy["rollingUpdate"].(map[string]any)
+	return rolling
+}
+
+// statefulSetFunctions are those that stateful_set.txt names.
+func statefulSetFunctions() rule.Functions {
+	return rule.Functions{
+		"ordinals":            ordinals,
+		"stateful":            stateful,
+		"statefulSetCounts":   statefulSetCounts,
+		"statefulSetStrategy": statefulSetStrategy,
+		"statefulSetUpdate":   statefulSetUpdate,
+	}
+}

@@ -1,0 +1,104 @@
+package core
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// defaultPod fills in what a pod has and a template has not: requests for what is limited, the host's ports, a grace
+// period that is one.
+func defaultPod(obj object.Object) {
+	spec, _ := obj["spec"].(map[string]any)
+	if spec == nil {
+		return
+	}
+	for _, list := range []string{"containers", "initContainers"} {
+		for _, c := range object.Objects(spec[list]) {
+			requestLimits(c)
+			if spec["hostNetwork"] == true {
+				publishPorts(c)
+			}
+		}
+	}
+	requestPodLimits(spec)
+	pod.DefaultSpec(spec)
+	if seconds, ok := spec["terminationGracePeriodSeconds"].(int64); ok && seconds < 0 {
+		spec["terminationGracePeriodSeconds"] = int64(1) // a template keeps what it says
+	}
+	if status := object.Map(obj, "status"); status != nil {
+		mirrorPodIP(status)
+	}
+}
+
+// requestLimits gives a container the requests that are its limits.
+func requestLimits(container object.Object) {
+	resources, _ := container["resources"].(map[string]any)
+	limits, _ := resources["limits"].(map[string]any)
+	if len(limits) == 0 {
+		return
+	}
+	requests := object.Child(resources, "requests")
+	for name, quantity := range limits {
+		if _, ok := requests[name]; !ok {
+			requests[name] = quantity
+		}
+	}
+}
+
+// publishPorts makes the ports of a container those of its host.
+func publishPorts(container object.Object) {
+	for _, p := range object.Objects(container["ports"]) {
+		if p["hostPort"] == nil && p["containerPort"] != nil && p["containerPort"] != int64(0) {
+			p["hostPort"] = p["containerPort"]
+		}
+	}
+}
+
+// mirrorPodIP makes the first address of a pod the one that has a field of its own, which older kubelets write.
+func mirrorPodIP(status object.Object) {
+	ips, _ := status["podIPs"].([]any)
+	first := ""
+	if len(ips) > 0 {
+		entry, _ := ips[0].(map[string]any)
+		first = object.String(entry, "ip")
+	}
+	switch ip := object.String(status, "podIP"); {
+	case ip != "" && ip != first:
+		status["podIPs"] = []any{map[string]any{"ip": ip}}
+	case ip == "" && first != "":
+		status["podIP"] = first
+	}
+}
+
+// requestPodLimits gives a pod, which may have resources of its own, the requests that follow from its limits and from
+// its containers.
+func requestPodLimits(spec object.Object) {
+	resources, _ := spec["resources"].(map[string]any)
+	limits, _ := resources["limits"].(map[string]any)
+	if len(limits) == 0 {
+		return
+	}
+	requests, _ := resources["requests"].(map[string]any)
+	requests = runtime.DeepCopyJSON(requests)
+	if requests == nil {
+		requests = map[string]any{}
+	}
+	for name, quantity := range pod.Total(spec, "requests") {
+		if _, ok := requests[name]; !ok && (name == "cpu" || name == "memory") {
+			requests[name] = quantity.String()
+		}
+	}
+	for name, quantity := range limits {
+		if _, ok := requests[name]; !ok &&
+			(name == "cpu" || name == "memory" || strings.HasPrefix(name, "hugepages-")) {
+			requests[name] = quantity
+		}
+	}
+	if len(requests) > 0 {
+		resources["requests"] = requests
+	}
+}

@@ -1,0 +1,144 @@
+package core
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// preparePodCreate gives a new pod its first status: Pending, in its class of service, and held back by gates if it
+// has any.
+func preparePodCreate(obj object.Object, e catalog.Env) {
+	status := map[string]any{"phase": string(corev1.PodPending)}
+	if pod, errs := rule.Read[corev1.Pod](obj); errs == nil {
+		status["qosClass"] = string(qosClass(pod))
+	}
+	spec, _ := obj["spec"].(map[string]any)
+	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
+		status["conditions"] = []any{map[string]any{
+			"type": string(corev1.PodScheduled), "status": string(corev1.ConditionFalse),
+			"reason":        corev1.PodReasonSchedulingGated,
+			"message":       "Scheduling is blocked due to non-empty scheduling gates",
+			"lastProbeTime": nil, "lastTransitionTime": rule.Stamp(e.Now),
+		}}
+	}
+	obj["status"] = status
+	spreadByLabels(obj)
+	profilesFromAnnotations(obj)
+}
+
+// qosClass ranks a pod by what it promises to need: Guaranteed if every container's limits of processor and memory are
+// also its requests, BestEffort if none has either, Burstable between. Source: "Pod Quality of Service Classes" of
+// Kubernetes' documentation.
+func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
+	if r := pod.Spec.Resources; r != nil { // what the pod has itself counts alone
+		return qosOf([]corev1.ResourceRequirements{*r})
+	}
+	var all []corev1.ResourceRequirements
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		all = append(all, c.Resources)
+	}
+	return qosOf(all)
+}
+
+func qosOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	limited := true
+	for _, r := range all {
+		addTo(requests, r.Requests)
+		addTo(limits, r.Limits)
+		limited = limited && len(counted(r.Limits)) == 2
+	}
+	switch {
+	case len(requests) == 0 && len(limits) == 0:
+		return corev1.PodQOSBestEffort
+	case !limited || len(requests) != len(limits):
+		return corev1.PodQOSBurstable
+	}
+	for name, request := range requests {
+		if limit := limits[name]; limit.Cmp(request) != 0 {
+			return corev1.PodQOSBurstable
+		}
+	}
+	return corev1.PodQOSGuaranteed
+}
+
+// counted returns what of the list decides about the class.
+func counted(list corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	addTo(out, list)
+	return out
+}
+
+func addTo(sum, list corev1.ResourceList) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if q, ok := list[name]; ok && q.Cmp(resource.Quantity{}) > 0 {
+			total := sum[name].DeepCopy()
+			total.Add(q)
+			sum[name] = total
+		}
+	}
+}
+
+// preparePodUpdate keeps what an update of the path may not change, and counts the changes of spec.
+func preparePodUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
+	switch subresource {
+	case "status":
+		rule.Keep(obj, old, "spec")
+		rule.Keep(object.Child(obj, "metadata"), object.Child(old, "metadata"), "deletionTimestamp")
+		rule.Keep(object.Child(obj, "metadata"), object.Child(old, "metadata"), "ownerReferences")
+		keepObserved(object.Child(obj, "status"), object.Map(old, "status"))
+	case "binding":
+		return // the server's own change, of spec.nodeName and what goes with it; it does not count
+	case "ephemeralcontainers":
+		spec := rule.CopyOf(object.Child(old, "spec"))
+		rule.Keep(spec, object.Child(obj, "spec"), "ephemeralContainers")
+		rule.KeepAll(obj, old)
+		obj["spec"] = spec
+	case "resize":
+		next, was := object.Child(obj, "spec"), object.Child(old, "spec")
+		if !sameLength(next, was, "containers") || !sameLength(next, was, "initContainers") {
+			break // which validation refuses
+		}
+		rule.KeepAll(obj, old)
+		obj["spec"] = resized(was, next)
+	default:
+		rule.Keep(obj, old, "status")
+	}
+	rule.CountChange(obj, old)
+}
+
+func sameLength(a, b object.Object, list string) bool {
+	x, _ := a[list].([]any)
+	y, _ := b[list].([]any)
+	return len(x) == len(y)
+}
+
+// resized returns the spec with the resources that next, of as many containers, asks for, all else unchanged.
+func resized(spec, next object.Object) object.Object {
+	out := rule.CopyOf(spec)
+	rule.Keep(out, next, "resources")
+	for _, list := range []string{"containers", "initContainers"} {
+		was, wanted := object.Objects(spec[list]), object.Objects(next[list])
+		changed := make([]any, len(was))
+		for i, c := range was {
+			if object.String(c, "name") != object.String(wanted[i], "name") {
+				changed, _ = next[list].([]any) // which validation refuses
+				break
+			}
+			c = rule.CopyOf(c)
+			rule.Keep(c, wanted[i], "resources")
+			rule.Keep(c, wanted[i], "resizePolicy")
+			changed[i] = c
+		}
+		if len(was) > 0 {
+			out[list] = changed
+		}
+	}
+	return out
+}

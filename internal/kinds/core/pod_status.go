@@ -1,0 +1,143 @@
+package core
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// podStatus judges what a kubelet reports.
+func podStatus(val *rule.Validation, _ rule.Value) {
+	annotationsKept(val)
+	pod.ValidateAnnotations(val, rule.StringMap(object.Map(val.Obj, "metadata")["annotations"]),
+		object.Map(val.Obj, "spec"),
+		field.NewPath("metadata", "annotations"))
+	status, was, path := object.Map(val.Obj, "status"), object.Map(val.Old, "status"), field.NewPath("status")
+	for i, c := range rule.Objects(status["conditions"]) {
+		at := path.Child("conditions").Index(i)
+		if n, _ := object.Int(c, "observedGeneration"); n < 0 {
+			val.Invalid(at.Child("observedGeneration"), n, "must be a non-negative integer")
+		}
+		if kind := object.String(c, "type"); kind != "PodScheduled" && kind != "Ready" && kind != "Initialized" {
+			val.Invalids(at.Child("Type"), kind, validation.IsQualifiedName(kind))
+		}
+	}
+	if node := object.String(status, "nominatedNodeName"); node != "" &&
+		node != object.String(was, "nominatedNodeName") {
+		val.Invalids(path.Child("nominatedNodeName"), node, validation.IsDNS1123Subdomain(node))
+		if object.String(object.Map(val.Old, "spec"), "nodeName") != "" {
+			val.Forbidden(path.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node")
+		}
+	}
+	if n, _ := object.Int(status, "observedGeneration"); n < 0 {
+		val.Invalid(path.Child("observedGeneration"), n, "must be a non-negative integer")
+	}
+	if class := object.String(status, "qosClass"); class != object.String(was, "qosClass") {
+		val.Invalid(path.Child("qosClass"), class, "field is immutable")
+	}
+	for _, list := range []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
+		endedStaysEnded(val, list, path.Child(list))
+	}
+	claimStatuses(val, status, path.Child("resourceClaimStatuses"))
+	extendedClaim(val, object.Map(status, "extendedResourceClaimStatus"), path.Child("extendedResourceClaimStatus"))
+	podAddresses(val, "podIPs", path.Child("podIPs"))
+	podAddresses(val, "hostIPs", path.Child("hostIPs"))
+	containerStatuses(val, status, path)
+}
+
+// endedStaysEnded lets a container that has ended run again only if it may be started again.
+func endedStaysEnded(val *rule.Validation, list string, path *field.Path) {
+	spec := object.Map(val.Old, "spec")
+	for i, was := range rule.Objects(object.Map(val.Old, "status")[list]) {
+		ended := object.Map(was, "state", "terminated")
+		if ended == nil {
+			continue
+		}
+		code, _ := object.Int(ended, "exitCode")
+		for _, now := range rule.Objects(object.Map(val.Obj, "status")[list]) {
+			if object.String(now, "name") != object.String(was, "name") ||
+				object.Map(now, "state", "terminated") != nil {
+				continue
+			}
+			if list == "ephemeralContainerStatuses" ||
+				!startsAgain(spec, strings.TrimSuffix(list, "Statuses")+"s", object.String(was, "name"), code) {
+				val.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state")
+			}
+			break
+		}
+	}
+}
+
+// startsAgain tells whether a container that has ended with a code is started again.
+func startsAgain(spec object.Object, list, name string, code int64) bool {
+	all := false
+	pod.Containers(spec, nil, func(c object.Object, _ *field.Path) {
+		for _, r := range rule.Objects(c["restartPolicyRules"]) {
+			all = all || object.String(r, "action") == "RestartAllContainers"
+		}
+	})
+	if all {
+		return true
+	}
+	for _, c := range rule.Objects(spec[list]) {
+		if object.String(c, "name") != name {
+			continue
+		}
+		for _, r := range rule.Objects(c["restartPolicyRules"]) {
+			values, _ := object.Map(r, "exitCodes")["values"].([]any)
+			if slices.Contains(values, any(code)) == (object.String(object.Map(r, "exitCodes"), "operator") == "In") {
+				return true
+			}
+		}
+		policy := rule.Or(object.String(c, "restartPolicy"), object.String(spec, "restartPolicy"))
+		return policy == "Always" || policy == "OnFailure" && code != 0
+	}
+	return false
+}
+
+func claimStatuses(val *rule.Validation, status object.Object, path *field.Path) {
+	var claims []string
+	for _, c := range rule.Objects(object.Map(val.Obj, "spec")["resourceClaims"]) {
+		claims = append(claims, object.String(c, "name"))
+	}
+	seen := map[string]bool{}
+	for i, s := range rule.Objects(status["resourceClaimStatuses"]) {
+		at, name := path.Index(i), object.String(s, "name")
+		if !slices.Contains(claims, name) {
+			val.Invalid(at.Child("name"), name, "must match the name of an entry in `spec.resourceClaims`")
+		}
+		if seen[name] {
+			val.Duplicate(at.Child("name"), name)
+		}
+		seen[name] = true
+		if claim, ok := s["resourceClaimName"].(string); ok {
+			val.Invalids(at.Child("resourceClaimName"), claim, validation.IsDNS1123Subdomain(claim))
+		}
+	}
+}
+
+// podAddresses judges the addresses of a pod or its host: at most one of each family.
+func podAddresses(val *rule.Validation, list string, path *field.Path) {
+	status := object.Map(val.Obj, "status")
+	var old, now []string
+	for _, e := range rule.Objects(object.Map(val.Old, "status")[list]) {
+		old = append(old, object.String(e, "ip"))
+	}
+	for i, e := range rule.Objects(status[list]) {
+		ip := object.String(e, "ip")
+		if i == 0 && list == "hostIPs" && ip != object.String(status, "hostIP") {
+			val.Invalid(path.Index(0).Child("ip"), ip, "must be equal to `hostIP`")
+		}
+		now = append(now, ip)
+		val.Errs = append(val.Errs, validation.IsValidIPForLegacyField(path.Index(i), ip, true, old)...)
+	}
+	if len(now) > 1 && !(len(now) == 2 && twoFamilies(now)) {
+		val.Invalid(path, status[list], "may specify no more than one IP for each IP family")
+	}
+}

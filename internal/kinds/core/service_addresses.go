@@ -1,0 +1,15 @@
+package core
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// ClusterAddresses returns what is wrong with the addresses that a service asks for, before it is given what it lacks.
+func ClusterAddresses(obj, old object.Object) field.ErrorList {
+	val := &rule.Validation{Obj: obj, Old: old}
+	clusterIPs(val, object.Map(obj, "spec"), field.NewPath("spec"))
+	return val.Errs
+}

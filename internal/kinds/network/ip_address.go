@@ -1,0 +1,41 @@
+package network
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+)
+
+func ipAddressKind() rule.Kind {
+	return rule.Of[networkingv1.IPAddress](rule.Kind{
+		Group: networkingV1, Kind: "IPAddress", Plural: "ipaddresses", Short: []string{"ip"}, ClusterScoped: true,
+		Also: rule.OnDemand[networkingv1beta1.IPAddress](networkingV1beta1),
+		Strategy: &catalog.Strategy{
+			Cells: rule.Printed(ipAddressCells), ValidName: rule.NameIsAddress, UnconditionalUpdate: true,
+		},
+	})
+}
+
+// ipAddressCells has one cell more than kube has columns: the age has none there.
+func ipAddressCells(ip *networkingv1.IPAddress, e catalog.Env) []any {
+	parent := rule.None
+	if ref := ip.Spec.ParentRef; ref != nil {
+		gr := schema.GroupResource{Group: ref.Group, Resource: ref.Resource}
+		parent = rule.Lower(gr.String())
+		if ref.Namespace != "" {
+			parent += "/" + ref.Namespace
+		}
+		parent += "/" + ref.Name
+	}
+	return []any{ip.Name, parent, rule.Ago(ip.CreationTimestamp, e)}
+}
+
+// ipAddressFunctions are those that ip_address.txt names.
+func ipAddressFunctions() rule.Functions {
+	return rule.Functions{
+		"sameParent": rule.SameInGo[networkingv1.ParentReference],
+	}
+}

@@ -1,0 +1,70 @@
+package pod
+
+import (
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// dropGated drops from the spec of a pod, or of a template of pods, what Kubernetes 1.36 has behind feature gates that
+// are off, unless old has some of it. old is nil for a new object.
+func dropGated(spec, old object.Object) {
+	if old["schedulingGroup"] == nil {
+		delete(spec, "schedulingGroup")
+	}
+	for _, source := range []string{"clusterTrustBundle", "podCertificate"} {
+		if !hasSource(old, source) {
+			for _, s := range sourcesOf(spec) {
+				delete(s, source)
+			}
+		}
+	}
+	if hasStopSignal(old) {
+		return
+	}
+	for _, c := range ContainersOf(spec) {
+		if lifecycle, ok := c["lifecycle"].(map[string]any); ok && lifecycle["stopSignal"] != nil {
+			delete(lifecycle, "stopSignal")
+			if len(lifecycle) == 0 {
+				delete(c, "lifecycle")
+			}
+		}
+	}
+}
+
+func sourcesOf(spec object.Object) (out []object.Object) {
+	for _, v := range object.Objects(spec["volumes"]) {
+		projected, _ := v["projected"].(map[string]any)
+		out = append(out, object.Objects(projected["sources"])...)
+	}
+	return out
+}
+
+func hasSource(spec object.Object, name string) bool {
+	for _, s := range sourcesOf(spec) {
+		if s[name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ContainersOf returns the containers of a pod, those that initialize it and ephemeral ones among them.
+func ContainersOf(spec object.Object) (out []object.Object) {
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		out = append(out, object.Objects(spec[list])...)
+	}
+	return out
+}
+
+func hasStopSignal(spec object.Object) bool {
+	for _, c := range ContainersOf(spec) {
+		if lifecycle, _ := c["lifecycle"].(map[string]any); lifecycle["stopSignal"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// DropGatedAt returns the DropGated of a kind that has the spec of a pod, or of the pods to be made, at the path.
+func DropGatedAt(path ...string) func(obj, old object.Object) {
+	return func(obj, old object.Object) { dropGated(object.Map(obj, path...), object.Map(old, path...)) }
+}

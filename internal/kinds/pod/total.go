@@ -1,0 +1,66 @@
+package pod
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// Total returns what the containers of a pod need together at the most, of "requests" or "limits": the larger of what
+// runs side by side in the end, and of what each step of the initialization needs with the sidecars that run by then.
+// Source: KEP-753.
+func Total(spec object.Object, list string) map[string]resource.Quantity {
+	total, sidecars, steps := map[string]resource.Quantity{}, map[string]resource.Quantity{},
+		map[string]resource.Quantity{}
+	for _, c := range rule.Objects(spec["containers"]) {
+		addAll(total, Amounts(c, list))
+	}
+	for _, c := range rule.Objects(spec["initContainers"]) {
+		own := Amounts(c, list)
+		if object.String(c, "restartPolicy") == "Always" {
+			addAll(total, own)
+			addAll(sidecars, own)
+			largest(steps, sidecars)
+			continue
+		}
+		addAll(own, sidecars)
+		largest(steps, own)
+	}
+	largest(total, steps)
+	return total
+}
+
+// Amounts returns obj.resources.requests or limits; list says which.
+func Amounts(obj object.Object, list string) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for name, v := range object.Map(obj, "resources", list) {
+		out[name] = rule.Quantity(v)
+	}
+	return out
+}
+
+// Overhead returns what running a pod costs beside its containers, by its spec.
+func Overhead(spec object.Object) map[string]resource.Quantity {
+	out := map[string]resource.Quantity{}
+	for name, v := range object.Map(spec, "overhead") {
+		out[name] = rule.Quantity(v)
+	}
+	return out
+}
+
+func addAll(to, from map[string]resource.Quantity) {
+	for name, q := range from {
+		sum := to[name].DeepCopy()
+		sum.Add(q)
+		to[name] = sum
+	}
+}
+
+func largest(to, from map[string]resource.Quantity) {
+	for name, q := range from {
+		if have, ok := to[name]; !ok || q.Cmp(have) > 0 {
+			to[name] = q.DeepCopy()
+		}
+	}
+}

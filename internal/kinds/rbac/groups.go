@@ -1,0 +1,20 @@
+package rbac
+
+import (
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+var rbacV1 = rule.Group{Name: "rbac.authorization.k8s.io", Version: "v1", Priority: 17000, Rank: 15}
+
+// accessRules are those of roles and bindings: their names may have colons.
+func accessRules() *catalog.Strategy {
+	return &catalog.Strategy{ValidName: rule.NameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true}
+}
+
+func bindingRules(cells func(object.Object, catalog.Env) []any) *catalog.Strategy {
+	r := accessRules()
+	r.Default, r.Cells = defaultSubjects, cells
+	return r
+}

@@ -1,0 +1,50 @@
+package resource
+
+import (
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+func deviceClassKind() rule.Kind {
+	return rule.Of[resourcev1.DeviceClass](rule.Kind{
+		Group: resourceV1, Kind: "DeviceClass", Plural: "deviceclasses", ClusterScoped: true, Generation: true,
+		ReturnsDeleted: true,
+		Also:           rule.OnDemand[resourcev1beta2.DeviceClass](resourceV1beta2),
+		Strategy: &catalog.Strategy{
+			Cells: rule.NameAndAge, ValidName: rule.NameIsLong, UnconditionalUpdate: true,
+		},
+	})
+}
+
+// deviceClass judges what devices of a class have in common. Expressions that are as they were are judged as stored
+// ones.
+func deviceClass(val *rule.Validation, p rule.Value) {
+	spec, old := p.Object(), object.Map(val.Old, "spec")
+	since := func(name string) age {
+		if val.Old != nil && rule.Equivalent(spec[name], old[name]) {
+			return stored
+		}
+		return fresh
+	}
+	deviceSelectors(val, spec["selectors"], since("selectors"), p.Path.Child("selectors"))
+	list(val, rule.Objects(spec["config"]), resourcev1.DeviceConfigMaxSize, p.Path.Child("config"),
+		func(c object.Object, at *field.Path) {
+			deviceConfig(val, c, since("config"), at)
+		})
+	if name, ok := spec["extendedResourceName"].(string); ok && !pod.IsExtended(name) {
+		val.Invalid(p.Path.Child("extendedResourceName"), name, "must be a valid extended resource name")
+	}
+}
+
+// deviceClassFunctions are those that device_class.txt names.
+func deviceClassFunctions() rule.Functions {
+	return rule.Functions{
+		"deviceClass": deviceClass,
+	}
+}

@@ -1,0 +1,181 @@
+package resource
+
+import (
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// prepareDevicesCreate drops what Kubernetes has behind feature gates, and says since when devices have taints.
+func prepareDevicesCreate(obj object.Object, e catalog.Env) {
+	dateTaints(obj, e)
+	dropGatedOfDevices(obj, nil)
+}
+
+func prepareDevicesUpdate(obj, old object.Object, _ string, e catalog.Env) {
+	dateTaints(obj, e)
+	rule.CountChange(obj, old)
+	dropGatedOfDevices(obj, old)
+}
+
+// dateTaints gives the time to taints that have none. In Kubernetes it is a default, for which the clock must be read.
+func dateTaints(obj object.Object, e catalog.Env) {
+	for _, d := range object.Objects(object.Map(obj, "spec")["devices"]) {
+		for _, taint := range object.Objects(d["taints"]) {
+			rule.SetDefault(taint, "timeAdded", rule.Stamp(e.Now))
+		}
+	}
+}
+
+// dropGatedOfDevices drops attributes with several values and mappings to resources of nodes, unless old has some.
+func dropGatedOfDevices(obj, old object.Object) {
+	devices := object.Objects(object.Map(obj, "spec")["devices"])
+	had := object.Objects(object.Map(old, "spec")["devices"])
+	if !slices.ContainsFunc(had,
+		func(d object.Object) bool { return len(object.Map(d, "nodeAllocatableResourceMappings")) > 0 }) {
+		for _, d := range devices {
+			delete(d, "nodeAllocatableResourceMappings")
+		}
+	}
+	several := []string{"bools", "ints", "strings", "versions"}
+	if slices.ContainsFunc(had, func(d object.Object) bool {
+		for name := range object.Map(d, "attributes") {
+			a := object.Map(d, "attributes", name)
+			if slices.ContainsFunc(several, func(list string) bool { return a[list] != nil }) {
+				return true
+			}
+		}
+		return false
+	}) {
+		return
+	}
+	for _, d := range devices {
+		for name := range object.Map(d, "attributes") {
+			for _, list := range several {
+				delete(object.Map(d, "attributes", name), list)
+			}
+		}
+	}
+}
+
+// prepareDeviceClaimUpdate keeps the other half; what a status says about devices that the claim had and has no longer
+// goes.
+func prepareDeviceClaimUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
+	if subresource != "status" {
+		rule.Keep(obj, old, "status")
+		return
+	}
+	given := obj["status"]
+	rule.KeepAll(obj, old)
+	obj["status"] = given
+	lost := map[[4]string]bool{}
+	for _, r := range object.Objects(object.Map(old, "status", "allocation", "devices")["results"]) {
+		lost[deviceOf(r)] = true
+	}
+	for _, r := range object.Objects(object.Map(obj, "status", "allocation", "devices")["results"]) {
+		delete(lost, deviceOf(r))
+	}
+	status := object.Map(obj, "status")
+	list, _ := status["devices"].([]any)
+	if list = slices.DeleteFunc(list, func(v any) bool {
+		d, _ := v.(map[string]any)
+		return lost[deviceOf(d)]
+	}); len(list) > 0 {
+		status["devices"] = list
+	} else {
+		delete(status, "devices")
+	}
+}
+
+// deviceOf is what tells a device, or a share of one, from others.
+func deviceOf(obj object.Object) [4]string {
+	return [4]string{object.String(obj, "driver"), object.String(obj, "pool"), object.String(obj, "device"),
+		object.String(obj, "shareID")}
+}
+
+// adminAccess lets devices be used by somebody beside their owner only in namespaces that say so.
+func adminAccess(path *field.Path, labels func() (map[string]string, error)) field.ErrorList {
+	switch l, err := labels(); {
+	case err != nil:
+		return field.ErrorList{
+			field.InternalError(path, fmt.Errorf("could not retrieve namespace to verify admin access: %w", err)),
+		}
+	case l[resourcev1.DRAAdminNamespaceLabelKey] != "true":
+		return field.ErrorList{
+			field.Forbidden(path,
+				fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace",
+					resourcev1.DRAAdminNamespaceLabelKey)),
+		}
+	}
+	return nil
+}
+
+// claimPrivileges looks at what a new claim asks for, and at what its status gives it for the first time.
+func claimPrivileges(
+	obj, old object.Object, subresource string, labels func() (map[string]string, error),
+) field.ErrorList {
+	if subresource == "" {
+		return requestedPrivileges(object.Map(obj, "spec"), old, labels)
+	}
+	const results = "results"
+	path := func(i int) *field.Path {
+		return field.NewPath("status", "allocation", "devices", results).Index(i).Child("adminAccess")
+	}
+	administers := func(r object.Object) bool { return r["adminAccess"] == true }
+	if slices.ContainsFunc(object.Objects(object.Map(old, "status", "allocation", "devices")[results]), administers) {
+		return nil
+	}
+	if i := slices.IndexFunc(object.Objects(object.Map(obj, "status", "allocation", "devices")[results]),
+		administers); i >= 0 {
+		return adminAccess(path(i), labels)
+	}
+	return nil
+}
+
+func templatePrivileges(obj, old object.Object, _ string, labels func() (map[string]string, error)) field.ErrorList {
+	return requestedPrivileges(object.Map(obj, "spec", "spec"), old, labels)
+}
+
+// requestedPrivileges looks at a new spec; one that is there does not change. Errors have the path in a claim, also
+// for templates.
+func requestedPrivileges(spec, old object.Object, labels func() (map[string]string, error)) field.ErrorList {
+	if old != nil {
+		return nil
+	}
+	i := slices.IndexFunc(object.Objects(object.Map(spec, "devices")["requests"]),
+		func(r object.Object) bool { return object.Map(r, "exactly")["adminAccess"] == true })
+	if i < 0 {
+		return nil
+	}
+	return adminAccess(field.NewPath("spec", "devices", "requests").Index(i).Child("adminAccess"), labels)
+}
+
+// defaultDeviceCounts: whoever asks for an exact count of devices and names none wants one.
+func defaultDeviceCounts(spec object.Object) {
+	devices, _ := spec["devices"].(map[string]any)
+	one := func(r object.Object) {
+		if r["allocationMode"] == "ExactCount" {
+			rule.SetDefault(r, "count", int64(1))
+		}
+	}
+	for _, r := range object.Objects(devices["requests"]) {
+		if exactly, ok := r["exactly"].(map[string]any); ok {
+			one(exactly)
+		}
+		for _, sub := range object.Objects(r["firstAvailable"]) {
+			one(sub)
+		}
+	}
+}
+
+func defaultResourceClaim(obj object.Object) { defaultDeviceCounts(object.Child(obj, "spec")) }
+
+func defaultResourceClaimTemplate(obj object.Object) {
+	defaultDeviceCounts(object.Child(object.Child(obj, "spec"), "spec"))
+}

@@ -1,0 +1,9 @@
+package resource
+
+import (
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+)
+
+var resourceV1 = rule.Group{Name: "resource.k8s.io", Version: "v1", Priority: 16200, Rank: 21}
+
+var resourceV1beta2 = rule.Group{Name: "resource.k8s.io", Version: "v1beta2", Priority: 16200, Rank: 15}

@@ -1,0 +1,414 @@
+package resource
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+func resourceSliceKind() rule.Kind {
+	return rule.Of[resourcev1.ResourceSlice](rule.Kind{
+		Group: resourceV1, Kind: "ResourceSlice", Plural: "resourceslices", ClusterScoped: true, Generation: true,
+		ReturnsDeleted: true,
+		Also:           rule.OnDemand[resourcev1beta2.ResourceSlice](resourceV1beta2),
+		Strategy: &catalog.Strategy{Cells: rule.Printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate,
+			PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true,
+			FieldLabels:  rule.FieldLabels("spec.nodeName", "spec.driver"),
+			UnknownField: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s"},
+		Warn: warnResourceSlice,
+	})
+}
+
+func resourceSliceCells(s *resourcev1.ResourceSlice, e catalog.Env) []any {
+	return []any{s.Name, rule.Deref(s.Spec.NodeName, ""), s.Spec.Driver, s.Spec.Pool.Name,
+		rule.Ago(s.CreationTimestamp, e)}
+}
+
+func warnResourceSlice(w *rule.Warnings) {
+	if driver := object.String(object.Map(w.Obj, "spec"), "driver"); driver != strings.ToLower(driver) {
+		w.Addf(field.NewPath("spec", "driver"), "driver names should be lowercase; %q contains uppercase characters",
+			driver)
+	}
+}
+
+// resourceSlice judges the devices of a pool, and the counters that they share.
+func resourceSlice(val *rule.Validation, p rule.Value) {
+	spec, path := p.Object(), p.Path
+	sliceNodes(val, spec, path)
+	if spec["sharedCounters"] != nil && spec["devices"] != nil {
+		val.Invalid(path, "", "only one of `sharedCounters` or `devices` is allowed")
+	}
+	devices, had := rule.Objects(spec["devices"]), map[string]object.Object{}
+	for _, d := range rule.Objects(object.Map(val.Old, "spec")["devices"]) {
+		if had[object.String(d, "name")] == nil {
+			had[object.String(d, "name")] = d
+		}
+	}
+	most := resourcev1.ResourceSliceMaxDevices
+	for _, d := range devices {
+		if !rule.IsEmpty(d["taints"]) || !rule.IsEmpty(d["consumesCounters"]) || hasLists(d) {
+			most = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
+		}
+	}
+	set(val, devices, most, path.Child("devices"), nameOf, func(d object.Object, at *field.Path) {
+		device(val, d, had[object.String(d, "name")], object.True(spec, "perDeviceNodeSelection"), at)
+	})
+	set(val, rule.Objects(spec["sharedCounters"]), resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"),
+		nameOf, func(s object.Object, at *field.Path) {
+			counters(val, s, "name", at)
+		})
+}
+
+// sliceNodes wants one way to say which nodes can use the devices.
+func sliceNodes(val *rule.Validation, spec object.Object, path *field.Path) {
+	var ways []string
+	if name, ok := spec["nodeName"].(string); ok && name == "" {
+		val.Invalid(path.Child("nodeName"), name, "must be either unset or set to a non-empty string")
+	} else if ok {
+		ways = append(ways, "`nodeName`")
+		val.Invalids(path.Child("nodeName"), name, validation.IsDNS1123Subdomain(name))
+	}
+	if s := object.Map(spec, "nodeSelector"); s != nil {
+		ways = append(ways, "`nodeSelector`")
+		val.Block("NodeSelector", s, nil, path.Child("nodeSelector"))
+		if len(rule.Objects(s["nodeSelectorTerms"])) != 1 {
+			val.Invalid(path.Child("nodeSelector", "nodeSelectorTerms"), s["nodeSelectorTerms"],
+				"must have exactly one node selector term")
+		}
+	}
+	for _, name := range []string{"allNodes", "perDeviceNodeSelection"} {
+		switch spec[name] {
+		case true:
+			ways = append(ways, "`"+name+"`")
+		case false:
+			val.Invalid(path.Child(name), false, "must be either unset or set to true")
+		}
+	}
+	oneWay(val, ways, "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+		", but multiple fields are set", path)
+}
+
+func oneWay(val *rule.Validation, ways []string, rule, several string, path *field.Path) {
+	switch len(ways) {
+	case 0:
+		val.Required(path, rule)
+	case 1:
+	default:
+		val.Invalid(path, "{"+strings.Join(ways, ", ")+"}", rule+several)
+	}
+}
+
+// device judges one device. old is what it was before, nil if it is new; byDevice is true if each device has nodes of
+// its own.
+func device(val *rule.Validation, d, old object.Object, byDevice bool, path *field.Path) {
+	val.Invalids(path.Child("name"), object.String(d, "name"), validation.IsDNS1123Label(object.String(d, "name")))
+	attributes, capacity := object.Map(d, "attributes"), object.Map(d, "capacity")
+	if n := len(attributes) + len(capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
+		val.Invalid(path, int64(n),
+			fmt.Sprintf("the total number of attributes and capacities must not exceed %d",
+				resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice))
+	}
+	if n := attributeValues(attributes); n > resourcev1.ResourceSliceMaxAttributeValuesPerDevice {
+		val.Invalid(path, int64(n),
+			fmt.Sprintf("the total number of attribute values must not exceed %d",
+				resourcev1.ResourceSliceMaxAttributeValuesPerDevice))
+	}
+	qualifiedKeys(val, attributes, func(a object.Object, path *field.Path) { attribute(val, a, path) },
+		path.Child("attributes"))
+	qualifiedKeys(val, capacity, func(c object.Object, at *field.Path) {
+		switch policy := object.Map(c, "requestPolicy"); {
+		case policy == nil:
+		case object.True(d, "allowMultipleAllocations"):
+			requestPolicy(val, rule.Quantity(c["value"]), policy, at.Child("requestPolicy"))
+		default:
+			val.Forbidden(at.Child("requestPolicy"), "allowMultipleAllocations must be true")
+		}
+	}, path.Child("capacity"))
+	if old == nil || !rule.Equivalent(d["taints"], old["taints"]) {
+		list(val, rule.Objects(d["taints"]), resourcev1.DeviceTaintsMaxLength, path.Child("taints"),
+			func(t object.Object, at *field.Path) {
+				val.Block("DeviceTaint", t, nil, at)
+			})
+	}
+	set(val, rule.Objects(d["consumesCounters"]), resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
+		path.Child("consumesCounters"),
+		func(c object.Object) string { return object.String(c, "counterSet") },
+		func(c object.Object, at *field.Path) { counters(val, c, "counterSet", at) })
+	switch {
+	case byDevice:
+		deviceNodes(val, d, path)
+	case d["nodeName"] != nil || d["nodeSelector"] != nil || d["allNodes"] != nil:
+		val.Invalid(path, nil,
+			"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
+	}
+	bindingConditions(val, d, path)
+	nodeMappings(val, object.Map(d, "nodeAllocatableResourceMappings"), capacity,
+		path.Child("nodeAllocatableResourceMappings"))
+}
+
+// deviceNodes wants one way to say which nodes can use a device.
+func deviceNodes(val *rule.Validation, d object.Object, path *field.Path) {
+	var ways []string
+	if name, ok := d["nodeName"].(string); ok && name == "" {
+		val.Invalid(path.Child("nodeName"), name, "must not be empty")
+	} else if ok {
+		ways = append(ways, "`nodeName`")
+		val.Invalids(path.Child("nodeName"), name, validation.IsDNS1123Subdomain(name))
+	}
+	if s := object.Map(d, "nodeSelector"); s != nil {
+		ways = append(ways, "`nodeSelector`")
+		val.Block("NodeSelector", s, nil, path.Child("nodeSelector"))
+	}
+	switch d["allNodes"] {
+	case true:
+		ways = append(ways, "`allNodes`")
+	case false:
+		val.Invalid(path.Child("allNodes"), false, "must be either unset or set to true")
+	}
+	oneWay(val, ways,
+		"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec", "", path)
+}
+
+// lists are the attributes with several values.
+var lists = []string{"bools", "ints", "strings", "versions"}
+
+func hasLists(device object.Object) bool {
+	for _, a := range object.Map(device, "attributes") {
+		a, _ := a.(object.Object)
+		for _, name := range lists {
+			if a[name] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// attributeValues counts values; an attribute counts as one unless it has several.
+func attributeValues(attributes object.Object) int {
+	total := 0
+	for _, a := range attributes {
+		a, _ := a.(object.Object)
+		n := 0
+		for _, name := range lists {
+			several, _ := a[name].([]any)
+			n += len(several)
+		}
+		total += max(n, 1)
+	}
+	return total
+}
+
+// qualifiedKeys judges a map whose keys are names with or without a domain.
+func qualifiedKeys(val *rule.Validation, m object.Object, each func(object.Object, *field.Path), path *field.Path) {
+	for _, key := range object.Keys(m) {
+		maybeDomainName(val, key, path)
+		value, _ := m[key].(object.Object)
+		each(value, path.Key(shortened(key, resourcev1.DeviceMaxDomainLength+1+resourcev1.DeviceMaxIDLength)))
+	}
+}
+
+// shortened leaves out the middle of a text that is longer than most bytes.
+func shortened(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	most -= len("...")
+	return s[:(most+1)/2] + "..." + s[len(s)-most/2:]
+}
+
+// attribute judges a value of one of eight types. An empty list is no value: the types with several are not for new
+// attributes yet.
+func attribute(val *rule.Validation, a object.Object, path *field.Path) {
+	values := 0
+	for _, name := range []string{"bool", "int", "string", "version"} {
+		if v, ok := a[name]; ok && v != nil {
+			values++
+			attributeValue(val, name, v, path.Child(name))
+		}
+	}
+	for _, name := range lists {
+		several, ok := a[name].([]any)
+		if !ok {
+			continue
+		}
+		values++
+		for i, v := range several {
+			attributeValue(val, strings.TrimSuffix(name, "s"), v, path.Child(name).Index(i))
+		}
+	}
+	switch values {
+	case 0:
+		val.Invalid(path, "", "exactly one value must be specified")
+	case 1:
+	default:
+		val.Invalid(path, rule.GoForm[resourcev1.DeviceAttribute](a), "exactly one value must be specified")
+	}
+}
+
+// semantic is a version, by semver.org's grammar of 2.0.0.
+var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
+func attributeValue(val *rule.Validation, kind string, v any, path *field.Path) {
+	s, ok := v.(string)
+	if !ok {
+		return
+	}
+	if kind == "version" && !semantic.MatchString(s) {
+		val.Invalid(path, s, "must be a string compatible with semver.org spec 2.0.0")
+	}
+	if len(s) > resourcev1.DeviceAttributeMaxValueLength {
+		val.Add(field.TooLong(path, "", resourcev1.DeviceAttributeMaxValueLength))
+	}
+}
+
+// counters judges a set of counters, or how much a device takes of one. name is the field with the name of the set.
+func counters(val *rule.Validation, c object.Object, name string, path *field.Path) {
+	if s := object.String(c, name); s == "" {
+		val.Required(path.Child(name), "")
+	} else {
+		val.Invalids(path.Child(name), s, validation.IsDNS1123Label(s))
+	}
+	counters, path := object.Map(c, "counters"), path.Child("counters")
+	switch n := len(counters); {
+	case n == 0:
+		val.Required(path, "")
+	case n > resourcev1.ResourceSliceMaxCountersPerCounterSet:
+		val.Add(field.TooMany(path, n, resourcev1.ResourceSliceMaxCountersPerCounterSet))
+	default:
+		for _, key := range object.Keys(counters) {
+			val.Invalids(path, key, validation.IsDNS1123Label(key))
+		}
+	}
+}
+
+// nodeMappings judges which resources of a node a device takes.
+func nodeMappings(val *rule.Validation, mappings, capacity object.Object, path *field.Path) {
+	for _, name := range object.Keys(mappings) {
+		m, at := object.Map(mappings, name), path.Key(name)
+		if !pod.IsNative(name) {
+			val.Invalid(at, name, "must be a node allocatable resource name")
+		}
+		key, byKey := m["capacityKey"].(string)
+		multiplier, multiplied := m["allocationMultiplier"]
+		if !byKey && !multiplied {
+			val.Invalid(at, "", "at least one of allocationMultiplier or capacityKey must be set")
+		}
+		if q := rule.Quantity(multiplier); multiplied && q.Sign() <= 0 {
+			val.Invalid(at.Child("allocationMultiplier"), q.String(), "must be positive")
+		}
+		switch _, known := capacity[key]; {
+		case !byKey:
+		case key == "":
+			val.Invalid(at.Child("capacityKey"), "", "capacityKey must not be an empty string")
+		case !known:
+			val.Add(field.NotFound(at.Child("capacityKey"), key))
+		}
+	}
+}
+
+// requestPolicy judges which amounts of a capacity may be asked for.
+func requestPolicy(val *rule.Validation, most resource.Quantity, policy object.Object, path *field.Path) {
+	values, _ := policy["validValues"].([]any)
+	amounts := object.Map(policy, "validRange")
+	usual, defaulted := policy["default"]
+	switch {
+	case len(values) > 0 && amounts != nil:
+		val.Forbidden(path,
+			`exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)
+	case len(values) > 0 && !defaulted:
+		val.Required(path.Child("default"), "required when validValues is defined")
+	case len(values) > 0:
+		validValues(val, rule.Quantity(usual), most, values, path.Child("validValues"))
+	case amounts != nil && !defaulted:
+		val.Required(path.Child("default"), "required when validRange is defined")
+	case amounts != nil:
+		validRange(val, rule.Quantity(usual), most, amounts, path.Child("validRange"))
+	}
+}
+
+// mostValidValues is how many amounts a policy may list; it is not among the published limits.
+const mostValidValues = 10
+
+func validValues(val *rule.Validation, usual, most resource.Quantity, values []any, path *field.Path) {
+	amounts := make([]resource.Quantity, len(values))
+	found := false
+	for i, v := range values {
+		amounts[i] = rule.Quantity(v)
+		if i > 0 && amounts[i-1].Cmp(amounts[i]) > 0 {
+			val.Invalid(path.Index(i), amounts[i].String(), "values must be sorted in ascending order")
+		}
+	}
+	set(val, amounts, mostValidValues, path,
+		func(q resource.Quantity) string { return strconv.FormatInt(q.Value(), 10) },
+		func(q resource.Quantity, at *field.Path) {
+			if q.Cmp(most) > 0 {
+				val.Invalid(at, q.String(), "option is larger than capacity value: "+most.String())
+			}
+			found = found || q.Cmp(usual) == 0
+		})
+	if !found {
+		val.Invalid(path, usual.String(), "default value is not valid according to the requestPolicy")
+	}
+}
+
+func validRange(val *rule.Validation, usual, most resource.Quantity, amounts object.Object, path *field.Path) {
+	if amounts["min"] == nil {
+		val.Required(path.Child("min"), "required when validRange is defined")
+		return
+	}
+	low, high, step := rule.Quantity(amounts["min"]), rule.Quantity(amounts["max"]), rule.Quantity(amounts["step"])
+	refuse := func(wrong bool, name string, q resource.Quantity, detail string, than resource.Quantity) {
+		if wrong {
+			val.Invalid(path.Child(name), q.String(), detail+than.String())
+		}
+	}
+	refuse(low.Cmp(most) > 0, "min", low, "min is larger than capacity value: ", most)
+	refuse(usual.Cmp(low) < 0, "min", usual, "default is less than min: ", low)
+	if amounts["max"] != nil {
+		refuse(low.Cmp(high) > 0, "max", low, "min is larger than max: ", high)
+		refuse(high.Cmp(most) > 0, "max", high, "max is larger than capacity value: ", most)
+		refuse(usual.Cmp(high) > 0, "max", usual, "default is more than max: ", high)
+	}
+	if amounts["step"] == nil {
+		return
+	}
+	next := low.DeepCopy()
+	next.Add(step)
+	if next.Cmp(most) > 0 {
+		val.Invalid(path.Child("step"), step.String(),
+			fmt.Sprintf("one step %s is larger than capacity value: %s", &next, &most))
+	}
+	onStep := func(q resource.Quantity) {
+		if n := step.Value(); n == 0 || (q.Value()-low.Value())%n != 0 {
+			val.Invalid(path.Child("step"), q.String(),
+				fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", &step, &low))
+		}
+	}
+	onStep(usual)
+	if amounts["max"] != nil {
+		onStep(high)
+	}
+}
+
+// resourceSliceFunctions are those that resource_slice.txt names.
+func resourceSliceFunctions() rule.Functions {
+	return rule.Functions{
+		"poolName":      poolName,
+		"resourceSlice": resourceSlice,
+	}
+}

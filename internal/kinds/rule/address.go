@@ -1,0 +1,48 @@
+package rule
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// Protocols are those of a port.
+var Protocols = []string{"SCTP", "TCP", "UDP"}
+
+// CheckReachableIP wants an address that traffic can be sent to.
+func CheckReachableIP(val *Validation, s string, path *field.Path) {
+	ip := netutils.ParseIPSloppy(s)
+	switch {
+	case ip == nil:
+		val.Invalid(path, s, "must be a valid IP address")
+	case ip.IsUnspecified():
+		val.Invalid(path, s, fmt.Sprintf("may not be unspecified (%v)", s))
+	case ip.IsLoopback():
+		val.Invalid(path, s, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+	case ip.IsLinkLocalUnicast():
+		val.Invalid(path, s, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+	case ip.IsLinkLocalMulticast():
+		val.Invalid(path, s, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+	}
+}
+
+// CheckLoadBalancerAddress judges where a load balancer takes traffic: an address or a name.
+func CheckLoadBalancerAddress(val *Validation, in object.Object, path *field.Path) {
+	if ip := object.String(in, "ip"); ip != "" {
+		var had []string
+		for _, e := range Objects(object.Map(val.Old, "status", "loadBalancer")["ingress"]) {
+			had = append(had, object.String(e, "ip"))
+		}
+		val.Errs = append(val.Errs, validation.IsValidIPForLegacyField(path.Child("ip"), ip, true, had)...)
+	}
+	if name := object.String(in, "hostname"); name != "" {
+		val.Invalids(path.Child("hostname"), name, validation.IsDNS1123Subdomain(name))
+		if netutils.ParseIPSloppy(name) != nil {
+			val.Invalid(path.Child("hostname"), name, "must be a DNS name, not an IP address")
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package rule
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// DecodeAs is the Decode rule of every built-in kind: it brings obj into the form that it has after being read into the
+// kind's Go type and written again, which is what kube-apiserver stores and serves. Unknown fields and empty maps are
+// gone, times are in UTC, a null in a map of strings is an empty string, fields without omitempty are there.
+//
+// It returns the paths of the unknown fields ("spec.foo"). An error is worded as encoding/json words it, for example
+// "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"; obj is then as it was.
+func DecodeAs[T any](obj object.Object) (unknown []string, err error) {
+	// It goes through JSON, because that is where the errors come from that clients know. Assigning the fields
+	// directly, as runtime.DefaultUnstructuredConverter does, would take half the time and let a number pass that is
+	// too large for an int32.
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode for decoding: %w", err)
+	}
+	typed := new(T)
+	strict, err := kjson.UnmarshalStrict(data, typed, kjson.DisallowUnknownFields)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range strict {
+		if f, ok := e.(kjson.FieldError); ok {
+			unknown = append(unknown, f.FieldPath())
+		}
+	}
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, err
+	}
+	// An empty list of managedFields asks to end tracking; the Go type writes it as none, which asks for nothing.
+	if meta, _ := obj["metadata"].(map[string]any); meta != nil {
+		if entries, ok := meta["managedFields"].([]any); ok && len(entries) == 0 {
+			out["metadata"].(map[string]any)["managedFields"] = entries
+		}
+	}
+	clear(obj)
+	maps.Copy(obj, out)
+	return unknown, nil
+}
+
+// Typed makes a Validate rule of a function on the Go type.
+func Typed[T any](f func(*T) field.ErrorList) func(object.Object) field.ErrorList {
+	return func(obj object.Object) field.ErrorList {
+		typed, errs := Read[T](obj)
+		if errs != nil {
+			return errs
+		}
+		return f(typed)
+	}
+}
+
+// TypedUpdate makes a ValidateUpdate rule of a function on the Go type.
+func TypedUpdate[T any](f func(obj, old *T, subresource string) field.ErrorList) func(obj, old object.Object,
+	subresource string) field.ErrorList {
+	return func(obj, old object.Object, subresource string) field.ErrorList {
+		typed, errs := Read[T](obj)
+		if errs != nil {
+			return errs
+		}
+		was, errs := Read[T](old)
+		if errs != nil {
+			return errs
+		}
+		return f(typed, was, subresource)
+	}
+}
+
+// Read returns obj as its Go type. obj has been through decode; if it does not fit all the same (an object written into
+// etcd by other means), that is an error of the object and not a reason to stop serving.
+func Read[T any](obj object.Object) (*T, field.ErrorList) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed); err != nil {
+		return nil, field.ErrorList{field.Invalid(field.NewPath(""), nil, err.Error())}
+	}
+	return typed, nil
+}

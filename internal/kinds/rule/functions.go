@@ -1,0 +1,19 @@
+package rule
+
+import (
+	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+)
+
+// standardFunctions are those that the text of any group may name.
+func standardFunctions() Functions {
+	return Functions{
+		"nothing":    func(*Validation, Value) {},
+		"driverName": DriverName,
+		"labels": func(val *Validation, p Value) {
+			val.Errs = append(val.Errs, unversioned.ValidateLabels(StringMap(p.New), p.Path)...)
+		},
+		"nonnegativeQuantity": nonnegativeQuantity,
+		"preemptionPolicy":    preemptionPolicy,
+		"selector":            checkSelector,
+	}
+}

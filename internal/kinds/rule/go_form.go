@@ -1,0 +1,93 @@
+package rule
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/diff"
+)
+
+// Difference shows clients what they have changed and may not.
+func Difference(was, now any) string { return diff.Diff(was, now) }
+
+// GoForm returns what an error of Kubernetes shows of a value of type T: JSON with the names of Go fields, in their
+// order, and nulls for what is not there. Its internal types, which have the fields of T, have no other names.
+func GoForm[T any](v any) json.RawMessage {
+	if v == nil {
+		return json.RawMessage("null")
+	}
+	var out bytes.Buffer
+	writeGo(&out, reflect.ValueOf(As[T](v)))
+	return out.Bytes()
+}
+
+// SameInGo is "same" for an object, whose value in the error is inGo's.
+func SameInGo[T any](val *Validation, p Value) {
+	if val.Old != nil && !Equivalent(p.New, p.Old) {
+		val.Invalid(p.Path, GoForm[T](p.New), "field is immutable")
+	}
+}
+
+func writeGo(out *bytes.Buffer, v reflect.Value) {
+	if _, ok := v.Interface().(json.Marshaler); !ok && !shared(v.Type()) {
+		switch v.Kind() {
+		case reflect.Struct:
+			out.WriteByte('{')
+			first := true
+			writeFields(out, v, &first)
+			out.WriteByte('}')
+			return
+		case reflect.Pointer:
+			if !v.IsNil() {
+				writeGo(out, v.Elem())
+				return
+			}
+		case reflect.Slice:
+			if v.Type().Elem().Kind() != reflect.Uint8 && !v.IsNil() {
+				for i := range v.Len() {
+					out.WriteByte("[,"[min(i, 1)])
+					writeGo(out, v.Index(i))
+				}
+				if v.Len() == 0 {
+					out.WriteByte('[')
+				}
+				out.WriteByte(']')
+				return
+			}
+		}
+	}
+	data, err := json.Marshal(v.Interface()) // maps too: none of those that are shown has structs
+	if err != nil {
+		data = []byte("null")
+	}
+	out.Write(data)
+}
+
+// shared tells whether a type is one of those that Kubernetes' internal types have too, JSON names and all.
+func shared(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") }
+
+// writeFields writes the fields of a struct; those of an embedded one are its own.
+func writeFields(out *bytes.Buffer, v reflect.Value, first *bool) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.Anonymous && !shared(f.Type) {
+			writeFields(out, v.Field(i), first)
+			continue
+		}
+		var part bytes.Buffer
+		if f.Anonymous {
+			data, _ := json.Marshal(v.Field(i).Interface())
+			part.Write(data[1 : len(data)-1]) // without the braces
+		} else {
+			part.WriteString(`"` + f.Name + `":`)
+			writeGo(&part, v.Field(i))
+		}
+		if !*first && part.Len() > 0 {
+			out.WriteByte(',')
+		}
+		*first = *first && part.Len() == 0
+		out.Write(part.Bytes())
+	}
+}

@@ -1,0 +1,196 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/schemas"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// Kind is what is known about a built-in kind beside its schema and its text.
+//
+// Names, categories, storage prefixes and the like are written down because no published source has them: in Kubernetes
+// they are code of each kind's registry.
+type Kind struct {
+	// Group is that of the storage version.
+	Group         Group
+	Kind, Plural  string
+	Short         []string
+	Categories    []string
+	ClusterScoped bool
+	// Virtual is true if objects are not stored; Verbs are then what can be done with them, nil for answering a POST.
+	Virtual bool
+	Verbs   []string
+	// Prefix is where kube-apiserver keeps the kind in etcd, if that is not the plural.
+	Prefix string
+	Status bool
+	Scale  *catalog.Scale
+	// Generation is true if metadata.generation is maintained.
+	Generation bool
+	// StatusOnly is true if an update of status cannot change metadata.
+	StatusOnly bool
+	// ResetFields are those of the endpoints for which the above does not say it, by subresource. See resetFields.
+	ResetFields map[string]catalog.ResetFields
+	// DropGated drops from obj what Kubernetes has behind feature gates that are off, unless old has it. It runs before
+	// PrepareCreate, with a nil old, and before PrepareUpdate but for updates of status. nil drops nothing.
+	DropGated func(obj, old object.Object)
+	// Deprecated is the warning that goes with every answer about the kind, usually "".
+	Deprecated string
+	// OnDemand is true if the storage version too is served only if the runtime configuration asks for it.
+	OnDemand bool
+	// AnyFinalizer is true for the few kinds whose finalizers may have any name.
+	AnyFinalizer bool
+	// NoDeleteCollection is true for the kinds that cannot be deleted as a collection.
+	NoDeleteCollection bool
+	// ReturnsDeleted is true for the kinds whose deletion answers the object.
+	ReturnsDeleted bool
+	Subresources   []catalog.Subresource
+	// New returns a pointer to a fresh value of the Go type.
+	New func() any
+	// Columns are replaced by those of the kind's text, if it has some.
+	Columns []catalog.Column
+	// Strategy is completed with what the kind's text says.
+	Strategy *catalog.Strategy
+	// Warn says what there is to warn about in a new or changed object, WarnStatus in an update of its status. Either
+	// may be nil.
+	Warn, WarnStatus func(*Warnings)
+
+	// Also are other versions, none for nearly all kinds; those with a strategy of their own come first.
+	Also []*Version
+	// Convert is needed if one of Also has other fields: see catalog.Resource.Convert.
+	Convert func(from, to *catalog.Version, obj object.Object) error
+	// Form is how objects are stored, if not as JSON of the storage version: see catalog.Resource.Form.
+	Form *catalog.Form
+}
+
+// Group is an API group in one version. The priorities are those of kube-apiserver's own APIService objects.
+type Group struct {
+	Name, Version string
+	// Priority orders groups in discovery.
+	Priority int
+	// Rank orders the group's versions.
+	Rank int
+}
+
+// Version is one that objects are not stored in.
+type Version struct {
+	Name     string
+	Rank     int
+	New      func() any
+	Strategy *catalog.Strategy
+	// decode is the Decode function of a version that has the fields of the storage version, and else its strategy; see
+	// OnDemand.
+	decode func(object.Object) ([]string, error)
+	// Deprecated is the warning of a version that is no longer recommended.
+	Deprecated string
+	// onDemand is true of a version that is served only if the runtime configuration asks for it.
+	onDemand bool
+}
+
+// Resource returns the kind as the catalog has it, without what a text says of it; see Text.Resources.
+func (k Kind) Resource() *catalog.Resource {
+	stored := k.served(k.Group.Version, k.Group.Rank, k.New)
+	stored.Served = !k.OnDemand
+	stored.Deprecated, stored.Warning = k.Deprecated != "", k.Deprecated
+	r := &catalog.Resource{
+		Group:         k.Group.Name,
+		Plural:        k.Plural,
+		Singular:      singular(k.Kind),
+		Kind:          k.Kind,
+		ListKind:      k.Kind + "List",
+		ShortNames:    k.Short,
+		Categories:    k.Categories,
+		Namespaced:    !k.ClusterScoped,
+		Versions:      []*catalog.Version{stored},
+		Storage:       stored,
+		Prefix:        k.Prefix,
+		Served:        !k.OnDemand,
+		Strategy:      k.Strategy,
+		Subresources:  k.Subresources,
+		Convert:       k.Convert,
+		Form:          k.Form,
+		GroupPriority: k.Group.Priority,
+		NoGeneration:  !k.Generation,
+
+		ReturnsDeleted: k.ReturnsDeleted,
+	}
+	for _, also := range k.Also {
+		v := k.served(also.Name, also.Rank, also.New)
+		v.Served, v.Strategy = !also.onDemand, also.Strategy
+		if also.Strategy == nil {
+			v.Strategy = k.rulesOf(also)
+		}
+		v.Deprecated, v.Warning = also.Deprecated != "", also.Deprecated
+		r.Versions = append(r.Versions, v)
+	}
+	if len(k.Also) > 0 && k.Convert == nil {
+		r.Convert = sameFields
+	}
+	slices.SortStableFunc(r.Versions, func(a, b *catalog.Version) int { return b.Priority - a.Priority })
+	if r.Prefix == "" {
+		r.Prefix = k.Plural
+	}
+	if k.Virtual {
+		r.Virtual, r.Prefix, r.Verbs, r.NoGeneration = true, "", k.Verbs, true
+		if k.Verbs == nil {
+			r.Verbs = []string{"create"}
+		}
+	}
+	if k.NoDeleteCollection {
+		r.Verbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+	}
+	return r
+}
+
+// served returns a version of the kind as the catalog has it.
+func (k Kind) served(name string, rank int, newObject func() any) *catalog.Version {
+	root := schemas.TypeID(newObject())
+	return &catalog.Version{
+		Name:        name,
+		Served:      true,
+		Columns:     k.Columns,
+		Status:      k.Status,
+		ResetFields: k.resetFields(),
+		Scale:       k.Scale,
+		Priority:    rank,
+		New:         newObject,
+		Source:      func() (*apiextensionsv1.JSONSchemaProps, error) { return schemas.Expanded(root) },
+		Model:       root,
+		Models:      schemas.Definition,
+	}
+}
+
+// Of completes a kind with what follows from the Go type and what most kinds have in common: names are DNS
+// subdomains, a status that a client sends with a new object is dropped, and name and time of creation are printed.
+func Of[T any](k Kind) Kind {
+	k.New = NewOf[T]()
+	if k.Strategy == nil {
+		k.Strategy = &catalog.Strategy{}
+	}
+	r := k.Strategy
+	if r.Decode == nil {
+		r.Decode = DecodeAs[T]
+	}
+	if r.ValidName == nil {
+		r.ValidName = nameIsSubdomain
+	}
+	if r.Store == nil {
+		r.Store = storeAs[T]()
+	}
+	if k.Status && r.PrepareCreate == nil {
+		r.PrepareCreate = func(obj object.Object, _ catalog.Env) { ResetStatus[T](obj) }
+	}
+	if r.Cells == nil {
+		r.Cells, k.Columns = NameAndCreation, []catalog.Column{NameColumn(), CreatedColumn()}
+	}
+	return k
+}
+
+// NewOf returns the New of a kind with the Go type T.
+func NewOf[T any]() func() any { return func() any { return new(T) } }
+
+func singular(kind string) string { return strings.ToLower(kind) }

@@ -1,0 +1,63 @@
+package rule
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// OnDemand is the version of a kind in g, of Go type T, that Kubernetes serves only if asked to. It has the fields,
+// defaults and rules of the version that objects are stored in.
+func OnDemand[T any](g Group) []*Version {
+	return []*Version{
+		{
+			Name: g.Version, Rank: g.Rank, New: NewOf[T](), decode: DecodeAs[T], Deprecated: Outdated(g, new(T)),
+			onDemand: true,
+		},
+	}
+}
+
+// sameFields converts between versions that differ in nothing but their names.
+func sameFields(_, _ *catalog.Version, _ object.Object) error { return nil }
+
+// rulesOf returns the rules of a version of onDemand, once those of the storage version are complete. What names the
+// Go type or the version in errors is its own.
+func (k Kind) rulesOf(v *Version) *catalog.Strategy {
+	own := *k.Strategy
+	own.Decode = v.decode
+	own.UnknownField = strings.ReplaceAll(own.UnknownField, k.Group.Name+"/"+k.Group.Version, k.Group.Name+"/"+v.Name)
+	return &own
+}
+
+// minor is that of the Kubernetes 1.x whose API this is.
+const minor = 36
+
+// Outdated returns the warning about a version by what its Go type says of its life, "" if it is not deprecated yet.
+func Outdated(g Group, typed any) string {
+	life, ok := typed.(interface {
+		APILifecycleDeprecated() (major, minor int)
+		APILifecycleRemoved() (major, minor int)
+	})
+	if !ok {
+		return ""
+	}
+	major, since := life.APILifecycleDeprecated()
+	if major != 1 || since > minor {
+		return ""
+	}
+	goneMajor, goneMinor := life.APILifecycleRemoved()
+	text := fmt.Sprintf("%s/%s %s is deprecated in v%d.%d+, unavailable in v%d.%d+", g.Name, g.Version,
+		reflect.TypeOf(typed).Elem().Name(), major, since, goneMajor, goneMinor)
+	if replaced, ok := typed.(interface {
+		APILifecycleReplacement() schema.GroupVersionKind
+	}); ok {
+		by := replaced.APILifecycleReplacement()
+		text += fmt.Sprintf("; use %s %s", by.GroupVersion(), by.Kind)
+	}
+	return text
+}

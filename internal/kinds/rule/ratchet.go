@@ -1,0 +1,59 @@
+package rule
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Exception is a rule that an object may go on breaking if it did so before the update: an older Kubernetes has
+// accepted it, and whoever changes something else must be able to.
+//
+// Source: GetValidationOptionsFromPodSpecAndMeta of pkg/api/pod and its like in pkg/registry.
+type Exception string
+
+// SelectorValues is the rule that a selector selects by values that labels can have.
+const SelectorValues Exception = "a selector selects by possible labels"
+
+// Excused tells whether an object that breaks a rule did so before the update. Only then, which is rare, is the old
+// object judged too.
+func (val *Validation) Excused(rule Exception) bool {
+	if val.breaks == nil {
+		val.breaks = map[Exception]bool{}
+	}
+	val.breaks[rule] = true
+	return val.Was(rule)
+}
+
+// Was tells whether the old object broke a rule.
+func (val *Validation) Was(rule Exception) bool {
+	if val.Old == nil {
+		return false
+	}
+	if val.broke == nil {
+		past := Validation{blocks: val.blocks, kind: val.kind, Obj: val.Old, breaks: map[Exception]bool{}}
+		past.Block(val.kind, val.Old, nil, nil)
+		val.broke = past.breaks
+	}
+	return val.broke[rule]
+}
+
+// Selects judges a selector, if there is one. Of an object that breaks the rule already it may have values that no
+// label has.
+func (val *Validation) Selects(v any, rule Exception, path *field.Path) {
+	s := LabelSelector(v)
+	errs := SelectorErrors(s, false, path)
+	if len(errs) > 0 && val.Excused(rule) {
+		errs = SelectorErrors(s, true, path)
+	}
+	val.Errs = append(val.Errs, errs...)
+}
+
+// SelectorErrors returns what is wrong with a selector, nil being none. anyValue allows values that no label can have.
+func SelectorErrors(s *metav1.LabelSelector, anyValue bool, path *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	return unversioned.ValidateLabelSelector(s,
+		unversioned.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: anyValue}, path)
+}

@@ -1,0 +1,37 @@
+package rule
+
+import (
+	"strings"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// resetFields returns what the kind's endpoints let their callers change: the object's own all but the status, /status
+// all but the spec. What differs stands in the kind's entry.
+func (k Kind) resetFields() map[string]catalog.ResetFields {
+	out := map[string]catalog.ResetFields{}
+	switch {
+	case k.StatusOnly:
+		out[""], out["status"] = Except("status"), Except("metadata", "spec")
+	case k.Status:
+		out[""], out["status"] = Except("status"), Except("spec")
+	}
+	for name, reach := range k.ResetFields {
+		out[name] = reach
+	}
+	return out
+}
+
+// Except and only make a Reach of paths with dots.
+func Except(paths ...string) catalog.ResetFields { return catalog.ResetFields{Except: split(paths)} }
+
+// Only returns the ResetFields of an endpoint that leaves alone all but the paths, which have dots.
+func Only(paths ...string) catalog.ResetFields { return catalog.ResetFields{Only: split(paths)} }
+
+func split(paths []string) [][]string {
+	out := make([][]string, len(paths))
+	for i, p := range paths {
+		out[i] = strings.Split(p, ".")
+	}
+	return out
+}

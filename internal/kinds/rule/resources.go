@@ -1,0 +1,135 @@
+package rule
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// Resources returns kinds as the catalog has them, completed with what the text says of each. Each call makes new
+// values, which a catalog may own.
+func (t *Text) Resources(kinds ...Kind) []*catalog.Resource {
+	out := make([]*catalog.Resource, 0, len(kinds))
+	for _, k := range kinds {
+		if c := t.Columns(k.Kind); c != nil {
+			k.Columns = c
+		}
+		for i, s := range k.strategies() {
+			k.fill(t, s)
+			k.judge(t, s, i)
+			k.prepare(s)
+		}
+		out = append(out, k.Resource())
+	}
+	return out
+}
+
+// strategies returns those of all versions that have one of their own: that of the storage version, then Also's.
+func (k Kind) strategies() []*catalog.Strategy {
+	all := []*catalog.Strategy{k.Strategy}
+	for _, v := range k.Also {
+		if v.Strategy != nil {
+			all = append(all, v.Strategy)
+		}
+	}
+	return all
+}
+
+// fill puts the defaults of the text before those that are code.
+func (k Kind) fill(t *Text, s *catalog.Strategy) {
+	if !t.hasDefaults(k.Kind) {
+		return
+	}
+	computed := s.Default
+	s.Default = func(obj object.Object) {
+		t.fill(k.Kind, obj)
+		if computed != nil {
+			computed(obj)
+		}
+	}
+}
+
+// judge makes the rules of the text those of a strategy, the i-th of k.strategies, unless it has some of its own.
+func (k Kind) judge(t *Text, s *catalog.Strategy, i int) {
+	inStorage := func(obj object.Object) object.Object { return obj }
+	if i > 0 {
+		inStorage = k.inStorageVersion(k.Also[i-1])
+	}
+	if s.Validate == nil {
+		s.Validate = func(obj object.Object) field.ErrorList {
+			return append(k.checkFinalizers(obj), t.Create(k.Kind, inStorage(obj))...)
+		}
+	}
+	if s.ValidateUpdate == nil {
+		s.ValidateUpdate = func(obj, old object.Object, subresource string) field.ErrorList {
+			return append(k.checkFinalizers(obj), t.Update(k.Kind, inStorage(obj), inStorage(old), subresource)...)
+		}
+	}
+	if s.Warnings == nil {
+		s.Warnings = k.warnings
+	}
+}
+
+// prepare completes the functions that prepare objects.
+func (k Kind) prepare(s *catalog.Strategy) {
+	if s.PrepareUpdate == nil {
+		s.PrepareUpdate = k.prepareUpdate
+	}
+	if k.DropGated == nil {
+		return
+	}
+	create, update := s.PrepareCreate, s.PrepareUpdate
+	s.PrepareCreate = func(obj object.Object, e catalog.Env) {
+		k.DropGated(obj, nil)
+		if create != nil {
+			create(obj, e)
+		}
+	}
+	s.PrepareUpdate = func(obj, old object.Object, subresource string, e catalog.Env) {
+		if subresource != "status" {
+			k.DropGated(obj, old)
+		}
+		update(obj, old, subresource, e)
+	}
+}
+
+// inStorageVersion returns a function that turns an object of another version of the kind into one of the version that
+// the rules are written for.
+func (k Kind) inStorageVersion(from *Version) func(object.Object) object.Object {
+	return func(obj object.Object) object.Object {
+		out := runtime.DeepCopyJSON(obj)
+		if k.Convert(&catalog.Version{Name: from.Name}, &catalog.Version{Name: k.Group.Version}, out) != nil {
+			return obj
+		}
+		return out
+	}
+}
+
+func (k Kind) checkFinalizers(obj object.Object) field.ErrorList {
+	if k.AnyFinalizer {
+		return nil
+	}
+	return CheckFinalizers(finalizersOf(obj))
+}
+
+// warnings returns what Kubernetes warns about in an object that it accepts: fields that do nothing any more,
+// definitions that hide one another, names that surprise. old is nil for a creation, subresource "" for the object
+// itself.
+func (k Kind) warnings(obj, old object.Object, subresource string) []string {
+	warn := k.Warn
+	switch subresource {
+	case "":
+	case "status":
+		warn = k.WarnStatus
+	default:
+		return nil
+	}
+	if warn == nil {
+		return nil
+	}
+	w := &Warnings{Obj: obj, Old: old}
+	warn(w)
+	return w.Texts
+}

@@ -1,0 +1,33 @@
+package rule
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// ViewVerbs are the verbs of a subresource that shows a part of the object.
+var ViewVerbs = []string{"get", "patch", "update"}
+
+// ObjectSubresource is a subresource that takes the object itself.
+func ObjectSubresource(k, name string, verbs ...string) catalog.Subresource {
+	return catalog.Subresource{Name: name, Kind: metav1.GroupVersionKind{Kind: k}, Verbs: verbs, Object: true}
+}
+
+// OtherSubresource is a subresource that takes something else than the object; group and version are "" if they are
+// the object's.
+func OtherSubresource(name, group, version, k string, verbs ...string) catalog.Subresource {
+	return catalog.Subresource{
+		Name: name, Kind: metav1.GroupVersionKind{Group: group, Version: version, Kind: k}, Verbs: verbs,
+	}
+}
+
+// VirtualSubresource is a subresource that takes a POST of k's kind and stores nothing.
+func VirtualSubresource(name string, k Kind) catalog.Subresource {
+	r := k.Resource()
+	r.Namespaced = true
+	return catalog.Subresource{
+		Name: name, Kind: metav1.GroupVersionKind{Group: r.Group, Version: r.Storage.Name, Kind: r.Kind},
+		Verbs: []string{"create"}, Virtual: r,
+	}
+}

@@ -1,0 +1,67 @@
+package rule
+
+import (
+	"reflect"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// prepareUpdate is the PrepareUpdate rule of kinds that have no other: an update leaves status alone, an update of
+// status the rest.
+func (k Kind) prepareUpdate(obj, old object.Object, subresource string, _ catalog.Env) {
+	if subresource == "status" {
+		k.keepAllButStatus(obj, old)
+		return
+	}
+	if k.Status {
+		Keep(obj, old, "status")
+	}
+	if k.Generation && !SameBeyond(obj, old, "metadata", "status") {
+		RaiseGeneration(obj, old)
+	}
+}
+
+// keepAllButStatus leaves status, and metadata: an update of status may change labels and annotations too, but for the
+// kinds that came when this was seen as a mistake.
+func (k Kind) keepAllButStatus(obj, old object.Object) {
+	if k.StatusOnly {
+		status := obj["status"]
+		KeepAll(obj, old)
+		obj["status"] = status
+		return
+	}
+	for name := range obj {
+		if name != "metadata" && name != "status" {
+			delete(obj, name)
+		}
+	}
+	for name, v := range old {
+		if name != "metadata" && name != "status" {
+			obj[name] = v
+		}
+	}
+}
+
+// SameBeyond tells whether two objects differ in nothing but the named fields.
+func SameBeyond(a, b object.Object, names ...string) bool {
+	a, b = CopyOf(a), CopyOf(b)
+	for _, name := range names {
+		delete(a, name)
+		delete(b, name)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// CountChange raises metadata.generation if spec has changed.
+func CountChange(obj, old object.Object) {
+	if !reflect.DeepEqual(obj["spec"], old["spec"]) {
+		RaiseGeneration(obj, old)
+	}
+}
+
+// RaiseGeneration makes the generation of obj one more than that of old.
+func RaiseGeneration(obj, old object.Object) {
+	n, _ := object.Child(old, "metadata")["generation"].(int64)
+	object.Child(obj, "metadata")["generation"] = n + 1
+}

@@ -1,0 +1,52 @@
+package rule
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// Validation is the work on one object.
+type Validation struct {
+	blocks   blocks
+	kind     string
+	Obj, Old object.Object // old is nil for a creation
+	Scope    any           // what the functions of a kind remember of this object
+	Errs     field.ErrorList
+
+	// breaks are the rules that obj breaks, broke those that old did; nil until somebody asks. See excused.
+	breaks, broke map[Exception]bool
+}
+
+// Add adds an error.
+func (val *Validation) Add(e *field.Error) { val.Errs = append(val.Errs, e) }
+
+// Invalid adds the error that a value is wrong.
+func (val *Validation) Invalid(path *field.Path, value any, detail string) {
+	val.Add(field.Invalid(path, value, detail))
+}
+
+// Invalids adds an error about a value for each of the details.
+func (val *Validation) Invalids(path *field.Path, value any, details []string) {
+	for _, d := range details {
+		val.Invalid(path, value, d)
+	}
+}
+
+// Required adds the error that a field is missing.
+func (val *Validation) Required(path *field.Path, detail string) {
+	val.Add(field.Required(path, detail))
+}
+
+// Forbidden adds the error that a field must not be there.
+func (val *Validation) Forbidden(path *field.Path, detail string) {
+	val.Add(field.Forbidden(path, detail))
+}
+
+// Unsupported adds the error that a value is none of those supported.
+func (val *Validation) Unsupported(path *field.Path, value any, supported ...string) {
+	val.Add(field.NotSupported(path, value, supported))
+}
+
+// Duplicate adds the error that a value is there twice.
+func (val *Validation) Duplicate(path *field.Path, value any) { val.Add(field.Duplicate(path, value)) }
