@@ -9,7 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/bowsprit/bowsprit/internal/testing/leak"
 )
 
 // clients is how many write at a time what a webhook wants to see.
@@ -21,7 +22,7 @@ const clients = 200
 func TestStorm(t *testing.T) {
 	c := start(t)
 	c.must("POST", configMaps, configMap("warm", nil))
-	goroutines, heap := runtime.NumGoroutine(), heapInUse()
+	goroutines, heap := runtime.NumGoroutine(), leak.HeapInUse()
 
 	released := make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -152,8 +153,8 @@ func TestStorm(t *testing.T) {
 	}
 	server.CloseClientConnections()
 	c.http.CloseIdleConnections()
-	settle(t, "goroutines", func() (int64, int64) { return int64(runtime.NumGoroutine()), int64(goroutines + 30) })
-	settle(t, "bytes of heap", func() (int64, int64) { return heapInUse(), heap + 64<<20 })
+	leak.Settle(t, "goroutines", func() (int64, int64) { return int64(runtime.NumGoroutine()), int64(goroutines + 30) })
+	leak.Settle(t, "bytes of heap", func() (int64, int64) { return leak.HeapInUse(), heap + 64<<20 })
 }
 
 // TestOthersGoOn shows that writes that wait for a webhook hold up no other write, however many they are: while all of
@@ -225,29 +226,5 @@ func BenchmarkOthers(b *testing.B) {
 			close(answer)
 			wg.Wait()
 		})
-	}
-}
-
-func heapInUse() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse)
-}
-
-// settle waits until a figure is within its bound.
-func settle(t *testing.T, what string, figure func() (now, most int64)) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); ; <-tick.C {
-		now, most := figure()
-		if now <= most {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("%d %s are left, of at most %d", now, what, most)
-			return
-		}
 	}
 }

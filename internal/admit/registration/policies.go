@@ -228,6 +228,14 @@ func CheckMutatingPolicy(p, old *admissionregistrationv1.MutatingAdmissionPolicy
 		checkEnum(path.Child("reinvocationPolicy"), &spec.ReinvocationPolicy, reinvocationPolicies...)...)
 }
 
+// patchSource is one of the two ways in which a mutation says its patch.
+type patchSource struct {
+	patchType  admissionregistrationv1.PatchType
+	name       string  // of its field
+	expression *string // nil if the field is not set
+	result     *expr.Type
+}
+
 func checkMutation(
 	c *expr.Compiler, m *admissionregistrationv1.Mutation, params bool, before map[string]bool, path *field.Path,
 ) (errs field.ErrorList) {
@@ -240,32 +248,39 @@ func checkMutation(
 		e := c.Compile(text, expr.Scope{Params: params, Authorizer: true, Patch: true}, mode(before[source]), want)
 		errs = append(errs, e.Problems(at, text)...)
 	}
-	applied, patch := path.Child("applyConfiguration"), path.Child("jsonPatch")
+	apply := patchSource{
+		patchType: admissionregistrationv1.PatchTypeApplyConfiguration, name: "applyConfiguration",
+		result: expr.Applied,
+	}
+	if m.ApplyConfiguration != nil {
+		apply.expression = &m.ApplyConfiguration.Expression
+	}
+	patch := patchSource{
+		patchType: admissionregistrationv1.PatchTypeJSONPatch, name: "jsonPatch", result: expr.JSONPatches,
+	}
+	if m.JSONPatch != nil {
+		patch.expression = &m.JSONPatch.Expression
+	}
+	chosen, other := apply, patch
 	switch m.PatchType {
 	case "":
-		errs = append(errs, field.Required(path.Child("patchType"), ""))
-	case admissionregistrationv1.PatchTypeJSONPatch:
-		if m.JSONPatch == nil {
-			errs = append(errs, field.Required(patch, "must be specified when patchType is JSONPatch"))
-		} else {
-			compile(m.JSONPatch.Expression, patch.Child("expression"), expr.JSONPatches)
-		}
-		if m.ApplyConfiguration != nil {
-			errs = append(errs,
-				field.Invalid(applied, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
-		}
-	case admissionregistrationv1.PatchTypeApplyConfiguration:
-		if m.ApplyConfiguration == nil {
-			errs = append(errs, field.Required(applied, "must be specified when patchType is ApplyConfiguration"))
-		} else {
-			compile(m.ApplyConfiguration.Expression, applied.Child("expression"), expr.Applied)
-		}
-		if m.JSONPatch != nil {
-			errs = append(errs,
-				field.Invalid(patch, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
-		}
+		return append(errs, field.Required(path.Child("patchType"), ""))
+	case apply.patchType:
+	case patch.patchType:
+		chosen, other = patch, apply
 	default:
-		errs = append(errs, notSupported(path.Child("patchType"), m.PatchType, "ApplyConfiguration", "JSONPatch"))
+		return append(errs,
+			notSupported(path.Child("patchType"), m.PatchType, string(apply.patchType), string(patch.patchType)))
+	}
+	if chosen.expression == nil {
+		errs = append(errs,
+			field.Required(path.Child(chosen.name), "must be specified when patchType is "+string(m.PatchType)))
+	} else {
+		compile(*chosen.expression, path.Child(chosen.name, "expression"), chosen.result)
+	}
+	if other.expression != nil {
+		errs = append(errs, field.Invalid(path.Child(other.name), "{"+other.name+"}",
+			"must not be specified when patchType is "+string(m.PatchType)))
 	}
 	return errs
 }

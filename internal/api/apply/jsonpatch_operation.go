@@ -151,7 +151,7 @@ func (p *patching) test(op jsonpatch.Operation) error {
 			return fmt.Errorf("error in test for path: '%s': %w", path, err)
 		}
 	}
-	if want, err := valueOf(op); err != nil || !equalJSON(have, want) {
+	if want, err := valueOf(op); err != nil || !equal(have, want) {
 		return fmt.Errorf("testing value %s failed: %w", path, jsonpatch.ErrTestFailed)
 	}
 	return nil
@@ -362,38 +362,4 @@ func within(v any, depth int) bool {
 		}
 	}
 	return true
-}
-
-// equalJSON reports whether two values are equal: numbers by value, objects in any order. It goes no deeper than the
-// shallower of them.
-func equalJSON(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for k, v := range a {
-			if w, ok := b[k]; !ok || !equalJSON(v, w) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, equalJSON)
-	case int64:
-		if f, ok := b.(float64); ok {
-			return float64(a) == f
-		}
-	case float64:
-		if i, ok := b.(int64); ok {
-			return a == float64(i)
-		}
-	}
-	switch b.(type) {
-	case map[string]any, []any:
-		return false
-	}
-	return a == b
 }

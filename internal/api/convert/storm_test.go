@@ -16,10 +16,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/internal/testing/leak"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -157,7 +157,7 @@ func (w *world) touch(with string) {
 // behind.
 func TestStorms(t *testing.T) {
 	w := newWorld(t)
-	goroutines, heap := runtime.NumGoroutine(), heapInUse()
+	goroutines, heap := runtime.NumGoroutine(), leak.HeapInUse()
 	release := make(chan struct{})
 	for _, storm := range []struct {
 		name   string
@@ -256,9 +256,9 @@ func TestStorms(t *testing.T) {
 		wg.Wait()
 	})
 	w.client.CloseIdleConnections()
-	settled(t, "calls", func() (int64, int64) { return w.hook.now.Load(), 0 })
-	settled(t, "goroutines", func() (int64, int64) { return int64(runtime.NumGoroutine()), int64(goroutines + 60) })
-	settled(t, "bytes of heap", func() (int64, int64) { return heapInUse(), heap + 64<<20 })
+	leak.Settle(t, "calls", func() (int64, int64) { return w.hook.now.Load(), 0 })
+	leak.Settle(t, "goroutines", func() (int64, int64) { return int64(runtime.NumGoroutine()), int64(goroutines + 60) })
+	leak.Settle(t, "bytes of heap", func() (int64, int64) { return leak.HeapInUse(), heap + 64<<20 })
 }
 
 // TestOthersGoOn shows that no other request waits while all clients wait for the webhook; then it answers them.
@@ -293,28 +293,4 @@ func TestOthersGoOn(t *testing.T) {
 	}()
 	wg.Wait()
 	close(asked)
-}
-
-func heapInUse() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse)
-}
-
-// settled waits until a figure is within its bound.
-func settled(t *testing.T, what string, figure func() (now, most int64)) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); ; <-tick.C {
-		now, most := figure()
-		if now <= most {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("%d %s are left, of at most %d", now, what, most)
-			return
-		}
-	}
 }

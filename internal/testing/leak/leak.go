@@ -1,0 +1,34 @@
+// Package leak looks for what a load leaves behind: goroutines, memory, calls.
+package leak
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// HeapInUse returns the bytes in spans that hold objects, after a garbage collection.
+func HeapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
+}
+
+// Settle waits until a figure is within its bound, and fails t if that takes longer than 30 seconds. what names what is
+// counted, such as "goroutines".
+func Settle(t *testing.T, what string, figure func() (now, most int64)) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); ; <-tick.C {
+		now, most := figure()
+		if now <= most {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("%d %s are left, of at most %d", now, what, most)
+			return
+		}
+	}
+}
