@@ -10,28 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 loadgen=${1:?compare.sh LOADGEN [ROUNDS]} rounds=${2:-3}
 bowsprit=${BOWSPRIT:-bin/bowsprit} etcd=${ETCD:-bin/envtest/etcd} kube=${KUBE_APISERVER:-}
-dir=$(mktemp -d)
-pids=()
-finish() {
-	for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-	wait
-	rm -rf "$dir"
-}
-trap finish EXIT
+. test/load/functions.sh
 
-# await FILE PATTERN: until FILE says so
-await() {
-	for _ in $(seq 300); do
-		grep -q "$2" "$1" 2>/dev/null && return
-		sleep 0.1
-	done
-	echo "nothing like $2 in $1:" >&2
-	tail -5 "$1" >&2
-	exit 1
-}
-
-# processes of a server, whose CPU time counts
-declare -A of
 "$bowsprit" serve --data-dir "$dir/bowsprit" --secure-port 0 >"$dir/bowsprit.log" 2>&1 &
 pids+=($!) of[bowsprit]=$!
 await "$dir/bowsprit.log" ready
@@ -64,23 +44,6 @@ if [ -n "$kube" ]; then
 	done
 	servers+=(kube)
 fi
-
-# ticks NAME: CPU time of its processes, in hundredths of a second
-ticks() {
-	local sum=0 pid
-	for pid in ${of[$1]}; do sum=$((sum + $(awk '{print $14 + $15}' "/proc/$pid/stat"))); done
-	echo $sum
-}
-
-# measure NAME OPERATION...: one line of results
-measure() {
-	local name=$1 before after line
-	shift
-	before=$(ticks "$name")
-	line=$(timeout 300 "$loadgen" -kubeconfig "$dir/$name.kubeconfig" "$@" | tail -1)
-	after=$(ticks "$name")
-	echo "$name|$*|$((after - before))|$line" >>"$dir/results"
-}
 
 for name in "${servers[@]}"; do measure "$name" objects -n 3000 -c 16; done
 go build -o "$dir/bare" ./testserver/bare

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/warning"
@@ -188,24 +188,14 @@ func startPlugin(
 		config = bytes.NewReader(configuration)
 	}
 	p, err := registry.InitPlugin(name, config,
-		initializer.New(client, nil, factory, onlyMasters{}, utilfeature.DefaultFeatureGate,
-			compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), nil))
+		initializer.New(client, nil, factory, authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup),
+			utilfeature.DefaultFeatureGate, compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	return p
-}
-
-// onlyMasters allows everything to system:masters.
-type onlyMasters struct{}
-
-func (onlyMasters) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if slices.Contains(a.GetUser().GetGroups(), user.SystemPrivilegedGroup) {
-		return authorizer.DecisionAllow, "", nil
-	}
-	return authorizer.DecisionNoOpinion, "", nil
 }
 
 // admitWith sends a write through both halves of a plugin.

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Two binaries of bowsprit at the same work in turns: what a change costs. Prints for each work the medians of the rounds
+# and the ratio after/before, CPU time of the server before the speed that a client sees, since the CPU time moves less on
+# a busy machine; then what start, rest and stop take, and the sizes.
+#
+#	turns.sh LOADGEN BEFORE AFTER [ROUNDS]
+#
+# LOADGEN is the program of ../shared/loadgen. CRDS names a directory of definitions, which are loaded, too. OPERATIONS
+# names other work, one a line. Each turn starts a fresh server on a fresh directory.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+loadgen=${1:?turns.sh LOADGEN BEFORE AFTER [ROUNDS]} before=${2:?BEFORE is missing} after=${3:?AFTER is missing} rounds=${4:-5}
+operations=${OPERATIONS:-"objects -n 3000 -c 16
+get -n 3000 -c 16
+list -n 30 -c 2
+field -n 1500 -c 4
+watch -w 200 -n 100
+patch -n 3000 -c 16
+apply -n 3000 -c 8"}
+. test/load/functions.sh
+declare -A binary=([before]=$before [after]=$after)
+
+now() { date +%s%N; }
+
+# memory NAME WHEN: notes its resident memory, and the part of that which is not pages of files
+memory() {
+	note "$1" "$2, KiB" "$(awk '$1 == "VmRSS:" {print $2}' "/proc/${of[$1]}/status")"
+	note "$1" "$2, KiB without files" "$(awk '$1 == "RssAnon:" {print $2}' "/proc/${of[$1]}/status")"
+}
+
+# note NAME WHAT VALUE
+note() { echo "$1|$2|$3" >>"$dir/notes"; }
+
+# turn NAME: one server's life
+turn() {
+	local name=$1 start
+	rm -rf "$dir/data"
+	: >"$dir/log" # the last server's "ready" is not this one's
+	start=$(now)
+	"${binary[$name]}" serve --data-dir "$dir/data" --secure-port 0 >"$dir/log" 2>&1 &
+	of[$name]=$! pids=($!)
+	await "$dir/log" ready
+	note "$name" "start, ms" $((($(now) - start) / 1000000))
+	note "$name" "start, CPU ms" $(($(ticks "$name") * 10))
+	cp "$dir/data/kubeconfig" "$dir/$name.kubeconfig"
+	sleep 5
+	memory "$name" idle
+	local spent
+	spent=$(ticks "$name")
+	sleep 5
+	note "$name" "idle for 5 s, CPU ms" $((($(ticks "$name") - spent) * 10))
+	while read -r work; do
+		# shellcheck disable=SC2086
+		measure "$name" $work
+	done <<<"$operations"
+	if [ -n "${CRDS:-}" ]; then measure "$name" crds -dir "$CRDS"; fi
+	memory "$name" "after the work"
+	start=$(now)
+	kill "${of[$name]}"
+	wait "${of[$name]}" || true
+	note "$name" "stop, ms" $((($(now) - start) / 1000000))
+	pids=()
+}
+
+for name in before after; do note "$name" "binary, bytes" "$(stat -c %s "${binary[$name]}")"; done
+for round in $(seq "$rounds"); do
+	# whoever comes first in one round comes last in the next
+	if [ $((round % 2)) = 1 ]; then order="before after"; else order="after before"; fi
+	for name in $order; do turn "$name"; done
+	echo "round $round of $rounds" >&2
+done
+
+python3 - "$dir/results" "$dir/notes" <<'END'
+import collections, json, statistics, sys
+
+table = collections.defaultdict(lambda: collections.defaultdict(list))
+for line in open(sys.argv[1]):
+    name, work, ticks, result = line.rstrip("\n").split("|", 3)
+    table[f"`{work}`, CPU ms"][name].append(int(ticks) * 10)
+    r = json.loads(result)
+    speed = r.get("per_s") or r.get("events_per_s")
+    if speed:
+        table[f"`{work}`, per second"][name].append(speed)
+    if "p99_ms" in r:
+        table[f"`{work}`, p99 ms"][name].append(r["p99_ms"])
+for line in open(sys.argv[2]):
+    name, what, value = line.rstrip("\n").split("|")
+    table[what][name].append(int(value))
+
+def number(x):
+    return f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
+
+print("| | before | after | after/before |\n|---|---:|---:|---:|")
+for what, by in sorted(table.items(), key=lambda item: "CPU" not in item[0]):
+    a, b = statistics.median(by["before"]), statistics.median(by["after"])
+    print(f"| {what} | {number(a)} | {number(b)} | {f'{b / a:.3f}' if a else '-'} |")
+END
