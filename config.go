@@ -277,10 +277,8 @@ func (c Config) Validate() error {
 			bad("--disable-admission-plugins: %q is unknown: use %s", name, strings.Join(plugins, ", "))
 		}
 	}
-	if u := c.EtcdListenClientURL; u != "" {
-		if parsed, err := url.Parse(u); err != nil || parsed.Host == "" || parsed.Scheme != "http" {
-			bad("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", u)
-		}
+	if err := checkEtcdURL(c.EtcdListenClientURL); err != nil {
+		errs = append(errs, err)
 	}
 	ranges, err := parseServiceRanges(c.ServiceClusterIPRange)
 	if err != nil {

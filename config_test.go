@@ -49,6 +49,14 @@ func TestValidate(t *testing.T) {
 		{"etcd prefix of slashes", Config{Ephemeral: true, EtcdPrefix: "//"},
 			`--etcd-prefix "//" leaves no name for the keys: use something like /registry`},
 		{"etcd's socket", Config{Ephemeral: true, EtcdListenClientURL: "http://127.0.0.1:0"}, ""},
+		{"etcd's socket by name", Config{Ephemeral: true, EtcdListenClientURL: "http://localhost:2379"}, ""},
+		{"etcd's socket on IPv6", Config{Ephemeral: true, EtcdListenClientURL: "http://[::1]:2379"}, ""},
+		{"etcd's socket for everybody", Config{Ephemeral: true, EtcdListenClientURL: "http://0.0.0.0:2379"},
+			`--etcd-listen-client-url "http://0.0.0.0:2379" could be reached from other machines, without TLS: ` +
+				`use 127.0.0.1, and a tunnel from elsewhere`},
+		{"etcd's socket on a network", Config{Ephemeral: true, EtcdListenClientURL: "http://etcd.example:2379"},
+			`--etcd-listen-client-url "http://etcd.example:2379" could be reached from other machines, without TLS: ` +
+				`use 127.0.0.1, and a tunnel from elsewhere`},
 		{"etcd's socket with TLS", Config{Ephemeral: true, EtcdListenClientURL: "https://127.0.0.1:0"},
 			`--etcd-listen-client-url "https://127.0.0.1:0" is not a URL such as http://127.0.0.1:2379`},
 		{"serving certificate without key", Config{Ephemeral: true, TLSCertFile: "c"},

@@ -118,7 +118,7 @@ func snapshots() part.Part {
 				return
 			}
 			w.Header().Set("Content-Type", "application/octet-stream")
-			written, err := h.Store.Snapshot(r.Context(), w)
+			written, err := h.Store.Snapshot(r.Context(), patient{w, snapshotPatience})
 			switch {
 			case err == nil:
 				return

@@ -171,8 +171,8 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*u}, []url.URL{*u}
 	}
 
-	// Larger than any body that the API accepts (3 MB) with what the server adds to it.
-	cfg.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 8<<20)
+	// Etcd's default, so that what is stored here can move to an etcd elsewhere.
+	cfg.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, embed.DefaultMaxRequestBytes)
 	cfg.QuotaBackendBytes = cmp.Or(c.Quota, 8<<30)
 	// What raft keeps is for followers, and there are none: the log's tail in memory is 100 to 200 entries, and the log
 	// on disk is cut often, which also bounds what a restart must replay.

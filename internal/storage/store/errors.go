@@ -28,7 +28,7 @@ var (
 	ErrFuture = errors.New("the requested revision is in the future")
 	// ErrUncertain: the write may or may not have been committed; only reading the key can tell.
 	ErrUncertain = errors.New("the outcome of the write is unknown")
-	// ErrTooLarge: the value is larger than etcd accepts (8 MiB when embedded, --max-request-bytes when external).
+	// ErrTooLarge: the transaction is larger than etcd accepts, 1.5 MiB unless an external one is told otherwise.
 	ErrTooLarge = errors.New("the value is larger than the store accepts")
 	// ErrNoSpace: the store's quota is used up; only deletes and compaction work until space is freed.
 	ErrNoSpace = errors.New("the store is full")

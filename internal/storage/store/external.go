@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 )
 
 // connectTimeout bounds Open when etcd does not answer.
@@ -28,6 +30,7 @@ const progressRetry = 100 * time.Millisecond
 // remote is an etcd cluster elsewhere.
 type remote struct {
 	client    *clientv3.Client
+	members   *members
 	prefix    string
 	revisions shared
 	broken    chan struct{} // never closed: a cluster that went away may come back
@@ -52,15 +55,17 @@ func openExternal(ctx context.Context, c External, prefix string, log *slog.Logg
 		Endpoints:            c.Endpoints,
 		TLS:                  tlsConfig,
 		DialTimeout:          connectTimeout,
-		DialKeepAliveTime:    30 * time.Second,
-		DialKeepAliveTimeout: 10 * time.Second,
+		DialKeepAliveTime:    10 * time.Second, // gRPC's shortest
+		DialKeepAliveTimeout: 3 * time.Second,
 		MaxCallSendMsgSize:   16 << 20, // the cluster's own limit decides
 		Logger:               etcdLogger(log, newFault()),
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("store: etcd at %s: %w; check --etcd-servers", names, err)
 	}
-	r := &remote{client: client, prefix: prefix, broken: make(chan struct{})}
+	r := &remote{
+		client: client, members: newMembers(client, c.Endpoints, log), prefix: prefix, broken: make(chan struct{}),
+	}
 	r.mu.nudges = map[chan struct{}]bool{}
 	r.revisions.fetch = r.fetchRevision
 
@@ -132,7 +137,9 @@ func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) 
 	if end != nil {
 		opts = append(opts, clientv3.WithRange(string(end)))
 	}
-	resp, err := r.client.Get(ctx, string(start), opts...)
+	resp, err := hedge(ctx, r.members.suspect, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return r.client.Get(ctx, string(start), opts...)
+	})
 	if err != nil {
 		return nil, false, 0, readError(err)
 	}
@@ -143,7 +150,9 @@ func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) 
 func (r *remote) revision(ctx context.Context) (int64, error) { return r.revisions.get(ctx) }
 
 func (r *remote) fetchRevision(ctx context.Context) (int64, error) {
-	resp, err := r.client.Get(ctx, r.prefix, clientv3.WithCountOnly()) // a key that does not exist
+	resp, err := hedge(ctx, r.members.suspect, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return r.client.Get(ctx, r.prefix, clientv3.WithCountOnly()) // a key that does not exist
+	})
 	if err != nil {
 		return 0, readError(err)
 	}
@@ -162,7 +171,9 @@ func (r *remote) watch(ctx context.Context, prefix string, from int64, out chan<
 		delete(r.mu.nudges, nudge)
 		r.mu.Unlock()
 	}()
-	f := &follow{remote: r, nudge: nudge, out: out, next: from, gather: gather{prefix: prefix}}
+	f := &follow{
+		remote: r, nudge: nudge, out: out, next: from, gather: gather{prefix: prefix}, patience: stalledAfter,
+	}
 	for ctx.Err() == nil {
 		if err := f.stream(ctx); errors.Is(err, ErrCompacted) {
 			return err
@@ -182,11 +193,29 @@ type follow struct {
 	out    chan<- WatchBatch
 	next   int64 // the first revision not yet seen
 	gather gather
+
+	streams  int           // how many there have been
+	patience time.Duration // how long the stream may be silent while it is asked for progress
+	silent   time.Time     // since when it has been asked without an answer; zero if it was not
 }
+
+// stalledAfter is how long a watch may leave requests for progress unanswered before it is begun anew, on another
+// member: the one that has it may be paused. Etcd leaves them unanswered also while it catches a watch up, so each
+// time in a row the next may be silent twice as long, up to stalledAtMost.
+const (
+	stalledAfter  = 2 * time.Second
+	stalledAtMost = 30 * time.Second
+)
+
+var errStalled = errors.New("the watch is silent")
 
 func (f *follow) stream(ctx context.Context) error {
 	// The context's metadata names the stream that RequestProgress goes to, so both calls use the same one.
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	// It also names this stream: a watch with the metadata of one that is silent would be given to the same member.
+	f.streams++
+	f.silent = time.Time{}
+	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "bowsprit-stream", strconv.Itoa(f.streams))
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	responses := f.remote.client.Watch(ctx, f.gather.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next),
 		clientv3.WithFragment(), clientv3.WithProgressNotify())
@@ -195,7 +224,7 @@ func (f *follow) stream(ctx context.Context) error {
 	for {
 		in, send := responses, f.out
 		if f.gather.full() {
-			in = nil
+			in, f.silent = nil, time.Time{} // it is we who do not listen
 		}
 		if f.gather.empty() {
 			send = nil
@@ -207,6 +236,7 @@ func (f *follow) stream(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
+			f.silent, f.patience = time.Time{}, stalledAfter
 			if err := resp.Err(); err != nil {
 				if errors.Is(err, rpctypes.ErrCompacted) {
 					return ErrCompacted
@@ -226,16 +256,34 @@ func (f *follow) stream(ctx context.Context) error {
 			f.ask(ctx)
 			retry.Reset(progressRetry)
 		case <-retry.C:
+			if f.stalled() {
+				f.remote.members.suspect()
+				return errStalled
+			}
 			f.ask(ctx)
 			retry.Reset(progressRetry)
 		}
 	}
 }
 
+// stalled reports whether the stream has left requests for progress unanswered too long, and has more patience with the
+// next one then.
+func (f *follow) stalled() bool {
+	if f.silent.IsZero() || time.Since(f.silent) < f.patience {
+		return false
+	}
+	f.patience = min(2*f.patience, stalledAtMost)
+	return true
+}
+
 // ask requests progress if a caller waits for a revision that has not arrived.
 func (f *follow) ask(ctx context.Context) {
 	if f.remote.wanted.Load() < f.next {
+		f.silent = time.Time{}
 		return
+	}
+	if f.silent.IsZero() {
+		f.silent = time.Now()
 	}
 	ctx, cancel := context.WithTimeout(ctx, progressRetry)
 	defer cancel()
@@ -265,4 +313,4 @@ func (r *remote) requestProgress(rev int64) {
 func (r *remote) failed() <-chan struct{} { return r.broken }
 func (r *remote) failure() error          { return nil }
 func (r *remote) clientURL() string       { return "" }
-func (r *remote) close() error            { return nil }
+func (r *remote) close() error            { r.members.close(); return nil }

@@ -54,7 +54,7 @@ type Embedded struct {
 	// Quota is how large the database may grow, in bytes; 0 means 8 GiB. At the quota etcd refuses new data, but no
 	// deletions, until there is room again.
 	Quota int64
-	// MaxRequestBytes is how large a write may be; 0 means 8 MiB.
+	// MaxRequestBytes is how large a write may be; 0 means 1.5 MiB, etcd's own default.
 	MaxRequestBytes uint
 }
 

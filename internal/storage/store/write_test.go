@@ -271,3 +271,15 @@ func TestAlso(t *testing.T) {
 		}
 	})
 }
+
+// The embedded etcd takes as much as etcd elsewhere does by default, so that what it holds can move there.
+func TestRequestLimit(t *testing.T) {
+	t.Parallel()
+	s := open(t, Embedded{})
+	if _, err := s.Create(testContext(t), "k/fits", make([]byte, 1_500_000)); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Create(testContext(t), "k/large", make([]byte, 1_600_000)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("1.6 MB: %v", err)
+	}
+}
