@@ -16,9 +16,11 @@ func checkEtcdURL(text string) error {
 	if err != nil || u.Host == "" || u.Scheme != "http" {
 		return fmt.Errorf("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", text)
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
-		return fmt.Errorf("--etcd-listen-client-url %q could be reached from other machines, without TLS: use 127.0.0.1, and a "+
-			"tunnel from elsewhere", text)
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" &&
+		(err != nil || !ip.Unmap().IsLoopback()) {
+		return fmt.Errorf(
+			"--etcd-listen-client-url %q could be reached from other machines, without TLS: use 127.0.0.1, and a "+
+				"tunnel from elsewhere", text)
 	}
 	return nil
 }

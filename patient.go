@@ -8,8 +8,8 @@ import (
 // snapshotPatience is how long a client may take to read a piece of a snapshot.
 const snapshotPatience = time.Minute
 
-// patient writes a long answer to a client that must go on reading: a write that takes longer than patience fails. There is
-// no bound for the whole, which may be as large as the disk.
+// patient writes a long answer to a client that must go on reading: a write that takes longer than patience fails.
+// There is no bound for the whole, which may be as large as the disk.
 type patient struct {
 	to       http.ResponseWriter
 	patience time.Duration
