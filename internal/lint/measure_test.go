@@ -41,7 +41,6 @@ var (
 		"internal/object/codec.decoder.escaped":     61,
 		"internal/object/schema.FieldPath":          69,
 		"internal/object/schema.writeKubeValue":     67,
-		"internal/verb.Verbs.storeNew":              65,
 		"internal/storage/store.openEmbedded":       68,
 	}
 	manyMethods   = map[string]int{}

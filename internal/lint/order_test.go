@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"internal/part"},                      // what may stand beside the core
 	{"internal/kinds"},                     // the kinds of Kubernetes: parts
 	{"."},                                  // puts all of it together
-	{"cmd/bowsprit", "testserver", "internal/testing", "internal/lint"},
+	{"cmd/bowsprit", "testserver", "internal/testing", "internal/lint", "test/wire"},
 }
 
 // coreEnds is the lowest floor that is no longer the core. The core knows no part and no kind.

@@ -82,55 +82,68 @@ func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Re
 		delete(obj, "status")
 	}
 	prefix := object.String(meta, "generateName")
-	generated := prefix != "" && object.String(meta, "name") == ""
-	rules := c.Strategy()
+	if prefix == "" || object.String(meta, "name") != "" {
+		made, err := v.storeNamed(ctx, c, a, obj, false)
+		if errors.Is(err, store.ErrExists) {
+			return nil, v.alreadyExists(ctx, c, object.String(object.Meta(obj), "name"))
+		}
+		return made, err
+	}
+	// A generated name may be taken; seven more are tried, as upstream does. What prepares an object may depend on its
+	// name, so each name gets a copy.
+	rules, unnamed := c.Strategy(), obj
 	prepares := rules != nil && rules.PrepareCreate != nil
-	unnamed := obj
-
-	// A generated name may be taken; seven more are tried, as upstream does.
 	for attempt := 0; ; attempt++ {
-		if generated {
-			if prepares { // what that adds may depend on the name, so each name gets a copy, as in Kubernetes
-				obj = runtime.DeepCopyJSON(unnamed)
-				meta = object.Meta(obj)
-			}
-			meta["name"] = generatedName(prefix, v.newSuffix())
-		}
 		if prepares {
-			rules.PrepareCreate(obj, v.Env(c))
+			obj = runtime.DeepCopyJSON(unnamed)
 		}
-		if err := v.allocations.assign(ctx, c, obj, nil, a.DryRun); err != nil {
-			return nil, err
-		}
-		if generated && rules != nil && rules.Default != nil {
-			rules.Default(obj) // some defaults depend on the name
-		}
-		if err := v.validateNew(ctx, c, obj); err != nil {
-			return nil, err
-		}
-		if err := v.admission.validateAdmission(ctx, a, obj); err != nil {
-			return nil, err
-		}
-		c.canonicalize(obj)
-		name := object.String(meta, "name")
-		// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
-		revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64)
-		if err == nil && revision != 0 && !c.dryRun {
-			return nil, errors.New("resourceVersion should not be set on objects to be created")
-		}
-		delete(meta, "resourceVersion")
-		made, err := v.writer.commit(ctx, c, change{obj: obj, name: name})
-		if errors.Is(err, store.ErrExists) && generated {
-			if attempt < 7 {
-				continue
-			}
+		name := generatedName(prefix, v.newSuffix())
+		object.Meta(obj)["name"] = name
+		made, err := v.storeNamed(ctx, c, a, obj, true)
+		switch {
+		case !errors.Is(err, store.ErrExists):
+			return made, err
+		case attempt == 7:
 			return nil, apierrors.NewGenerateNameConflict(c.GroupResource(), name, 1)
 		}
-		if errors.Is(err, store.ErrExists) {
-			return nil, v.alreadyExists(ctx, c, name)
-		}
-		return made, storeError(err, c, name)
 	}
+}
+
+// storeNamed prepares and validates a new object that has its name, and commits it. The error is store.ErrExists if the
+// name is taken.
+func (v *Verbs) storeNamed(
+	ctx context.Context, c *Call, a *admit.Attributes, obj object.Object, generated bool,
+) (*Result, error) {
+	rules := c.Strategy()
+	if rules != nil && rules.PrepareCreate != nil {
+		rules.PrepareCreate(obj, v.Env(c))
+	}
+	if err := v.allocations.assign(ctx, c, obj, nil, a.DryRun); err != nil {
+		return nil, err
+	}
+	meta := object.Meta(obj)
+	if generated && rules != nil && rules.Default != nil {
+		rules.Default(obj) // some defaults depend on a generated name
+	}
+	if err := v.validateNew(ctx, c, obj); err != nil {
+		return nil, err
+	}
+	if err := v.admission.validateAdmission(ctx, a, obj); err != nil {
+		return nil, err
+	}
+	c.canonicalize(obj)
+	// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
+	revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64)
+	if err == nil && revision != 0 && !c.dryRun {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	delete(meta, "resourceVersion")
+	name := object.String(meta, "name")
+	made, err := v.writer.commit(ctx, c, change{obj: obj, name: name})
+	if errors.Is(err, store.ErrExists) {
+		return nil, err
+	}
+	return made, storeError(err, c, name)
 }
 
 // alreadyExists answers a creation under a name that is taken, and says if what has it is being deleted.
