@@ -49,7 +49,7 @@ plugins:
 - name: ResourceQuota
   configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [{resource: configmaps, matchContains: [configmaps]}]}
 `)
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.AdmissionConfigFile = config })
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.Admission.ConfigFile = config })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,9 @@ func TestAdmissionConfigErrors(t *testing.T) {
 	for path, want := range map[string]string{
 		file: "/nowhere/kubeconfig: no such file", file + ".nope": "unable to read admission control configuration",
 	} {
-		server, err := bowsprit.New(bowsprit.Config{Ephemeral: true, AdmissionConfigFile: path})
+		server, err := bowsprit.New(bowsprit.Config{
+			Ephemeral: true, Admission: bowsprit.AdmissionConfig{ConfigFile: path},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 
 func TestAdmissionPlugins(t *testing.T) {
 	server := testserver.Start(t, func(c *bowsprit.Config) {
-		c.AdmissionPlugins = []bowsprit.AdmissionPlugin{{
+		c.Admission.Plugins = []bowsprit.AdmissionPlugin{{
 			Name: "Stamp",
 			Mutate: func(_ context.Context, r *bowsprit.AdmissionRequest) error {
 				if r.Resource.Resource == "configmaps" && r.Object != nil {
@@ -59,14 +59,14 @@ func TestAdmissionPlugins(t *testing.T) {
 func TestAdmissionPluginsAreNamed(t *testing.T) {
 	for _, plugins := range [][]bowsprit.AdmissionPlugin{{{}}, {{Name: "A"}, {Name: "A"}},
 		{{Name: "NamespaceLifecycle"}}} {
-		c := bowsprit.Config{Ephemeral: true, AdmissionPlugins: plugins}
+		c := bowsprit.Config{Ephemeral: true, Admission: bowsprit.AdmissionConfig{Plugins: plugins}}
 		if c.Validate() == nil {
 			t.Errorf("%v is accepted", plugins)
 		}
 	}
 	c := bowsprit.Config{
-		Ephemeral: true, AdmissionPlugins: []bowsprit.AdmissionPlugin{{Name: "A"}},
-		DisableAdmissionPlugins: []string{"A"},
+		Ephemeral: true, Admission: bowsprit.AdmissionConfig{Plugins: []bowsprit.AdmissionPlugin{{Name: "A"}},
+			Disabled: []string{"A"}},
 	}
 	if err := c.Validate(); err != nil {
 		t.Error(err)

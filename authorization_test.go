@@ -19,7 +19,7 @@ import (
 // With AlwaysAllow whoever is known may do everything, and nobody else is let in.
 func TestAlwaysAllow(t *testing.T) {
 	tokens := tokenFile(t, "secret,eve,1")
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.AlwaysAllow, c.TokenAuthFile = true, tokens })
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.Auth.AlwaysAllow, c.Auth.TokenAuthFile = true, tokens })
 	as := func(token string) *kubernetes.Clientset {
 		config := rest.AnonymousClientConfig(server.RESTConfig())
 		config.BearerToken = token
@@ -51,7 +51,7 @@ func TestAlwaysAllow(t *testing.T) {
 }
 
 func TestNoAnonymous(t *testing.T) {
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.NoAnonymous = true })
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.Auth.NoAnonymous = true })
 	client, err := rest.HTTPClientFor(rest.AnonymousClientConfig(server.RESTConfig()))
 	if err != nil {
 		t.Fatal(err)

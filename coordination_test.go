@@ -55,7 +55,8 @@ func candidate(
 // Of client-go's candidates the one leads that emulates the oldest version, also if it comes later.
 func TestCoordinatedLeaderElection(t *testing.T) {
 	client, err := kubernetes.NewForConfig(testserver.Start(t, func(c *bowsprit.Config) {
-		c.CoordinatedLeaderElection, c.RuntimeConfig = true, map[string]string{"coordination.k8s.io/v1beta1": "true"}
+		c.API.CoordinatedLeaderElection, c.API.RuntimeConfig = true,
+			map[string]string{"coordination.k8s.io/v1beta1": "true"}
 	}).RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestCoordinatedLeaderElection(t *testing.T) {
 func TestUncoordinatedLeases(t *testing.T) {
 	for _, gate := range []bool{false, true} {
 		client, err := kubernetes.NewForConfig(testserver.Start(t,
-			func(c *bowsprit.Config) { c.CoordinatedLeaderElection = gate }).RESTConfig())
+			func(c *bowsprit.Config) { c.API.CoordinatedLeaderElection = gate }).RESTConfig())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,8 +20,9 @@ import (
 
 func TestTLSVersion(t *testing.T) {
 	const suite = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
-	suites := testserver.Start(t, func(c *bowsprit.Config) { c.TLSCipherSuites = []string{tls.CipherSuiteName(suite)} })
-	newest := testserver.Start(t, func(c *bowsprit.Config) { c.TLSMinVersion = "VersionTLS13" })
+	suites := testserver.Start(t,
+		func(c *bowsprit.Config) { c.TLS.CipherSuites = []string{tls.CipherSuiteName(suite)} })
+	newest := testserver.Start(t, func(c *bowsprit.Config) { c.TLS.MinVersion = "VersionTLS13" })
 	old := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}
 	dial := func(s *testserver.Server) (*tls.Conn, error) { return tls.Dial("tcp", s.URL()[len("https://"):], old) }
 
@@ -47,7 +48,9 @@ func TestTLSVersion(t *testing.T) {
 
 func TestRequestTimeouts(t *testing.T) {
 	server := testserver.Start(t,
-		func(c *bowsprit.Config) { c.RequestTimeout, c.MinRequestTimeout = time.Nanosecond, time.Nanosecond })
+		func(c *bowsprit.Config) {
+			c.Limits.RequestTimeout, c.Limits.MinRequestTimeout = time.Nanosecond, time.Nanosecond
+		})
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +72,7 @@ func TestMutatingRequestsInFlight(t *testing.T) {
 	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) {
 		// system:masters would not be limited
-		c.MaxMutatingRequestsInFlight, c.AlwaysAllow, c.TokenAuthFile = 1, true, tokens
+		c.Limits.MaxMutatingRequestsInFlight, c.Auth.AlwaysAllow, c.Auth.TokenAuthFile = 1, true, tokens
 	})
 	config := rest.AnonymousClientConfig(server.RESTConfig())
 	config.BearerToken = "secret"
@@ -116,7 +119,7 @@ func TestMutatingRequestsInFlight(t *testing.T) {
 }
 
 func TestTolerationSeconds(t *testing.T) {
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.NotReadyTolerationSeconds = new(int64(7)) })
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.Limits.NotReadyTolerationSeconds = new(int64(7)) })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)

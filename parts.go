@@ -1,10 +1,7 @@
 package bowsprit
 
 import (
-	"slices"
-
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/admission/policystatus"
 	"github.com/bowsprit/bowsprit/internal/kinds/auth/review"
@@ -32,16 +29,16 @@ func (c *Config) parts() []part.Part {
 	all := []part.Part{
 		builtinKinds(c),
 		plugin.Part(c.pluginSettings()),
-		embeddedPlugins(c.AdmissionPlugins),
+		embeddedPlugins(c.Admission.Plugins),
 		admissionPolicies(),
 		admissionWebhooks(),
 		policystatus.Part(),
 		quota.Part(),
-		review.Part(c.ServiceAccountMaxTokenExpiration),
+		review.Part(c.ServiceAccounts.MaxTokenExpiration),
 		accounts.Part(),
 		systemclass.Part(),
-		address.Part(c.serviceRanges(), c.nodePorts()),
-		service.Part(service.Settings{Ranges: c.serviceRanges(), Advertised: c.advertised}),
+		address.Part(c.Services.ranges(), c.Services.ports()),
+		service.Part(service.Settings{Ranges: c.Services.ranges(), Advertised: c.advertised}),
 		identity.Part(c.advertised),
 		protection.Part(),
 		podgc.Part(),
@@ -52,10 +49,10 @@ func (c *Config) parts() []part.Part {
 		statusPages(c.Flags),
 		profiles(),
 		snapshots(),
-		tokenKeys(c.ServiceAccountJWKSURI),
+		tokenKeys(c.ServiceAccounts.JWKSURI),
 	}
-	if c.CoordinatedLeaderElection {
-		all = append(all, candidates.Part(c.coordination()))
+	if c.API.CoordinatedLeaderElection {
+		all = append(all, candidates.Part(c.Coordination.times()))
 	}
 	return all
 }
@@ -65,13 +62,13 @@ func builtinKinds(c *Config) part.Part {
 	return part.Part{Name: "built-in kinds",
 		Resources: func(h *part.Host, resources []*catalog.Resource) []*catalog.Resource {
 			resources = append(resources, kinds.Resources()...)
-			if c.EventTTL != 0 {
-				kinds.KeepEvents(resources, max(c.EventTTL, 0))
+			if c.Limits.EventTTL != 0 {
+				kinds.KeepEvents(resources, max(c.Limits.EventTTL, 0))
 			}
-			if c.CoordinatedLeaderElection {
+			if c.API.CoordinatedLeaderElection {
 				kinds.CoordinateLeases(resources)
 			}
-			if absent := kinds.RuntimeConfig(c.RuntimeConfig).Apply(resources); len(absent) > 0 {
+			if absent := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources); len(absent) > 0 {
 				h.Log.Warn("--runtime-config asks for what is not here", "versions", absent)
 			}
 			return resources
@@ -81,38 +78,10 @@ func builtinKinds(c *Config) part.Part {
 // pluginSettings are what the configuration says of the admission plugins about single kinds.
 func (c *Config) pluginSettings() plugin.Settings {
 	s := plugin.Settings{
-		NotReadySeconds: c.NotReadyTolerationSeconds, UnreachableSeconds: c.UnreachableTolerationSeconds,
+		NotReadySeconds: c.Limits.NotReadyTolerationSeconds, UnreachableSeconds: c.Limits.UnreachableTolerationSeconds,
 	}
-	if c.runs(accounts.Controller) {
+	if c.Controllers.runs(accounts.Controller) {
 		s.AccountPatience = accountPatience
 	}
 	return s
-}
-
-// runs reports whether a controller is switched on.
-func (c *Config) runs(controller string) bool {
-	return control.Config{Enabled: c.Controllers}.Runs(controller)
-}
-
-// admissionPlugins are the names that DisableAdmissionPlugins may hold, in the order in which the plugins are asked.
-func admissionPlugins() []string {
-	var names []string
-	for _, p := range admissionChain((&Config{}).parts()) {
-		names = append(names, p.Name)
-	}
-	return names
-}
-
-// controllers are the names that Controllers may hold, sorted.
-func controllers() []string {
-	names := control.Names()
-	for _, p := range (&Config{CoordinatedLeaderElection: true}).parts() {
-		for _, l := range p.Loops {
-			if !l.Always {
-				names = append(names, l.Name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }

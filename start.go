@@ -49,7 +49,7 @@ func newProcess(c Config, parts []part.Part) *process {
 	p := &process{config: c, log: c.Log, parts: parts, broken: make(chan error, 1)}
 	p.host = part.Host{
 		Log: c.Log, Started: time.Now(), Now: time.Now, NewUID: uuid.NewString,
-		Runs: c.runs, Metrics: prometheus.NewRegistry(), Background: p.background, OnStop: p.onStop,
+		Runs: c.Controllers.runs, Metrics: prometheus.NewRegistry(), Background: p.background, OnStop: p.onStop,
 	}
 	return p
 }
@@ -135,17 +135,17 @@ func (p *process) openDataDir(context.Context) error {
 }
 
 func (p *process) openStore(ctx context.Context) error {
-	defer noteSlow(p.log, "open the store", "dir", p.dir, "etcd", strings.Join(p.config.EtcdServers, ","))()
-	c := store.Config{Prefix: p.config.EtcdPrefix, Log: p.log}
-	if len(p.config.EtcdServers) > 0 {
+	defer noteSlow(p.log, "open the store", "dir", p.dir, "etcd", strings.Join(p.config.Etcd.Servers, ","))()
+	c := store.Config{Prefix: p.config.Etcd.Prefix, Log: p.log}
+	if len(p.config.Etcd.Servers) > 0 {
 		c.External = &store.External{
-			Endpoints: p.config.EtcdServers, CAFile: p.config.EtcdCAFile, CertFile: p.config.EtcdCertFile,
-			KeyFile: p.config.EtcdKeyFile,
+			Endpoints: p.config.Etcd.Servers, CAFile: p.config.Etcd.CAFile, CertFile: p.config.Etcd.CertFile,
+			KeyFile: p.config.Etcd.KeyFile,
 		}
 	} else {
 		c.Embedded = &store.Embedded{
 			Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral,
-			ListenClientURL: p.config.EtcdListenClientURL, Quota: p.config.QuotaBackendBytes,
+			ListenClientURL: p.config.Etcd.ListenClientURL, Quota: p.config.Etcd.QuotaBackendBytes,
 		}
 	}
 	s, err := store.Open(ctx, c)
@@ -159,11 +159,11 @@ func (p *process) openStore(ctx context.Context) error {
 
 func (p *process) openCertificates(context.Context) error {
 	c := pki.Config{
-		Dir: filepath.Join(p.dir, "pki"), Hosts: []string{p.config.BindAddress}, Log: p.log,
-		ServingCertFile: p.config.TLSCertFile, ServingKeyFile: p.config.TLSPrivateKeyFile,
-		ClientCAFile: p.config.ClientCAFile,
+		Dir: filepath.Join(p.dir, "pki"), Hosts: []string{p.config.Listen.BindAddress}, Log: p.log,
+		ServingCertFile: p.config.TLS.CertFile, ServingKeyFile: p.config.TLS.PrivateKeyFile,
+		ClientCAFile: p.config.Auth.ClientCAFile,
 	}
-	wanted, err := parseTLS(p.config)
+	wanted, err := p.config.TLS.parse()
 	if err != nil {
 		return err
 	}
@@ -177,13 +177,13 @@ func (p *process) openCertificates(context.Context) error {
 	}
 	p.host.Certificates = keys
 	p.keys, err = serviceaccount.OpenKeys(serviceaccount.KeyConfig{
-		Dir: c.Dir, SigningFile: p.config.ServiceAccountSigningKeyFile, KeyFiles: p.config.ServiceAccountKeyFiles,
+		Dir: c.Dir, SigningFile: p.config.ServiceAccounts.SigningKeyFile, KeyFiles: p.config.ServiceAccounts.KeyFiles,
 		Log: p.log,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
 	}
-	if len(p.config.EtcdServers) > 0 && p.config.ServiceAccountSigningKeyFile == "" {
+	if len(p.config.Etcd.Servers) > 0 && p.config.ServiceAccounts.SigningKeyFile == "" {
 		p.log.Info(
 			"tokens of service accounts are signed with a key of this process's own: replicas that share an etcd need --service-account-signing-key-file")
 	}

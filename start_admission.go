@@ -44,7 +44,7 @@ func (p *process) buildAdmission(context.Context) error {
 	p.host.Admission, p.host.AdmissionMetrics = config, admit.NewMetrics(p.host.Metrics)
 	p.admission = admit.Chain{Metrics: p.host.AdmissionMetrics}
 	for _, wanted := range admissionChain(p.parts) {
-		if slices.Contains(p.config.DisableAdmissionPlugins, wanted.Name) {
+		if slices.Contains(p.config.Admission.Disabled, wanted.Name) {
 			continue
 		}
 		plugin, err := wanted.New(&p.host)
@@ -58,10 +58,10 @@ func (p *process) buildAdmission(context.Context) error {
 
 // admissionConfig is what the user's file says about plugins.
 func (p *process) admissionConfig() (configuration.Configuration, error) {
-	if p.config.AdmissionConfigFile == "" {
+	if p.config.Admission.ConfigFile == "" {
 		return configuration.Configuration{}, nil
 	}
-	c, err := configuration.Read(p.config.AdmissionConfigFile)
+	c, err := configuration.Read(p.config.Admission.ConfigFile)
 	if err != nil {
 		return c, fmt.Errorf("--admission-control-config-file: %w", err)
 	}

@@ -55,7 +55,7 @@ func (p *process) buildCatalog(context.Context) error {
 func (p *process) buildAuth(context.Context) error {
 	c, h := &p.config, &p.host
 	h.Tokens = serviceaccount.New(serviceaccount.Config{
-		Keys: p.keys, View: h.View, Issuers: c.ServiceAccountIssuers, Audiences: c.APIAudiences,
+		Keys: p.keys, View: h.View, Issuers: c.ServiceAccounts.Issuers, Audiences: c.ServiceAccounts.Audiences,
 		Used: func(ctx context.Context, secret *watchcache.Entry, day string) {
 			if used := p.handlers.TokenUsed; used != nil {
 				used(ctx, secret, day)
@@ -64,10 +64,10 @@ func (p *process) buildAuth(context.Context) error {
 	})
 	who := authn.Config{
 		ClientRoots: h.Certificates.ClientRoots, Bearer: h.Tokens, Audiences: h.Tokens.Audiences(),
-		NoAnonymous: c.NoAnonymous || c.AlwaysAllow,
+		NoAnonymous: c.Auth.NoAnonymous || c.Auth.AlwaysAllow,
 	}
-	if c.TokenAuthFile != "" {
-		tokens, err := authn.LoadTokens(c.TokenAuthFile, p.log)
+	if c.Auth.TokenAuthFile != "" {
+		tokens, err := authn.LoadTokens(c.Auth.TokenAuthFile, p.log)
 		if err != nil {
 			return fmt.Errorf("%w: correct it, or --token-auth-file", err)
 		}
@@ -75,7 +75,7 @@ func (p *process) buildAuth(context.Context) error {
 	}
 	h.Authenticator = authn.New(who)
 	h.Authorizer = authz.Basic{}
-	if c.AlwaysAllow {
+	if c.Auth.AlwaysAllow {
 		h.Authorizer = authz.AlwaysAllow{}
 	}
 	return nil
@@ -102,7 +102,7 @@ func (p *process) buildVerbs(context.Context) error {
 		Answers: p.handlers.Answers, Actions: p.handlers.Actions, Finders: p.handlers.Finders,
 		Allocators: p.handlers.Allocators, Updated: p.handlers.Updated,
 		Now: h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
-		StoreCBOR: c.CBOR,
+		StoreCBOR: c.API.CBOR,
 	})
 	return nil
 }
@@ -119,11 +119,11 @@ func (p *process) buildControllers(context.Context) error {
 	c, h := &p.config, &p.host
 	p.control = control.New(control.Config{
 		Verbs: h.Verbs, View: h.View, Catalog: h.Catalog, Now: h.Now, Log: p.log,
-		Enabled: c.Controllers, Identity: p.identity(), MigrateStorage: c.MigrateStorage,
+		Enabled: c.Controllers.Enabled, Identity: p.identity(), MigrateStorage: c.Versions.MigrateStorage,
 	})
 	for _, one := range p.parts {
 		for _, l := range one.Loops {
-			if !l.Always && !c.runs(l.Name) {
+			if !l.Always && !c.Controllers.runs(l.Name) {
 				continue
 			}
 			if work := l.New(h); work != nil {
@@ -137,7 +137,7 @@ func (p *process) buildControllers(context.Context) error {
 // buildFront makes what takes requests in.
 func (p *process) buildFront(context.Context) error {
 	c, h := &p.config, &p.host
-	origins, err := parseOrigins(c.CORSAllowedOrigins)
+	origins, err := parseOrigins(c.HTTP.CORSAllowedOrigins)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (p *process) buildFront(context.Context) error {
 		}
 	}
 	objects := rest.New(rest.Config{
-		Verbs: h.Verbs, Connections: p.handlers.Connections, WatchAtLeast: c.MinRequestTimeout,
+		Verbs: h.Verbs, Connections: p.handlers.Connections, WatchAtLeast: c.Limits.MinRequestTimeout,
 	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	p.front = front.New(front.Config{
@@ -160,10 +160,10 @@ func (p *process) buildFront(context.Context) error {
 		Resources: objects.ServeHTTP, Discovery: p.fresh(discover.ServeHTTP), OpenAPI: p.fresh(p.documents.ServeHTTP),
 		Checks: p.checks(), Paths: pages, Served: p.served,
 		APIPaths: func() []string { return discovery.Paths(h.Catalog.Snapshot()) },
-		Version:  front.VersionInfo(build()), TLS: h.Certificates.TLSConfig(), CBOR: c.CBOR,
-		StrictTransportSecurity: c.StrictTransportSecurity, AllowedOrigins: origins,
-		RequestTimeout: c.RequestTimeout, MaxRequestsInFlight: c.MaxRequestsInFlight,
-		MaxMutationsInFlight: c.MaxMutatingRequestsInFlight,
+		Version:  front.VersionInfo(build()), TLS: h.Certificates.TLSConfig(), CBOR: c.API.CBOR,
+		StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
+		RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,
+		MaxMutationsInFlight: c.Limits.MaxMutatingRequestsInFlight,
 	})
 	return nil
 }
@@ -192,7 +192,7 @@ func (p *process) served(info *request.Info) bool {
 // identity names this replica in the election of the one whose controllers work, as kube's components name themselves.
 // An embedded etcd has no other replica.
 func (p *process) identity() string {
-	if len(p.config.EtcdServers) == 0 {
+	if len(p.config.Etcd.Servers) == 0 {
 		return ""
 	}
 	host, err := os.Hostname()
@@ -204,8 +204,8 @@ func (p *process) identity() string {
 
 // conversion is what converts between versions: by webhook, or by functions of the program that embeds the server.
 func (p *process) conversion() *convert.Converter {
-	functions := make(map[schema.GroupKind]convert.Function, len(p.config.Conversions))
-	for kind, f := range p.config.Conversions {
+	functions := make(map[schema.GroupKind]convert.Function, len(p.config.Versions.Conversions))
+	for kind, f := range p.config.Versions.Conversions {
 		functions[kind] = f
 	}
 	return convert.New(convert.Options{Call: p.host.Webhooks.Call, Functions: functions, Metrics: p.host.Metrics})

@@ -13,7 +13,7 @@ import (
 // checkAddress finds out before anything is made whether the server will be able to listen. It does not listen yet:
 // clients would wait for a server that may still have much to read.
 func (p *process) checkAddress(ctx context.Context) error {
-	if p.config.Listener != nil || p.config.SecurePort == 0 {
+	if p.config.Listen.Listener != nil || p.config.Listen.SecurePort == 0 {
 		return nil
 	}
 	ln, err := p.openListener(ctx)
@@ -24,7 +24,7 @@ func (p *process) checkAddress(ctx context.Context) error {
 }
 
 func (p *process) listen(ctx context.Context) error {
-	if p.listener = p.config.Listener; p.listener == nil {
+	if p.listener = p.config.Listen.Listener; p.listener == nil {
 		ln, err := p.openListener(ctx)
 		if err != nil {
 			return err
@@ -40,7 +40,8 @@ func (p *process) listen(ctx context.Context) error {
 }
 
 func (p *process) openListener(ctx context.Context) (net.Listener, error) {
-	ln, err := front.Listen(ctx, net.JoinHostPort(p.config.BindAddress, strconv.Itoa(p.config.SecurePort)))
+	ln, err := front.Listen(ctx,
+		net.JoinHostPort(p.config.Listen.BindAddress, strconv.Itoa(p.config.Listen.SecurePort)))
 	switch {
 	case errors.Is(err, front.ErrPortInUse):
 		return nil, fmt.Errorf("%w: stop it, or choose another port with --secure-port (0 takes a free one)", err)

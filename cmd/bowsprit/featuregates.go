@@ -6,19 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/bowsprit/bowsprit"
 )
 
 // featureGates is the value of --feature-gates.
 type featureGates struct {
 	known map[string]*bool // the gates that mean something here, and where each is kept
 	other *[]string        // what is said of kube-apiserver's other gates; nil refuses it
-}
-
-// knownGates are the gates that mean something here.
-func knownGates(c *bowsprit.Config) map[string]*bool {
-	return map[string]*bool{"CBORServingAndStorage": &c.CBOR, "CoordinatedLeaderElection": &c.CoordinatedLeaderElection}
 }
 
 // names lists the gates that mean something here.

@@ -34,7 +34,7 @@ type kubeFlags struct {
 func kubeAPIServerCommand() *cobra.Command {
 	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its
 	// end.
-	config := bowsprit.Config{Ephemeral: true, Controllers: []string{"-*"}}
+	config := bowsprit.Config{Ephemeral: true, Controllers: bowsprit.ControllersConfig{Enabled: []string{"-*"}}}
 	flags := kubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "kube-apiserver",
@@ -66,29 +66,18 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
-	bindEtcdFlags(f, c, "URLs of etcd's members")
-	bindListenFlags(f, c, "0.0.0.0")
+	bindSettings(f, c, bowsprit.KubeAPIServer, &o.otherGates)
 	f.StringVar(&o.certDir, "cert-dir", "",
 		"directory of apiserver.crt and apiserver.key, made if missing, unless --tls-cert-file is given (default: in memory)")
-	bindTrustFlags(f, c)
 	f.BoolVar(&o.anonymous, "anonymous-auth", true,
 		"answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
 	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil,
 		"who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
 	f.StringVar(&o.authorizationConfig, "authorization-config", "",
 		"accepted in the place of --authorization-mode, and not read: members of system:masters may do everything")
-	bindLimitFlags(f, c)
-	bindServiceFlags(f, c)
-	bindServiceAccountFlags(f, c)
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil,
 		"admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
-	bindAdmissionConfig(f, c)
-	gates := featureGates{known: knownGates(c), other: &o.otherGates}
-	f.Var(gates, "feature-gates", "kube-apiserver's feature gates, Name=true|false; those that mean something here: "+
-		gates.names())
-	bindRuntimeConfig(f, c)
-	bindCoordinationFlags(f, c)
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
 	f.BoolVar(&o.version, "version", false, "print the version of Kubernetes whose API is served, and end")
@@ -100,10 +89,10 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 }
 
 func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFlags, given *pflag.FlagSet) error {
-	if len(config.EtcdServers) == 0 {
+	if len(config.Etcd.Servers) == 0 {
 		return errors.New(`--etcd-servers must be specified: "bowsprit serve" is the command that brings its own etcd`)
 	}
-	config.RuntimeConfig = likeKubernetes(config.RuntimeConfig)
+	config.API.RuntimeConfig = likeKubernetes(config.API.RuntimeConfig)
 	unused, err := flags.applyTo(&config)
 	if err != nil {
 		return err
@@ -125,8 +114,9 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 
 // applyTo sets in c what flags say in kube-apiserver's terms, and returns those without effect.
 func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
-	if c.TLSCertFile == "" && c.TLSPrivateKeyFile == "" && o.certDir != "" {
-		c.TLSCertFile, c.TLSPrivateKeyFile, err = servingFiles(o.certDir, c.BindAddress, c.AdvertiseAddress)
+	if c.TLS.CertFile == "" && c.TLS.PrivateKeyFile == "" && o.certDir != "" {
+		c.TLS.CertFile, c.TLS.PrivateKeyFile, err = servingFiles(o.certDir, c.Listen.BindAddress,
+			c.Services.AdvertiseAddress)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +151,7 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 					"admission plugin %q is in --enable-admission-plugins and in --disable-admission-plugins: drop it in one", name))
 		}
 		if slices.Contains(ours, name) {
-			c.DisableAdmissionPlugins = append(c.DisableAdmissionPlugins, name)
+			c.Admission.Disabled = append(c.Admission.Disabled, name)
 		}
 	}
 	return unused, err
@@ -172,7 +162,7 @@ var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook"
 
 // authorize sets in c what --authorization-mode and --anonymous-auth say, and returns the modes that are not there.
 func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
-	c.NoAnonymous = !o.anonymous
+	c.Auth.NoAnonymous = !o.anonymous
 	modes := o.authorizationModes
 	switch {
 	case o.authorizationConfig != "" && len(modes) > 0:
@@ -191,7 +181,7 @@ func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
 		case slices.Contains(modes[:i], mode):
 			return nil, fmt.Errorf("--authorization-mode %q has mode specified more than once", modes)
 		case mode == "AlwaysAllow":
-			c.AlwaysAllow = true
+			c.Auth.AlwaysAllow = true
 		default:
 			unused = append(unused, "--authorization-mode="+mode)
 		}

@@ -2,7 +2,9 @@
 
 package main
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+)
 
 // releaseStartup gives back the memory that only starting needed.
 func releaseStartup() { debug.FreeOSMemory() }

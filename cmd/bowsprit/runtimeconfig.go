@@ -4,17 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
-
-	"github.com/bowsprit/bowsprit"
 )
-
-// bindRuntimeConfig declares the flag about the kinds that are served, which is kube-apiserver's.
-func bindRuntimeConfig(f *pflag.FlagSet, c *bowsprit.Config) {
-	f.Var((*runtimeConfig)(&c.RuntimeConfig), "runtime-config",
-		`built-in kinds to switch on or off, key=true|false: group/version ("v1" for the core group), group/version/resource, or api/all, api/ga, api/beta, api/alpha for all such versions`)
-}
 
 // runtimeConfig is the value of --runtime-config.
 type runtimeConfig map[string]string

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,33 +41,8 @@ Everything it needs is made on the first start: data directory, certificates, a 
 // bindFlags declares the flags; where kube-apiserver has the same thing, its name is used.
 func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.SortFlags = false
-	f.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory of the data, certificates and kubeconfig")
-	f.BoolVar(&c.Ephemeral, "ephemeral", false, "keep nothing: a temporary directory, no fsync, removed at exit")
-	bindListenFlags(f, c, "127.0.0.1")
-	f.StringVar(&c.Kubeconfig, "write-kubeconfig", "",
-		"kubeconfig to add the administrator's context to, besides <data-dir>/kubeconfig; what else it holds stays")
-	bindEtcdFlags(f, c, "URLs of an external etcd cluster, instead of the embedded etcd")
-	f.Int64Var(&c.QuotaBackendBytes, "quota-backend-bytes", 0,
-		"how large the embedded etcd's database may grow (default 8 GiB)")
-	f.StringVar(&c.EtcdListenClientURL, "etcd-listen-client-url", "",
-		"make the embedded etcd reachable at this URL, for etcdctl (default: no socket)")
-	bindTrustFlags(f, c)
-	bindLimitFlags(f, c)
-	bindServiceFlags(f, c)
-	bindServiceAccountFlags(f, c)
-	f.StringSliceVar(&c.Controllers, "controllers", nil,
-		`controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`)
-	f.StringSliceVar(&c.DisableAdmissionPlugins, "disable-admission-plugins", nil, "admission plugins to switch off: "+
-		strings.Join(bowsprit.AdmissionPlugins(), ", "))
-	bindAdmissionConfig(f, c)
-	gates := featureGates{known: knownGates(c)}
-	f.Var(gates, "feature-gates", "kube-apiserver's feature gates that mean something here, Name=true|false: "+
-		gates.names())
-	bindRuntimeConfig(f, c)
-	bindCoordinationFlags(f, c)
-	f.BoolVar(&c.MigrateStorage, "migrate-storage-versions", false,
-		"store the objects of a custom kind anew by itself when its storage version changes")
-	f.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 0, "how long running requests may take to end (default 10s)")
+	c.DataDir = defaultDataDir()
+	bindSettings(f, c, bowsprit.Serve, nil)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
 }

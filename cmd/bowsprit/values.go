@@ -12,16 +12,25 @@ import (
 
 // Values of flags. Each stands in a field of bowsprit.Config, where zero is the default.
 
-// portRange is the value of a flag that takes ports from one to another, "" being kube's default for services.
-type portRange string
+// portRange is the value of a flag that takes ports from one to another.
+type portRange struct {
+	to        *string
+	byDefault string
+}
 
-func (p *portRange) Type() string { return "portRange" }
+// Type names the value in the help, as kube-apiserver's does.
+func (portRange) Type() string { return "portRange" }
 
-func (p *portRange) String() string { return cmp.Or(string(*p), "30000-32767") }
+func (p portRange) String() string {
+	if p.to == nil {
+		return p.byDefault
+	}
+	return cmp.Or(*p.to, p.byDefault)
+}
 
 // Set takes "30000-32767", "30000+100" and a single port.
-func (p *portRange) Set(text string) error {
-	*p = portRange(text)
+func (p portRange) Set(text string) error {
+	*p.to = text
 	_, err := utilnet.ParsePortRange(text)
 	return err
 }

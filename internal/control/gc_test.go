@@ -177,7 +177,7 @@ func TestOrphan(t *testing.T) {
 func TestOrphanWithoutConversion(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t, func(c *bowsprit.Config) {
-		c.Conversions = map[schema.GroupKind]bowsprit.Conversion{
+		c.Versions.Conversions = map[schema.GroupKind]bowsprit.Conversion{
 			{Group: "stable.example.com", Kind: "CronTab"}: func(context.Context, []map[string]any,
 				string) ([]map[string]any, error) {
 				return nil, errors.New("never")

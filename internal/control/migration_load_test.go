@@ -45,7 +45,9 @@ func moved(_ context.Context, objs []map[string]any, apiVersion string) ([]map[s
 }
 
 func withMoved(c *bowsprit.Config) {
-	c.Conversions = map[schema.GroupKind]bowsprit.Conversion{{Group: "stable.example.com", Kind: "CronTab"}: moved}
+	c.Versions.Conversions = map[schema.GroupKind]bowsprit.Conversion{
+		{Group: "stable.example.com", Kind: "CronTab"}: moved,
+	}
 }
 
 func crontabsIn(version string) schema.GroupVersionResource {

@@ -153,7 +153,7 @@ func TestMigrationOfBuiltInKinds(t *testing.T) {
 
 func TestMigrationByItself(t *testing.T) {
 	client, err := dynamic.NewForConfig(testserver.Start(t,
-		func(c *bowsprit.Config) { c.MigrateStorage = true }).RESTConfig())
+		func(c *bowsprit.Config) { c.Versions.MigrateStorage = true }).RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestMigrationWaitsForConversion(t *testing.T) {
 	broken.Store(true)
 	configure := func(c *bowsprit.Config) {
 		c.DataDir = filepath.Join(dir, "data")
-		c.Conversions = map[schema.GroupKind]bowsprit.Conversion{
+		c.Versions.Conversions = map[schema.GroupKind]bowsprit.Conversion{
 			{Group: "stable.example.com", Kind: "CronTab"}: func(_ context.Context, objs []map[string]any,
 				apiVersion string) ([]map[string]any, error) {
 				if broken.Load() {

@@ -31,7 +31,6 @@ const (
 
 var (
 	longFunctions = map[string]int{
-		"..Config.Validate":                         114,
 		"internal/api/crd.Validator.validateSpec":   79,
 		"internal/api/crd.fill":                     72,
 		"internal/api/openapi.looseValues.schema":   63,

@@ -192,7 +192,7 @@ const (
 
 // start returns a server with a few objects of a custom and a built-in kind, with CBOR on or off.
 func start(t testing.TB, withCBOR bool) (*testserver.Server, *caller) {
-	s := testserver.Start(t, func(c *bowsprit.Config) { c.CBOR = withCBOR })
+	s := testserver.Start(t, func(c *bowsprit.Config) { c.API.CBOR = withCBOR })
 	c := newCaller(t, s.RESTConfig())
 	post := func(path, body string) {
 		if a := c.do("POST", path, "application/json", "application/json", []byte(body)); a.code != 201 {

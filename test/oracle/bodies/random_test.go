@@ -169,7 +169,7 @@ func TestRandomObjectsFromTheStore(t *testing.T) {
 	t.Parallel()
 	etcdURL := freeURL(t)
 	s := testserver.Start(t, func(c *bowsprit.Config) {
-		c.CBOR, c.EtcdListenClientURL, c.RuntimeConfig = true, etcdURL, map[string]string{"api/all": "true"}
+		c.API.CBOR, c.Etcd.ListenClientURL, c.API.RuntimeConfig = true, etcdURL, map[string]string{"api/all": "true"}
 	})
 	c := newCaller(t, s.RESTConfig())
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdURL}, DialTimeout: 10 * time.Second})

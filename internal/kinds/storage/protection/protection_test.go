@@ -128,7 +128,7 @@ func TestAttributesInUse(t *testing.T) {
 func TestFinalizersOfOldClaims(t *testing.T) {
 	t.Parallel()
 	config := testserver.Start(t,
-		func(c *bowsprit.Config) { c.DisableAdmissionPlugins = []string{"StorageObjectInUseProtection"} }).RESTConfig()
+		func(c *bowsprit.Config) { c.Admission.Disabled = []string{"StorageObjectInUseProtection"} }).RESTConfig()
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,58 @@
+package bowsprit
+
+import (
+	"slices"
+	"strings"
+)
+
+// AdmissionConfig says who may change and refuse writes.
+type AdmissionConfig struct {
+	// Plugins admit writes inside the process, in the given order, after kube's plugins about single kinds and before
+	// webhooks and policies.
+	Plugins []AdmissionPlugin
+	// Disabled are the names of plugins that let every request pass, such as "NamespaceLifecycle".
+	Disabled []string
+	// ConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, resources
+	// that nobody may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
+	ConfigFile string
+}
+
+// AdmissionPlugins returns the names that AdmissionConfig.Disabled may hold, which are kube-apiserver's, in the order
+// in which the plugins are asked.
+func AdmissionPlugins() []string {
+	var names []string
+	for _, p := range admissionChain((&Config{}).parts()) {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (c *AdmissionConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "disable-admission-plugins",
+			Help:  "admission plugins to switch off: " + strings.Join(AdmissionPlugins(), ", "),
+			Value: &c.Disabled, Only: Serve,
+		},
+		{
+			Name:  "admission-control-config-file",
+			Help:  "file with an AdmissionConfiguration: credentials for webhooks, resources that are limited without a quota, levels of PodSecurity (default: none)",
+			Value: &c.ConfigFile,
+		},
+	}
+}
+
+func (c *AdmissionConfig) validate(p *problems) {
+	known := AdmissionPlugins()
+	for _, own := range c.Plugins {
+		if own.Name == "" || slices.Contains(known, own.Name) {
+			p.add("Admission.Plugins: each needs a name of its own, which %q is not", own.Name)
+		}
+		known = append(known, own.Name)
+	}
+	for _, name := range c.Disabled {
+		if !slices.Contains(known, name) {
+			p.add("--disable-admission-plugins: %q is unknown: use %s", name, strings.Join(known, ", "))
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package bowsprit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+)
+
+// ControllersConfig says what runs beside the API.
+type ControllersConfig struct {
+	// Enabled chooses which of kube-controller-manager's controllers run, as its flag --controllers: names, names
+	// after a minus, "*" for all others, "-*" for no others. Empty means all. The API serves what other controllers
+	// need to do their work.
+	Enabled []string
+}
+
+func (c *ControllersConfig) settings() []Setting {
+	return []Setting{{
+		Name:  "controllers",
+		Help:  `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`,
+		Value: &c.Enabled, Only: Serve,
+	}}
+}
+
+func (c *ControllersConfig) validate(p *problems) {
+	for _, name := range c.Enabled {
+		if name == "*" || name == "-*" {
+			continue
+		}
+		if known := controllers(); !slices.Contains(known, strings.TrimPrefix(name, "-")) {
+			p.add("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name,
+				strings.Join(known, ", "))
+		}
+	}
+}
+
+// runs reports whether a controller is switched on.
+func (c *ControllersConfig) runs(controller string) bool {
+	return control.Config{Enabled: c.Enabled}.Runs(controller)
+}
+
+// controllers are the names that Enabled may hold, sorted.
+func controllers() []string {
+	names := control.Names()
+	for _, p := range (&Config{}).parts() {
+		for _, l := range p.Loops {
+			if !l.Always {
+				names = append(names, l.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

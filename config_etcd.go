@@ -1,0 +1,79 @@
+package bowsprit
+
+import (
+	"net/url"
+	"strings"
+)
+
+// EtcdConfig says where objects are stored: in an embedded etcd, or in an external cluster.
+type EtcdConfig struct {
+	// Servers are the URLs of an external etcd cluster to use instead of the embedded etcd. CAFile, CertFile and
+	// KeyFile are the authority of its certificates and a client certificate with its key, PEM.
+	Servers                   []string
+	CAFile, CertFile, KeyFile string
+	// Prefix is the root of all keys, "/registry" if empty.
+	Prefix string
+	// QuotaBackendBytes is how large the embedded etcd's database may grow; 8 GiB if zero.
+	QuotaBackendBytes int64
+	// ListenClientURL makes the embedded etcd reachable, for etcdctl; empty means no socket.
+	ListenClientURL string
+}
+
+func (c *EtcdConfig) setDefaults() {
+	if c.Prefix == "" {
+		c.Prefix = "/registry"
+	}
+}
+
+func (c *EtcdConfig) settings(command Command) []Setting {
+	servers := "URLs of an external etcd cluster, instead of the embedded etcd"
+	if command == KubeAPIServer {
+		servers = "URLs of etcd's members"
+	}
+	return []Setting{
+		{Name: "etcd-servers", Help: servers, Value: &c.Servers},
+		{Name: "etcd-cafile", Help: "authority of etcd's certificates, PEM", Value: &c.CAFile},
+		{Name: "etcd-certfile", Help: "client certificate for etcd, PEM", Value: &c.CertFile},
+		{Name: "etcd-keyfile", Help: "key of --etcd-certfile, PEM", Value: &c.KeyFile},
+		{Name: "etcd-prefix", Help: "root of all keys in etcd", Value: &c.Prefix, Default: "/registry"},
+		{
+			Name: "quota-backend-bytes", Help: "how large the embedded etcd's database may grow (default 8 GiB)",
+			Value: &c.QuotaBackendBytes, Only: Serve,
+		},
+		{
+			Name:  "etcd-listen-client-url",
+			Help:  "make the embedded etcd reachable at this URL, for etcdctl (default: no socket)",
+			Value: &c.ListenClientURL, Only: Serve,
+		},
+	}
+}
+
+func (c *EtcdConfig) validate(p *problems) {
+	for _, server := range c.Servers {
+		if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			p.add("--etcd-servers: %q is not a URL such as https://127.0.0.1:2379", server)
+		}
+	}
+	external := len(c.Servers) > 0
+	if external && c.ListenClientURL != "" {
+		p.add("--etcd-listen-client-url exposes the embedded etcd, which --etcd-servers replaces: drop one of them")
+	}
+	if !external && (c.CAFile != "" || c.CertFile != "" || c.KeyFile != "") {
+		p.add("--etcd-cafile, --etcd-certfile and --etcd-keyfile belong to an external cluster: add --etcd-servers")
+	}
+	if c.QuotaBackendBytes < 0 {
+		p.add("--quota-backend-bytes %d is negative: use a number of bytes, or 0 for 8 GiB", c.QuotaBackendBytes)
+	}
+	if external && c.QuotaBackendBytes != 0 {
+		p.add("--quota-backend-bytes is the embedded etcd's, which --etcd-servers replaces: drop one of them")
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		p.add("--etcd-certfile and --etcd-keyfile go together: give both or none")
+	}
+	if strings.Trim(c.Prefix, "/") == "" && c.Prefix != "" {
+		p.add("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.Prefix)
+	}
+	if err := checkEtcdURL(c.ListenClientURL); err != nil {
+		*p = append(*p, err)
+	}
+}

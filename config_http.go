@@ -1,0 +1,64 @@
+package bowsprit
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// HTTPConfig says what browsers are told.
+type HTTPConfig struct {
+	// StrictTransportSecurity are directives for browsers ("max-age=31536000", "includeSubDomains"), which go with
+	// every answer; without any there is no such header.
+	StrictTransportSecurity []string
+	// CORSAllowedOrigins are regular expressions of the origins ("//ui\\.example\\.com(:|$)") from which programs in
+	// browsers may use the API. Each must say where the host begins and where it ends.
+	CORSAllowedOrigins []string
+}
+
+func (c *HTTPConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "strict-transport-security-directives",
+			Help:  "directives of the header Strict-Transport-Security, for browsers (default: no header)",
+			Value: &c.StrictTransportSecurity,
+		},
+		{
+			Name:  "cors-allowed-origins",
+			Help:  `regular expressions of the origins from which programs in browsers may use the API, such as '//example.com(:|$)'`,
+			Value: &c.CORSAllowedOrigins,
+		},
+	}
+}
+
+func (c *HTTPConfig) validate(p *problems) {
+	if _, err := parseOrigins(c.CORSAllowedOrigins); err != nil {
+		*p = append(*p, err)
+	}
+}
+
+// parseOrigins compiles what --cors-allowed-origins says. As kube-apiserver does, it refuses an expression that could
+// match a part of another host's name.
+func parseOrigins(patterns []string) ([]*regexp.Regexp, error) {
+	var out []*regexp.Regexp
+	var errs []error
+	for _, pattern := range patterns {
+		re, err := regexp.Compile(pattern)
+		switch {
+		case pattern == "":
+			errs = append(errs,
+				errors.New("--cors-allowed-origins has an empty value: name an origin, as in '//example.com(:|$)'"))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("--cors-allowed-origins %q is no regular expression: %w", pattern, err))
+		case !strings.Contains(pattern, "^") && !strings.Contains(pattern, "//") || !strings.Contains(pattern, "$") &&
+			!strings.Contains(pattern, ":"):
+			errs = append(errs,
+				fmt.Errorf(
+					"--cors-allowed-origins %q matches parts of other hosts' names: begin with ^ or //, and end with $ or (:|$)", pattern))
+		default:
+			out = append(out, re)
+		}
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,72 @@
+package bowsprit
+
+import (
+	"time"
+)
+
+// LimitsConfig says how long things may take, how many there may be, and how long they last.
+type LimitsConfig struct {
+	// RequestTimeout is how long a request may take that is not long-running, a minute if zero.
+	RequestTimeout time.Duration
+	// MinRequestTimeout is the shortest life of a watch whose client sets none; up to as much again is added at random.
+	// 30 minutes if zero.
+	MinRequestTimeout time.Duration
+	// MaxRequestsInFlight and MaxMutatingRequestsInFlight are how many reads and writes may run at a time, 400 and 200
+	// if zero; less than zero is no limit. Others get 429.
+	MaxRequestsInFlight, MaxMutatingRequestsInFlight int
+	// EventTTL is how long events live after their last write, an hour if zero; less than zero is forever.
+	EventTTL time.Duration
+	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets
+	// pods stay on a node that is not ready or cannot be reached, 300 each if nil.
+	NotReadyTolerationSeconds, UnreachableTolerationSeconds *int64
+}
+
+func (c *LimitsConfig) settings() []Setting {
+	for _, seconds := range []**int64{&c.NotReadyTolerationSeconds, &c.UnreachableTolerationSeconds} {
+		if *seconds == nil {
+			*seconds = new(int64(300))
+		}
+	}
+	return []Setting{
+		{
+			Name: "request-timeout", Help: "how long a request may take, but for watches and the like",
+			Value: &c.RequestTimeout, Default: time.Minute,
+		},
+		{
+			Name:  "min-request-timeout",
+			Help:  "shortest life of a watch whose client sets none, in seconds; up to as much again is added",
+			Value: &c.MinRequestTimeout, Default: 30 * time.Minute, Form: Seconds,
+		},
+		{
+			Name: "max-requests-inflight", Help: "how many reads may run at a time, 0 for no limit",
+			Value: &c.MaxRequestsInFlight, Default: 400, Form: Bounded,
+		},
+		{
+			Name: "max-mutating-requests-inflight", Help: "how many writes may run at a time, 0 for no limit",
+			Value: &c.MaxMutatingRequestsInFlight, Default: 200, Form: Bounded,
+		},
+		{
+			Name: "event-ttl", Help: "how long events live after their last write, 0 for ever",
+			Value: &c.EventTTL, Default: time.Hour, Form: Bounded,
+		},
+		{
+			Name:  "default-not-ready-toleration-seconds",
+			Help:  "how long pods stay on a node that is not ready, if they say nothing",
+			Value: c.NotReadyTolerationSeconds, Default: int64(300),
+		},
+		{
+			Name:  "default-unreachable-toleration-seconds",
+			Help:  "how long pods stay on a node that cannot be reached, if they say nothing",
+			Value: c.UnreachableTolerationSeconds, Default: int64(300),
+		},
+	}
+}
+
+func (c *LimitsConfig) validate(p *problems) {
+	if c.RequestTimeout < 0 {
+		p.add("--request-timeout %s is negative: use a duration such as 1m", c.RequestTimeout)
+	}
+	if c.MinRequestTimeout < 0 {
+		p.add("--min-request-timeout %d is negative: use a number of seconds", c.MinRequestTimeout/time.Second)
+	}
+}

@@ -1,0 +1,61 @@
+package bowsprit
+
+import (
+	"time"
+)
+
+// ServiceAccountConfig says whose tokens of service accounts are believed, and how they are signed.
+type ServiceAccountConfig struct {
+	// Issuers are whose tokens are believed; the first is the name that this server signs as,
+	// "https://kubernetes.default.svc.cluster.local" if there is none.
+	Issuers []string
+	// SigningKeyFile is the private key that signs tokens, PEM; without it the server makes its own in the data
+	// directory. Replicas that share an etcd need the same. KeyFiles are the keys, public or private, whose tokens are
+	// believed; if there are none, that of SigningKeyFile.
+	SigningKeyFile string
+	KeyFiles       []string
+	// JWKSURI is where others find the keys; at this server if empty.
+	JWKSURI string
+	// MaxTokenExpiration shortens the tokens that are asked for; 0 means not to.
+	MaxTokenExpiration time.Duration
+	// Audiences are the names of this server in tokens; the issuers if empty.
+	Audiences []string
+}
+
+func (c *ServiceAccountConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "service-account-issuer",
+			Help:  "issuer of service accounts' tokens; the first signs, all are believed",
+			Value: &c.Issuers, Form: Repeated,
+		},
+		{
+			Name:  "service-account-signing-key-file",
+			Help:  "private key that signs service accounts' tokens, PEM (default: an own one)",
+			Value: &c.SigningKeyFile,
+		},
+		{
+			Name: "service-account-key-file", Help: "keys whose service accounts' tokens are believed, PEM",
+			Value: &c.KeyFiles, Form: Repeated,
+		},
+		{
+			Name:  "service-account-jwks-uri",
+			Help:  "where others find the keys, instead of this server's /openid/v1/jwks",
+			Value: &c.JWKSURI,
+		},
+		{
+			Name: "service-account-max-token-expiration", Help: "longest life of a token that is asked for",
+			Value: &c.MaxTokenExpiration,
+		},
+		{Name: "api-audiences", Help: "names of this server in tokens (default: the issuers)", Value: &c.Audiences},
+	}
+}
+
+func (c *ServiceAccountConfig) validate(p *problems) {
+	if len(c.KeyFiles) > 0 && c.SigningKeyFile == "" {
+		p.add("--service-account-key-file needs a key that signs: add --service-account-signing-key-file")
+	}
+	if t := c.MaxTokenExpiration; t != 0 && (t < time.Hour || t > 1<<32*time.Second) {
+		p.add("--service-account-max-token-expiration %s is out of range: use 1h up to 2^32 seconds", t)
+	}
+}

@@ -1,0 +1,129 @@
+package bowsprit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
+)
+
+// ServicesConfig says which addresses and ports services get.
+type ServicesConfig struct {
+	// ClusterIPRange is where services get their addresses from, "10.0.0.0/24" if empty: a CIDR, or two of both
+	// families divided by a comma, of which the first is that of services that name no family. The service
+	// "kubernetes" has the first address. ServiceCIDR objects add to it.
+	ClusterIPRange string
+	// NodePortRange is where ports on nodes come from, "30000-32767" if empty, both inclusive.
+	NodePortRange string
+	// AdvertiseAddress is where others reach this server, shown in the endpoints of the service "kubernetes". If empty
+	// it is the address to listen on, or the host's address if that is a loopback address or all addresses. A loopback
+	// address cannot be shown.
+	AdvertiseAddress string
+}
+
+// Where services get addresses and ports from if nothing is said: kube-apiserver's.
+const (
+	defaultServiceRange = "10.0.0.0/24"
+	defaultNodePorts    = "30000-32767"
+)
+
+func (c *ServicesConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "service-cluster-ip-range",
+			Help:  "where services get their addresses from, a CIDR or two of both families (default 10.0.0.0/24)",
+			Value: &c.ClusterIPRange,
+		},
+		{
+			Name: "service-node-port-range", Help: "where services get their ports on nodes from",
+			Value: &c.NodePortRange, Default: defaultNodePorts, Form: Ports,
+		},
+		{
+			Name:  "advertise-address",
+			Help:  "address in the endpoints of the service kubernetes (default: that of --bind-address, or the host's)",
+			Value: &c.AdvertiseAddress,
+		},
+	}
+}
+
+func (c *ServicesConfig) validate(p *problems) {
+	ranges, err := parseServiceRanges(c.ClusterIPRange)
+	if err != nil {
+		p.add("--service-cluster-ip-range %q is no range of addresses (%w): use one such as 10.0.0.0/24",
+			c.ClusterIPRange, err)
+	}
+	if _, err := parseNodePorts(c.NodePortRange); err != nil {
+		p.add("--service-node-port-range %q is no range of ports: use one such as 30000-32767", c.NodePortRange)
+	}
+	if c.AdvertiseAddress == "" {
+		return
+	}
+	ip, err := netip.ParseAddr(c.AdvertiseAddress)
+	switch {
+	case err != nil:
+		p.add("--advertise-address %q is not an IP address: use one such as 192.0.2.1", c.AdvertiseAddress)
+	case len(ranges) > 0 && ranges[0].Addr().Is4() != ip.Unmap().Is4():
+		p.add("--advertise-address %s must be of the family of --service-cluster-ip-range, %s", c.AdvertiseAddress,
+			ranges[0])
+	}
+}
+
+func parseServiceRanges(text string) ([]netip.Prefix, error) {
+	return address.ParseRanges(strings.Split(cmp.Or(text, defaultServiceRange), ","))
+}
+
+func parseNodePorts(text string) (utilnet.PortRange, error) {
+	r, err := utilnet.ParsePortRange(cmp.Or(text, defaultNodePorts))
+	if err != nil {
+		return utilnet.PortRange{}, err
+	}
+	if r.Base == 0 || r.Size == 0 {
+		return utilnet.PortRange{}, errors.New("there is none")
+	}
+	return *r, nil
+}
+
+// ranges and ports return what validate has looked at.
+func (c *ServicesConfig) ranges() []netip.Prefix {
+	ranges, _ := parseServiceRanges(c.ClusterIPRange)
+	return ranges
+}
+
+func (c *ServicesConfig) ports() utilnet.PortRange {
+	ports, _ := parseNodePorts(c.NodePortRange)
+	return ports
+}
+
+// reachableByOthers reports whether an address may stand among endpoints.
+func reachableByOthers(ip netip.Addr) bool {
+	return ip.IsValid() && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast()
+}
+
+// advertised returns where others reach the server, as kube-apiserver finds it out: of the family of the service
+// "kubernetes". The error says why there is none.
+func (c *Config) advertised() (netip.Addr, error) {
+	text := c.Services.AdvertiseAddress
+	if text == "" {
+		ip, err := utilnet.ResolveBindAddress(net.ParseIP(c.Listen.BindAddress))
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		text = ip.String()
+	}
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	ip = ip.Unmap()
+	if first := c.Services.ranges()[0]; !reachableByOthers(ip) || first.Addr().Is4() != ip.Is4() {
+		return netip.Addr{},
+			fmt.Errorf("%s is no address where others reach the service kubernetes, which is in %s", ip, first)
+	}
+	return ip, nil
+}

@@ -1,0 +1,30 @@
+package bowsprit
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// VersionsConfig says how custom objects move between the versions of their kinds.
+type VersionsConfig struct {
+	// MigrateStorage has the objects of a custom kind stored anew by itself when its storage version changes, by a
+	// StorageVersionMigration named after the definition and its generation.
+	MigrateStorage bool
+	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of
+	// whatever the kinds' definitions say about conversion.
+	Conversions map[schema.GroupKind]Conversion
+}
+
+// Conversion returns objects, which it must not change, in version apiVersion ("group/version"), in the same order.
+// Objects are decoded JSON: map[string]any, []any, string, bool, int64, float64, nil. What it returns is checked as
+// the reply of a conversion webhook is: of metadata, only labels and annotations may be others.
+type Conversion = func(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
+
+func (c *VersionsConfig) settings() []Setting {
+	return []Setting{{
+		Name:  "migrate-storage-versions",
+		Help:  "store the objects of a custom kind anew by itself when its storage version changes",
+		Value: &c.MigrateStorage, Only: Serve,
+	}}
+}

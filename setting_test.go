@@ -1,0 +1,73 @@
+package bowsprit
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// TestSettings holds that each setting has one declaration with a help text, and points into the configuration that it was
+// asked of.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	for _, command := range []Command{Serve, KubeAPIServer} {
+		c := &Config{}
+		seen := map[string]bool{}
+		pointers := map[uintptr]string{}
+		for _, s := range c.Settings(command) {
+			if seen[s.Name] {
+				t.Errorf("%s: two settings are named %s", command, s.Name)
+			}
+			seen[s.Name] = true
+			if s.Help == "" {
+				t.Errorf("%s: %s has no help", command, s.Name)
+			}
+			v := reflect.ValueOf(s.Value)
+			if v.Kind() != reflect.Pointer {
+				continue // gates
+			}
+			if other := pointers[v.Pointer()]; other != "" {
+				t.Errorf("%s: %s and %s are one field", command, s.Name, other)
+			}
+			pointers[v.Pointer()] = s.Name
+			if s.Default != nil && reflect.TypeOf(s.Default) != v.Type().Elem() {
+				t.Errorf("%s: the default of %s is a %T, the field a %s", command, s.Name, s.Default, v.Type().Elem())
+			}
+		}
+	}
+}
+
+// TestErrorsNameFlags holds that every flag that an error or a log line names is one.
+func TestErrorsNameFlags(t *testing.T) {
+	t.Parallel()
+	known := []string{"cert-dir"}
+	for _, s := range (&Config{}).Settings("") {
+		known = append(known, s.Name)
+	}
+	for _, s := range slices.Concat((&Config{}).Settings(Serve), (&Config{}).Settings(KubeAPIServer)) {
+		known = append(known, s.Name)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatal(len(files), err)
+	}
+	flag := regexp.MustCompile(`--([a-z][a-z-]+[a-z])`)
+	found := 0
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range flag.FindAllStringSubmatch(string(src), -1) {
+			if found++; !slices.Contains(known, m[1]) {
+				t.Errorf("%s: --%s is no flag", file, m[1])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d flags are named: the test looks at the wrong thing", found)
+	}
+}
