@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSettings holds that each setting has one declaration with a help text, and points into the configuration that it was
-// asked of.
+// TestSettings holds that each setting has one declaration with a help text, and points into the configuration that it
+// was asked of.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for _, command := range []Command{Serve, KubeAPIServer} {
