@@ -54,8 +54,8 @@ func (s *Server) checks(endpoint string) []Check {
 func (s *Server) serveHealth(endpoint string) Handler {
 	checks := s.checks(endpoint)
 	return func(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
-		name := strings.TrimPrefix(strings.TrimPrefix(info.Path, "/"+endpoint), "/")
-		if name == "" {
+		name, below := strings.CutPrefix(strings.TrimPrefix(info.Path, "/"+endpoint), "/")
+		if !below {
 			s.serveChecks(w, r, endpoint, checks)
 			return
 		}

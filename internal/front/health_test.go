@@ -28,7 +28,7 @@ func TestHealth(t *testing.T) {
 		body   string
 	}{
 		{"/livez", "", 200, "ok"},
-		{"/healthz/", "", 200, "ok"},
+		{"/healthz", "", 200, "ok"},
 		{"/readyz?verbose", "", 200, "[+]ping ok\n[+]etcd ok\n[+]view ok\n[+]shutdown ok\nreadyz check passed\n"},
 		{"/livez?verbose", "", 200, "[+]ping ok\n[+]etcd ok\nlivez check passed\n"},
 		{"/healthz?verbose=", "", 200, "[+]ping ok\n[+]etcd ok\nhealthz check passed\n"},
@@ -51,6 +51,17 @@ func TestHealth(t *testing.T) {
 		}
 		if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
 			t.Errorf("%s: Content-Type %q", tc.target, got)
+		}
+	}
+}
+
+// As in Kubernetes, nothing is below the path of an endpoint but its checks.
+func TestHealthWithSlash(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, text(""), func(*Config) {})
+	for _, target := range []string{"/healthz/", "/livez/", "/readyz/", "/healthz/nonesuch", "/healthz/ping/"} {
+		if w := do(s, "GET", target); w.Code != 404 {
+			t.Errorf("%s: %d %s", target, w.Code, w.Body)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -41,7 +42,7 @@ func readPatch(
 			return media, err
 		}
 		if accepted := patchTypes(r, c); !slices.Contains(accepted, contentType) {
-			return media, codec.UnsupportedMediaType(accepted...)
+			return media, unknownPatchType(c, accepted)
 		}
 		if c.Name == "" {
 			return media, nameless(c)
@@ -49,6 +50,19 @@ func readPatch(
 		return media, nil
 	}, func(r *http.Request) (*metav1.PatchOptions, error) { return patchOptions(r, patchType) })
 	return in.media, verb.Patch{Type: patchType, Data: in.body.Data}, in.options, err
+}
+
+// unknownPatchType is the 415 for a patch that is none of the accepted ones. That of built-in kinds is what client-go
+// makes of the bare status code that kube-apiserver sends.
+func unknownPatchType(c *verb.Call, accepted []string) error {
+	if c.Resource.Custom() {
+		return codec.UnsupportedMediaType(accepted...)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
+		Reason: metav1.StatusReasonUnsupportedMediaType, Message: "415: Unsupported Media Type",
+		Details: &metav1.StatusDetails{},
+	}}
 }
 
 // patchTypes returns the content types that a PATCH of the call's kind may have. Strategic merge needs a Go type, which

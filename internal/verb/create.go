@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -97,7 +98,7 @@ func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Re
 		if prepares {
 			obj = runtime.DeepCopyJSON(unnamed)
 		}
-		name := generatedName(prefix, v.newSuffix())
+		name := generatedName(rules, prefix, v.newSuffix())
 		object.Meta(obj)["name"] = name
 		made, err := v.storeNamed(ctx, c, a, obj, true)
 		switch {
@@ -178,8 +179,12 @@ func wipeSystemFields(meta object.Object) {
 	}
 }
 
-// generatedName appends a random suffix to a prefix, which is cut so that the name stays within 63 characters.
-func generatedName(prefix, suffix string) string {
+// generatedName appends a random suffix to a prefix, which is cut so that the name stays within 63 characters, unless
+// the kind's rules take it as it is.
+func generatedName(rules *catalog.Strategy, prefix, suffix string) string {
+	if rules != nil && rules.NameIsPrefix {
+		return prefix
+	}
 	if limit := 63 - len(suffix); len(prefix) > limit {
 		prefix = prefix[:limit]
 	}

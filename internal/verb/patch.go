@@ -89,7 +89,7 @@ func (p Patch) applyTo(
 			why := fmt.Sprintf("json: cannot unmarshal %s into Go value of type map[string]interface {}", jsonKind(v))
 			return nil, nil, invalidPatchText(string(codec.AppendJSON(nil, v)), why)
 		}
-		return obj, problems, nil
+		return p.likeTyped(obj, current), problems, nil
 	default:
 		var change object.Object
 		problems, err := strictMergePatch(p.Data, &change, validation)
@@ -109,8 +109,25 @@ func (p Patch) applyTo(
 		if !ok {
 			return nil, nil, errNotAnObject
 		}
-		return obj, problems, nil
+		return p.likeTyped(obj, current), problems, nil
 	}
+}
+
+// likeTyped gives the result of a patch of a built-in kind that has removed its kind or version what it has in
+// Kubernetes then: the kind comes from the Go type, and without a version the type is one that has another name for
+// metadata.
+func (p Patch) likeTyped(obj, current object.Object) object.Object {
+	if p.into == nil {
+		return obj
+	}
+	if object.String(obj, "apiVersion") == "" {
+		obj["apiVersion"] = current["apiVersion"]
+		delete(obj, "metadata")
+	}
+	if object.String(obj, "kind") == "" {
+		obj["kind"] = current["kind"]
+	}
+	return obj
 }
 
 // normalizePatched is normalize for the result of a patch.

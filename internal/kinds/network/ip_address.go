@@ -14,7 +14,8 @@ func ipAddressKind() rule.Kind {
 		Group: networkingV1, Kind: "IPAddress", Plural: "ipaddresses", Short: []string{"ip"}, ClusterScoped: true,
 		Also: rule.OnDemand[networkingv1beta1.IPAddress](networkingV1beta1),
 		Strategy: &catalog.Strategy{
-			Cells: rule.Printed(ipAddressCells), ValidName: rule.NameIsAddress, UnconditionalUpdate: true,
+			Cells: rule.Printed(ipAddressCells), ValidName: rule.NameIsAddress, NameIsPrefix: true,
+			UnconditionalUpdate: true,
 		},
 	})
 }
