@@ -155,3 +155,24 @@ func TestKeepEvents(t *testing.T) {
 		t.Errorf("%d kinds of events of two", kept)
 	}
 }
+
+// TestMinimal makes a catalog of the kinds that a server cannot be without.
+func TestMinimal(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, r := range kinds.Minimal() {
+		names = append(names, r.Qualified())
+	}
+	if want := []string{"namespaces", "customresourcedefinitions.apiextensions.k8s.io"}; !slices.Equal(names, want) {
+		t.Errorf("%v, want %v", names, want)
+	}
+	cat := catalog.New(kinds.Minimal()...)
+	for _, c := range []struct {
+		group, plural string
+		served        bool
+	}{{"", "namespaces", true}, {"apiextensions.k8s.io", "customresourcedefinitions", true}, {"", "pods", false}} {
+		if r, _ := cat.Snapshot().Served(c.group, "v1", c.plural); (r != nil) != c.served {
+			t.Errorf("%s is served: %t", c.plural, r != nil)
+		}
+	}
+}
