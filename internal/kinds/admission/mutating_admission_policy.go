@@ -18,9 +18,16 @@ func mutatingPolicyKind() rule.Kind {
 }
 
 func mutatingPolicyRules() *catalog.Strategy {
-	return admissionRules(registration.DefaultPolicy, registration.CheckMutatingPolicy)
+	return admissionStrategy(registration.DefaultPolicy)
 }
 
 func mutatingPolicyCells(p *admissionregistrationv1.MutatingAdmissionPolicy, e catalog.Env) []any {
 	return []any{p.Name, int64(len(p.Spec.Mutations)), paramKind(p.Spec.ParamKind), rule.Ago(p.CreationTimestamp, e)}
+}
+
+// mutatingAdmissionPolicyFunctions are those that mutating_admission_policy.txt names.
+func mutatingAdmissionPolicyFunctions() rule.Functions {
+	return rule.Functions{
+		"mutatingPolicy": checked(registration.CheckMutatingPolicy),
+	}
 }

@@ -3,7 +3,6 @@ package admission
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -19,12 +18,16 @@ func mutatingBindingKind() rule.Kind {
 }
 
 func mutatingBindingRules() *catalog.Strategy {
-	return admissionRules(registration.DefaultBinding,
-		func(b, _ *admissionregistrationv1.MutatingAdmissionPolicyBinding) field.ErrorList {
-			return registration.CheckMutatingBinding(b)
-		})
+	return admissionStrategy(registration.DefaultBinding)
 }
 
 func mutatingBindingCells(b *admissionregistrationv1.MutatingAdmissionPolicyBinding, e catalog.Env) []any {
 	return []any{b.Name, b.Spec.PolicyName, paramRef(b.Spec.ParamRef), rule.Ago(b.CreationTimestamp, e)}
+}
+
+// mutatingAdmissionPolicyBindingFunctions are those that mutating_admission_policy_binding.txt names.
+func mutatingAdmissionPolicyBindingFunctions() rule.Functions {
+	return rule.Functions{
+		"mutatingBinding": rule.Typed(registration.CheckMutatingBinding, nil),
+	}
 }

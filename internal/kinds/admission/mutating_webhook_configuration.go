@@ -15,10 +15,16 @@ func mutatingWebhookKind() rule.Kind {
 }
 
 func mutatingWebhookRules() *catalog.Strategy {
-	return admissionRules(func(obj object.Object) { registration.DefaultWebhooks(obj, true) },
-		registration.CheckMutatingWebhooks)
+	return admissionStrategy(func(obj object.Object) { registration.DefaultWebhooks(obj, true) })
 }
 
 func mutatingWebhookCells(c *admissionregistrationv1.MutatingWebhookConfiguration, e catalog.Env) []any {
 	return []any{c.Name, int64(len(c.Webhooks)), rule.Ago(c.CreationTimestamp, e)}
+}
+
+// mutatingWebhookConfigurationFunctions are those that mutating_webhook_configuration.txt names.
+func mutatingWebhookConfigurationFunctions() rule.Functions {
+	return rule.Functions{
+		"mutatingWebhooks": checked(registration.CheckMutatingWebhooks),
+	}
 }

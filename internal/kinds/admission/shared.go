@@ -11,15 +11,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// admissionRules are the rules of a kind that configures admission. A write of one returns when the view shows it, so
-// that the requests after it are already under the new rule.
-func admissionRules[T any](defaults func(object.Object), check func(obj, old *T) field.ErrorList) *catalog.Strategy {
-	return &catalog.Strategy{
-		Default:         defaults,
-		Validate:        rule.Typed(func(obj *T) field.ErrorList { return check(obj, nil) }),
-		ValidateUpdate:  rule.TypedUpdate(func(obj, old *T, _ string) field.ErrorList { return check(obj, old) }),
-		VisibleOnReturn: true,
-	}
+// admissionStrategy is that of a kind that configures admission. A write of one returns when the view shows it, so that
+// the requests after it are already under the new rule.
+func admissionStrategy(defaults func(object.Object)) *catalog.Strategy {
+	return &catalog.Strategy{Default: defaults, VisibleOnReturn: true}
+}
+
+// checked makes a function for rules of one that compares an object with the old one, nil for a new object.
+func checked[T any](check func(obj, old *T) field.ErrorList) rule.Function {
+	return rule.Typed(func(obj *T) field.ErrorList { return check(obj, nil) },
+		func(obj, old *T, _ string) field.ErrorList { return check(obj, old) })
 }
 
 func paramKind(k *admissionregistrationv1.ParamKind) string {
@@ -49,7 +50,8 @@ func admissionKind(
 ) rule.Kind {
 	rules.Cells = cells
 	return rule.Kind{
-		Group: admissionregistrationV1, Kind: name, Plural: plural, Categories: rule.CategoryExtensions,
+		Group: admissionregistrationV1, Kind: name, AnyFinalizer: true, Plural: plural,
+		Categories:    rule.CategoryExtensions,
 		ClusterScoped: true,
 		Generation:    true, Strategy: rules,
 		Warn: warnStaticSuffix,

@@ -2,7 +2,6 @@ package admission
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -17,17 +16,17 @@ func validatingPolicyKind() rule.Kind {
 }
 
 func validatingPolicyRules() *catalog.Strategy {
-	r := admissionRules(registration.DefaultPolicy, registration.CheckValidatingPolicy)
-	r.ValidateUpdate = rule.TypedUpdate(func(p, old *admissionregistrationv1.ValidatingAdmissionPolicy,
-		subresource string) field.ErrorList {
-		if subresource == "status" {
-			return registration.CheckValidatingPolicyStatus(p)
-		}
-		return registration.CheckValidatingPolicy(p, old)
-	})
-	return r
+	return admissionStrategy(registration.DefaultPolicy)
 }
 
 func validatingPolicyCells(p *admissionregistrationv1.ValidatingAdmissionPolicy, e catalog.Env) []any {
 	return []any{p.Name, int64(len(p.Spec.Validations)), paramKind(p.Spec.ParamKind), rule.Ago(p.CreationTimestamp, e)}
+}
+
+// validatingAdmissionPolicyFunctions are those that validating_admission_policy.txt names.
+func validatingAdmissionPolicyFunctions() rule.Functions {
+	return rule.Functions{
+		"validatingPolicy":       checked(registration.CheckValidatingPolicy),
+		"validatingPolicyStatus": rule.Typed(registration.CheckValidatingPolicyStatus, nil),
+	}
 }

@@ -2,7 +2,6 @@ package admission
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -16,12 +15,16 @@ func validatingBindingKind() rule.Kind {
 }
 
 func validatingBindingRules() *catalog.Strategy {
-	return admissionRules(registration.DefaultBinding,
-		func(b, _ *admissionregistrationv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-			return registration.CheckValidatingBinding(b)
-		})
+	return admissionStrategy(registration.DefaultBinding)
 }
 
 func validatingBindingCells(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding, e catalog.Env) []any {
 	return []any{b.Name, b.Spec.PolicyName, paramRef(b.Spec.ParamRef), rule.Ago(b.CreationTimestamp, e)}
+}
+
+// validatingAdmissionPolicyBindingFunctions are those that validating_admission_policy_binding.txt names.
+func validatingAdmissionPolicyBindingFunctions() rule.Functions {
+	return rule.Functions{
+		"validatingBinding": rule.Typed(registration.CheckValidatingBinding, nil),
+	}
 }

@@ -16,10 +16,16 @@ func validatingWebhookKind() rule.Kind {
 }
 
 func validatingWebhookRules() *catalog.Strategy {
-	return admissionRules(func(obj object.Object) { registration.DefaultWebhooks(obj, false) },
-		registration.CheckValidatingWebhooks)
+	return admissionStrategy(func(obj object.Object) { registration.DefaultWebhooks(obj, false) })
 }
 
 func validatingWebhookCells(c *admissionregistrationv1.ValidatingWebhookConfiguration, e catalog.Env) []any {
 	return []any{c.Name, int64(len(c.Webhooks)), rule.Ago(c.CreationTimestamp, e)}
+}
+
+// validatingWebhookConfigurationFunctions are those that validating_webhook_configuration.txt names.
+func validatingWebhookConfigurationFunctions() rule.Functions {
+	return rule.Functions{
+		"validatingWebhooks": checked(registration.CheckValidatingWebhooks),
+	}
 }

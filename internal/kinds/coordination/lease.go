@@ -15,12 +15,8 @@ import (
 
 func leaseKind() rule.Kind {
 	return rule.Of[coordinationv1.Lease](rule.Kind{
-		Group: coordinationV1, Kind: "Lease", Plural: "leases",
+		Group: coordinationV1, Kind: "Lease", AnyFinalizer: true, Plural: "leases",
 		Strategy: &catalog.Strategy{
-			Validate: rule.Typed(validateLease),
-			ValidateUpdate: rule.TypedUpdate(func(l, _ *coordinationv1.Lease, _ string) field.ErrorList {
-				return validateLease(l)
-			}),
 			PrepareCreate:  func(obj object.Object, _ catalog.Env) { dropCoordination(obj, nil) },
 			PrepareUpdate:  func(obj, old object.Object, _ string, _ catalog.Env) { dropCoordination(obj, old) },
 			CreateOnUpdate: true,
@@ -80,4 +76,11 @@ func checkLeaseStrategy(s coordinationv1.CoordinatedLeaseStrategy, path *field.P
 func leaseCells(obj object.Object, e catalog.Env) []any {
 	return []any{object.String(obj, "metadata", "name"), object.String(obj, "spec", "holderIdentity"),
 		rule.Age(obj, e.Now)}
+}
+
+// leaseFunctions are those that lease.txt names.
+func leaseFunctions() rule.Functions {
+	return rule.Functions{
+		"lease": rule.Typed(validateLease, nil),
+	}
 }

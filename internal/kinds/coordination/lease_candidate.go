@@ -14,13 +14,12 @@ import (
 
 func leaseCandidateKind() rule.Kind {
 	return rule.Of[coordinationv1beta1.LeaseCandidate](rule.Kind{
-		Group: coordinationV1beta1, Kind: "LeaseCandidate", Plural: "leasecandidates", OnDemand: true,
+		Group: coordinationV1beta1, Kind: "LeaseCandidate", AnyFinalizer: true, Plural: "leasecandidates",
+		OnDemand:   true,
 		Deprecated: rule.Outdated(coordinationV1beta1, new(coordinationv1beta1.LeaseCandidate)),
 		Also:       rule.OnDemand[coordinationv1alpha2.LeaseCandidate](coordinationV1alpha2),
 		Strategy: &catalog.Strategy{
 			ValidName:      rule.NameIsConfigKey,
-			Validate:       rule.Typed(validateCandidate),
-			ValidateUpdate: rule.TypedUpdate(validateCandidateUpdate),
 			CreateOnUpdate: true,
 			Cells:          rule.Printed(candidateCells),
 		},
@@ -81,4 +80,11 @@ func checkVersion(text string, path *field.Path) (semver.Version, field.ErrorLis
 func candidateCells(c *coordinationv1beta1.LeaseCandidate, e catalog.Env) []any {
 	return []any{c.Name, c.Spec.LeaseName, c.Spec.BinaryVersion, c.Spec.EmulationVersion,
 		rule.Ago(c.CreationTimestamp, e)}
+}
+
+// leaseCandidateFunctions are those that lease_candidate.txt names.
+func leaseCandidateFunctions() rule.Functions {
+	return rule.Functions{
+		"leaseCandidate": rule.Typed(validateCandidate, validateCandidateUpdate),
+	}
 }

@@ -16,10 +16,8 @@ import (
 
 func configMapKind() rule.Kind {
 	return rule.Of[corev1.ConfigMap](rule.Kind{
-		Group: coreV1, Kind: "ConfigMap", Plural: "configmaps", Short: []string{"cm"},
+		Group: coreV1, Kind: "ConfigMap", AnyFinalizer: true, Plural: "configmaps", Short: []string{"cm"},
 		Strategy: &catalog.Strategy{
-			Validate:            rule.Typed(validateConfigMap),
-			ValidateUpdate:      rule.TypedUpdate(validateConfigMapUpdate),
 			UnconditionalUpdate: true,
 			Cells:               configMapCells,
 		},
@@ -83,4 +81,11 @@ func configMapCells(obj object.Object, e catalog.Env) []any {
 	data, _ := obj["data"].(map[string]any)
 	binary, _ := obj["binaryData"].(map[string]any)
 	return []any{object.String(obj, "metadata", "name"), int64(len(data) + len(binary)), rule.Age(obj, e.Now)}
+}
+
+// configMapFunctions are those that config_map.txt names.
+func configMapFunctions() rule.Functions {
+	return rule.Functions{
+		"configMap": rule.Typed(validateConfigMap, validateConfigMapUpdate),
+	}
 }

@@ -18,7 +18,8 @@ var files embed.FS
 
 // text is what the files say, made once.
 var text = sync.OnceValue(func() *rule.Text {
-	return rule.NewText(files, []*rule.Text{pod.Text()}, endpointsFunctions(), limitRangeFunctions(), nodeFunctions(),
+	return rule.NewText(files, []*rule.Text{pod.Text()}, eventFunctions(), secretFunctions(), configMapFunctions(),
+		namespaceFunctions(), endpointsFunctions(), limitRangeFunctions(), nodeFunctions(),
 		persistentVolumeFunctions(), persistentVolumeClaimFunctions(), podFunctions(), podTemplateFunctions(),
 		replicationControllerFunctions(), resourceQuotaFunctions(), serviceFunctions())
 })

@@ -18,15 +18,11 @@ import (
 
 func eventKind() rule.Kind {
 	return rule.Of[corev1.Event](rule.Kind{
-		Group: coreV1, Kind: "Event", Plural: "events", Short: []string{"ev"},
+		Group: coreV1, Kind: "Event", AnyFinalizer: true, Plural: "events", Short: []string{"ev"},
 		Strategy: &catalog.Strategy{
 			//lint:ignore SA1019 kube's rule for event names, kept where kube keeps it
-			ValidName:    path.ValidatePathSegmentName,
-			MetadataLast: true,
-			Validate:     rule.Typed(validateEvent),
-			ValidateUpdate: rule.TypedUpdate(func(e, _ *corev1.Event, _ string) field.ErrorList {
-				return validateEvent(e)
-			}),
+			ValidName:           path.ValidatePathSegmentName,
+			MetadataLast:        true,
 			UnconditionalUpdate: true,
 			CreateOnUpdate:      true,
 			TTL:                 time.Hour, // kube's --event-ttl
@@ -169,4 +165,11 @@ func firstOf(values ...string) string {
 		}
 	}
 	return ""
+}
+
+// eventFunctions are those that event.txt names.
+func eventFunctions() rule.Functions {
+	return rule.Functions{
+		"event": rule.Typed(validateEvent, nil),
+	}
 }

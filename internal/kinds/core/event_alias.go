@@ -37,7 +37,7 @@ func eventAlias() *catalog.Resource {
 		Strategy: &catalog.Strategy{
 			ValidName:           rule.NameIsSegment,
 			MetadataLast:        true,
-			Validate:            judgeEvent(validateNewEvent),
+			Validate:            judgeNewEvent,
 			ValidateUpdate:      judgeEventUpdate,
 			UnconditionalUpdate: true,
 			CreateOnUpdate:      true,
@@ -88,14 +88,25 @@ func newEventFields() map[string]func(object.Object) string {
 	return out
 }
 
-// judgeEvent makes a rule for events.k8s.io of a function on the type of core/v1, whose names kube's errors have too.
-func judgeEvent(f func(*corev1.Event) field.ErrorList) func(object.Object) field.ErrorList {
-	return func(obj object.Object) field.ErrorList { return rule.Typed(f)(olderEvent(maps.Clone(obj))) }
+// judgeNewEvent reads an event as one of core/v1, whose names kube's errors have too.
+func judgeNewEvent(obj object.Object) field.ErrorList {
+	e, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(obj)))
+	if errs != nil {
+		return errs
+	}
+	return validateNewEvent(e)
 }
 
-func judgeEventUpdate(obj, old object.Object, subresource string) field.ErrorList {
-	return rule.TypedUpdate(validateNewEventUpdate)(olderEvent(maps.Clone(obj)), olderEvent(maps.Clone(old)),
-		subresource)
+func judgeEventUpdate(obj, old object.Object, _ string) field.ErrorList {
+	e, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(obj)))
+	if errs != nil {
+		return errs
+	}
+	was, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(old)))
+	if errs != nil {
+		return errs
+	}
+	return validateNewEventUpdate(e, was)
 }
 
 // validateNewEvent judges what is created through events.k8s.io: nothing of the older form may be set.
@@ -138,7 +149,7 @@ func checkSeries(e *corev1.Event) field.ErrorList {
 }
 
 // validateNewEventUpdate lets the series of an event change, and its metadata.
-func validateNewEventUpdate(e, old *corev1.Event, _ string) field.ErrorList {
+func validateNewEventUpdate(e, old *corev1.Event) field.ErrorList {
 	errs := checkEvent(e, "reportingController")
 	if !reflect.DeepEqual(e.Series, old.Series) {
 		errs = append(errs, checkSeries(e)...)

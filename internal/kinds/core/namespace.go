@@ -15,8 +15,9 @@ import (
 
 func namespaceKind() rule.Kind {
 	return rule.Of[corev1.Namespace](rule.Kind{
-		Group: coreV1, Kind: "Namespace", Plural: "namespaces", Short: []string{"ns"}, ReturnsDeleted: true,
-		ClusterScoped: true, Status: true, NoDeleteCollection: true,
+		Group: coreV1, Kind: "Namespace", AnyFinalizer: true, Plural: "namespaces", Short: []string{"ns"},
+		ReturnsDeleted: true,
+		ClusterScoped:  true, Status: true, NoDeleteCollection: true,
 		Subresources: []catalog.Subresource{rule.ObjectSubresource("Namespace", "finalize", "update")},
 		ResetFields:  map[string]catalog.ResetFields{"finalize": rule.Except("status")},
 		Strategy: &catalog.Strategy{
@@ -24,8 +25,6 @@ func namespaceKind() rule.Kind {
 			Default:             defaultNamespace,
 			PrepareCreate:       prepareNamespaceCreate,
 			PrepareUpdate:       prepareNamespaceUpdate,
-			Validate:            rule.Typed(validateNamespace),
-			ValidateUpdate:      rule.TypedUpdate(validateNamespaceUpdate),
 			PrepareDelete:       prepareNamespaceDelete,
 			FencesContents:      true,
 			UnconditionalUpdate: true,
@@ -125,4 +124,11 @@ func validateNamespaceUpdate(ns, old *corev1.Namespace, subresource string) fiel
 
 func namespaceCells(obj object.Object, e catalog.Env) []any {
 	return []any{object.String(obj, "metadata", "name"), object.String(obj, "status", "phase"), rule.Age(obj, e.Now)}
+}
+
+// namespaceFunctions are those that namespace.txt names.
+func namespaceFunctions() rule.Functions {
+	return rule.Functions{
+		"namespace": rule.Typed(validateNamespace, validateNamespaceUpdate),
+	}
 }

@@ -19,11 +19,9 @@ import (
 
 func secretKind() rule.Kind {
 	return rule.Of[corev1.Secret](rule.Kind{
-		Group: coreV1, Kind: "Secret", Plural: "secrets",
+		Group: coreV1, Kind: "Secret", AnyFinalizer: true, Plural: "secrets",
 		Strategy: &catalog.Strategy{
 			Default:             defaultSecret,
-			Validate:            rule.Typed(validateSecret),
-			ValidateUpdate:      rule.TypedUpdate(validateSecretUpdate),
 			Warnings:            warnSecret,
 			UnconditionalUpdate: true,
 			FieldLabels:         rule.FieldLabels("type"),
@@ -138,4 +136,11 @@ func secretCells(obj object.Object, e catalog.Env) []any {
 	data, _ := obj["data"].(map[string]any)
 	return []any{object.String(obj, "metadata", "name"), object.String(obj, "type"), int64(len(data)),
 		rule.Age(obj, e.Now)}
+}
+
+// secretFunctions are those that secret.txt names.
+func secretFunctions() rule.Functions {
+	return rule.Functions{
+		"secret": rule.Typed(validateSecret, validateSecretUpdate),
+	}
 }

@@ -51,31 +51,31 @@ func DecodeAs[T any](obj object.Object) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// Typed makes a Validate rule of a function on the Go type.
-func Typed[T any](f func(*T) field.ErrorList) func(object.Object) field.ErrorList {
-	return func(obj object.Object) field.ErrorList {
-		typed, errs := Read[T](obj)
-		if errs != nil {
-			return errs
-		}
-		return f(typed)
+// Typed makes a function for rules of functions on the Go type: create judges a new object, update a change through a
+// subresource, "" for the object itself. Without an update each change is judged as a creation.
+func Typed[T any](
+	create func(*T) field.ErrorList, update func(obj, old *T, subresource string) field.ErrorList,
+) Function {
+	return func(val *Validation, _ Value) {
+		val.Errs = append(val.Errs, typedErrors(val, create, update)...)
 	}
 }
 
-// TypedUpdate makes a ValidateUpdate rule of a function on the Go type.
-func TypedUpdate[T any](f func(obj, old *T, subresource string) field.ErrorList) func(obj, old object.Object,
-	subresource string) field.ErrorList {
-	return func(obj, old object.Object, subresource string) field.ErrorList {
-		typed, errs := Read[T](obj)
-		if errs != nil {
-			return errs
-		}
-		was, errs := Read[T](old)
-		if errs != nil {
-			return errs
-		}
-		return f(typed, was, subresource)
+func typedErrors[T any](
+	val *Validation, create func(*T) field.ErrorList, update func(obj, old *T, subresource string) field.ErrorList,
+) field.ErrorList {
+	typed, errs := Read[T](val.Obj)
+	switch {
+	case errs != nil:
+		return errs
+	case val.Old == nil || update == nil:
+		return create(typed)
 	}
+	was, errs := Read[T](val.Old)
+	if errs != nil {
+		return errs
+	}
+	return update(typed, was, val.Subresource)
 }
 
 // Read returns obj as its Go type. obj has been through decode; if it does not fit all the same (an object written into

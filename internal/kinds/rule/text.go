@@ -214,7 +214,7 @@ func (t *Text) Create(kind string, obj object.Object) field.ErrorList {
 
 // Update returns what is wrong with a change from old to obj through a subresource, "" for the object itself.
 func (t *Text) Update(kind string, obj, old object.Object, subresource string) field.ErrorList {
-	val := Validation{blocks: t.blocks(), kind: kind, Obj: obj, Old: old}
+	val := Validation{blocks: t.blocks(), kind: kind, Obj: obj, Old: old, Subresource: subresource}
 	if subresource != "" {
 		val.Block(kind+"/"+subresource, obj, old, nil)
 		return val.Errs

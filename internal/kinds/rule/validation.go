@@ -11,8 +11,10 @@ type Validation struct {
 	blocks   blocks
 	kind     string
 	Obj, Old object.Object // old is nil for a creation
-	Scope    any           // what the functions of a kind remember of this object
-	Errs     field.ErrorList
+	// Subresource is that of an update, "" for the object itself.
+	Subresource string
+	Scope       any // what the functions of a kind remember of this object
+	Errs        field.ErrorList
 
 	// breaks are the rules that obj breaks, broke those that old did; nil until somebody asks. See excused.
 	breaks, broke map[Exception]bool

@@ -19,10 +19,10 @@ import (
 
 func storageVersionMigrationKind() rule.Kind {
 	return rule.Of[migrationv1beta1.StorageVersionMigration](rule.Kind{
-		Group: storagemigrationV1beta1, Kind: "StorageVersionMigration", Plural: "storageversionmigrations",
+		Group: storagemigrationV1beta1, Kind: "StorageVersionMigration", AnyFinalizer: true,
+		Plural:        "storageversionmigrations",
 		ClusterScoped: true, Status: true, StatusOnly: true,
 		Strategy: &catalog.Strategy{
-			Validate: rule.Typed(validateMigration), ValidateUpdate: rule.TypedUpdate(validateMigrationUpdate),
 			Cells: rule.Printed(migrationCells),
 		},
 	})
@@ -96,4 +96,11 @@ func validateMigrationUpdate(m, old *migrationv1beta1.StorageVersionMigration, s
 			field.Invalid(conditions, m.Status.Conditions, "Failed condition cannot be set to false once it is true"))
 	}
 	return errs
+}
+
+// storageVersionMigrationFunctions are those that storage_version_migration.txt names.
+func storageVersionMigrationFunctions() rule.Functions {
+	return rule.Functions{
+		"migration": rule.Typed(validateMigration, validateMigrationUpdate),
+	}
 }

@@ -17,7 +17,7 @@ var files embed.FS
 
 // text is what the files say, made once.
 var text = sync.OnceValue(func() *rule.Text {
-	return rule.NewText(files, nil)
+	return rule.NewText(files, nil, storageVersionMigrationFunctions())
 })
 
 // Kinds returns the kinds. Each call makes new values, which a catalog may own.
