@@ -41,6 +41,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/nodedeclaredfeatures"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
 	"k8s.io/kubernetes/plugin/pkg/admission/podresize"
+	"k8s.io/kubernetes/plugin/pkg/admission/podtopologylabels"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
 	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity"
@@ -85,7 +86,7 @@ func TestAdmissionPlugins(t *testing.T) {
 		runtimeclass.Register, limitranger.Register, serviceaccount.Register,
 		storageobjectinuseprotection.Register, podsecurity.Register, approval.Register, signing.Register,
 		subjectrestriction.Register,
-		nodedeclaredfeatures.Register, podresize.Register,
+		nodedeclaredfeatures.Register, podresize.Register, podtopologylabels.Register,
 	} {
 		register(registry)
 	}
