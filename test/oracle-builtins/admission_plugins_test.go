@@ -231,6 +231,9 @@ func admitWith(
 
 func resourceOf(t *testing.T, gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	t.Helper()
+	if gvk.Kind == "Binding" { // it comes through a subresource of pods
+		return gvk.GroupVersion().WithResource("pods")
+	}
 	for _, r := range kinds.Resources() {
 		if r.Kind == gvk.Kind && r.Group == gvk.Group {
 			return gvk.GroupVersion().WithResource(r.Plural)
