@@ -203,7 +203,7 @@ func (l *binaryList) cbor(out *chunkWriter, p *verb.Page) error {
 	return nil
 }
 
-// chunkWriter gathers small pieces. A client that goes away while it writes is noticed by whoever writes next.
+// chunkWriter gathers small pieces. A client that goes away while it writes is noticed by the next write.
 type chunkWriter struct {
 	out  http.ResponseWriter
 	buf  []byte

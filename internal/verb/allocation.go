@@ -32,7 +32,7 @@ type Allocation struct {
 	Prefix   string
 	Name     string
 	// Record has metadata.labels and a spec, which names the object that has the thing: a record with another spec is
-	// somebody else's.
+	// another object's.
 	Record object.Object
 }
 
@@ -61,7 +61,7 @@ func (l *allocations) assign(ctx context.Context, c *Call, obj, old object.Objec
 }
 
 // commit makes a write that turns old into obj, one of which may be nil, with the changes of what the
-// object has. write fails with store.ErrTaken if somebody else has it by now.
+// object has. write fails with store.ErrTaken if another object has it by now.
 func (l *allocations) commit(
 	ctx context.Context, c *Call, old, obj object.Object, write func(also []store.Change) error,
 ) error {
@@ -94,7 +94,7 @@ func (l *allocations) commit(
 	}
 	for _, change := range done {
 		if _, err := l.store.Delete(context.WithoutCancel(ctx), change.Key, change.Revision); err != nil {
-			l.log.Warn("what nobody has any more is not free yet; it will be, a minute later", "key", change.Key,
+			l.log.Warn("release of an address or port failed; retried by the repair loop", "record", change.Key,
 				"error", err)
 		}
 	}
@@ -103,8 +103,8 @@ func (l *allocations) commit(
 
 // difference returns the changes that turn the records of old into those of obj. A transaction writes at most one
 // object of a kind that is served: a watch that broke off between two events of one revision could not go on with the
-// second. What is over is written ahead of the transaction, or removed behind it; Stray finds it if the server dies
-// between.
+// second. What is over is written ahead of the transaction, or removed behind it; the repair loop finds it if the
+// server dies between.
 func (l *allocations) difference(ctx context.Context, old, obj []Allocation) (ahead, also, behind []store.Change,
 	err error) {
 	had, has := byKey(old), byKey(obj)
@@ -129,7 +129,7 @@ func (l *allocations) difference(ctx context.Context, old, obj []Allocation) (ah
 			continue
 		}
 		e := l.recordOf(h)
-		if e == nil || !ours(e, h) || len(entryFinalizers(e)) > 0 { // the last goes when Stray finds it
+		if e == nil || !ours(e, h) || len(entryFinalizers(e)) > 0 { // the last goes when the repair loop finds it
 			continue
 		}
 		change := store.Change{Key: l.prefixOf(h) + "/" + h.Name, Revision: e.Revision, Remove: true}
@@ -174,7 +174,7 @@ func (l *allocations) claim(ctx context.Context, h Allocation) (store.Change, er
 }
 
 // repair writes the records that the named object of the call lacks: those of objects that an earlier version has
-// stored, and those that somebody has deleted. What somebody else has meanwhile stays theirs.
+// stored, and those that a client has deleted. What another object has taken meanwhile stays with that object.
 func (l *allocations) repair(ctx context.Context, c *Call) error {
 	h, obj, err := l.held(c)
 	if h == nil || obj == nil {
@@ -249,7 +249,7 @@ func (l *allocations) recordOf(h Allocation) *watchcache.Entry {
 	return l.view.Collection(l.prefixOf(h)).Snapshot().Get("", h.Name)
 }
 
-// ours tells whether a record is the one of a holding and not of the same thing in other hands.
+// ours reports whether a record is the one of an allocation, and not of another object that has the same thing.
 func ours(e *watchcache.Entry, h Allocation) bool {
 	record, err := decodeStored(e.JSON())
 	return err == nil && codec.Equal(record["spec"], h.Record["spec"])
@@ -263,7 +263,7 @@ func entryFinalizers(e *watchcache.Entry) []string {
 	return object.Finalizers(record)
 }
 
-// retry tells whether a write failed because the view was behind, and may be right when it has caught up.
+// retry reports whether a write failed because the view was behind, and may be right when it has caught up.
 func retry(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrOvertaken) || errors.Is(err, store.ErrTaken)
 }

@@ -63,7 +63,7 @@ func (v *Verbs) Apply(
 		}
 		res, err = v.applyNew(ctx, c, patch, o)
 		if apierrors.IsAlreadyExists(err) || retry(err) {
-			continue // somebody was faster: apply to what they made
+			continue // another client was faster: apply to what it made
 		}
 		return res, err
 	}

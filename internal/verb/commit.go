@@ -167,7 +167,7 @@ func (w *writer) updated(c *Call, old, obj object.Object) {
 	}
 }
 
-// finished tells whether an object that is being deleted has nothing left to wait for.
+// finished reports whether an object that is being deleted has nothing left to wait for.
 func (w *writer) finished(c *Call, obj object.Object) bool {
 	meta := object.Meta(obj)
 	if object.String(meta, "deletionTimestamp") == "" || len(object.Finalizers(obj)) > 0 {

@@ -34,7 +34,7 @@ func (r *Reader) reach(ctx context.Context, want int64) (int64, error) {
 	if have := r.view.Revision(); have >= want {
 		return have, nil
 	}
-	// A quick look at the log tells a revision that is on its way from one that nobody has made.
+	// A quick look at the log tells a revision that is on its way from one that does not exist.
 	if _, err := r.view.Fresh(ctx); err != nil {
 		return 0, err
 	}

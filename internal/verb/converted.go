@@ -70,7 +70,7 @@ func windows(
 	}
 }
 
-// mayMatch tells whether an entry that has not been converted can match: names are the same in all versions.
+// mayMatch reports whether an entry that has not been converted can match: names are the same in all versions.
 func (sel *selector) mayMatch(e *watchcache.Entry) bool {
 	for _, req := range sel.fields {
 		if req.Field != "metadata.name" && req.Field != "metadata.namespace" {

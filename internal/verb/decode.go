@@ -91,7 +91,7 @@ func (c *Call) inVersionOf(obj object.Object) *Call {
 	return &other
 }
 
-// hasWholeFloat tells whether v, decoded JSON, has a number without a fraction that was not written as an integer:
+// hasWholeFloat reports whether v, decoded JSON, has a number without a fraction that was not written as an integer:
 // 1.0, 1e3.
 func hasWholeFloat(v any) bool {
 	switch v := v.(type) {

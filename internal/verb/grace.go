@@ -26,7 +26,7 @@ type ending struct {
 // ending returns how the object ends. It completes the options, as admission sees them.
 //
 // A time that has begun can only be shortened. Cut shorter than what has passed of it, it leaves a second, so that
-// whoever ends the object hears of it; 0 is for whoever has ended it. Source: BeforeDelete in
+// the one that ends the object hears of it; 0 is for one that has ended it. Source: BeforeDelete in
 // k8s.io/apiserver/pkg/registry/rest.
 func (c *Call) ending(obj object.Object, o *metav1.DeleteOptions, now time.Time) ending {
 	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {

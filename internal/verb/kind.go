@@ -37,8 +37,8 @@ func (d *decoder) unlike(got, want schema.GroupVersionKind) error {
 	return nil
 }
 
-// registered tells whether kube-apiserver has a Go type for the kind where a body of the group is decoded: definitions
-// are served by a part of it that knows only their own group.
+// registered reports whether kube-apiserver has a Go type for the kind where a body of the group is decoded:
+// definitions are served by a part of it that knows only their own group.
 func (d *decoder) registered(kind schema.GroupVersionKind, group string) bool {
 	const definitions = "apiextensions.k8s.io"
 	if (kind.Group == definitions) != (group == definitions) {

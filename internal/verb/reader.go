@@ -99,7 +99,7 @@ func (r *Reader) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
 	return c
 }
 
-// inVersion returns an entry as of the call's version, if that takes asking somebody. All that looks at an entry's
+// inVersion returns an entry as of the call's version, if that takes a webhook. All that looks at an entry's
 // content comes after it.
 func (r *Reader) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {
 	return r.convert.Entry(ctx, c.Resource, c.Version, e)
@@ -118,8 +118,8 @@ func (r *Reader) Object(c *Call, e *watchcache.Entry) (object.Object, error) {
 	if raw := e.Cached(c.Version); raw != nil {
 		return decodeStored(raw)
 	}
-	// Most entries that are written again have not been read since, so there are no bytes to decode, and nobody needs
-	// any.
+	// Most entries that are written again have not been read since, so there are no bytes to decode, and no reader
+	// needs them.
 	return presented(c, e.JSON())
 }
 

@@ -73,10 +73,10 @@ func (c *Call) unknownField(name string) string {
 	return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
 }
 
-// all tells whether the selector keeps everything.
+// all reports whether the selector keeps everything.
 func (sel *selector) all() bool { return sel.labels == nil && len(sel.fields) == 0 }
 
-// matches tells whether an entry is kept.
+// matches reports whether an entry is kept.
 func (sel *selector) matches(e *watchcache.Entry) bool {
 	if e == nil {
 		return false

@@ -16,7 +16,7 @@ type sequences struct {
 	serial sync.Map // catalog.GroupResource -> *sync.Mutex
 }
 
-// needsSequence tells whether writes of the call's kind on other replicas concern it.
+// needsSequence reports whether writes of the call's kind on other replicas concern it.
 func (q *sequences) needsSequence(c *Call) bool {
 	return c.Resource.Strategy != nil && c.Resource.Strategy.Serial && q.store.Shared()
 }

@@ -146,7 +146,7 @@ func (v *Verbs) Edit(
 			entry: e, old: old, obj: obj, name: c.Name, options: store.Options{TTL: c.ttl(), Sequence: c.sequence},
 		})
 		if retry(err) {
-			continue // whoever insists on a revision gets the conflict from checkRevision now
+			continue // a client that insists on a revision gets the conflict from checkRevision now
 		}
 		return res, storeError(err, c, c.Name)
 	}
