@@ -64,6 +64,7 @@ func (c Config) Validate() error {
 	c.API.validate(&p)
 	c.Coordination.validate(&p)
 	c.Controllers.validate(&p)
+	c.Versions.validate(&p, &c.API, &c.Controllers)
 	c.ServiceAccounts.validate(&p)
 	c.Admission.validate(&p)
 	c.Services.validate(&p)

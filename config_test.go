@@ -16,6 +16,17 @@ func TestValidate(t *testing.T) {
 		{"a data directory is enough", Config{DataDir: "x"}, ""},
 		{"ephemeral is enough", Config{Ephemeral: true}, ""},
 		{"ephemeral in a directory", Config{Ephemeral: true, DataDir: "x"}, ""},
+		{"migration without its kind", Config{
+			Ephemeral: true, Versions: VersionsConfig{MigrateStorage: true},
+			API: APIConfig{RuntimeConfig: map[string]string{"api/beta": "false"}},
+		},
+			"--migrate-storage-versions needs storagemigration.k8s.io/v1beta1, which --runtime-config switches off: leave out one of the two"},
+		{"migration without its controller", Config{
+			Ephemeral: true, Versions: VersionsConfig{MigrateStorage: true},
+			Controllers: ControllersConfig{Enabled: []string{"*", "-storage-version-migrator-controller"}},
+		},
+			"--migrate-storage-versions needs the controller storage-version-migrator-controller, which --controllers switches off: leave out one of the two"},
+		{"migration", Config{Ephemeral: true, Versions: VersionsConfig{MigrateStorage: true}}, ""},
 		{"nothing", Config{}, "--data-dir is empty: name a directory, or use --ephemeral for a temporary one"},
 		{"highest port", Config{Ephemeral: true, Listen: ListenConfig{SecurePort: 65535}}, ""},
 		{"port too high", Config{Ephemeral: true, Listen: ListenConfig{SecurePort: 65536}},

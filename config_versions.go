@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // VersionsConfig says how custom objects move between the versions of their kinds.
@@ -27,4 +30,24 @@ func (c *VersionsConfig) settings() []Setting {
 		Help:  "store the objects of a custom kind anew by itself when its storage version changes",
 		Value: &c.MigrateStorage, Only: Serve,
 	}}
+}
+
+// migrations are what migrates storage; they are served by default.
+var migrations = schema.GroupVersionResource{
+	Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
+}
+
+func (c *VersionsConfig) validate(p *problems, api *APIConfig, controllers *ControllersConfig) {
+	if !c.MigrateStorage {
+		return
+	}
+	if !kinds.RuntimeConfig(api.RuntimeConfig).Serves(migrations, true) {
+		p.add("--migrate-storage-versions needs %s, which --runtime-config switches off: leave out one of the two",
+			migrations.GroupVersion())
+	}
+	if !controllers.runs(control.StorageMigration) {
+		p.add(
+			"--migrate-storage-versions needs the controller %s, which --controllers switches off: leave out one of the two",
+			control.StorageMigration)
+	}
 }

@@ -115,6 +115,16 @@ func (c RuntimeConfig) Apply(kinds []*catalog.Resource) (absent []string) {
 	return absent
 }
 
+// Serves reports whether a resource is served of which otherwise says whether it is by default.
+func (c RuntimeConfig) Serves(gvr schema.GroupVersionResource, otherwise bool) bool {
+	e, err := c.read()
+	if err != nil {
+		return otherwise
+	}
+	return e.serves(&catalog.Resource{Group: gvr.Group, Plural: gvr.Resource},
+		&catalog.Version{Name: gvr.Version, Served: otherwise})
+}
+
 // serves tells whether a version of r is served.
 func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 	gv := schema.GroupVersion{Group: r.Group, Version: v.Name}
