@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations under testdata")
 
-// step is one case of testdata/rules.yaml: a write of object, over old if there is one, goes through the rules in the
+// step is one case of a script: a write of object, over old if there is one, goes through the rules in the
 // order in which the server calls them.
 type step struct {
 	Name        string         `json:"name"`
@@ -38,9 +39,26 @@ type step struct {
 	Result      map[string]any `json:"result,omitempty"` // left out if there are errors
 }
 
+// TestRules runs the scripts that stand beside the kinds, as batch/testdata/job.yaml does. With -update it rewrites
+// what they expect; test/oracle-builtins says whether Kubernetes does the same.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	const file = "testdata/rules.yaml"
+	files, err := filepath.Glob("*/testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasPrefix(file, "plugin/") {
+			continue
+		}
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			runScript(t, file)
+		})
+	}
+}
+
+func runScript(t *testing.T, file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -56,12 +74,11 @@ func TestRules(t *testing.T) {
 		if s.Coordinated {
 			kinds.CoordinateLeases([]*catalog.Resource{kind})
 		}
-		rules := kind.Strategy
 		obj, old := ints(t, s.Object), ints(t, s.Old)
 		if s.Fill > 0 {
 			obj["data"] = map[string]any{"big": strings.Repeat("x", s.Fill)}
 		}
-		run(rules, obj, old, &got)
+		run(kind.Strategy, obj, old, &got)
 		if *update {
 			steps[i] = got
 			continue
