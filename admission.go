@@ -33,17 +33,18 @@ type AdmissionPlugin struct {
 // AdmissionRequest is one write, as an AdmissionPlugin sees it.
 type AdmissionRequest struct {
 	// Operation is CREATE, UPDATE, DELETE, or CONNECT for pods/exec, proxies and the like.
-	Operation   string
+	Operation string
+	// Resource is the one of the request. Subresource is what is below the object, such as "status", "" for the object.
 	Resource    schema.GroupVersionResource
-	Subresource string
+	Subresource string // of Resource
 	// Kind of the objects: the resource's, but autoscaling/v1 Scale for the subresource scale, PodExecOptions for
 	// exec, and so on.
 	Kind      schema.GroupVersionKind
-	Namespace string
+	Namespace string // "" for what has none
 	// Name is empty while it is still to be generated, and in a deletecollection.
 	Name   string
-	User   user.Info
-	DryRun bool
+	User   user.Info // who asks
+	DryRun bool      // whether nothing will be stored
 	// Object is the new object, for CONNECT the options of the connection (PodExecOptions), nil for deletions. Only
 	// Mutate may change it.
 	Object *unstructured.Unstructured

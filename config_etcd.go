@@ -10,7 +10,7 @@ type EtcdConfig struct {
 	// Servers are the URLs of an external etcd cluster to use instead of the embedded etcd. CAFile, CertFile and
 	// KeyFile are the authority of its certificates and a client certificate with its key, PEM.
 	Servers                   []string
-	CAFile, CertFile, KeyFile string
+	CAFile, CertFile, KeyFile string // see Servers
 	// Prefix is the root of all keys, "/registry" if empty.
 	Prefix string
 	// QuotaBackendBytes is how large the embedded etcd's database may grow; 8 GiB if zero.

@@ -13,7 +13,7 @@ type ServiceAccountConfig struct {
 	// directory. Replicas that share an etcd need the same. KeyFiles are the keys, public or private, whose tokens are
 	// believed; if there are none, that of SigningKeyFile.
 	SigningKeyFile string
-	KeyFiles       []string
+	KeyFiles       []string // see SigningKeyFile
 	// JWKSURI is where others find the keys; at this server if empty.
 	JWKSURI string
 	// MaxTokenExpiration shortens the tokens that are asked for; 0 means not to.

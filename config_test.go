@@ -162,34 +162,3 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("changed: %+v", got)
 	}
 }
-
-// What may not stand among endpoints is not advertised, and the server starts without.
-func TestAdvertised(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		config Config
-		want   string
-	}{
-		{Config{Services: ServicesConfig{AdvertiseAddress: "192.0.2.1"}}, "192.0.2.1"},
-		{Config{Services: ServicesConfig{AdvertiseAddress: "::ffff:192.0.2.1"}}, "192.0.2.1"},
-		{Config{Listen: ListenConfig{BindAddress: "192.0.2.2"}}, "192.0.2.2"},
-		{
-			Config{
-				Listen: ListenConfig{BindAddress: "192.0.2.2"}, Services: ServicesConfig{AdvertiseAddress: "192.0.2.1"},
-			}, "192.0.2.1"},
-		{Config{Services: ServicesConfig{AdvertiseAddress: "127.0.0.1"}}, ""},
-		{Config{Services: ServicesConfig{AdvertiseAddress: "169.254.0.1"}}, ""},
-		{Config{Services: ServicesConfig{AdvertiseAddress: "0.0.0.0"}}, ""},
-		{Config{Listen: ListenConfig{BindAddress: "2001:db8::1"}}, ""},
-		{
-			Config{
-				Listen:   ListenConfig{BindAddress: "2001:db8::1"},
-				Services: ServicesConfig{ClusterIPRange: "fd00::/108,10.0.0.0/24"},
-			}, "2001:db8::1"},
-	} {
-		ip, err := test.config.advertised()
-		if got := ip.String(); (err == nil) != (test.want != "") || err == nil && got != test.want {
-			t.Errorf("%+v: %s, %v; want %s", test.config, got, err, test.want)
-		}
-	}
-}

@@ -15,7 +15,7 @@ type TLSConfig struct {
 	// MinVersion is the oldest version of TLS that clients may use, named as in package crypto/tls ("VersionTLS13");
 	// VersionTLS12 if empty. CipherSuites are the suites for versions before 1.3, named likewise; Go's choice if empty.
 	MinVersion   string
-	CipherSuites []string
+	CipherSuites []string // see MinVersion
 }
 
 func (c *TLSConfig) settings() []Setting {

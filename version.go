@@ -15,7 +15,7 @@ var version string
 type VersionInfo struct {
 	Bowsprit   string // such as "v0.1.0" or "devel"
 	Kubernetes string // such as "1.36.3"
-	Go         string
+	Go         string // such as "go1.26.0"
 	Platform   string // such as "linux/amd64"
 }
 

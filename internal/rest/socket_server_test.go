@@ -1,4 +1,4 @@
-package bowsprit_test
+package rest_test
 
 import (
 	"encoding/base64"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -150,4 +152,14 @@ func TestWebSocketIsNotRead(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the server waits for a client that does not read")
 	}
+}
+
+// tokenFile writes a file for --token-auth-file.
+func tokenFile(t *testing.T, line string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,4 +1,4 @@
-package bowsprit_test
+package batch_test
 
 import (
 	"maps"

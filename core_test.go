@@ -1,0 +1,105 @@
+package bowsprit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// TestCoreAlone starts the core with namespaces, definitions and nothing else, without any other part: it serves a
+// definition and an object of it, from the first request to the deletion of both.
+func TestCoreAlone(t *testing.T) {
+	t.Parallel()
+	server, err := New(Config{Ephemeral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := part.Part{Name: "the kinds of the core",
+		Resources: func(_ *part.Host, _ []*catalog.Resource) []*catalog.Resource {
+			return slices.DeleteFunc(kinds.Resources(), func(r *catalog.Resource) bool {
+				return r.Plural != "namespaces" && r.Plural != "customresourcedefinitions"
+			})
+		}}
+	p := newProcess(server.config, []part.Part{two})
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, step := range p.steps() {
+		if err := step(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.publish(p); err != nil {
+		t.Fatal(err)
+	}
+	served := 0
+	p.host.Catalog.Snapshot().Resources(func(*catalog.Resource) { served++ })
+	if served != 2 {
+		t.Errorf("%d kinds are served", served)
+	}
+	c := coreClient{t, server}
+	c.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "tabs.example.com"},
+		"spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "tabs", "kind": "Tab"},
+			"versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+				"type": "object", "properties": {"spec": {"type": "object", "properties": {"n": {"type": "integer", "default": 7}}}}}}}]}}`,
+		http.StatusCreated)
+	c.do("POST", "/apis/example.com/v1/namespaces/default/tabs",
+		`{"apiVersion": "example.com/v1", "kind": "Tab", "metadata": {"name": "a"}, "spec": {}}`, http.StatusCreated)
+	obj := c.do("GET", "/apis/example.com/v1/namespaces/default/tabs/a", "", http.StatusOK)
+	if spec, _ := obj["spec"].(map[string]any); spec["n"] != 7.0 {
+		t.Errorf("the default is missing: %v", obj)
+	}
+	c.do("POST", "/apis/example.com/v1/namespaces/absent/tabs",
+		`{"apiVersion": "example.com/v1", "kind": "Tab", "metadata": {"name": "a"}, "spec": {}}`, http.StatusNotFound)
+	c.do("GET", "/api/v1/namespaces/default/pods", "", http.StatusNotFound)
+	c.do("GET", "/openapi/v3/apis/example.com/v1", "", http.StatusOK)
+	c.do("GET", "/readyz", "", http.StatusOK)
+	c.do("DELETE", "/apis/example.com/v1/namespaces/default/tabs/a", "", http.StatusOK)
+	c.do("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tabs.example.com", "", http.StatusOK)
+}
+
+// coreClient sends requests as an administrator.
+type coreClient struct {
+	t      *testing.T
+	server *Server
+}
+
+func (c coreClient) do(method, path, body string, want int) map[string]any {
+	c.t.Helper()
+	transport, err := rest.TransportFor(c.server.RESTConfig())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.server.URL()+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := transport.RoundTrip(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != want {
+		c.t.Fatalf("%s %s: %d, want %d: %s %v", method, path, res.StatusCode, want, data, err)
+	}
+	var obj map[string]any
+	_ = json.Unmarshal(data, &obj) // /readyz is text
+	return obj
+}
