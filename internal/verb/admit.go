@@ -32,7 +32,7 @@ func (ad *admission) admissionAttributes(
 	a := &admit.Attributes{
 		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Kind: c.Kind(),
 		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
-		Options: func() admit.Object { return optionsObject(options) },
+		Options: func() object.Object { return optionsObject(options) },
 		Warn:    func(text string) { request.Warn(ctx, text) },
 		Convert: func(ctx context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
 			return ad.convert.Convert(ctx, c.Resource, from, to, obj)

@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -229,7 +230,7 @@ func (c *Converter) convertEntries(
 	ctx context.Context, r *catalog.Resource, to *catalog.Version, entries []*watchcache.Entry,
 ) ([]*watchcache.Entry, []error) {
 	out, errs := make([]*watchcache.Entry, len(entries)), make([]error, len(entries))
-	var objs []Object
+	var objs []object.Object
 	var at []int // objs[j] is entries[at[j]]
 	for i, e := range entries {
 		obj, err := decodeStored(r, e)
@@ -255,7 +256,7 @@ func (c *Converter) convertEntries(
 }
 
 // decodeStored returns a stored object as a read in the version that it is stored in shows it.
-func decodeStored(r *catalog.Resource, e *watchcache.Entry) (Object, error) {
+func decodeStored(r *catalog.Resource, e *watchcache.Entry) (object.Object, error) {
 	from := storedIn(r, e.APIVersion)
 	if from == nil {
 		return nil, fmt.Errorf("request to convert CR from an invalid group/version: %s", e.APIVersion)
@@ -264,7 +265,7 @@ func decodeStored(r *catalog.Resource, e *watchcache.Entry) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	obj, ok := v.(Object)
+	obj, ok := v.(object.Object)
 	if !ok {
 		return nil, fmt.Errorf("stored %s %s is not an object", r.Kind, e.Key())
 	}

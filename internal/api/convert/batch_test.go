@@ -17,6 +17,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -24,7 +25,7 @@ import (
 type fake struct {
 	calls   atomic.Int32
 	objects atomic.Int32
-	before  func(ctx context.Context, call int, objs []Object) error
+	before  func(ctx context.Context, call int, objs []object.Object) error
 }
 
 func (f *fake) call(ctx context.Context, _ webhook.Target, body []byte) ([]byte, error) {
@@ -32,7 +33,7 @@ func (f *fake) call(ctx context.Context, _ webhook.Target, body []byte) ([]byte,
 		Request struct {
 			UID               string
 			DesiredAPIVersion string
-			Objects           []Object
+			Objects           []object.Object
 		}
 	}
 	if err := json.Unmarshal(body, &review); err != nil {
@@ -49,9 +50,10 @@ func (f *fake) call(ctx context.Context, _ webhook.Target, body []byte) ([]byte,
 	for _, obj := range objs {
 		obj["apiVersion"] = review.Request.DesiredAPIVersion
 	}
-	return json.Marshal(Object{"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": Object{
-		"uid": review.Request.UID, "result": Object{"status": "Success"}, "convertedObjects": objs,
-	}})
+	return json.Marshal(object.Object{"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+		"response": object.Object{
+			"uid": review.Request.UID, "result": object.Object{"status": "Success"}, "convertedObjects": objs,
+		}})
 }
 
 // hooked is twoVersions with a webhook.
@@ -141,7 +143,7 @@ func TestNullsStay(t *testing.T) {
 
 func TestConcurrentCallersShare(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{})
-	f := &fake{before: func(_ context.Context, call int, _ []Object) error {
+	f := &fake{before: func(_ context.Context, call int, _ []object.Object) error {
 		if call == 1 {
 			close(begun)
 		}
@@ -170,7 +172,7 @@ func TestConcurrentCallersShare(t *testing.T) {
 
 func TestWhoGoesAwayDoesNotFailOthers(t *testing.T) {
 	begun, waiting := make(chan struct{}), make(chan struct{})
-	f := &fake{before: func(ctx context.Context, call int, _ []Object) error {
+	f := &fake{before: func(ctx context.Context, call int, _ []object.Object) error {
 		if call == 1 {
 			close(begun)
 			<-waiting
@@ -204,7 +206,7 @@ func TestWhoGoesAwayDoesNotFailOthers(t *testing.T) {
 
 // TestOneBadObject shows that the others of a call are kept, and that a reader of a good one does not suffer.
 func TestOneBadObject(t *testing.T) {
-	f := &fake{before: func(_ context.Context, _ int, objs []Object) error {
+	f := &fake{before: func(_ context.Context, _ int, objs []object.Object) error {
 		for _, obj := range objs {
 			if meta := obj["metadata"].(map[string]any); meta["name"] == "a1" {
 				meta["name"] = "other"
@@ -250,7 +252,7 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 func TestPanicLandsFlights(t *testing.T) {
-	f := &fake{before: func(context.Context, int, []Object) error { panic("broken") }}
+	f := &fake{before: func(context.Context, int, []object.Object) error { panic("broken") }}
 	c := New(Options{Call: f.call})
 	r := hooked()
 	for _, n := range []int{1, 3 * maxBatch} {
@@ -272,18 +274,19 @@ func TestFunction(t *testing.T) {
 	r := twoVersions()
 	c := New(Options{Functions: map[gvk.GroupKind]Function{{
 		Group: "example.com", Kind: "Thing",
-	}: func(_ context.Context, objs []Object, apiVersion string) ([]Object, error) {
+	}: func(_ context.Context, objs []object.Object, apiVersion string) ([]object.Object, error) {
 		if objs[0]["spec"] == nil {
 			return nil, errors.New("no spec")
 		}
-		out := Object{
+		out := object.Object{
 			"apiVersion": apiVersion, "kind": "Thing", "metadata": objs[0]["metadata"],
-			"spec": Object{"b": objs[0]["spec"].(Object)["a"], "unknown": "x"},
+			"spec": object.Object{"b": objs[0]["spec"].(object.Object)["a"], "unknown": "x"},
 		}
-		return []Object{out}, nil
+		return []object.Object{out}, nil
 	}}})
-	obj := Object{
-		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": Object{"name": "n"}, "spec": Object{"a": "1"},
+	obj := object.Object{
+		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": object.Object{"name": "n"},
+		"spec": object.Object{"a": "1"},
 	}
 	out, err := c.Convert(t.Context(), r, r.Storage, r.Versions[0], obj)
 	if err != nil || fmt.Sprint(out["spec"]) != "map[b:1]" {

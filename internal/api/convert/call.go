@@ -12,13 +12,16 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // call converts objs into apiVersion, in one call of r's function or webhook, and checks what comes back. It returns
 // as many objects and errors as objs; where there is an error there is no object. objs are not changed.
 //
 // Texts of errors are kube's, which says "object" of one and "object at index" of several.
-func (c *Converter) call(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object,
+func (c *Converter) call(
+	ctx context.Context, r *catalog.Resource, apiVersion string, objs []object.Object,
+) (out []object.Object,
 	errs []error) {
 	start := time.Now()
 	out, errs, failure := c.ask(ctx, r, apiVersion, objs)
@@ -28,11 +31,13 @@ func (c *Converter) call(ctx context.Context, r *catalog.Resource, apiVersion st
 }
 
 // ask is call, and says in which way it failed, if it did.
-func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion string, objs []Object) (out []Object,
+func (c *Converter) ask(
+	ctx context.Context, r *catalog.Resource, apiVersion string, objs []object.Object,
+) (out []object.Object,
 	errs []error, failure string) {
-	out, errs = make([]Object, len(objs)), make([]error, len(objs))
+	out, errs = make([]object.Object, len(objs)), make([]error, len(objs))
 	kind := kindOf(objs[0])
-	all := func(failure string, err error) ([]Object, []error, string) {
+	all := func(failure string, err error) ([]object.Object, []error, string) {
 		for i := range errs {
 			errs[i] = err
 		}
@@ -82,7 +87,7 @@ func (c *Converter) ask(ctx context.Context, r *catalog.Resource, apiVersion str
 // What goes wrong on the way is told in words but not wrapped: a webhook's Status or timeout is not the answer to the
 // request that needed the webhook.
 func (c *Converter) post(
-	ctx context.Context, r *catalog.Resource, kind gvk.GroupVersionKind, apiVersion string, objs []Object,
+	ctx context.Context, r *catalog.Resource, kind gvk.GroupVersionKind, apiVersion string, objs []object.Object,
 ) (converted []runtime.RawExtension, failure string, err error) {
 	hook, err := conversionOf(r)
 	if err != nil {
@@ -128,7 +133,7 @@ func target(c *apiextensionsv1.WebhookClientConfig) webhook.Target {
 
 // check judges the i-th converted object against what was sent, and gives it the metadata that is not the webhook's to
 // change.
-func check(sent []Object, i int, got Object, apiVersion string) error {
+func check(sent []object.Object, i int, got object.Object, apiVersion string) error {
 	before, after := kindOf(sent[i]), kindOf(got)
 	invalid := fmt.Sprintf("conversion webhook for %v returned invalid ", before)
 	object, inMetadata, at := "object", "metadata", "object at index 0"
@@ -154,7 +159,7 @@ func check(sent []Object, i int, got Object, apiVersion string) error {
 }
 
 // kindOf is what an object says it is.
-func kindOf(obj Object) gvk.GroupVersionKind {
+func kindOf(obj object.Object) gvk.GroupVersionKind {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	return gvk.FromAPIVersionAndKind(apiVersion, kind)

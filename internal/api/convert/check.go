@@ -8,10 +8,12 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // checkIdentity refuses a converted object that is another one than what was sent. Texts are kube's.
-func checkIdentity(in, out Object) error {
+func checkIdentity(in, out object.Object) error {
 	before, after := unstructured.Unstructured{Object: in}, unstructured.Unstructured{Object: out}
 	for _, part := range []struct {
 		name      string
@@ -31,18 +33,18 @@ func checkIdentity(in, out Object) error {
 
 // restoreMetadata gives a converted object the metadata of the original, with the labels and annotations of the
 // converted one: nothing else of metadata is a webhook's to change.
-func restoreMetadata(original, converted Object) error {
+func restoreMetadata(original, converted object.Object) error {
 	v, found := converted["metadata"]
 	if !found {
 		return fmt.Errorf("missing metadata in converted object")
 	}
-	theirs, ok := v.(Object)
+	theirs, ok := v.(object.Object)
 	if !ok {
 		return fmt.Errorf("invalid metadata of type %T in converted object", v)
 	}
-	meta := Object{}
+	meta := object.Object{}
 	if v, ok := original["metadata"]; ok {
-		if meta, ok = v.(Object); !ok {
+		if meta, ok = v.(object.Object); !ok {
 			return fmt.Errorf("invalid metadata of type %T in input object", v)
 		}
 		meta = runtime.DeepCopyJSON(meta)
@@ -57,17 +59,17 @@ func restoreMetadata(original, converted Object) error {
 }
 
 // takeStrings sets meta's labels or annotations to those that a webhook returned, if they are good.
-func takeStrings(meta, theirs Object, name string) error {
+func takeStrings(meta, theirs object.Object, name string) error {
 	v := theirs[name]
 	if v == nil {
 		delete(meta, name)
 		return nil
 	}
-	now, ok := v.(Object)
+	now, ok := v.(object.Object)
 	if !ok {
 		return fmt.Errorf("invalid metadata.%s of type %T in converted object", name, v)
 	}
-	before, ok := meta[name].(Object)
+	before, ok := meta[name].(object.Object)
 	if !ok && meta[name] != nil {
 		return fmt.Errorf("invalid metadata.%s of type %T in original object", name, meta[name])
 	}

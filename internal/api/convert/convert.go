@@ -32,12 +32,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
-type Object = object.Object
-
 // Function converts objects of one kind into the version apiVersion ("group/version"), in order. It must not change
 // objs. What it returns is checked as a webhook's reply is.
-type Function func(ctx context.Context, objs []Object, apiVersion string) ([]Object, error)
+type Function func(ctx context.Context, objs []object.Object, apiVersion string) ([]object.Object, error)
 
 // Options are what a Converter works with.
 type Options struct {
@@ -94,9 +91,11 @@ func (c *Converter) function(r *catalog.Resource) Function {
 
 // Convert returns obj, an object of version from as a request brings it, as one of version to. obj is not changed; it
 // is returned if from is to.
-func (c *Converter) Convert(ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj Object) (Object,
+func (c *Converter) Convert(
+	ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj object.Object,
+) (object.Object,
 	error) {
-	out, err := c.ConvertAll(ctx, r, from, to, []Object{obj})
+	out, err := c.ConvertAll(ctx, r, from, to, []object.Object{obj})
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +104,13 @@ func (c *Converter) Convert(ctx context.Context, r *catalog.Resource, from, to *
 
 // ConvertAll is Convert for several objects of one version, in one call.
 func (c *Converter) ConvertAll(
-	ctx context.Context, r *catalog.Resource, from, to *catalog.Version, objs []Object,
-) ([]Object, error) {
+	ctx context.Context, r *catalog.Resource, from, to *catalog.Version, objs []object.Object,
+) ([]object.Object, error) {
 	if from == to {
 		return objs, nil
 	}
 	if !c.NeedsWebhook(r) || !slices.ContainsFunc(objs, hasContent) {
-		out := make([]Object, len(objs))
+		out := make([]object.Object, len(objs))
 		for i, obj := range objs {
 			out[i] = runtime.DeepCopyJSON(obj)
 			if err := rename(r, from, to, out[i]); err != nil {
@@ -137,7 +136,7 @@ func (c *Converter) ConvertAll(
 
 // hasContent reports whether obj is more than its kind. Where structured-merge-diff has taken away all that an object
 // had, no webhook is asked about the rest, as in Kubernetes.
-func hasContent(obj Object) bool {
+func hasContent(obj object.Object) bool {
 	_, kind := obj["kind"]
 	_, apiVersion := obj["apiVersion"]
 	return len(obj) != 2 || !kind || !apiVersion
@@ -145,7 +144,9 @@ func hasContent(obj Object) bool {
 
 // Reread returns obj, an object of version from as it would be stored, as a read in version to would show it. obj is
 // changed. It asks the webhook, and keeps nothing.
-func (c *Converter) Reread(ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj Object) (Object,
+func (c *Converter) Reread(
+	ctx context.Context, r *catalog.Resource, from, to *catalog.Version, obj object.Object,
+) (object.Object,
 	error) {
 	if err := restore(r, from, obj); err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func firstOf(errs []error) error {
 // Present brings a decoded stored object into version to, in place, as a read shows it, where that takes no call. What
 // is in storage gets the defaults of the version it was stored in and loses what that version does not declare, then
 // it is converted.
-func Present(r *catalog.Resource, to *catalog.Version, obj Object) error {
+func Present(r *catalog.Resource, to *catalog.Version, obj object.Object) error {
 	from := storedIn(r, obj["apiVersion"])
 	if from == nil {
 		from = r.Storage
@@ -192,7 +193,7 @@ func storedIn(r *catalog.Resource, apiVersion any) *catalog.Version {
 }
 
 // restore does to a stored object what NormalizeRequest did when it was written, by today's schema.
-func restore(r *catalog.Resource, v *catalog.Version, obj Object) error {
+func restore(r *catalog.Resource, v *catalog.Version, obj object.Object) error {
 	if err := schema.SalvageMetadata(obj); err != nil {
 		return fmt.Errorf("metadata of a stored %s: %w", r.Kind, err)
 	}
@@ -219,8 +220,8 @@ func restore(r *catalog.Resource, v *catalog.Version, obj Object) error {
 }
 
 // repairGeneration gives an object that was stored before generations were counted its first one, as Kubernetes does.
-func repairGeneration(obj Object) {
-	meta, _ := obj["metadata"].(Object)
+func repairGeneration(obj object.Object) {
+	meta, _ := obj["metadata"].(object.Object)
 	if generation, _ := meta["generation"].(int64); meta != nil && generation == 0 {
 		meta["generation"] = int64(1)
 	}
@@ -228,7 +229,7 @@ func repairGeneration(obj Object) {
 
 // rename converts obj, of version from, in place where that takes no call: built-in kinds by code of their own, custom
 // ones by the strategy None.
-func rename(r *catalog.Resource, from, to *catalog.Version, obj Object) error {
+func rename(r *catalog.Resource, from, to *catalog.Version, obj object.Object) error {
 	if r.Convert != nil {
 		if err := r.Convert(from, to, obj); err != nil {
 			return fmt.Errorf("convert %s from %s to %s: %w", r.Kind, r.APIVersion(from), r.APIVersion(to), err)
@@ -241,7 +242,7 @@ func rename(r *catalog.Resource, from, to *catalog.Version, obj Object) error {
 }
 
 // prune drops from an object that was converted into version to what that version does not declare.
-func prune(r *catalog.Resource, to *catalog.Version, obj Object) error {
+func prune(r *catalog.Resource, to *catalog.Version, obj object.Object) error {
 	sch, err := to.Schema()
 	if err != nil {
 		return fmt.Errorf("schema of %s %s: %w", r.Qualified(), to.Name, err)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
@@ -32,7 +33,7 @@ func reviewVersion(wanted []string) (string, error) {
 }
 
 // appendReview appends the ConversionReview that asks for objs in version apiVersion.
-func appendReview(dst []byte, version, uid, apiVersion string, objs []Object) []byte {
+func appendReview(dst []byte, version, uid, apiVersion string, objs []object.Object) []byte {
 	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`+reviewGroup+`/`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","request":{"uid":`...)
@@ -119,7 +120,7 @@ var reviewDecoder = sync.OnceValues(func() (runtime.Decoder, error) {
 })
 
 // decodeConverted decodes one converted object. Its error is the one of kube's decoder.
-func decodeConverted(rx runtime.RawExtension) (Object, error) {
+func decodeConverted(rx runtime.RawExtension) (object.Object, error) {
 	u := unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(rx.Raw); err != nil {
 		return nil, err
