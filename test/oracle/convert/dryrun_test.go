@@ -380,7 +380,7 @@ func blur(v any) {
 				v[k] = "made-some"
 			case isText && k == "message":
 				text, _, _ = strings.Cut(text, " uid ")
-				text, _, _ = strings.Cut(text, ": errors:") // the order of several fields is chance
+				text, _, _ = strings.Cut(text, "errors:") // the order of several fields is chance
 				v[k], _, _ = strings.Cut(text, ": .")
 			default:
 				blur(e)
