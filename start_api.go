@@ -100,7 +100,7 @@ func (p *process) buildVerbs(context.Context) error {
 	h.Verbs = verb.New(verb.Config{
 		Catalog: h.Catalog, View: h.View, Store: h.Store, Admit: p.admission, Convert: p.conversion(),
 		Answers: p.handlers.Answers, Actions: p.handlers.Actions, Finders: p.handlers.Finders,
-		Allocators: p.handlers.Allocators, Updated: p.handlers.Updated,
+		Allocators: p.handlers.Allocators, Updated: p.handlers.Updated, Authorizer: h.Authorizer,
 		Now: h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
 		StoreCBOR: c.API.CBOR,
 	})
@@ -158,7 +158,7 @@ func (p *process) buildFront(context.Context) error {
 		Metrics: h.Metrics, Started: h.Started, Log: p.log,
 		Authenticator: h.Authenticator, Authorizer: h.Authorizer,
 		Resources: objects.ServeHTTP, Discovery: p.fresh(discover.ServeHTTP), OpenAPI: p.fresh(p.documents.ServeHTTP),
-		Checks: p.checks(), Paths: pages, Served: p.served,
+		Checks: p.checks(), Paths: pages, Served: p.served, LongRunning: p.longRunning,
 		APIPaths: func() []string { return discovery.Paths(h.Catalog.Snapshot()) },
 		Version:  front.VersionInfo(build()), TLS: h.Certificates.TLSConfig(), CBOR: c.API.CBOR,
 		StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
@@ -187,6 +187,16 @@ func (p *process) served(info *request.Info) bool {
 	return r != nil &&
 		(info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil ||
 			r.HasSubresource(v, info.Subresource))
+}
+
+// longRunning reports whether a request is for a subresource whose requests last as long as their clients want.
+func (p *process) longRunning(info *request.Info) bool {
+	r, _ := p.host.Catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
+	if r == nil {
+		return false
+	}
+	sub := r.Subresource(info.Subresource)
+	return sub != nil && sub.LongRunning
 }
 
 // identity names this replica in the election of the one whose controllers work, as kube's components name themselves.

@@ -72,9 +72,9 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	f.BoolVar(&o.anonymous, "anonymous-auth", true,
 		"answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
 	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil,
-		"who may do what: AlwaysAllow, or what stands for all others, that members of system:masters may do everything (default: AlwaysAllow)")
+		"who may do what: AlwaysAllow, or RBAC and Node, for which stands, until they are there, that members of system:masters may do everything (default: AlwaysAllow)")
 	f.StringVar(&o.authorizationConfig, "authorization-config", "",
-		"accepted in the place of --authorization-mode, and not read: members of system:masters may do everything")
+		"not there yet: refused")
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil,
 		"admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
@@ -168,7 +168,9 @@ func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
 	case o.authorizationConfig != "" && len(modes) > 0:
 		return nil, errors.New("--authorization-config and --authorization-mode exclude each other: drop one")
 	case o.authorizationConfig != "":
-		return []string{"--authorization-config"}, nil
+		return nil,
+			errors.New(
+				"--authorization-config is not there yet: use --authorization-mode with AlwaysAllow, or with RBAC, for which stands that members of system:masters may do everything")
 	case len(modes) == 0:
 		modes = []string{"AlwaysAllow"}
 	}
@@ -182,6 +184,10 @@ func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
 			return nil, fmt.Errorf("--authorization-mode %q has mode specified more than once", modes)
 		case mode == "AlwaysAllow":
 			c.Auth.AlwaysAllow = true
+		case mode != "RBAC" && mode != "Node":
+			// What these allow would be refused, and what they refuse allowed to administrators.
+			return nil,
+				fmt.Errorf("--authorization-mode %s is not there yet: drop it, or use AlwaysAllow or RBAC", mode)
 		default:
 			unused = append(unused, "--authorization-mode="+mode)
 		}

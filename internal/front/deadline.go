@@ -16,7 +16,7 @@ import (
 // at most RequestTimeout; long-running requests may take as long as the server runs. Whoever is too late gets a 504,
 // or, if the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
 func (s *Server) deadline(x *exchange, next func(*exchange)) {
-	if x.info.LongRunning() {
+	if x.longRunning {
 		ctx, cancel := context.WithCancel(x.r.Context())
 		defer cancel()
 		defer context.AfterFunc(s.closing, cancel)()

@@ -177,6 +177,32 @@ func TestWatchHasNoDeadlineAndEndsWithTheServer(t *testing.T) {
 	})
 }
 
+// TestLongRunningByResource: a request for a subresource has no deadline if the resource that it resolves to says so,
+// whatever the subresource is called.
+func TestLongRunningByResource(t *testing.T) {
+	t.Parallel()
+	for target, long := range map[string]bool{
+		"/api/v1/namespaces/n/pods/x/exec":         true,
+		"/api/v1/namespaces/n/pods/x/status":       false,
+		"/apis/a.example.com/v1/unknown/x/exec":    false,
+		"/apis/a.example.com/v1/widgets/x/log":     false,
+		"/apis/a.example.com/v1/widgets/x/console": true,
+		"/api/v1/pods?watch=1":                     true,
+		"/api/v1/proxy/namespaces/n/pods/x":        false,
+	} {
+		s := newServer(t, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+			if _, limited := r.Context().Deadline(); limited == long {
+				t.Errorf("%s: a deadline: %v", target, limited)
+			}
+		}, func(c *Config) {
+			c.LongRunning = func(i *request.Info) bool {
+				return i.Resource == "pods" && i.Subresource == "exec" || i.Subresource == "console"
+			}
+		})
+		do(s, http.MethodGet, target)
+	}
+}
+
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, text("objects"), nil)

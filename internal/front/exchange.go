@@ -28,6 +28,8 @@ type exchange struct {
 	scope   request.Scope
 	info    *request.Info // never nil behind parse
 	who     user.Info     // never nil behind authenticate
+	// longRunning is true of a request that may last as long as its client wants.
+	longRunning bool
 
 	written int64
 	// conn is the connection that the handler has taken over, nil if it has not; taken is where such connections are

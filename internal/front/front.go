@@ -79,6 +79,10 @@ type Config struct {
 	// get metrics of its own; names that anybody may invent would fill the memory. Nil is never.
 	Served func(*request.Info) bool
 
+	// LongRunning reports whether a resource request may last as long as its client wants because of the subresource
+	// that it resolves to; watches may in any case. Nil is never.
+	LongRunning func(*request.Info) bool
+
 	RequestTimeout       time.Duration // longest time for requests that are not long-running; 0 is 60 s
 	MaxRequestsInFlight  int           // reads at the same time; 0 is 400, less is no limit
 	MaxMutationsInFlight int           // writes at the same time; 0 is 200, less is no limit
@@ -129,6 +133,9 @@ func withDefaults(c Config) Config {
 	}
 	if c.Served == nil {
 		c.Served = func(*request.Info) bool { return false }
+	}
+	if c.LongRunning == nil {
+		c.LongRunning = func(*request.Info) bool { return false }
 	}
 	if c.RequestTimeout == 0 {
 		c.RequestTimeout = time.Minute
@@ -216,6 +223,7 @@ func (s *Server) parse(x *exchange, next func(*exchange)) {
 		s.fail(x, apierrors.NewInternalError(fmt.Errorf("failed to create RequestInfo: %w", err)))
 		return
 	}
+	x.longRunning = info.LongRunning() || info.IsResource && info.Subresource != "" && s.config.LongRunning(info)
 	next(x)
 }
 

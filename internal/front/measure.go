@@ -9,7 +9,7 @@ import (
 // measure counts the request and writes it to the log.
 func (s *Server) measure(x *exchange, next func(*exchange)) {
 	key := s.labels(x)
-	if x.info.LongRunning() {
+	if x.longRunning {
 		running := s.metrics.longRunning.WithLabelValues(key.verb, key.group, key.version, key.resource,
 			key.subresource, key.scope, component)
 		running.Inc()

@@ -55,7 +55,7 @@ func (l *limit) waits(w *request.Waits) {
 // throttle limits how many reads and writes run at the same time. Long-running requests do not count, nor do those
 // that wait for a webhook, and administrators always get in: somebody must be able to repair what causes the load.
 func (s *Server) throttle(x *exchange, next func(*exchange)) {
-	if x.info.LongRunning() {
+	if x.longRunning {
 		next(x)
 		return
 	}

@@ -152,19 +152,14 @@ func (i *Info) readListOptions(query url.Values) {
 	}
 }
 
-// LongRunning reports whether the request may last as long as its client wants: no deadline, no in-flight limit.
+// LongRunning reports whether the request may last as long as its client wants, whatever resource it names: no
+// deadline, no in-flight limit. Whether one for a subresource may ("exec", "log") depends on the resource; the catalog
+// knows.
 func (i *Info) LongRunning() bool {
-	if i.Verb == "watch" || i.Verb == "proxy" {
-		return true
+	if i.IsResource {
+		return i.Verb == "watch"
 	}
-	if !i.IsResource {
-		return strings.HasPrefix(i.Path, "/debug/pprof/") || i.Path == "/bowsprit/snapshot"
-	}
-	switch i.Subresource {
-	case "attach", "exec", "proxy", "log", "portforward":
-		return true
-	}
-	return false
+	return strings.HasPrefix(i.Path, "/debug/pprof/") || i.Path == "/bowsprit/snapshot"
 }
 
 // Mutating reports whether the request counts as a write for the in-flight limits: all verbs but get, list and watch.

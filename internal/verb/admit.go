@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
@@ -20,7 +21,30 @@ import (
 // admission asks the chain of plugins about writes.
 type admission struct {
 	*Reader
-	chain admit.Chain
+	chain      admit.Chain
+	authorizer authz.Authorizer // nil allows everything
+}
+
+// mayCreate asks whether the user of an update or an apply, which may do that, may also create what does not exist.
+func (ad *admission) mayCreate(ctx context.Context, c *Call) error {
+	if ad.authorizer == nil || c.inProcess || c.Verb == "create" {
+		return nil
+	}
+	what := &request.Info{
+		IsResource: true, Verb: "create", APIPrefix: "apis", Group: c.Resource.Group, Version: c.Version.Name,
+		Namespace: c.Namespace, Resource: c.Resource.Plural, Name: c.Name,
+	}
+	if what.Group == "" {
+		what.APIPrefix = "api"
+	}
+	decision, err := ad.authorizer.Authorize(ctx, c.User, what)
+	switch {
+	case decision.Allowed:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	}
+	return authz.Forbidden(c.User, what, decision.Reason)
 }
 
 // admissionAttributes returns what admission is told about a write of the call. options is a pointer to the

@@ -168,7 +168,7 @@ func (v *Verbs) validateNew(ctx context.Context, c *Call, obj object.Object) err
 		return apierrors.NewInvalid(c.kindOf(obj), object.String(object.Meta(obj), "name"), errs)
 	}
 	c.warnings(ctx, obj, nil)
-	return nil
+	return v.admission.mayCreate(ctx, c) // behind validation, as in Kubernetes
 }
 
 // wipeSystemFields drops what only the server sets.

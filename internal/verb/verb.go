@@ -20,6 +20,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -45,6 +46,8 @@ type Config struct {
 	// "certificatesigningrequests.certificates.k8s.io/status". They get the object as it was and as it is, and change
 	// neither. Optional.
 	Updated map[string]func(old, now object.Object)
+	// Authorizer is asked whether an update or an apply may create what does not exist. Nil allows it.
+	Authorizer authz.Authorizer
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
 	Now       func() time.Time
 	NewUID    func() string
@@ -84,7 +87,7 @@ func New(c Config) *Verbs {
 	v := &Verbs{
 		Reader:    r,
 		decoder:   newDecoder(c.Catalog, c.Actions),
-		admission: &admission{Reader: r, chain: c.Admit},
+		admission: &admission{Reader: r, chain: c.Admit, authorizer: c.Authorizer},
 		tracker:   &tracker{Reader: r, newUID: c.NewUID, log: c.Log},
 		sequences: &sequences{Reader: r, store: c.Store},
 		answers:   c.Answers, actions: c.Actions, newSuffix: c.NewSuffix, log: c.Log,

@@ -6,7 +6,10 @@ import (
 	"slices"
 
 	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -53,8 +56,8 @@ func (a *asked) GetSubresource() string                   { return a.Subresource
 
 func (a *asked) asResource() schema.GroupVersionResource { return (*Authorizer)(a).Resource }
 
-// Authorize answers a question of the library by asking our authorizer. Selectors are not passed on: like Kubernetes'
-// RBAC, what decides here does not look at them.
+// Authorize answers a question of the library by asking our authorizer. A selector that cannot be parsed is left out:
+// what is asked for then is more.
 func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (authorizer.Decision, string, error) {
 	what := &request.Info{
 		Verb: q.GetVerb(), IsResource: q.IsResourceRequest(), Path: q.GetPath(), APIPrefix: "apis",
@@ -63,6 +66,12 @@ func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (au
 	}
 	if what.IsResource && what.Group == "" {
 		what.APIPrefix = "api"
+	}
+	if terms, err := q.GetFieldSelector(); err == nil && len(terms) > 0 {
+		what.FieldSelector = fieldText(terms)
+	}
+	if terms, err := q.GetLabelSelector(); err == nil && len(terms) > 0 {
+		what.LabelSelector = labels.NewSelector().Add(terms...).String()
 	}
 	who := q.GetUser()
 	groups := slices.Sorted(slices.Values(who.GetGroups()))
@@ -80,4 +89,16 @@ func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (au
 		decision = authorizer.DecisionAllow
 	}
 	return decision, found.decision.Reason, found.err
+}
+
+func fieldText(terms fields.Requirements) string {
+	all := make([]fields.Selector, len(terms))
+	for i, t := range terms {
+		if t.Operator == selection.NotEquals {
+			all[i] = fields.OneTermNotEqualSelector(t.Field, t.Value)
+		} else {
+			all[i] = fields.OneTermEqualSelector(t.Field, t.Value)
+		}
+	}
+	return fields.AndSelectors(all...).String()
 }

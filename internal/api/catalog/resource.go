@@ -179,6 +179,9 @@ type Subresource struct {
 	Verbs []string
 	// Object is true if it takes and answers the object itself ("finalize").
 	Object bool
+	// LongRunning is true if a request may last as long as its client wants ("exec", "log"): it has no deadline and is
+	// not counted among those in flight.
+	LongRunning bool
 	// Virtual is the resource whose objects a POST takes and answers ("token", "eviction"); nil for subresources
 	// without one.
 	Virtual *Resource

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -280,6 +281,7 @@ func TestLoadTokensErrors(t *testing.T) {
 
 func TestImpersonation(t *testing.T) {
 	t.Parallel()
+	many := slices.Repeat([]string{"a"}, maxImpersonated)
 	for _, tc := range []struct {
 		name   string
 		header http.Header
@@ -300,6 +302,15 @@ func TestImpersonation(t *testing.T) {
 		{"empty user", http.Header{"Impersonate-User": {""}}, nil, ""},
 		{"group only", http.Header{"Impersonate-Group": {"a"}}, nil,
 			`requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} without impersonating a user name`},
+		{"as many as are allowed",
+			http.Header{
+				"Impersonate-User": {"jane"}, "Impersonate-Group": many[1:], "Impersonate-Extra-X": {"a"},
+			},
+			&user.DefaultInfo{Name: "jane", Groups: many[1:], Extra: map[string][]string{"x": {"a"}}}, ""},
+		{"too many groups", http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": append(many, "b")}, nil,
+			"requested to act with 2001 groups and values of extra keys: at most 2000 are allowed"},
+		{"too many extra", http.Header{"Impersonate-User": {"jane"}, "Impersonate-Extra-X": many,
+			"Impersonate-Extra-Y": many}, nil, "requested to act with 4000 groups and values of extra keys"},
 		{"uid only", http.Header{"Impersonate-Uid": {"a"}}, nil, "without impersonating a user name"},
 		{"extra only", http.Header{"Impersonate-Extra-X": {"a"}}, nil, "without impersonating a user name"},
 	} {

@@ -10,11 +10,15 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
+// maxImpersonated is how many groups and values of extra keys a request may ask to act with, all together: an
+// authorizer is asked about each of them, and headers have room for tens of thousands. Kubernetes has no limit.
+const maxImpersonated = 2000
+
 const extraPrefix = "Impersonate-Extra-"
 
 // Impersonation returns the user that the headers Impersonate-User, -Uid, -Group and -Extra-* ask to act as, with
 // nothing added, and removes these headers: nothing behind may act differently because of them. It returns nil if
-// there are none, and a 400 if they name everything but a user.
+// there are none, and a 400 if they name everything but a user, or more than can be checked.
 func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 	asked := false
 	for key := range h {
@@ -48,6 +52,14 @@ func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("requested %#v without impersonating a user name", wanted))
 		}
 		return nil, nil
+	}
+	count := len(wanted.Groups)
+	for _, values := range wanted.Extra {
+		count += len(values)
+	}
+	if count > maxImpersonated {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"requested to act with %d groups and values of extra keys: at most %d are allowed", count, maxImpersonated))
 	}
 	for key := range h {
 		if key == "Impersonate-User" || key == "Impersonate-Uid" || key == "Impersonate-Group" ||

@@ -15,7 +15,7 @@ func nodeKind() rule.Kind {
 	return rule.Of[corev1.Node](rule.Kind{
 		Group: coreV1, Kind: "Node", Plural: "nodes", Short: []string{"no"}, ClusterScoped: true, Prefix: "minions",
 		Status:       true,
-		Subresources: []catalog.Subresource{rule.OtherSubresource("proxy", "", "", "NodeProxyOptions", proxied...)},
+		Subresources: []catalog.Subresource{rule.Connection("proxy", "NodeProxyOptions", proxied...)},
 		Strategy: &catalog.Strategy{
 			Cells:               rule.Printed(nodeCells),
 			Default:             defaultNode,

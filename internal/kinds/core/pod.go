@@ -54,14 +54,14 @@ func podFields() map[string]func(object.Object) string {
 
 func podSubresources() []catalog.Subresource {
 	return []catalog.Subresource{
-		rule.OtherSubresource("attach", "", "", "PodAttachOptions", "create", "get"),
+		rule.Connection("attach", "PodAttachOptions", "create", "get"),
 		rule.OtherSubresource("binding", "", "", "Binding", "create"),
 		rule.ObjectSubresource("Pod", "ephemeralcontainers", rule.ViewVerbs...),
 		rule.OtherSubresource("eviction", "policy", "v1", "Eviction", "create"),
-		rule.OtherSubresource("exec", "", "", "PodExecOptions", "create", "get"),
-		rule.OtherSubresource("log", "", "", "Pod", "get"),
-		rule.OtherSubresource("portforward", "", "", "PodPortForwardOptions", "create", "get"),
-		rule.OtherSubresource("proxy", "", "", "PodProxyOptions", proxied...),
+		rule.Connection("exec", "PodExecOptions", "create", "get"),
+		rule.Connection("log", "Pod", "get"),
+		rule.Connection("portforward", "PodPortForwardOptions", "create", "get"),
+		rule.Connection("proxy", "PodProxyOptions", proxied...),
 		rule.ObjectSubresource("Pod", "resize", rule.ViewVerbs...),
 	}
 }

@@ -17,7 +17,7 @@ func serviceKind() rule.Kind {
 	return rule.Of[corev1.Service](rule.Kind{
 		Group: coreV1, Kind: "Service", Plural: "services", Short: []string{"svc"}, Categories: rule.CategoryAll,
 		Prefix: "services/specs", Status: true, ReturnsDeleted: true,
-		Subresources: []catalog.Subresource{rule.OtherSubresource("proxy", "", "", "ServiceProxyOptions", proxied...)},
+		Subresources: []catalog.Subresource{rule.Connection("proxy", "ServiceProxyOptions", proxied...)},
 		Strategy: &catalog.Strategy{
 			Cells:         rule.Printed(serviceCells),
 			Default:       defaultService,

@@ -22,6 +22,14 @@ func OtherSubresource(name, group, version, k string, verbs ...string) catalog.S
 	}
 }
 
+// Connection is a subresource that connects the client with something that runs, for as long as the client wants. k is
+// the kind of its options.
+func Connection(name, k string, verbs ...string) catalog.Subresource {
+	sub := OtherSubresource(name, "", "", k, verbs...)
+	sub.LongRunning = true
+	return sub
+}
+
 // VirtualSubresource is a subresource that takes a POST of k's kind and stores nothing.
 func VirtualSubresource(name string, k Kind) catalog.Subresource {
 	r := k.Resource()

@@ -10,7 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -133,6 +136,8 @@ func (r Reviews) decide(
 		if what.Version == "" {
 			what.Version = "*"
 		}
+		what.FieldSelector, what.LabelSelector = fieldSelector(resource.FieldSelector),
+			labelSelector(resource.LabelSelector)
 	} else {
 		what.Verb, what.Path = other.Verb, other.Path
 	}
@@ -142,6 +147,54 @@ func (r Reviews) decide(
 		status.EvaluationError = err.Error()
 	}
 	return status
+}
+
+// fieldSelector returns the text of a selector by which access is limited. Requirements that mean nothing to the
+// server are left out, as in Kubernetes: what is asked for then is more.
+func fieldSelector(a *authorizationv1.FieldSelectorAttributes) string {
+	if a == nil {
+		return ""
+	}
+	if len(a.Requirements) == 0 {
+		return a.RawSelector
+	}
+	var all []fields.Selector
+	for _, r := range a.Requirements {
+		if len(r.Values) != 1 {
+			continue
+		}
+		switch r.Operator {
+		case metav1.FieldSelectorOpIn:
+			all = append(all, fields.OneTermEqualSelector(r.Key, r.Values[0]))
+		case metav1.FieldSelectorOpNotIn:
+			all = append(all, fields.OneTermNotEqualSelector(r.Key, r.Values[0]))
+		}
+	}
+	return fields.AndSelectors(all...).String()
+}
+
+// selectionOperators are those of label selectors in reviews.
+var selectionOperators = map[metav1.LabelSelectorOperator]selection.Operator{
+	metav1.LabelSelectorOpIn: selection.In, metav1.LabelSelectorOpNotIn: selection.NotIn,
+	metav1.LabelSelectorOpExists: selection.Exists, metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
+}
+
+// labelSelector is fieldSelector for labels.
+func labelSelector(a *authorizationv1.LabelSelectorAttributes) string {
+	if a == nil {
+		return ""
+	}
+	if len(a.Requirements) == 0 {
+		return a.RawSelector
+	}
+	out := labels.NewSelector()
+	for _, r := range a.Requirements {
+		op, known := selectionOperators[r.Operator]
+		if one, err := labels.NewRequirement(r.Key, op, r.Values); known && err == nil {
+			out = out.Add(*one)
+		}
+	}
+	return out.String()
 }
 
 func subject(spec authorizationv1.SubjectAccessReviewSpec) user.Info {

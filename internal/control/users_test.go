@@ -1,0 +1,16 @@
+package control
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestControllerUser: controllers are service accounts as those of kube-controller-manager are, not administrators.
+func TestControllerUser(t *testing.T) {
+	u := ControllerUser("generic-garbage-collector")
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
+	if u.GetName() != "system:serviceaccount:kube-system:generic-garbage-collector" ||
+		!reflect.DeepEqual(u.GetGroups(), groups) {
+		t.Errorf("%+v", u)
+	}
+}

@@ -1,0 +1,55 @@
+package review
+
+import (
+	"context"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// noted is an authorizer that notes what it is asked.
+type noted struct{ what request.Info }
+
+func (n *noted) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
+	n.what = *what
+	return authz.Decision{}, nil
+}
+
+// TestReviewsPassSelectors: the authorizer learns by which selectors access is limited, and is asked for more where
+// they mean nothing to the server.
+func TestReviewsPassSelectors(t *testing.T) {
+	t.Parallel()
+	type fieldTerm = metav1.FieldSelectorRequirement
+	type labelTerm = metav1.LabelSelectorRequirement
+	for _, c := range []struct {
+		field       *authorizationv1.FieldSelectorAttributes
+		label       *authorizationv1.LabelSelectorAttributes
+		wantF, want string
+	}{
+		{nil, nil, "", ""},
+		{&authorizationv1.FieldSelectorAttributes{RawSelector: "spec.nodeName=n1"},
+			&authorizationv1.LabelSelectorAttributes{RawSelector: "a in (b,c)"}, "spec.nodeName=n1", "a in (b,c)"},
+		{&authorizationv1.FieldSelectorAttributes{Requirements: []fieldTerm{
+			{Key: "spec.nodeName", Operator: "In", Values: []string{"n,1"}},
+			{Key: "metadata.name", Operator: "NotIn", Values: []string{"x"}},
+			{Key: "a", Operator: "Exists"}, {Key: "b", Operator: "In", Values: []string{"1", "2"}},
+		}}, &authorizationv1.LabelSelectorAttributes{Requirements: []labelTerm{
+			{Key: "a", Operator: "In", Values: []string{"b"}}, {Key: "c", Operator: "DoesNotExist"},
+			{Key: "d", Operator: "Later", Values: []string{"e"}}, {Key: "/", Operator: "Exists"},
+		}}, `spec.nodeName=n\,1,metadata.name!=x`, "a in (b),!c"},
+	} {
+		n := &noted{}
+		r := Reviews{Config{Authorizer: n}}
+		r.decide(t.Context(), &user.DefaultInfo{Name: "bob"}, &authorizationv1.ResourceAttributes{
+			Verb: "list", Resource: "pods", FieldSelector: c.field, LabelSelector: c.label,
+		}, nil)
+		if n.what.FieldSelector != c.wantF || n.what.LabelSelector != c.want {
+			t.Errorf("%q and %q, want %q and %q", n.what.FieldSelector, n.what.LabelSelector, c.wantF, c.want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package rest_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+// noCreations is an authorizer that allows everything but creations.
+type noCreations struct {
+	mu    sync.Mutex
+	asked []request.Info
+}
+
+func (n *noCreations) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = append(n.asked, *what)
+	return authz.Decision{Allowed: what.Verb != "create", Reason: "no creations"}, nil
+}
+
+// TestCreationByOtherVerbs: an update or an apply that creates needs the permission to create, and leaves nothing
+// behind without it. Package front asks about the verb of the request only.
+func TestCreationByOtherVerbs(t *testing.T) {
+	t.Parallel()
+	n := &noCreations{}
+	s := startWith(t, store.Embedded{}, func(c *verb.Config) { c.Authorizer = n })
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+	forbidden := map[string]string{"reason": "Forbidden"}
+	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"one"}}`
+	tell(t, s, []step{
+		{do: "PUT " + leases + "/one", body: lease, code: http.StatusForbidden, holds: map[string]string{
+			"message": `leases.coordination.k8s.io "one" is forbidden: User "admin" cannot create resource "leases" in API group "coordination.k8s.io" in the namespace "default": no creations`,
+		}},
+		{do: "GET " + leases + "/one", code: http.StatusNotFound},
+		{do: "APPLY " + one + "?fieldManager=me",
+			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}`,
+			code: http.StatusForbidden, holds: forbidden},
+		{do: "APPLY " + one + "?fieldManager=me&dryRun=All",
+			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}`, code: http.StatusForbidden,
+			holds: forbidden},
+		{do: "GET " + one, code: http.StatusNotFound},
+		// Front has asked about this one.
+		{do: "POST " + leases, body: lease, code: http.StatusCreated},
+		{do: "APPLY " + leases + "/one?fieldManager=me", body: lease, code: http.StatusOK},
+	})
+	for _, what := range n.asked {
+		if what.Verb != "create" || what.Name != "one" || what.Namespace != "default" || !what.IsResource {
+			t.Errorf("asked %+v", what)
+		}
+	}
+	if len(n.asked) != 3 {
+		t.Errorf("asked %d times", len(n.asked))
+	}
+}
