@@ -51,13 +51,9 @@ func stranger(who user.Info) bool {
 
 // authorize asks whether they may.
 func (s *Server) authorize(x *exchange, next func(*exchange)) {
-	decision, err := s.config.Authorizer.Authorize(x.r.Context(), x.who, x.info)
-	switch {
-	case decision.Allowed:
-		next(x)
-	case err != nil:
-		s.fail(x, apierrors.NewInternalError(err))
-	default:
-		s.fail(x, authz.Forbidden(x.who, x.info, decision.Reason))
+	if err := authz.Require(x.r.Context(), s.config.Authorizer, x.who, x.info); err != nil {
+		s.fail(x, err)
+		return
 	}
+	next(x)
 }

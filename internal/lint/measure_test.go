@@ -44,7 +44,7 @@ var (
 	}
 	manyMethods   = map[string]int{}
 	largePackages = map[string]int{
-		"internal/verb": 5100,
+		"internal/verb": 5150,
 	}
 	undocumented = map[string]int{}
 )

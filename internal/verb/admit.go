@@ -30,21 +30,10 @@ func (ad *admission) mayCreate(ctx context.Context, c *Call) error {
 	if ad.authorizer == nil || c.inProcess || c.Verb == "create" {
 		return nil
 	}
-	what := &request.Info{
-		IsResource: true, Verb: "create", APIPrefix: "apis", Group: c.Resource.Group, Version: c.Version.Name,
-		Namespace: c.Namespace, Resource: c.Resource.Plural, Name: c.Name,
-	}
-	if what.Group == "" {
-		what.APIPrefix = "api"
-	}
-	decision, err := ad.authorizer.Authorize(ctx, c.User, what)
-	switch {
-	case decision.Allowed:
-		return nil
-	case err != nil:
-		return apierrors.NewInternalError(err)
-	}
-	return authz.Forbidden(c.User, what, decision.Reason)
+	return authz.Require(ctx, ad.authorizer, c.User, &request.Info{
+		IsResource: true, Verb: "create", Group: c.Resource.Group, Version: c.Version.Name, Namespace: c.Namespace,
+		Resource: c.Resource.Plural, Name: c.Name,
+	})
 }
 
 // admissionAttributes returns what admission is told about a write of the call. options is a pointer to the

@@ -134,6 +134,18 @@ func (Basic) Rules(_ context.Context, who user.Info, _ string) (Rules, error) {
 	}, nil
 }
 
+// Require returns nil if a allows who to do what, a 403 if it does not, and a 500 if that cannot be decided.
+func Require(ctx context.Context, a Authorizer, who user.Info, what *request.Info) error {
+	decision, err := a.Authorize(ctx, who, what)
+	switch {
+	case decision.Allowed:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	}
+	return Forbidden(who, what, decision.Reason)
+}
+
 // Forbidden returns the 403 for a request that was refused. reason may be empty.
 func Forbidden(who user.Info, what *request.Info, reason string) *apierrors.StatusError {
 	text := sanitize.Replace(refusal(who.GetName(), what))
