@@ -54,7 +54,7 @@ func TestServersAreApart(t *testing.T) {
 }
 
 // useServer defines a kind, creates one object of it, and fails if there is another.
-func useServer(t *testing.T, config *rest.Config, name string) {
+func useServer(t testing.TB, config *rest.Config, name string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
