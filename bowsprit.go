@@ -78,7 +78,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	s.mu.Unlock()
 
 	p := newProcess(s.config, s.config.parts())
-	defer func() { err = errors.Join(err, p.stop()) }()
+	log, v := s.config.Log, Version()
+	log.Info("starting", "version", v.Bowsprit, "kubernetes", v.Kubernetes, "dataDir", s.config.DataDir)
+	defer func() { err = errors.Join(err, p.stopLogged()) }()
 	for _, step := range p.steps() {
 		if err := step(ctx); err != nil {
 			return err

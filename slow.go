@@ -5,6 +5,15 @@ import (
 	"time"
 )
 
+// stopLogged stops the server, and says so.
+func (p *process) stopLogged() error {
+	began := time.Now()
+	p.log.Info("stopping", "runningRequestsMayTake", p.config.ShutdownTimeout)
+	err := p.stop()
+	p.log.Info("stopped", "after", time.Since(began))
+	return err
+}
+
 // slowStep is after how long a step of the start says what it is doing, and how often it says so again.
 const slowStep, slowStepAgain = 2 * time.Second, 30 * time.Second
 

@@ -218,7 +218,9 @@ func (p *process) conversion() *convert.Converter {
 	for kind, f := range p.config.Versions.Conversions {
 		functions[kind] = f
 	}
-	return convert.New(convert.Options{Call: p.host.Webhooks.Call, Functions: functions, Metrics: p.host.Metrics})
+	return convert.New(convert.Options{
+		Call: p.host.Webhooks.Call, Functions: functions, Log: p.log, Metrics: p.host.Metrics,
+	})
 }
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) { codec.WriteError(w, r, err) }

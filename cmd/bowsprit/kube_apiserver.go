@@ -79,7 +79,7 @@ func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 		"admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 4 every request")
 	f.BoolVar(&o.version, "version", false, "print the version of Kubernetes whose API is served, and end")
 	for _, known := range readKubeFlags() {
 		if f.Lookup(known.name) == nil {
@@ -102,7 +102,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 			unused = append(unused, "--"+f.Name)
 		}
 	})
-	if config.Log, err = newLogger(flags.serveFlags); err != nil {
+	if config.Log, err = newLogger(os.Stderr, flags.serveFlags); err != nil {
 		return err
 	}
 	config.Flags = settings(given)

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -44,11 +42,11 @@ func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	c.DataDir = defaultDataDir()
 	bindSettings(f, c, bowsprit.Serve, nil)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 warnings, 2 what happens, 4 every request")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 4 every request")
 }
 
 func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags serveFlags, given *pflag.FlagSet) error {
-	log, err := newLogger(flags)
+	log, err := newLogger(os.Stderr, flags)
 	if err != nil {
 		return err
 	}
@@ -85,22 +83,4 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 		return err
 	}
 	return <-ended
-}
-
-func newLogger(o serveFlags) (*slog.Logger, error) {
-	level := slog.LevelWarn
-	switch {
-	case o.verbosity >= 4:
-		level = slog.LevelDebug
-	case o.verbosity >= 1:
-		level = slog.LevelInfo
-	}
-	options := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q is unknown: use text or json", o.logFormat)
 }

@@ -112,6 +112,8 @@ func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVer
 	if err != nil {
 		return err
 	}
+	m.Log.Info("storage migration begins", "migration", one.Name, "resource", one.Spec.Resource.Resource, "group",
+		one.Spec.Resource.Group)
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
 		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionTrue, "MigrationRunning",
 			running(0, 0, nil), m.Now())
@@ -257,6 +259,8 @@ func (m *migrations) conclude(ctx context.Context, one *migrationv1beta1.Storage
 	}); err != nil {
 		return err
 	}
+	m.Log.Info("storage migration ends: all objects are stored in the storage version", "migration", one.Name,
+		"resource", one.Spec.Resource.Resource, "group", one.Spec.Resource.Group)
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
 		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionFalse, "MigrationCompleted",
 			"Migration completed", m.Now())
@@ -264,6 +268,8 @@ func (m *migrations) conclude(ctx context.Context, one *migrationv1beta1.Storage
 }
 
 func (m *migrations) fail(ctx context.Context, name, message string) error {
+	m.Log.Warn("storage migration fails for good; make another one when the cause is gone", "migration", name,
+		"error", message)
 	return m.update(ctx, name, func(one *migrationv1beta1.StorageVersionMigration) {
 		setCondition(one, migrationv1beta1.MigrationFailed, metav1.ConditionTrue, "StorageVersionMigrationFailed",
 			message, m.Now())

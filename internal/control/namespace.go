@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -72,9 +73,28 @@ func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 		return err
 	}
 	if len(failures) > 0 || len(left) > 0 {
+		n.hangs(entry, left, failures)
 		return errors.Join(append(failures, later)...) // the deletion of what is left brings us back
 	}
 	return n.finalize(ctx, name)
+}
+
+// hangsAfter is how long the deletion of a namespace may take before the log says what keeps it.
+const hangsAfter = 30 * time.Second
+
+// hangs says what keeps a namespace whose deletion began long ago.
+func (n *namespaces) hangs(ns *watchcache.Entry, left []remains, failures []error) {
+	deleted, _ := ns.Field("metadata.deletionTimestamp")
+	since, err := time.Parse(time.RFC3339, deleted)
+	if err != nil || n.Now().Sub(since) < hangsAfter {
+		return
+	}
+	var what []string
+	for _, r := range left {
+		what = append(what, fmt.Sprint(r.resource, " ", slices.Sorted(maps.Keys(r.finalizers))))
+	}
+	n.Log.Warn("deletion of a namespace hangs; it goes on when what is left is gone", "namespace", ns.Name,
+		"since", deleted, "left", what, "error", errors.Join(failures...))
 }
 
 func isPods(r *catalog.Resource) bool { return r.Group == "" && r.Plural == "pods" }

@@ -35,6 +35,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				continue // a definition changes nothing about a kind that is built in
 			}
 			if ev.Type == watchcache.Deleted {
+				log.Info("definition is gone, and its objects with it", "definition", entry.Name)
 				// Flush first: the same name may have been put and removed in one batch.
 				cat.Update(revision, put, append(remove, key))
 				put, remove = nil, nil
@@ -48,6 +49,9 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 			keepVersions(res, cat.Snapshot().Resource(key.Group, key.Resource))
 			giveWay(res, cat.Snapshot().Group(key.Group))
 			put = append(put, res)
+			if ev.Type == watchcache.Added && view.Revision() > 0 { // not those that are read at the start
+				log.Info("definition is made", "definition", entry.Name, "versions", len(def.Spec.Versions))
+			}
 		}
 		if len(put) > 0 {
 			cat.Update(revision, put, nil)

@@ -172,6 +172,7 @@ func (s *Server) chain() func(*exchange) {
 		s.deadline,     // how long it may take
 		s.cors,         // what browsers are told, and whether that is all: 204
 		s.authenticate, // who asks: 401
+		s.welcome,      // what a browser is shown at /
 		s.throttle,     // how many at a time: 429
 		s.authorize,    // may they: 403
 	}

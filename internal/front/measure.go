@@ -4,7 +4,11 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"time"
 )
+
+// slowRequest is from when on a request is logged as slow.
+const slowRequest = 5 * time.Second
 
 // measure counts the request and writes it to the log.
 func (s *Server) measure(x *exchange, next func(*exchange)) {
@@ -35,6 +39,10 @@ func (s *Server) measure(x *exchange, next func(*exchange)) {
 		if key.code >= http.StatusInternalServerError && s.closing.Err() == nil && x.r.Context().Err() == nil {
 			level = slog.LevelWarn
 		}
+		message := "request"
+		if level == slog.LevelDebug && took >= slowRequest && !x.info.LongRunning() {
+			level, message = slog.LevelInfo, "slow request"
+		}
 		ctx := x.r.Context()
 		if !s.config.Log.Enabled(ctx, level) {
 			return
@@ -43,7 +51,7 @@ func (s *Server) measure(x *exchange, next func(*exchange)) {
 		if x.who != nil {
 			name = x.who.GetName()
 		}
-		s.config.Log.LogAttrs(ctx, level, "request",
+		s.config.Log.LogAttrs(ctx, level, message,
 			slog.String("method", x.r.Method), slog.String("uri", x.r.URL.RequestURI()), slog.Int("code", key.code),
 			slog.Duration("took", took),
 			slog.Int64("bytes", x.written), slog.String("user", name), slog.String("agent", x.r.UserAgent()),

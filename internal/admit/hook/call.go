@@ -65,11 +65,16 @@ func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotati
 	}
 	c.Metrics.WebhookCalled(counted, took, why)
 	if counted.Rejected {
+		if !left {
+			c.Log.Warn("admission webhook failed; writes that it is to see are refused until it answers", "webhook",
+				h.Name,
+				"configuration", h.configuration, "error", err)
+		}
 		return apierrors.NewInternalError(failed)
 	}
 	if !left {
-		c.Log.Warn("a webhook could not be asked; the write goes on", "webhook", h.Name, "configuration",
-			h.configuration, "err", err)
+		c.Log.Warn("admission webhook failed; writes go on without it, as its failurePolicy says", "webhook", h.Name,
+			"configuration", h.configuration, "error", err)
 		c.Metrics.WebhookFailedOpen(counted)
 		a.Annotate(annotation, h.Name)
 	}

@@ -62,6 +62,7 @@ func (c *Converter) ask(
 	}
 	converted, failure, err := c.post(ctx, r, kind, apiVersion, objs)
 	if err != nil {
+		c.noteFailure(ctx, r, apiVersion, err)
 		return all(failure, err)
 	}
 	for i, raw := range converted {
@@ -111,6 +112,15 @@ func (c *Converter) post(
 			fmt.Errorf("conversion webhook for %v returned %d objects, expected %d", kind, len(converted), len(objs))
 	}
 	return converted, "", nil
+}
+
+// noteFailure says that r's webhook fails, unless it is the client that has left.
+func (c *Converter) noteFailure(ctx context.Context, r *catalog.Resource, apiVersion string, err error) {
+	if ctx.Err() == nil {
+		c.options.Log.Warn(
+			"conversion webhook failed; requests for objects in another version than the stored one fail until it "+
+				"answers", "definition", r.Plural+"."+r.Group, "version", apiVersion, "error", err)
+	}
 }
 
 // target is where a definition says that its webhook is.

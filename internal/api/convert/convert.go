@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/google/uuid"
@@ -46,6 +47,8 @@ type Options struct {
 	CacheBytes int
 	// NewUID names calls; random UUIDs if nil.
 	NewUID func() string
+	// Log receives what webhooks do wrong; nil drops it.
+	Log *slog.Logger
 	// Metrics is where the converter's metrics go, with kube's names; nil drops them.
 	Metrics prometheus.Registerer
 }
@@ -63,6 +66,9 @@ func New(o Options) *Converter {
 		o.Call = func(context.Context, webhook.Target, []byte) ([]byte, error) {
 			return nil, errors.New("this server calls no webhooks")
 		}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 128 << 20

@@ -18,6 +18,7 @@ type room struct {
 	wanted chan struct{} // capacity 1: a second wish adds nothing
 
 	// careEvery's goroutine only:
+	near  bool  // the database was near its quota when it was last looked at
 	tried int64 // the revision at which making room was of no use; there is no point in trying again before a deletion
 }
 
@@ -107,10 +108,23 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	if alarm {
 		return s.recover(ctx, l)
 	}
-	if file, used := l.sizes(); wasteful(file, used, l.quota) {
+	file, used := l.sizes()
+	s.noteUse(used, l.quota)
+	if wasteful(file, used, l.quota) {
 		return s.defragment(l)
 	}
 	return nil
+}
+
+// noteUse says once that the database comes near its quota, and again when it does after there was room.
+func (s *Store) noteUse(used, quota int64) {
+	near := used > quota/5*4
+	if near && !s.room.near {
+		s.log.Warn(
+			"etcd's database comes near its quota; at the quota nothing new can be stored: delete objects, or start the "+
+				"server with a larger --quota-backend-bytes", "used", used, "quota", quota)
+	}
+	s.room.near = near
 }
 
 // wasteful reports whether a database of file bytes, used of them in use, is worth being written anew.

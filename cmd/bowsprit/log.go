@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// newLogger returns the logger of a process: what an operator wants to know at the default verbosity, each request at
+// 4.
+func newLogger(out io.Writer, o serveFlags) (*slog.Logger, error) {
+	level := slog.LevelInfo
+	switch {
+	case o.verbosity < 0:
+		level = slog.LevelWarn
+	case o.verbosity >= 4:
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnits}
+	switch o.logFormat {
+	case "text":
+		return slog.New(summed(slog.NewTextHandler(out, options))), nil
+	case "json":
+		return slog.New(summed(slog.NewJSONHandler(out, options))), nil
+	}
+	return nil, fmt.Errorf("--log-format %q is unknown: use text or json", o.logFormat)
+}
+
+// withUnits writes durations as "1.5s", in JSON too, where slog would write a number of nanoseconds.
+func withUnits(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().String())
+	}
+	return a
+}
+
+const (
+	// sumEvery is how often a message that comes again and again is said.
+	sumEvery = time.Minute
+	// sumSubjects is how many things a message is said of within that time, such as webhooks that fail.
+	sumSubjects = 5
+)
+
+// summer is a handler that says a message once of each thing that it is about, and then each minute how often it was
+// repeated. Requests at the verbosity for them are all said.
+type summer struct {
+	slog.Handler
+	with  string // attributes of the logger
+	state *sums
+}
+
+type sums struct {
+	mu       sync.Mutex
+	messages map[string]*sum
+}
+
+// sum is a message within a minute.
+type sum struct {
+	subjects []string
+	repeated int
+	last     func(repeated int) // says the last one that was held back
+}
+
+func summed(h slog.Handler) slog.Handler {
+	return &summer{Handler: h, state: &sums{messages: map[string]*sum{}}}
+}
+
+// Handle implements slog.Handler.
+func (s *summer) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelInfo || !s.holdBack(r) {
+		return s.Handler.Handle(ctx, r)
+	}
+	return nil
+}
+
+// holdBack reports whether r is one of many.
+func (s *summer) holdBack(r slog.Record) bool {
+	subject := s.with + subjectOf(r)
+	s.state.mu.Lock()
+	defer s.state.mu.Unlock()
+	m := s.state.messages[r.Message]
+	if m == nil {
+		s.state.messages[r.Message] = &sum{subjects: []string{subject}}
+		time.AfterFunc(sumEvery, func() { s.state.end(r.Message) })
+		return false
+	}
+	if len(m.subjects) < sumSubjects && !slices.Contains(m.subjects, subject) {
+		m.subjects = append(m.subjects, subject)
+		return false
+	}
+	m.repeated++
+	kept := r.Clone()
+	m.last = func(repeated int) {
+		kept.AddAttrs(slog.Int("repeated", repeated), slog.Duration("within", sumEvery))
+		_ = s.Handler.Handle(context.Background(), kept)
+	}
+	return true
+}
+
+// end says how often a message was held back within the last minute. The next one is said again.
+func (s *sums) end(message string) {
+	s.mu.Lock()
+	m := s.messages[message]
+	delete(s.messages, message)
+	s.mu.Unlock()
+	if m.repeated > 0 {
+		m.last(m.repeated)
+	}
+}
+
+// details are the attributes that differ each time a message is said of the same thing.
+var details = []string{"error", "took", "after", "auditID", "from", "uri", "bytes", "agent", "revision", "used"}
+
+func subjectOf(r slog.Record) string {
+	var b strings.Builder
+	r.Attrs(func(a slog.Attr) bool {
+		if !slices.Contains(details, a.Key) {
+			fmt.Fprintf(&b, "%s=%s ", a.Key, a.Value)
+		}
+		return true
+	})
+	return b.String()
+}
+
+// WithAttrs implements slog.Handler.
+func (s *summer) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &summer{Handler: s.Handler.WithAttrs(attrs), with: s.with + fmt.Sprint(attrs), state: s.state}
+}
+
+// WithGroup implements slog.Handler.
+func (s *summer) WithGroup(name string) slog.Handler {
+	return &summer{Handler: s.Handler.WithGroup(name), with: s.with + name + ".", state: s.state}
+}
