@@ -133,7 +133,7 @@ func (a *Attributes) Annotations() map[string]string {
 	return a.annotations
 }
 
-// Plugin judges writes. It is a Mutator, a Validator or both.
+// Plugin validates writes. It is a Mutator, a Validator or both.
 type Plugin interface {
 	// Name is kube's name for the plugin, as --disable-admission-plugins spells it.
 	Name() string

@@ -7,17 +7,17 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// settled tells whether a definition has all the names that it wants, so that no change of another one can help it.
+// settled reports whether a definition has all the names that it wants, so that no change of another one can help it.
 func settled(def *apiextensionsv1.CustomResourceDefinition) bool {
 	return hasCondition(def, apiextensionsv1.NamesAccepted) && established(def)
 }
 
-// established tells whether a definition was ever served; only then can it have objects.
+// established reports whether a definition was ever served; only then can it have objects.
 func established(def *apiextensionsv1.CustomResourceDefinition) bool {
 	return hasCondition(def, apiextensionsv1.Established)
 }
 
-// holdsObjects tells whether a definition waits for its objects to be deleted.
+// holdsObjects reports whether a definition waits for its objects to be deleted.
 func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains(def.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
@@ -26,7 +26,7 @@ func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
 // somebody else's finalizer holds it: time to see it for who looks every now and then.
 const shownFor = 2 * time.Second // times of conditions are whole seconds
 
-// lingers tells whether it is too early to say that the objects of a definition are gone.
+// lingers reports whether it is too early to say that the objects of a definition are gone.
 func lingers(def *apiextensionsv1.CustomResourceDefinition, now time.Time) bool {
 	held := slices.ContainsFunc(def.Finalizers,
 		func(f string) bool { return f != apiextensionsv1.CustomResourceCleanupFinalizer })

@@ -144,7 +144,7 @@ func (g *collector) dependents(uid string) (all, blocking []place) {
 	return g.mu.graph.dependents(uid)
 }
 
-// collect judges one object by what the view shows now, and acts.
+// collect validates one object by what the view shows now, and acts.
 func (g *collector) collect(ctx context.Context, at place) error {
 	e := at.entry()
 	if e == nil {

@@ -73,7 +73,7 @@ func (g *graph) set(p place, was, is []metav1.OwnerReference, unblocked func(pla
 	}
 }
 
-// lose notes that an object was deleted. It tells whether anything depended on it.
+// lose notes that an object was deleted. It reports whether anything depended on it.
 func (g *graph) lose(uid string) bool {
 	delete(g.waiting, uid)
 	o := g.owners[uid]

@@ -125,7 +125,7 @@ func (c RuntimeConfig) Serves(gvr schema.GroupVersionResource, otherwise bool) b
 		&catalog.Version{Name: gvr.Version, Served: otherwise})
 }
 
-// serves tells whether a version of r is served.
+// serves reports whether a version of r is served.
 func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 	gv := schema.GroupVersion{Group: r.Group, Version: v.Name}
 	served := v.Served

@@ -22,7 +22,7 @@ type Action struct {
 	// New returns a fresh Go value of the kind.
 	New func() any
 	// Check returns what is wrong with a body of New's type. It comes after admission has changed it and before
-	// admission judges it.
+	// admission validates it.
 	Check func(c *Call, body any) error
 	// Run does what the body asks for. The calls that it makes of c are the server's own doing, about which admission
 	// is not asked again.

@@ -141,8 +141,8 @@ func target(c *apiextensionsv1.WebhookClientConfig) webhook.Target {
 	return t
 }
 
-// check judges the i-th converted object against what was sent, and gives it the metadata that is not the webhook's to
-// change.
+// check validates the i-th converted object against what was sent, and gives it the metadata that is not the webhook's
+// to change.
 func check(sent []object.Object, i int, got object.Object, apiVersion string) error {
 	before, after := kindOf(sent[i]), kindOf(got)
 	invalid := fmt.Sprintf("conversion webhook for %v returned invalid ", before)

@@ -67,7 +67,7 @@ func (v *Validator) validateNew(def *apiextensionsv1.CustomResourceDefinition) f
 	return v.validateFresh(def, newAllowances())
 }
 
-// validateFresh judges a new definition with leave l.
+// validateFresh validates a new definition with leave l.
 func (v *Validator) validateFresh(def *apiextensionsv1.CustomResourceDefinition, l allowances) field.ErrorList {
 	a := hoist(&def.Spec)
 	errs := v.validateSpec(&a, l)
@@ -79,7 +79,7 @@ func (v *Validator) validateChange(def, old *apiextensionsv1.CustomResourceDefin
 	return v.validateUpdated(def, old, allowances{})
 }
 
-// validateUpdated judges an update with leave l, and with what the old definition gives it.
+// validateUpdated validates an update with leave l, and with what the old definition gives it.
 func (v *Validator) validateUpdated(
 	def, old *apiextensionsv1.CustomResourceDefinition, l allowances,
 ) field.ErrorList {

@@ -43,7 +43,8 @@ type Row struct {
 	Object map[string]any
 }
 
-// CheckIncludeObject judges the query parameter includeObject. The error is a 400, worded as kube-apiserver words it.
+// CheckIncludeObject validates the query parameter includeObject. The error is a 400, worded as kube-apiserver words
+// it.
 func CheckIncludeObject(value string) error {
 	switch metav1.IncludeObjectPolicy(value) {
 	case "", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:

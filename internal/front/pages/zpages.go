@@ -69,7 +69,7 @@ func (p page) serve(w http.ResponseWriter, r *http.Request) {
 	codec.WriteKind(w, r, http.StatusOK, doc, m)
 }
 
-// allows tells whether there is such an answer: text as it is, everything else by the object's name only.
+// allows reports whether there is such an answer: text as it is, everything else by the object's name only.
 func (p page) allows(m codec.Media) bool {
 	if m.Type == plain {
 		return m.Group == "" && m.Version == "" && m.As == ""

@@ -56,7 +56,7 @@ func neededSelector(val *rule.Validation, v any, of string, path *field.Path) *m
 	return s
 }
 
-// deployed judges selector and template of a Deployment or ReplicaSet, which errors call deployments both.
+// deployed validates selector and template of a Deployment or ReplicaSet, which errors call deployments both.
 func deployed(val *rule.Validation, p rule.Value) {
 	s := neededSelector(val, p.Object()["selector"], "deployment", p.Path.Child("selector"))
 	selector, err := metav1.LabelSelectorAsSelector(s)
@@ -72,7 +72,8 @@ func deployed(val *rule.Validation, p rule.Value) {
 	pod.CheckUntilDeleted(val, template, "ReplicaSet", path)
 }
 
-// stateful judges selector and template of a StatefulSet, whose pods get host names, and volumes of the claims' names.
+// stateful validates selector and template of a StatefulSet, whose pods get host names, and volumes of the claims'
+// names.
 func stateful(val *rule.Validation, p rule.Value) {
 	s := neededSelector(val, p.Object()["selector"], "statefulset", p.Path.Child("selector"))
 	template, path := object.Map(p.Object(), "template"), p.Path.Child("template")

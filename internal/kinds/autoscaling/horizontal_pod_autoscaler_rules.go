@@ -37,7 +37,7 @@ func zeroReplicas(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// scaleTarget judges what is scaled, which has a group unless it is a replication controller.
+// scaleTarget validates what is scaled, which has a group unless it is a replication controller.
 func scaleTarget(val *rule.Validation, p rule.Value) {
 	ref, was := p.Object(), object.Map(val.Old, "spec", "scaleTargetRef")
 	reference(val, ref, p.Path)
@@ -48,7 +48,7 @@ func scaleTarget(val *rule.Validation, p rule.Value) {
 	referenceVersion(val, ref, object.String(ref, "kind") == "ReplicationController", p.Path)
 }
 
-// reference judges a reference to an object of any kind.
+// reference validates a reference to an object of any kind.
 func reference(val *rule.Validation, ref object.Object, path *field.Path) {
 	for _, name := range []string{"kind", "name"} {
 		if s := object.String(ref, name); s == "" {

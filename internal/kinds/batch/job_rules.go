@@ -165,7 +165,7 @@ func jobRestartPolicy(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// failurePolicy judges what is done about pods that fail.
+// failurePolicy validates what is done about pods that fail.
 func failurePolicy(val *rule.Validation, p rule.Value) {
 	policy := p.Object()
 	if policy == nil {
@@ -255,7 +255,7 @@ func exitCodes(val *rule.Validation, r object.Object, names []string, path *fiel
 	}
 }
 
-// successPolicy judges when a job is done before all of its pods are.
+// successPolicy validates when a job is done before all of its pods are.
 func successPolicy(val *rule.Validation, p rule.Value) {
 	policy := p.Object()
 	if policy == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// jobIs tells whether a condition of a job is true.
+// jobIs reports whether a condition of a job is true.
 func jobIs(status object.Object, kind string) bool {
 	for _, c := range rule.Objects(status["conditions"]) {
 		if object.String(c, "type") == kind && object.String(c, "status") == "True" {
@@ -24,8 +24,8 @@ func jobIs(status object.Object, kind string) bool {
 
 func finished(status object.Object) bool { return jobIs(status, "Complete") || jobIs(status, "Failed") }
 
-// jobStatus judges what a controller of jobs reports. Most rules hold only if what they are about has changed, so that
-// a status which breaks one can still be changed elsewhere.
+// jobStatus validates what a controller of jobs reports. Most rules hold only if what they are about has changed, so
+// that a status which breaks one can still be changed elsewhere.
 func jobStatus(val *rule.Validation, _ rule.Value) {
 	s := jobChange{
 		Validation: val, spec: object.Map(val.Obj, "spec"), now: object.Map(val.Obj, "status"),
@@ -46,7 +46,7 @@ type jobChange struct {
 	path           *field.Path
 }
 
-// changed tells whether one of the fields has changed.
+// changed reports whether one of the fields has changed.
 func (s *jobChange) changed(names ...string) bool {
 	for _, name := range names {
 		if !rule.Equivalent(s.now[name], s.was[name]) {
@@ -56,7 +56,7 @@ func (s *jobChange) changed(names ...string) bool {
 	return false
 }
 
-// turned tells whether one of the conditions has changed.
+// turned reports whether one of the conditions has changed.
 func (s *jobChange) turned(kinds ...string) bool {
 	for _, kind := range kinds {
 		if jobIs(s.now, kind) != jobIs(s.was, kind) {
@@ -87,7 +87,7 @@ func (s *jobChange) uncounted() {
 	}
 }
 
-// ends judges how a job ends: one way only, announced, and for good.
+// ends validates how a job ends: one way only, announced, and for good.
 func (s *jobChange) ends() {
 	is := func(kind string) bool { return jobIs(s.now, kind) }
 	complete, failed := is("Complete"), is("Failed")

@@ -188,7 +188,7 @@ var keyUsages = []string{
 
 const legacySigner = "kubernetes.io/legacy-unknown"
 
-// signingRequest judges a request. What is wrong with the stored one already is let be.
+// signingRequest validates a request. What is wrong with the stored one already is let be.
 func signingRequest(val *rule.Validation) {
 	spec, was, path := object.Map(val.Obj, "spec"), object.Map(val.Old, "spec"), field.NewPath("spec")
 	if err := checkRequest(bytesOf(spec["request"])); err != nil {
@@ -279,7 +279,7 @@ func checkCertificates(data []byte) error {
 	return nil
 }
 
-// signerName judges a name like example.com/signer.
+// signerName validates a name like example.com/signer.
 func signerName(val *rule.Validation, name string, path *field.Path) {
 	if name == "" {
 		val.Required(path, "")
@@ -397,7 +397,7 @@ func types(list []object.Object) []string {
 	return out
 }
 
-// repeats tells whether a value is there twice.
+// repeats reports whether a value is there twice.
 func repeats(list []string) bool {
 	for i, s := range list {
 		if slices.Contains(list[:i], s) {

@@ -66,7 +66,7 @@ func validateConfigMapUpdate(cm, old *corev1.ConfigMap, _ string) field.ErrorLis
 	return append(errs, validateConfigMap(cm)...)
 }
 
-// checkKey judges a key of data or binaryData, which must be able to be a file name.
+// checkKey validates a key of data or binaryData, which must be able to be a file name.
 func checkKey(path *field.Path, key string) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range validation.IsConfigMapKey(key) {

@@ -61,7 +61,8 @@ func warnEndpoints(w *rule.Warnings) {
 	}
 }
 
-// endpointSubsets judges the addresses behind a service. What has not changed is not judged: older servers took more.
+// endpointSubsets validates the addresses behind a service. What has not changed is not judged: older servers took
+// more.
 func endpointSubsets(val *rule.Validation, p rule.Value) {
 	if val.Old != nil && rule.Equivalent(p.New, p.Old) {
 		return

@@ -41,7 +41,7 @@ const (
 	maxMessage           = 1024
 )
 
-// validateEvent judges an event of core/v1. One with an eventTime is of the newer form, which has stricter rules;
+// validateEvent validates an event of core/v1. One with an eventTime is of the newer form, which has stricter rules;
 // metadata is not looked at in either, because event names of old clients would not pass.
 func validateEvent(e *corev1.Event) field.ErrorList { return checkEvent(e, "reportingComponent") }
 

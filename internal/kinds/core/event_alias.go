@@ -109,7 +109,7 @@ func judgeEventUpdate(obj, old object.Object, _ string) field.ErrorList {
 	return validateNewEventUpdate(e, was)
 }
 
-// validateNewEvent judges what is created through events.k8s.io: nothing of the older form may be set.
+// validateNewEvent validates what is created through events.k8s.io: nothing of the older form may be set.
 func validateNewEvent(e *corev1.Event) field.ErrorList {
 	errs := checkEvent(e, "reportingController")
 	errs = append(errs,

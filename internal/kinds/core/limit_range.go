@@ -54,7 +54,7 @@ func defaultLimitRange(obj object.Object) {
 	}
 }
 
-// limitRange judges limits: one of each type, and max, default, defaultRequest and min in this order.
+// limitRange validates limits: one of each type, and max, default, defaultRequest and min in this order.
 func limitRange(val *rule.Validation, p rule.Value) {
 	seen := map[string]bool{}
 	for i, l := range rule.Objects(p.New) {

@@ -132,7 +132,7 @@ func nodeUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// nodeConfig judges where the kubelet's configuration comes from, which no kubelet reads any more.
+// nodeConfig validates where the kubelet's configuration comes from, which no kubelet reads any more.
 func nodeConfig(val *rule.Validation) {
 	if source := object.Map(val.Obj, "spec", "configSource"); source != nil {
 		configSource(val, source, false, field.NewPath("spec", "configSource"))
@@ -176,7 +176,7 @@ func configSource(val *rule.Validation, source object.Object, inStatus bool, pat
 	}
 }
 
-// nodeAnnotations judges the annotations of a node that hold what others act on.
+// nodeAnnotations validates the annotations of a node that hold what others act on.
 func nodeAnnotations(val *rule.Validation) {
 	annotations, path := rule.StringMap(object.Map(val.Obj, "metadata")["annotations"]),
 		field.NewPath("metadata", "annotations")

@@ -8,7 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// basic judges an amount as Kubernetes did before it had words for more.
+// basic validates an amount as Kubernetes did before it had words for more.
 func basic(val *rule.Validation, v any, path *field.Path) {
 	if q := rule.Quantity(v); q.Value() < 0 {
 		val.Invalid(path, q.Value(), "must be a valid resource quantity")

@@ -107,7 +107,7 @@ func warnPod(w *rule.Warnings) {
 	pod.WarnSpec(w, w.Obj, nil)
 }
 
-// validatePod judges a pod's annotations and spec.
+// validatePod validates a pod's annotations and spec.
 func validatePod(val *rule.Validation, p rule.Value) {
 	obj := p.Object()
 	meta, spec := object.Map(obj, "metadata"), object.Map(obj, "spec")

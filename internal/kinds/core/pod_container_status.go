@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// containerStatuses judges what a kubelet reports of the users and the devices of containers.
+// containerStatuses validates what a kubelet reports of the users and the devices of containers.
 func containerStatuses(val *rule.Validation, status object.Object, path *field.Path) {
 	spec := object.Map(val.Obj, "spec")
 	for _, list := range []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
@@ -52,14 +52,14 @@ func containerUser(val *rule.Validation, status object.Object, os string, path *
 	}
 }
 
-// id judges the number of a user or a group.
+// id validates the number of a user or a group.
 func id(val *rule.Validation, v any, path *field.Path) {
 	if n, _ := v.(int64); n < 0 || n > math.MaxInt32 {
 		val.Invalid(path, n, validation.InclusiveRangeError(0, math.MaxInt32))
 	}
 }
 
-// allocated judges how the devices of a container are: each is of a claim or a resource that the container asks for.
+// allocated validates how the devices of a container are: each is of a claim or a resource that the container asks for.
 func allocated(val *rule.Validation, status object.Object, containers []object.Object, path *field.Path) {
 	at := slices.IndexFunc(containers,
 		func(c object.Object) bool { return object.String(c, "name") == object.String(status, "name") })
@@ -111,7 +111,7 @@ func health(val *rule.Validation, list []object.Object, path *field.Path) {
 	}
 }
 
-// extendedClaim judges which claim gives a pod the extended resources that its containers ask for.
+// extendedClaim validates which claim gives a pod the extended resources that its containers ask for.
 func extendedClaim(val *rule.Validation, status object.Object, path *field.Path) {
 	if status == nil {
 		return

@@ -51,7 +51,7 @@ func podResize(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// podLevel judges a change of what the pod as a whole asks for, and takes it out of masked.
+// podLevel validates a change of what the pod as a whole asks for, and takes it out of masked.
 func podLevel(val *rule.Validation, spec, masked, was object.Object, path *field.Path) {
 	now, old := object.Map(spec, "resources"), object.Map(was, "resources")
 	set := func(r object.Object) bool { return len(object.Map(r, "requests"))+len(object.Map(r, "limits")) > 0 }
@@ -80,7 +80,7 @@ func podLevel(val *rule.Validation, spec, masked, was object.Object, path *field
 	}
 }
 
-// lacks tells whether something that was asked for is asked for no more.
+// lacks reports whether something that was asked for is asked for no more.
 func lacks(now, was object.Object) bool {
 	for name := range was {
 		if _, ok := now[name]; !ok {
@@ -205,7 +205,7 @@ func classOf(spec object.Object) string {
 	return "Burstable"
 }
 
-// asks tells whether processor or memory are asked for or limited.
+// asks reports whether processor or memory are asked for or limited.
 func asks(r object.Object) bool {
 	for _, list := range []string{"requests", "limits"} {
 		for _, name := range []string{"cpu", "memory"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// podStatus judges what a kubelet reports.
+// podStatus validates what a kubelet reports.
 func podStatus(val *rule.Validation, _ rule.Value) {
 	annotationsKept(val)
 	pod.ValidateAnnotations(val, rule.StringMap(object.Map(val.Obj, "metadata")["annotations"]),
@@ -74,7 +74,7 @@ func endedStaysEnded(val *rule.Validation, list string, path *field.Path) {
 	}
 }
 
-// startsAgain tells whether a container that has ended with a code is started again.
+// startsAgain reports whether a container that has ended with a code is started again.
 func startsAgain(spec object.Object, list, name string, code int64) bool {
 	all := false
 	pod.Containers(spec, nil, func(c object.Object, _ *field.Path) {
@@ -122,7 +122,7 @@ func claimStatuses(val *rule.Validation, status object.Object, path *field.Path)
 	}
 }
 
-// podAddresses judges the addresses of a pod or its host: at most one of each family.
+// podAddresses validates the addresses of a pod or its host: at most one of each family.
 func podAddresses(val *rule.Validation, list string, path *field.Path) {
 	status := object.Map(val.Obj, "status")
 	var old, now []string

@@ -186,8 +186,8 @@ func narrowed(val *rule.Validation, now, was object.Object, path *field.Path) {
 	}
 }
 
-// begins tells whether the requirements of a term begin with those of another. An empty term matches nothing and stays
-// so.
+// begins reports whether the requirements of a term begin with those of another. An empty term matches nothing and
+// stays so.
 func begins(now, was object.Object) bool {
 	before := 0
 	for _, list := range []string{"matchExpressions", "matchFields"} {

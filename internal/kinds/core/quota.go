@@ -25,7 +25,7 @@ func quotaResources(val *rule.Validation, p rule.Value) {
 var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass",
 	"VolumeAttributesClass", "CrossNamespacePodAffinity"}
 
-// scoped tells whether a scope limits a resource.
+// scoped reports whether a scope limits a resource.
 func scoped(scope, name string) bool {
 	switch scope {
 	case "Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity":

@@ -84,7 +84,7 @@ func warnReplicationController(w *rule.Warnings) {
 	pod.WarnTemplate(w, object.Map(of, "spec", "template"), field.NewPath("spec", "template"))
 }
 
-// controlled judges selector and template of a ReplicationController.
+// controlled validates selector and template of a ReplicationController.
 func controlled(val *rule.Validation, p rule.Value) {
 	template, path := object.Map(p.Object(), "template"), p.Path.Child("template")
 	if template == nil {

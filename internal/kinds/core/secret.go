@@ -58,7 +58,7 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	return append(errs, checkSecretType(s, data)...)
 }
 
-// checkSecretType judges what the well-known types of secrets must hold.
+// checkSecretType validates what the well-known types of secrets must hold.
 func checkSecretType(s *corev1.Secret, data *field.Path) field.ErrorList {
 	missing := func(key string) bool { _, ok := s.Data[key]; return !ok }
 	var errs field.ErrorList

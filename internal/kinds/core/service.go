@@ -160,7 +160,7 @@ func warnService(w *rule.Warnings) {
 	}
 }
 
-// NeedsHealthPort tells whether a service has a port where nodes say whether they have a pod of it.
+// NeedsHealthPort reports whether a service has a port where nodes say whether they have a pod of it.
 func NeedsHealthPort(spec map[string]any) bool {
 	return object.String(spec, "type") == "LoadBalancer" && object.String(spec, "externalTrafficPolicy") == "Local"
 }

@@ -77,7 +77,7 @@ func keepNodePorts(ports, old []object.Object) {
 	}
 }
 
-// hasNodePorts tells whether a service has ports on nodes by itself.
+// hasNodePorts reports whether a service has ports on nodes by itself.
 func hasNodePorts(spec object.Object) bool {
 	kind := object.String(spec, "type")
 	return kind == "NodePort" || kind == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false
@@ -136,7 +136,7 @@ func prepareServiceUpdate(obj, old object.Object, subresource string, _ catalog.
 	}
 }
 
-// onNodes tells whether services of a type have ports on nodes.
+// onNodes reports whether services of a type have ports on nodes.
 func onNodes(kind string) bool { return kind == "NodePort" || kind == "LoadBalancer" }
 
 func external(spec object.Object) bool {
@@ -144,7 +144,7 @@ func external(spec object.Object) bool {
 	return onNodes(object.String(spec, "type")) || object.String(spec, "type") == "ClusterIP" && len(addresses) > 0
 }
 
-// newNodePorts tells whether a service asks for a port on nodes that it did not have.
+// newNodePorts reports whether a service asks for a port on nodes that it did not have.
 func newNodePorts(spec, was object.Object) bool {
 	had := map[any]bool{nil: true, int64(0): true}
 	for _, p := range object.Objects(was["ports"]) {

@@ -14,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// twoFamilies tells whether addresses are of both families.
+// twoFamilies reports whether addresses are of both families.
 func twoFamilies(ips []string) bool {
 	six := 0
 	for _, ip := range ips {
@@ -46,7 +46,7 @@ func headless(spec object.Object) bool {
 	return len(ips) == 1 && ips[0] == "None"
 }
 
-// serviceShape judges what each type of service has and has not.
+// serviceShape validates what each type of service has and has not.
 func serviceShape(val *rule.Validation, p rule.Value) {
 	spec, kind := p.Object(), object.String(p.Object(), "type")
 	if rule.IsEmpty(spec["ports"]) && !headless(spec) && kind != "ExternalName" {
@@ -124,7 +124,7 @@ func sessionAffinity(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// clusterIPs judges a service's addresses and their families.
+// clusterIPs validates a service's addresses and their families.
 func clusterIPs(val *rule.Validation, spec object.Object, path *field.Path) {
 	if object.String(spec, "type") == "ExternalName" {
 		return
@@ -305,7 +305,7 @@ func loadBalancer(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// isExternal tells whether traffic from outside reaches the service.
+// isExternal reports whether traffic from outside reaches the service.
 func isExternal(spec object.Object) bool {
 	kind := object.String(spec, "type")
 	return kind == "LoadBalancer" || kind == "NodePort" || kind == "ClusterIP" && !rule.IsEmpty(spec["externalIPs"])

@@ -96,7 +96,7 @@ func flowRule(val *rule.Validation, p rule.Value) {
 // requestVerbs are the verbs of requests that rules may be about.
 var requestVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
 
-// all judges a list in which "*" stands for everything, and alone. It tells whether it does.
+// all validates a list in which "*" stands for everything, and alone. It reports whether it does.
 func all(val *rule.Validation, path *field.Path, list []string, what string) bool {
 	if !slices.Contains(list, "*") {
 		return false
@@ -228,7 +228,7 @@ func exemptLevel(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// limitedLevel judges how much a level may do at a time, and what becomes of the rest.
+// limitedLevel validates how much a level may do at a time, and what becomes of the rest.
 func limitedLevel(val *rule.Validation, p rule.Value) {
 	level := p.Object()
 	if n, _ := object.Int(level, "nominalConcurrencyShares"); n < 0 {
@@ -260,7 +260,7 @@ func limitResponse(val *rule.Validation, response object.Object, path *field.Pat
 	}
 }
 
-// queuing judges the queues of a level: a flow is dealt a hand of them by a hash of 60 bits, which must suffice to
+// queuing validates the queues of a level: a flow is dealt a hand of them by a hash of 60 bits, which must suffice to
 // tell hands apart.
 func queuing(val *rule.Validation, q object.Object, path *field.Path) {
 	const mostQueues, hashBits = 10 * 1000 * 1000, 60

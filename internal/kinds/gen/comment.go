@@ -24,7 +24,7 @@ func (c comment) markers(name string) []string {
 	return out
 }
 
-// has tells whether the marker "+name" is there.
+// has reports whether the marker "+name" is there.
 func (c comment) has(name string) bool {
 	for line := range strings.Lines(c.text) {
 		if strings.TrimSpace(line) == "+"+name {

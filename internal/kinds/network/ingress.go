@@ -152,7 +152,7 @@ func exactPath(val *rule.Validation, s string, path *field.Path) {
 	}
 }
 
-// backend judges where an Ingress sends requests: a port of a service, or another object.
+// backend validates where an Ingress sends requests: a port of a service, or another object.
 func backend(val *rule.Validation, b object.Object, path *field.Path) {
 	if b == nil {
 		return

@@ -91,7 +91,7 @@ func policyPort(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// peer judges who may be talked to: pods, or a block of addresses.
+// peer validates who may be talked to: pods, or a block of addresses.
 func peer(val *rule.Validation, p rule.Value) {
 	n := 0
 	for _, name := range []string{"podSelector", "namespaceSelector"} {

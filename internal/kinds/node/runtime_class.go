@@ -48,7 +48,7 @@ func tolerationsOnce(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// podFixed judges what pods of a class need besides.
+// podFixed validates what pods of a class need besides.
 func podFixed(val *rule.Validation, p rule.Value) {
 	if p.New != nil {
 		pod.CheckRequirements(val, object.Object{"limits": p.Object()["podFixed"]}, p.Path,

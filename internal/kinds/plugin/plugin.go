@@ -117,7 +117,7 @@ var (
 // Name returns kube's name for the plugin.
 func (p *Plugin) Name() string { return p.name }
 
-// Concerns tells whether the plugin is about any write of a resource.
+// Concerns reports whether the plugin is about any write of a resource.
 func (p *Plugin) Concerns(r *catalog.Resource) bool {
 	if r.Custom() {
 		return false

@@ -66,7 +66,7 @@ func refusedResize(a *admit.Attributes, err error, reason metav1.CauseType) erro
 	return err
 }
 
-// respecified tells whether the spec of a pod changes that is on a node.
+// respecified reports whether the spec of a pod changes that is on a node.
 func respecified(a *admit.Attributes) bool {
 	return catalog.Text(a.Object, "spec", "nodeName") != "" &&
 		catalog.At(a.Object, "metadata")["generation"] != catalog.At(a.Old, "metadata")["generation"]

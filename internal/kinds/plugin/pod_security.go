@@ -82,7 +82,7 @@ var podTemplates = []struct {
 	{"batch", "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
 }
 
-// exempts tells whether nothing is checked about a write, because of where it is or who writes.
+// exempts reports whether nothing is checked about a write, because of where it is or who writes.
 func (s *security) exempts(a *admit.Attributes) bool {
 	switch {
 	case slices.Contains(s.exempt.Namespaces, a.Namespace):
@@ -95,7 +95,7 @@ func (s *security) exempts(a *admit.Attributes) bool {
 	return true
 }
 
-// exemptsClass tells whether nothing is checked about a pod because of how it is run.
+// exemptsClass reports whether nothing is checked about a pod because of how it is run.
 func (s *security) exemptsClass(pod *corev1.PodSpec) bool {
 	return pod.RuntimeClassName != nil && slices.Contains(s.exempt.RuntimeClasses, *pod.RuntimeClassName)
 }
@@ -191,8 +191,8 @@ func annotate(a *admit.Attributes, key, value string) {
 	a.Annotate(api.AuditAnnotationPrefix+key, value)
 }
 
-// imagesChange tells whether an update changes what a pod runs, which is all that can make it break a policy: the rest
-// of a pod that matters cannot be changed.
+// imagesChange reports whether an update changes what a pod runs, which is all that can make it break a policy: the
+// rest of a pod that matters cannot be changed.
 func imagesChange(pod, old object) bool {
 	for _, list := range []string{"containers", "initContainers"} {
 		now, before := catalog.Objects(catalog.At(pod, "spec")[list]), catalog.Objects(catalog.At(old, "spec")[list])

@@ -37,7 +37,7 @@ func (s *security) checkLabels(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// exemptsNamespace tells whether labels of a namespace mean nothing, and its writer if they look as if they did.
+// exemptsNamespace reports whether labels of a namespace mean nothing, and its writer if they look as if they did.
 func (s *security) exemptsNamespace(a *admit.Attributes, p api.Policy) bool {
 	name := catalog.Text(a.Object, "metadata", "name")
 	if !slices.Contains(s.exempt.Namespaces, name) {

@@ -114,7 +114,7 @@ func mergeTolerations(all []corev1.Toleration) []corev1.Toleration {
 	return out
 }
 
-// covers tells whether what t tolerates, by tolerates too.
+// covers reports whether what t tolerates, by tolerates too.
 func covers(by, t corev1.Toleration) bool {
 	switch {
 	case equality.Semantic.DeepEqual(by, t):

@@ -68,7 +68,7 @@ var secretsOfVolumes = [][]string{
 	{"scaleIO", "secretRef", "name"}, {"iscsi", "secretRef", "name"}, {"storageos", "secretRef", "name"},
 }
 
-// refersToSecret tells whether a pod names any secret, wherever that is possible.
+// refersToSecret reports whether a pod names any secret, wherever that is possible.
 func refersToSecret(spec object) bool {
 	if slices.ContainsFunc(catalog.Objects(spec["imagePullSecrets"]),
 		func(r object) bool { return catalog.Text(r, "name") != "" }) {

@@ -47,7 +47,7 @@ func serviceAccount(c Config) []rule {
 	}
 }
 
-// isMirror tells whether a pod shows one that a node has been told of by a file. Nothing is added to it: the node
+// isMirror reports whether a pod shows one that a node has been told of by a file. Nothing is added to it: the node
 // would find that it is not the same any more.
 func isMirror(pod object) bool {
 	_, ok := catalog.At(pod, "metadata", "annotations")[corev1.MirrorPodAnnotationKey]
@@ -120,7 +120,8 @@ func (s *accounts) await(ctx context.Context, namespace string) (*corev1.Service
 	}
 }
 
-// automounts tells whether a pod wants the account's token: it says so, or the account does, or neither says anything.
+// automounts reports whether a pod wants the account's token: it says so, or the account does, or neither says
+// anything.
 func automounts(account *corev1.ServiceAccount, spec object) bool {
 	if own, ok := spec["automountServiceAccountToken"].(bool); ok {
 		return own

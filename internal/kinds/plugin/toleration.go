@@ -45,7 +45,7 @@ func (l lostNodes) tolerate(_ context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// toleratesEviction tells whether tolerations say something about a taint that evicts.
+// toleratesEviction reports whether tolerations say something about a taint that evicts.
 func toleratesEviction(list []any, key string) bool {
 	return slices.ContainsFunc(catalog.Objects(list), func(t object) bool {
 		k, effect := catalog.Text(t, "key"), catalog.Text(t, "effect")

@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// regularContainers judges spec.containers, of which there must be one.
+// regularContainers validates spec.containers, of which there must be one.
 func regularContainers(val *rule.Validation, p rule.Value) {
 	list := rule.Objects(p.New)
 	if len(list) == 0 {
@@ -34,7 +34,7 @@ func regularContainers(val *rule.Validation, p rule.Value) {
 	hostPortsOnce(val, list, p.Path)
 }
 
-// running judges what only containers have that run as long as the pod does.
+// running validates what only containers have that run as long as the pod does.
 func running(val *rule.Validation, c object.Object, path *field.Path) {
 	lifecycle(val, object.Map(c, "lifecycle"), path.Child("lifecycle"))
 	for _, probe := range [][2]string{{"livenessProbe", "LivenessProbe"}, {"readinessProbe", "ReadinessProbe"},
@@ -86,7 +86,7 @@ func initContainers(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// ephemeralContainers judges containers that are put into a running pod.
+// ephemeralContainers validates containers that are put into a running pod.
 func ephemeralContainers(val *rule.Validation, p rule.Value) {
 	others, all := map[string]bool{}, map[string]bool{}
 	for _, list := range []string{"containers", "initContainers"} {
@@ -123,7 +123,7 @@ func ephemeralContainers(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// restartPolicy judges whether and when a container is started again.
+// restartPolicy validates whether and when a container is started again.
 func restartPolicy(val *rule.Validation, c object.Object, path *field.Path) {
 	rules := rule.Objects(c["restartPolicyRules"])
 	policy, ok := c["restartPolicy"].(string)
@@ -220,7 +220,7 @@ func Choice(val *rule.Validation, path *field.Path, s string, values ...string) 
 	}
 }
 
-// handler judges how a probe looks at its container.
+// handler validates how a probe looks at its container.
 func handler(val *rule.Validation, p rule.Value) { val.Block("Handler", p.Object(), nil, p.Path) }
 
 func sleep(val *rule.Validation, p rule.Value) {

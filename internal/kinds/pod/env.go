@@ -26,7 +26,7 @@ var resourceFields = []string{"limits.cpu", "limits.ephemeral-storage", "limits.
 
 var byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 
-// valueFrom judges where the value of a variable comes from.
+// valueFrom validates where the value of a variable comes from.
 func valueFrom(val *rule.Validation, p rule.Value) {
 	from, path := object.Map(p.Object(), "valueFrom"), p.Path.Child("valueFrom")
 	if from == nil {
@@ -57,7 +57,7 @@ func valueFrom(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// fieldRef judges a reference to a field of the pod, one of allowed.
+// fieldRef validates a reference to a field of the pod, one of allowed.
 func fieldRef(val *rule.Validation, ref object.Object, allowed []string, path *field.Path) {
 	version, name := object.String(ref, "apiVersion"), object.String(ref, "fieldPath")
 	if version == "" {
@@ -106,7 +106,7 @@ func subscript(s string) (base, key string, ok bool) {
 	return base, key, ok && base != ""
 }
 
-// resourceRef judges a reference to what a container asks for.
+// resourceRef validates a reference to what a container asks for.
 func resourceRef(val *rule.Validation, ref object.Object, inVolume bool, path *field.Path) {
 	name := object.String(ref, "resource")
 	huge := strings.HasPrefix(name, "requests.hugepages-") || strings.HasPrefix(name, "limits.hugepages-")

@@ -19,7 +19,7 @@ const (
 	AvoidAnnotation       = corev1.PreferAvoidPodsAnnotationKey
 )
 
-// tolerationsText judges the tolerations that an annotation of a pod holds.
+// tolerationsText validates the tolerations that an annotation of a pod holds.
 func tolerationsText(val *rule.Validation, text string, path *field.Path) {
 	var tolerations []corev1.Toleration
 	if err := json.Unmarshal([]byte(text), &tolerations); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// CheckVolumeSpec judges what the source of a volume demands of the rest.
+// CheckVolumeSpec validates what the source of a volume demands of the rest.
 func CheckVolumeSpec(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	if local := object.Map(spec, "local"); local != nil && spec["nodeAffinity"] == nil && sourceOf(spec) == "local" {

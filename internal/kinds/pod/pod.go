@@ -32,7 +32,7 @@ func scopeOf(val *rule.Validation) *Scope {
 
 func (s *Scope) isPod() bool { return s.Meta != nil }
 
-// hostUsers tells whether the users of the pod's containers are those of the host.
+// hostUsers reports whether the users of the pod's containers are those of the host.
 func (s *Scope) hostUsers() bool { return s.Spec["hostUsers"] != false }
 
 func (s *Scope) os() string { return object.String(object.Map(s.Spec, "os"), "name") }
@@ -60,14 +60,14 @@ func ValidateSpec(val *rule.Validation, s *Scope) {
 	val.Scope = outside
 }
 
-// Template judges a template of pods.
+// Template validates a template of pods.
 func Template(val *rule.Validation, p rule.Value) {
 	if t := p.Object(); t != nil {
 		ValidateTemplate(val, t, object.Map(t, "spec"), p.Path)
 	}
 }
 
-// ValidateTemplate judges a template as one with the spec.
+// ValidateTemplate validates a template as one with the spec.
 func ValidateTemplate(val *rule.Validation, t, spec object.Object, path *field.Path) {
 	meta := object.Map(t, "metadata")
 	annotations := rule.StringMap(meta["annotations"])
@@ -115,7 +115,7 @@ func podClaims(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// podResources judges what a pod as a whole asks for.
+// podResources validates what a pod as a whole asks for.
 func podResources(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	r := object.Map(spec, "resources")

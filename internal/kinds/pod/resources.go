@@ -23,35 +23,35 @@ var objectCounts = []string{"pods", "resourcequotas", "services", "replicationco
 
 var computed = []string{"cpu", "memory", "ephemeral-storage"}
 
-// IsNative tells whether a resource is Kubernetes' own.
+// IsNative reports whether a resource is Kubernetes' own.
 func IsNative(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/")
 }
 
-// IsExtended tells whether a resource is somebody else's, with a name that can stand in a quota.
+// IsExtended reports whether a resource is somebody else's, with a name that can stand in a quota.
 func IsExtended(name string) bool {
 	return !IsNative(name) && !strings.HasPrefix(name, "requests.") &&
 		len(validation.IsQualifiedName("requests."+name)) == 0
 }
 
-// counted tells whether a resource comes in whole numbers.
+// counted reports whether a resource comes in whole numbers.
 func counted(name string) bool { return slices.Contains(objectCounts, name) || IsExtended(name) }
 
-// Overcommits tells whether limits may be above requests.
+// Overcommits reports whether limits may be above requests.
 func Overcommits(name string) bool { return IsNative(name) && !strings.HasPrefix(name, hugePages) }
 
 func hugePagesInQuota(name string) bool {
 	return strings.HasPrefix(name, hugePages) || strings.HasPrefix(name, "requests."+hugePages)
 }
 
-// InQuota tells whether a quota may limit Kubernetes' resource of the name.
+// InQuota reports whether a quota may limit Kubernetes' resource of the name.
 func InQuota(name string) bool {
 	base := strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
 	return slices.Contains(objectCounts, name) || slices.Contains(computed, base) || name == "requests.storage" ||
 		hugePagesInQuota(name)
 }
 
-// CheckResourceName judges the name of any resource and tells whether it is one.
+// CheckResourceName validates the name of any resource and reports whether it is one.
 func CheckResourceName(val *rule.Validation, name string, path *field.Path) bool {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		val.Invalids(path, name, wrong)
@@ -64,7 +64,7 @@ func CheckResourceName(val *rule.Validation, name string, path *field.Path) bool
 	return true
 }
 
-// CheckContainerResource judges the name of a resource that a container may ask for.
+// CheckContainerResource validates the name of a resource that a container may ask for.
 func CheckContainerResource(val *rule.Validation, name string, path *field.Path) {
 	CheckResourceName(val, name, path)
 	switch {
@@ -77,20 +77,20 @@ func CheckContainerResource(val *rule.Validation, name string, path *field.Path)
 	}
 }
 
-// podResource judges the name of a resource that a pod as a whole may ask for.
+// podResource validates the name of a resource that a pod as a whole may ask for.
 func podResource(val *rule.Validation, name string, path *field.Path) {
 	if CheckResourceName(val, name, path) && name != "cpu" && name != "memory" && !strings.HasPrefix(name, hugePages) {
 		val.Unsupported(path, name, "cpu", hugePages, "memory")
 	}
 }
 
-// resources judges what a container asks for.
+// resources validates what a container asks for.
 func resources(val *rule.Validation, p rule.Value) {
 	CheckRequirements(val, p.Object(), p.Path,
 		func(name string, path *field.Path) { CheckContainerResource(val, name, path) })
 }
 
-// overhead judges resources as limits.
+// overhead validates resources as limits.
 func overhead(val *rule.Validation, p rule.Value) {
 	if p.New != nil {
 		CheckRequirements(val, object.Object{"limits": p.New}, p.Path,
@@ -98,7 +98,7 @@ func overhead(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// CheckRequirements judges limits and requests, whose names named judges.
+// CheckRequirements validates limits and requests, whose names named judges.
 func CheckRequirements(val *rule.Validation, r object.Object, path *field.Path, named func(string, *field.Path)) {
 	limits, requests := object.Map(r, "limits"), object.Map(r, "requests")
 	limitPath, requestPath := path.Child("limits"), path.Child("requests")
@@ -151,7 +151,7 @@ func withinLimit(val *rule.Validation, name string, request any, limits object.O
 	}
 }
 
-// wholePages tells whether an amount is a multiple of the size of pages that the resource is named after.
+// wholePages reports whether an amount is a multiple of the size of pages that the resource is named after.
 func wholePages(name string, q resource.Quantity) bool {
 	size, err := resource.ParseQuantity(strings.TrimPrefix(name, hugePages))
 	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 {
@@ -205,7 +205,7 @@ func claimRequest(val *rule.Validation, seen map[string]bool, name, request stri
 	seen[key] = true
 }
 
-// CheckQuantity judges an amount of a resource.
+// CheckQuantity validates an amount of a resource.
 func CheckQuantity(val *rule.Validation, name string, v any, path *field.Path) {
 	q := rule.Quantity(v)
 	if q.Cmp(resource.Quantity{}) < 0 {

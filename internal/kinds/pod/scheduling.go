@@ -25,7 +25,7 @@ const keysBeside rule.Exception = "the keys of a spread constraint add to its se
 
 const comparing rule.Exception = "tolerations do not compare"
 
-// labelValues judges the values that a label of a node may have.
+// labelValues validates the values that a label of a node may have.
 func labelValues(val *rule.Validation, p rule.Value) {
 	for i, v := range rule.Strings(p.New) {
 		if wrong := validation.IsValidLabelValue(v); len(wrong) > 0 && !val.Excused(nodeValues) {
@@ -81,7 +81,7 @@ func CheckTaintEffect(val *rule.Validation, effect string, path *field.Path) {
 	}
 }
 
-// nodeExpression judges a requirement about the labels of a node.
+// nodeExpression validates a requirement about the labels of a node.
 func nodeExpression(val *rule.Validation, p rule.Value) {
 	r := p.Object()
 	n := len(rule.Strings(r["values"]))
@@ -105,7 +105,7 @@ func nodeExpression(val *rule.Validation, p rule.Value) {
 	val.Invalids(p.Path.Child("key"), key, validation.IsQualifiedName(key))
 }
 
-// nodeField judges a requirement about a field of a node, of which there is one: its name.
+// nodeField validates a requirement about a field of a node, of which there is one: its name.
 func nodeField(val *rule.Validation, p rule.Value) {
 	r := p.Object()
 	values := rule.Strings(r["values"])
@@ -133,7 +133,7 @@ func affinityNamespaces(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// matchKeys judges the keys whose values a pod shares with its peers, or does not.
+// matchKeys validates the keys whose values a pod shares with its peers, or does not.
 func matchKeys(val *rule.Validation, p rule.Value) {
 	obj := p.Object()
 	match, mismatch := rule.Strings(obj["matchLabelKeys"]), rule.Strings(obj["mismatchLabelKeys"])
@@ -202,7 +202,7 @@ func spreadSelectors(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// spread judges how pods are spread over domains: one constraint for each pair of domain and action.
+// spread validates how pods are spread over domains: one constraint for each pair of domain and action.
 func spread(val *rule.Validation, p rule.Value) {
 	list := rule.Objects(p.New)
 	pair := func(c object.Object) string {

@@ -17,7 +17,7 @@ const hostSysctl rule.Exception = "who uses a namespace of the host leaves its p
 // sysctlName is a name in segments, divided by dots or slashes.
 var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
 
-// podSecurity judges what in a pod's security context depends on the rest of its spec.
+// podSecurity validates what in a pod's security context depends on the rest of its spec.
 func podSecurity(val *rule.Validation, p rule.Value) {
 	spec := p.Object()
 	sc, path := object.Map(spec, "securityContext"), p.Path.Child("securityContext")
@@ -50,7 +50,7 @@ func podSecurity(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// ipcSysctl tells whether a kernel parameter belongs to the namespace of inter-process communication.
+// ipcSysctl reports whether a kernel parameter belongs to the namespace of inter-process communication.
 func ipcSysctl(name string) bool {
 	return name == "kernel.sem" || name == "kernel.shm_rmid_forced" || strings.HasPrefix(name, "kernel.shm") ||
 		strings.HasPrefix(name, "kernel.msg") || strings.HasPrefix(name, "fs.mqueue.")

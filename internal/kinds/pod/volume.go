@@ -15,7 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// volumes judges a pod's volumes and remembers the valid ones, which containers may mount.
+// volumes validates a pod's volumes and remembers the valid ones, which containers may mount.
 func volumes(val *rule.Validation, p rule.Value) {
 	scopeOf(val).volumes = map[string]object.Object{}
 	podName := object.String(scopeOf(val).Meta, "name")
@@ -48,7 +48,7 @@ func volumes(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// nameWithVolume judges names that are made of the volume's name and others.
+// nameWithVolume validates names that are made of the volume's name and others.
 func nameWithVolume(val *rule.Validation, v object.Object, podName, name string, path *field.Path) {
 	if iscsi := object.Map(v, "iscsi"); iscsi["initiatorName"] != nil &&
 		len(name+":"+object.String(iscsi, "targetPortal")) > 64 {
@@ -233,7 +233,7 @@ func quobyte(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// downwardItems judges files with fields of the pod. Their paths lack the index, as in Kubernetes.
+// downwardItems validates files with fields of the pod. Their paths lack the index, as in Kubernetes.
 func downwardItems(val *rule.Validation, p rule.Value) {
 	for _, f := range rule.Objects(p.Object()["items"]) {
 		downwardFile(val, f, p.Path)

@@ -86,7 +86,7 @@ func selectsAll(selector object.Object) bool {
 	return len(object.Map(selector, "matchLabels")) == 0 && len(object.Objects(selector["matchExpressions"])) == 0
 }
 
-// isSolely tells whether a selector asks that the label is there, or that it is not, and nothing else.
+// isSolely reports whether a selector asks that the label is there, or that it is not, and nothing else.
 func isSolely(selector object.Object, operator string) bool {
 	expressions := object.Objects(selector["matchExpressions"])
 	if len(object.Map(selector, "matchLabels")) > 0 || len(expressions) != 1 {
@@ -124,7 +124,7 @@ func conditions(val *rule.Validation, p rule.Value) {
 	val.Errs = append(val.Errs, unversioned.ValidateConditions(rule.As[[]metav1.Condition](p.New), p.Path)...)
 }
 
-// percent judges a count or a share of at most all.
+// percent validates a count or a share of at most all.
 func percent(val *rule.Validation, p rule.Value) {
 	rule.CheckCount(val, p)
 	rule.CheckAtMostAll(val, p)

@@ -13,7 +13,7 @@ func clusterRoleKind() rule.Kind {
 	})
 }
 
-// broken tells whether a selector cannot be made of what is written.
+// broken reports whether a selector cannot be made of what is written.
 func broken(s *metav1.LabelSelector) bool {
 	_, err := metav1.LabelSelectorAsSelector(s)
 	return err != nil

@@ -70,7 +70,7 @@ func deviceSelectors(val *rule.Validation, v any, a age, path *field.Path) {
 	})
 }
 
-// deviceExpression judges a CEL expression about a device.
+// deviceExpression validates a CEL expression about a device.
 func deviceExpression(val *rule.Validation, s string, a age, path *field.Path) {
 	if len(s) > resourcev1.CELSelectorExpressionMaxLength {
 		val.Add(field.TooLong(path, "", resourcev1.CELSelectorExpressionMaxLength))
@@ -90,7 +90,7 @@ func deviceExpression(val *rule.Validation, s string, a age, path *field.Path) {
 	}
 }
 
-// deviceConfig judges parameters for a driver.
+// deviceConfig validates parameters for a driver.
 func deviceConfig(val *rule.Validation, c object.Object, a age, path *field.Path) {
 	opaque := object.Map(c, "opaque")
 	if opaque == nil {
@@ -146,7 +146,7 @@ func deviceToleration(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// poolName judges the name of a pool, whose parts are separated by slashes.
+// poolName validates the name of a pool, whose parts are separated by slashes.
 func poolName(val *rule.Validation, p rule.Value) {
 	name, _ := p.New.(string)
 	if name == "" {
@@ -161,7 +161,7 @@ func poolName(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// bindingConditions judges what must have happened before a pod is bound, and what must not.
+// bindingConditions validates what must have happened before a pod is bound, and what must not.
 func bindingConditions(val *rule.Validation, obj object.Object, path *field.Path) {
 	wanted, failures := rule.Strings(obj["bindingConditions"]), rule.Strings(obj["bindingFailureConditions"])
 	wantedPath, failurePath := path.Child("bindingConditions"), path.Child("bindingFailureConditions")

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// deviceClaim judges what a claim asks for, also in a template.
+// deviceClaim validates what a claim asks for, also in a template.
 func deviceClaim(val *rule.Validation, p rule.Value) {
 	claim, path := p.Object(), p.Path
 	names := requestsOf(claim)
@@ -54,7 +54,7 @@ func requestsOf(claim object.Object) requests {
 	return names
 }
 
-// has tells whether there is a request, or an alternative of one: "request/alternative".
+// has reports whether there is a request, or an alternative of one: "request/alternative".
 func (r requests) has(ref string) bool {
 	name, alternative, deeper := strings.Cut(ref, "/")
 	alternatives, ok := r[name]
@@ -82,7 +82,7 @@ func deviceRequest(val *rule.Validation, r object.Object, path *field.Path) {
 	}
 }
 
-// wantedDevices judges which devices of a class are asked for, and how many.
+// wantedDevices validates which devices of a class are asked for, and how many.
 func wantedDevices(val *rule.Validation, r object.Object, path *field.Path) {
 	if class := object.String(r, "deviceClassName"); class == "" {
 		val.Required(path.Child("deviceClassName"), "")
@@ -104,7 +104,7 @@ func wantedDevices(val *rule.Validation, r object.Object, path *field.Path) {
 	}
 }
 
-// requestRefs judges a list of names of requests.
+// requestRefs validates a list of names of requests.
 func requestRefs(val *rule.Validation, v any, names requests, path *field.Path) {
 	set(val, rule.Strings(v), resourcev1.DeviceRequestsMaxSize, path, itself,
 		func(ref string, at *field.Path) { requestRef(val, ref, names, at) })

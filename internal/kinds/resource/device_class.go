@@ -22,7 +22,7 @@ func deviceClassKind() rule.Kind {
 	})
 }
 
-// deviceClass judges what devices of a class have in common. Expressions that are as they were are judged as stored
+// deviceClass validates what devices of a class have in common. Expressions that are as they were are judged as stored
 // ones.
 func deviceClass(val *rule.Validation, p rule.Value) {
 	spec, old := p.Object(), object.Map(val.Old, "spec")

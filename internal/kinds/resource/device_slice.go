@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 )
 
-// maybeDomainName judges "identifier" or "domain/identifier". Kubernetes lets more than one slash pass, and so does
+// maybeDomainName validates "identifier" or "domain/identifier". Kubernetes lets more than one slash pass, and so does
 // this.
 func maybeDomainName(val *rule.Validation, s string, path *field.Path) {
 	parts := strings.Split(s, "/")
@@ -31,7 +31,7 @@ func maybeDomainName(val *rule.Validation, s string, path *field.Path) {
 	}
 }
 
-// domainName judges a name that must have a domain.
+// domainName validates a name that must have a domain.
 func domainName(val *rule.Validation, s string, path *field.Path) {
 	maybeDomainName(val, s, path)
 	if !strings.Contains(s, "/") {

@@ -114,7 +114,7 @@ func reserved(val *rule.Validation, v, old any, allocated bool, path *field.Path
 	}
 }
 
-// allocation judges which devices a claim got.
+// allocation validates which devices a claim got.
 func allocation(val *rule.Validation, a object.Object, names requests, path *field.Path) {
 	devices, at := object.Map(a, "devices"), path.Child("devices")
 	list(val, rule.Objects(devices["results"]), resourcev1.AllocationResultsMaxSize, at.Child("results"),

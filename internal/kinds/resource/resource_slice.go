@@ -43,7 +43,7 @@ func warnResourceSlice(w *rule.Warnings) {
 	}
 }
 
-// resourceSlice judges the devices of a pool, and the counters that they share.
+// resourceSlice validates the devices of a pool, and the counters that they share.
 func resourceSlice(val *rule.Validation, p rule.Value) {
 	spec, path := p.Object(), p.Path
 	sliceNodes(val, spec, path)
@@ -110,8 +110,8 @@ func oneWay(val *rule.Validation, ways []string, rule, several string, path *fie
 	}
 }
 
-// device judges one device. old is what it was before, nil if it is new; byDevice is true if each device has nodes of
-// its own.
+// device validates one device. old is what it was before, nil if it is new; byDevice is true if each device has nodes
+// of its own.
 func device(val *rule.Validation, d, old object.Object, byDevice bool, path *field.Path) {
 	val.Invalids(path.Child("name"), object.String(d, "name"), validation.IsDNS1123Label(object.String(d, "name")))
 	attributes, capacity := object.Map(d, "attributes"), object.Map(d, "capacity")
@@ -211,7 +211,7 @@ func attributeValues(attributes object.Object) int {
 	return total
 }
 
-// qualifiedKeys judges a map whose keys are names with or without a domain.
+// qualifiedKeys validates a map whose keys are names with or without a domain.
 func qualifiedKeys(val *rule.Validation, m object.Object, each func(object.Object, *field.Path), path *field.Path) {
 	for _, key := range object.Keys(m) {
 		maybeDomainName(val, key, path)
@@ -229,7 +229,7 @@ func shortened(s string, most int) string {
 	return s[:(most+1)/2] + "..." + s[len(s)-most/2:]
 }
 
-// attribute judges a value of one of eight types. An empty list is no value: the types with several are not for new
+// attribute validates a value of one of eight types. An empty list is no value: the types with several are not for new
 // attributes yet.
 func attribute(val *rule.Validation, a object.Object, path *field.Path) {
 	values := 0
@@ -276,7 +276,7 @@ func attributeValue(val *rule.Validation, kind string, v any, path *field.Path) 
 	}
 }
 
-// counters judges a set of counters, or how much a device takes of one. name is the field with the name of the set.
+// counters validates a set of counters, or how much a device takes of one. name is the field with the name of the set.
 func counters(val *rule.Validation, c object.Object, name string, path *field.Path) {
 	if s := object.String(c, name); s == "" {
 		val.Required(path.Child(name), "")
@@ -296,7 +296,7 @@ func counters(val *rule.Validation, c object.Object, name string, path *field.Pa
 	}
 }
 
-// nodeMappings judges which resources of a node a device takes.
+// nodeMappings validates which resources of a node a device takes.
 func nodeMappings(val *rule.Validation, mappings, capacity object.Object, path *field.Path) {
 	for _, name := range object.Keys(mappings) {
 		m, at := object.Map(mappings, name), path.Key(name)
@@ -321,7 +321,7 @@ func nodeMappings(val *rule.Validation, mappings, capacity object.Object, path *
 	}
 }
 
-// requestPolicy judges which amounts of a capacity may be asked for.
+// requestPolicy validates which amounts of a capacity may be asked for.
 func requestPolicy(val *rule.Validation, most resource.Quantity, policy object.Object, path *field.Path) {
 	values, _ := policy["validValues"].([]any)
 	amounts := object.Map(policy, "validRange")

@@ -30,7 +30,7 @@ func CheckReachableIP(val *Validation, s string, path *field.Path) {
 	}
 }
 
-// CheckLoadBalancerAddress judges where a load balancer takes traffic: an address or a name.
+// CheckLoadBalancerAddress validates where a load balancer takes traffic: an address or a name.
 func CheckLoadBalancerAddress(val *Validation, in object.Object, path *field.Path) {
 	if ip := object.String(in, "ip"); ip != "" {
 		var had []string

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// CheckFinalizers judges metadata.finalizers more strictly than metadata of other kinds is judged: a name without a
+// CheckFinalizers validates metadata.finalizers more strictly than metadata of other kinds is judged: a name without a
 // slash must be one of Kubernetes' own.
 func CheckFinalizers(finalizers []string) field.ErrorList {
 	var errs field.ErrorList
@@ -32,7 +32,7 @@ func finalizersOf(obj object.Object) []string {
 	return out
 }
 
-// CheckFinalizerName judges a finalizer outside of metadata.
+// CheckFinalizerName validates a finalizer outside of metadata.
 func CheckFinalizerName(name string, path *field.Path) field.ErrorList {
 	return append(validation.ValidateFinalizerName(name, path), checkStandardFinalizer(name, path)...)
 }

@@ -107,7 +107,7 @@ var initiatorForms = map[string]*regexp.Regexp{
 	"naa": regexp.MustCompile(`^naa.[[:alnum:]]{32}$`),
 }
 
-// Initiator judges the name of a party of iSCSI.
+// Initiator validates the name of a party of iSCSI.
 func Initiator(s string) []string {
 	form := initiatorForms[s[:min(3, len(s))]]
 	switch {

@@ -65,7 +65,7 @@ func writeGo(out *bytes.Buffer, v reflect.Value) {
 	out.Write(data)
 }
 
-// shared tells whether a type is one of those that Kubernetes' internal types have too, JSON names and all.
+// shared reports whether a type is one of those that Kubernetes' internal types have too, JSON names and all.
 func shared(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/") }
 
 // writeFields writes the fields of a struct; those of an embedded one are its own.

@@ -179,7 +179,7 @@ func (val *Validation) union(what string, lines []*line, obj object.Object, path
 	}
 }
 
-// IsEmpty tells whether v is what Go leaves out: nothing, "", 0, false, an empty list or map.
+// IsEmpty reports whether v is what Go leaves out: nothing, "", 0, false, an empty list or map.
 func IsEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -198,7 +198,7 @@ func IsEmpty(v any) bool {
 	return false
 }
 
-// Equivalent tells whether two values mean the same: an empty list or map is as good as none.
+// Equivalent reports whether two values mean the same: an empty list or map is as good as none.
 func Equivalent(a, b any) bool {
 	switch a := a.(type) {
 	case object.Object:

@@ -15,7 +15,7 @@ type Exception string
 // SelectorValues is the rule that a selector selects by values that labels can have.
 const SelectorValues Exception = "a selector selects by possible labels"
 
-// Excused tells whether an object that breaks a rule did so before the update. Only then, which is rare, is the old
+// Excused reports whether an object that breaks a rule did so before the update. Only then, which is rare, is the old
 // object judged too.
 func (val *Validation) Excused(rule Exception) bool {
 	if val.breaks == nil {
@@ -25,7 +25,7 @@ func (val *Validation) Excused(rule Exception) bool {
 	return val.Was(rule)
 }
 
-// Was tells whether the old object broke a rule.
+// Was reports whether the old object broke a rule.
 func (val *Validation) Was(rule Exception) bool {
 	if val.Old == nil {
 		return false
@@ -38,7 +38,7 @@ func (val *Validation) Was(rule Exception) bool {
 	return val.broke[rule]
 }
 
-// Selects judges a selector, if there is one. Of an object that breaks the rule already it may have values that no
+// Selects validates a selector, if there is one. Of an object that breaks the rule already it may have values that no
 // label has.
 func (val *Validation) Selects(v any, rule Exception, path *field.Path) {
 	s := LabelSelector(v)

@@ -43,7 +43,7 @@ func (k Kind) keepAllButStatus(obj, old object.Object) {
 	}
 }
 
-// SameBeyond tells whether two objects differ in nothing but the named fields.
+// SameBeyond reports whether two objects differ in nothing but the named fields.
 func SameBeyond(a, b object.Object, names ...string) bool {
 	a, b = CopyOf(a), CopyOf(b)
 	for _, name := range names {

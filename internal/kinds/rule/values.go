@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkSelector judges a label selector, if there is one.
+// checkSelector validates a label selector, if there is one.
 func checkSelector(val *Validation, p Value) { val.Selects(p.New, SelectorValues, p.Path) }
 
-// PortOrName judges a port that may be the name of one. 0 is no port.
+// PortOrName validates a port that may be the name of one. 0 is no port.
 func PortOrName(val *Validation, p Value) {
 	switch v := p.New.(type) {
 	case string:
@@ -24,7 +24,7 @@ func PortOrName(val *Validation, p Value) {
 	}
 }
 
-// CheckCount judges a number, or a percentage.
+// CheckCount validates a number, or a percentage.
 func CheckCount(val *Validation, p Value) {
 	switch v := p.New.(type) {
 	case string:
@@ -61,7 +61,7 @@ func CountOf(v any) int {
 	return 0
 }
 
-// GroupOrUser judges the number of a user or a group.
+// GroupOrUser validates the number of a user or a group.
 func GroupOrUser(val *Validation, p Value) {
 	if n, ok := p.New.(int64); ok && (n < 0 || n > math.MaxInt32) {
 		val.Invalid(p.Path, n, validation.InclusiveRangeError(0, math.MaxInt32))

@@ -52,7 +52,7 @@ func attributesUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// topologies judges where volumes of a class may be: each term names a label once, and no term is there twice.
+// topologies validates where volumes of a class may be: each term names a label once, and no term is there twice.
 func topologies(val *rule.Validation, p rule.Value) {
 	var terms []string
 	for i, term := range rule.Objects(p.New) {
@@ -121,7 +121,7 @@ func nodeID(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// topologyKeys judges labels by which a driver says where it is. Errors are about the driver, as in Kubernetes.
+// topologyKeys validates labels by which a driver says where it is. Errors are about the driver, as in Kubernetes.
 func topologyKeys(val *rule.Validation, p rule.Value) {
 	seen := map[string]bool{}
 	for _, key := range rule.Strings(p.New) {
@@ -192,7 +192,7 @@ func driverUpdate(val *rule.Validation, _ rule.Value) {
 	}
 }
 
-// lowered judges a name in lower case, and shows it so.
+// lowered validates a name in lower case, and shows it so.
 func lowered(val *rule.Validation, p rule.Value) {
 	if s, _ := p.New.(string); s != "" {
 		s = strings.ToLower(s)

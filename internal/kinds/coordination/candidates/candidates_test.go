@@ -71,7 +71,7 @@ func (s *still) holds(holder, preferred string) {
 	}
 }
 
-// asked tells whether a candidate has been asked now whether it is there.
+// asked reports whether a candidate has been asked now whether it is there.
 func (s *still) asked(name string) bool {
 	s.Helper()
 	c := &coordinationv1beta1.LeaseCandidate{}

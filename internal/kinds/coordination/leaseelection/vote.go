@@ -79,7 +79,7 @@ func (r *Round) Next() (Step, error) {
 	return Step{Lease: r.result(strategy, elected)}, nil
 }
 
-// needed tells whether somebody else may have to lead, or the candidates have long not been asked.
+// needed reports whether somebody else may have to lead, or the candidates have long not been asked.
 func (r *Round) needed() (bool, error) {
 	if r.Lease == nil || Over(r.Lease.Spec, r.Now) || text(r.Lease.Spec.HolderIdentity) == "" {
 		return true, nil
@@ -190,7 +190,7 @@ func isVersion(text string) bool {
 	return err == nil
 }
 
-// Over tells whether a Lease has expired. One that does not say when it was renewed, or for how long, has.
+// Over reports whether a Lease has expired. One that does not say when it was renewed, or for how long, has.
 func Over(l coordinationv1.LeaseSpec, now time.Time) bool {
 	return l.RenewTime == nil || l.LeaseDurationSeconds == nil ||
 		l.RenewTime.Add(time.Duration(*l.LeaseDurationSeconds)*time.Second).Before(now)

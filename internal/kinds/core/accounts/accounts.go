@@ -56,7 +56,7 @@ func (a accounts) Reconcile(ctx context.Context, namespace string) error {
 	})
 }
 
-// active tells whether new objects may be made in a namespace.
+// active reports whether new objects may be made in a namespace.
 func active(h *part.Host, namespace string) bool {
 	ns := h.View.Collection("namespaces").Snapshot().Get("", namespace)
 	if ns == nil || ns.Deleting {

@@ -23,7 +23,7 @@ const (
 	trackingSince     = "since"
 )
 
-// trackingSettled tells whether the ConfigMap says a day.
+// trackingSettled reports whether the ConfigMap says a day.
 func trackingSettled(r *verb.Verbs) bool {
 	entry := r.View().Collection("configmaps").Snapshot().Get(metav1.NamespaceSystem, trackingConfigMap)
 	if entry == nil {

@@ -29,7 +29,7 @@ const timeout = 20 * time.Second
 
 // Config is what Find works with.
 type Config struct {
-	// Store tells whether the store answers.
+	// Store reports whether the store answers.
 	Store func(context.Context) error
 	// ControllerManager and Scheduler are where they say that they are well, where they usually are if empty.
 	ControllerManager, Scheduler string

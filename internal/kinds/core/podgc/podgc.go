@@ -59,7 +59,7 @@ func (p *podCollector) Observe(ev *watchcache.Event, need func(string)) {
 	}
 }
 
-// waits tells whether a pod that is being deleted has time to end, on a node that does not exist.
+// waits reports whether a pod that is being deleted has time to end, on a node that does not exist.
 func (p *podCollector) waits(e *watchcache.Entry) bool {
 	node := nodeOf(e)
 	return node != "" && field(e, "metadata.deletionGracePeriodSeconds") != "0" &&

@@ -119,7 +119,7 @@ func (r *podRound) missing(node string) bool {
 	return node != "" && !exists
 }
 
-// settled tells whether the deletion of a pod is no longer under way.
+// settled reports whether the deletion of a pod is no longer under way.
 func (r *podRound) settled(e *watchcache.Entry) bool {
 	at, err := time.Parse(time.RFC3339, field(e, "metadata.deletionTimestamp"))
 	return err != nil || r.now.Sub(at) >= settling
@@ -132,7 +132,7 @@ func field(e *watchcache.Entry, path string) string {
 	return value
 }
 
-// hasEnded tells whether a pod has run to its end.
+// hasEnded reports whether a pod has run to its end.
 func hasEnded(e *watchcache.Entry) bool {
 	switch corev1.PodPhase(field(e, "status.phase")) {
 	case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:

@@ -74,7 +74,8 @@ func (q *quotas) all(namespace string, need func(string)) {
 	}
 }
 
-// ended tells whether a pod has ended just now: it is not counted any more. Services may give ports back by any change.
+// ended reports whether a pod has ended just now: it is not counted any more. Services may give ports back by any
+// change.
 func ended(ev *watchcache.Event) bool {
 	if ev.Type != watchcache.Modified {
 		return false

@@ -220,7 +220,7 @@ func (u unknownStatus) Error() string {
 	return fmt.Sprintf("status unknown for quota: %s, resources: %s", u.quota, strings.Join(u.names, ","))
 }
 
-// Limits tells whether an entry of the configuration can refuse anything: by a name that objects are counted under,
+// Limits reports whether an entry of the configuration can refuse anything: by a name that objects are counted under,
 // and not by a scope.
 func Limits(l configuration.Limited) bool {
 	for name := range Of(&catalog.Resource{Group: l.Group, Plural: l.Resource, Namespaced: true}, nil) {
@@ -231,7 +231,7 @@ func Limits(l configuration.Limited) bool {
 	return false
 }
 
-// limits tells whether an entry is about what is counted by a name.
+// limits reports whether an entry is about what is counted by a name.
 func limits(l configuration.Limited, name string) bool {
 	return slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(name, part) })
 }

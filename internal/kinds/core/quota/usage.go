@@ -23,7 +23,7 @@ import (
 // Usage is how much there is, or is asked for, by the name that quotas have for it.
 type Usage map[string]int64
 
-// Counted tells whether quotas count objects of a resource. Events come and go by themselves.
+// Counted reports whether quotas count objects of a resource. Events come and go by themselves.
 func Counted(r *catalog.Resource) bool {
 	return r.Namespaced && !r.Virtual && !(r.Plural == "events" && (r.Group == "" || r.Group == "events.k8s.io"))
 }

@@ -234,7 +234,7 @@ func headless(spec *corev1.ServiceSpec) bool {
 	return len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] == corev1.ClusterIPNone
 }
 
-// hasAddresses tells whether services of this form have addresses of their own.
+// hasAddresses reports whether services of this form have addresses of their own.
 func hasAddresses(spec *corev1.ServiceSpec) bool {
 	return spec.Type != corev1.ServiceTypeExternalName && !headless(spec)
 }

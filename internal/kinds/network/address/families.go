@@ -63,7 +63,7 @@ func (a *assignment) families() error {
 	return nil
 }
 
-// stillPrefersTwo tells whether a service that prefers two families goes on with what it has: it changes by being
+// stillPrefersTwo reports whether a service that prefers two families goes on with what it has: it changes by being
 // asked to, not because the cluster has.
 func (a *assignment) stillPrefersTwo() bool {
 	const prefers = corev1.IPFamilyPolicyPreferDualStack

@@ -182,7 +182,7 @@ func (s *Services) portUsed(n int32) bool {
 	return s.View.Collection(PortsPrefix).Snapshot().Get("", fmt.Sprint(n)) != nil
 }
 
-// fills tells whether the service gets ports on nodes that it does not name.
+// fills reports whether the service gets ports on nodes that it does not name.
 func (p *portChoice) fills() bool {
 	if p.spec.Type != corev1.ServiceTypeLoadBalancer {
 		return true

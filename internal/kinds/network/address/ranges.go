@@ -69,7 +69,7 @@ func (r addressRange) at(i uint64) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// holds tells whether the range gives ip to those who ask for it.
+// holds reports whether the range gives ip to those who ask for it.
 func (r addressRange) holds(ip netip.Addr) bool {
 	return r.prefix.Contains(ip) && r.count > 0 && !ip.Less(r.at(0)) &&
 		(r.prefix.Addr().Is6() || !r.at(r.count-1).Less(ip))
@@ -147,7 +147,7 @@ func ReadRange(e *watchcache.Entry) (prefixes []netip.Prefix, ready bool) {
 	return prefixes, true
 }
 
-// Contains tells whether a network gives ip to services.
+// Contains reports whether a network gives ip to services.
 func Contains(network netip.Prefix, ip netip.Addr) bool { return newRange(network).holds(ip) }
 
 // ParseRanges reads what --service-cluster-ip-range says: one network, or two of both families.

@@ -109,7 +109,7 @@ func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCI
 	})
 }
 
-// inUse tells whether the deletion of a ServiceCIDR would leave addresses of services without one.
+// inUse reports whether the deletion of a ServiceCIDR would leave addresses of services without one.
 func (s *serviceRanges) inUse(obj *networkingv1.ServiceCIDR) bool {
 	own, others := networks(obj.Spec.CIDRs), []netip.Prefix{}
 	s.View.Collection(address.RangesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {

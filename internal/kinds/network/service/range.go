@@ -83,7 +83,7 @@ func values(list []string) []any {
 	return out
 }
 
-// rangeSettled tells whether bootstrapRange would write nothing, as far as the view knows.
+// rangeSettled reports whether bootstrapRange would write nothing, as far as the view knows.
 func rangeSettled(r *verb.Verbs, ranges []netip.Prefix) bool {
 	entry := r.View().Collection(address.RangesPrefix).Snapshot().Get("", address.DefaultRange)
 	if entry == nil {

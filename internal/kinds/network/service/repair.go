@@ -117,7 +117,7 @@ func (r *allocationRepair) deleteEndpoints(ctx context.Context, namespace, name 
 	return control.IgnoreNotFound(err)
 }
 
-// stray tells whether a record is of something that its owner does not have.
+// stray reports whether a record is of something that its owner does not have.
 func (r *allocationRepair) stray(owner networkingv1.ParentReference, prefix, name string) (bool, error) {
 	if owner.Group != "" || owner.Resource != servicesResource.Resource {
 		return true, nil

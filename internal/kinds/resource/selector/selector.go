@@ -26,10 +26,10 @@ type Verdict struct {
 	Err error
 }
 
-// New judges an expression that a client writes: it may use what the release before this one knows too.
+// New validates an expression that a client writes: it may use what the release before this one knows too.
 func New(expression string) Verdict { return judge(expression, environment.NewExpressions) }
 
-// Stored judges an expression that was there before.
+// Stored validates an expression that was there before.
 func Stored(expression string) Verdict { return judge(expression, environment.StoredExpressions) }
 
 func judge(expression string, env environment.Type) Verdict {

@@ -102,8 +102,8 @@ func volumesOf(pod *watchcache.Entry) []volume {
 	return out
 }
 
-// claimUsed tells whether a pod on a node has the claim. One that waits for a node does not get started any more. What
-// a claim was made for stops to use it when its node is done with it, even if the pod is still there.
+// claimUsed reports whether a pod on a node has the claim. One that waits for a node does not get started any more.
+// What a claim was made for stops to use it when its node is done with it, even if the pod is still there.
 func claimUsed(v *watchcache.View, claim *watchcache.Entry) bool {
 	used := false
 	v.Collection("pods").Snapshot().Scan(claim.Namespace, "", func(pod *watchcache.Entry) bool {
@@ -115,7 +115,7 @@ func claimUsed(v *watchcache.View, claim *watchcache.Entry) bool {
 	return used
 }
 
-// shutDown tells whether a pod's node is done with it: it only waits to be removed.
+// shutDown reports whether a pod's node is done with it: it only waits to be removed.
 func shutDown(pod *watchcache.Entry) bool {
 	return pod.Deleting && field(pod, "metadata.deletionGracePeriodSeconds") == "0"
 }
