@@ -17,8 +17,7 @@ func accessRules() *catalog.Strategy {
 
 // warnNotEnforced is there until RBAC authorizes: an object that is accepted and has no effect must say so.
 func warnNotEnforced(object.Object, object.Object, string) []string {
-	return []string{"RBAC is not enforced by this server: roles and bindings are stored and grant nothing; " +
-		"members of system:masters may do everything"}
+	return []string{"RBAC is not enforced by this server: this object is stored and grants nothing"}
 }
 
 func bindingRules(cells func(object.Object, catalog.Env) []any) *catalog.Strategy {
