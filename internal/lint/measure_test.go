@@ -30,18 +30,7 @@ const (
 )
 
 var (
-	longFunctions = map[string]int{
-		"internal/api/crd.Validator.validateSpec":   79,
-		"internal/api/crd.fill":                     72,
-		"internal/api/openapi.looseValues.schema":   63,
-		"internal/kinds/auth/review.Reviews.issue":  72,
-		"internal/kinds/core/quota.Plugin.Validate": 81,
-		"internal/kinds/gen.generator.fields":       62,
-		"internal/object/codec.decoder.escaped":     61,
-		"internal/object/schema.FieldPath":          69,
-		"internal/object/schema.writeKubeValue":     67,
-		"internal/storage/store.openEmbedded":       68,
-	}
+	longFunctions = map[string]int{}
 	manyMethods   = map[string]int{}
 	largePackages = map[string]int{
 		"internal/verb": 5150,

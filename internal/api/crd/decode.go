@@ -46,30 +46,58 @@ func fill(dst reflect.Value, v any, s *shape) error {
 	case structForm:
 		return fillStruct(dst, v, s)
 	case mapForm:
-		m, ok := v.(map[string]any)
-		if !ok {
-			return errMismatch
-		}
-		dst.Set(reflect.MakeMapWithSize(s.typ, len(m)))
-		elem := reflect.New(s.elem.typ).Elem()
-		for k, child := range m {
-			elem.SetZero()
-			if err := fill(elem, child, s.elem); err != nil {
-				return err
-			}
-			dst.SetMapIndex(reflect.ValueOf(k), elem)
-		}
+		return fillMap(dst, v, s)
 	case listForm:
-		l, ok := v.([]any)
-		if !ok {
-			return errMismatch
+		return fillList(dst, v, s)
+	case rawForm:
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return err
 		}
-		dst.Set(reflect.MakeSlice(s.typ, len(l), len(l)))
-		for i, child := range l {
-			if err := fill(dst.Index(i), child, s.elem); err != nil {
-				return err
-			}
+		dst.Addr().Interface().(*apiextensionsv1.JSON).Raw = raw
+	case opaqueForm:
+		return fillOpaque(dst, v)
+	case schemaOrListForm, schemaOrBoolForm, schemaOrStringsForm:
+		return fillUnion(dst, v, s)
+	default:
+		return fillScalar(dst, v, s)
+	}
+	return nil
+}
+
+func fillMap(dst reflect.Value, v any, s *shape) error {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return errMismatch
+	}
+	dst.Set(reflect.MakeMapWithSize(s.typ, len(m)))
+	elem := reflect.New(s.elem.typ).Elem()
+	for k, child := range m {
+		elem.SetZero()
+		if err := fill(elem, child, s.elem); err != nil {
+			return err
 		}
+		dst.SetMapIndex(reflect.ValueOf(k), elem)
+	}
+	return nil
+}
+
+func fillList(dst reflect.Value, v any, s *shape) error {
+	l, ok := v.([]any)
+	if !ok {
+		return errMismatch
+	}
+	dst.Set(reflect.MakeSlice(s.typ, len(l), len(l)))
+	for i, child := range l {
+		if err := fill(dst.Index(i), child, s.elem); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fillScalar(dst reflect.Value, v any, s *shape) error {
+	switch s.form {
 	case stringForm:
 		x, ok := v.(string)
 		if !ok {
@@ -97,16 +125,6 @@ func fill(dst reflect.Value, v any, s *shape) error {
 		default:
 			return errMismatch
 		}
-	case rawForm:
-		raw, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		dst.Addr().Interface().(*apiextensionsv1.JSON).Raw = raw
-	case opaqueForm:
-		return fillOpaque(dst, v)
-	case schemaOrListForm, schemaOrBoolForm, schemaOrStringsForm:
-		return fillUnion(dst, v, s)
 	}
 	return nil
 }

@@ -32,27 +32,7 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 	}
 	l.nonStructural = allowNonStructural
 
-	storage := 0
-	names := map[string]bool{}
-	for i := range a.versions {
-		version := &a.versions[i]
-		at := path.Child("versions").Index(i)
-		if version.Storage {
-			storage++
-		}
-		names[version.Name] = true
-		if found := utilvalidation.IsDNS1035Label(version.Name); len(found) > 0 {
-			add(field.Invalid(at.Child("name"), version.Name, strings.Join(found, ",")))
-		}
-		add(v.validateVersion(a, version, l, at)...)
-	}
-	if len(names) != len(a.versions) {
-		add(field.Invalid(path.Child("versions"), schema.KubeValue(a.versions), "must contain unique version names"))
-	}
-	if storage != 1 {
-		add(field.Invalid(path.Child("versions"), schema.KubeValue(a.versions),
-			"must have exactly one version marked as storage version"))
-	}
+	add(v.validateVersions(a, l, path.Child("versions"))...)
 	first := ""
 	if len(a.versions) > 0 {
 		// The internal type repeats the first version's name at the top, and kube-apiserver checks it there, too.
@@ -89,6 +69,33 @@ func (v *Validator) validateSpec(a *hoisted, l allowances) (errs field.ErrorList
 				"must be None if spec.preserveUnknownFields is true"))
 		}
 		add(checkConversion(c, l, path.Child("conversion"))...)
+	}
+	return errs
+}
+
+// validateVersions validates each version, and what there must be one of among them.
+func (v *Validator) validateVersions(a *hoisted, l allowances, path *field.Path) (errs field.ErrorList) {
+	add := func(e ...*field.Error) { errs = append(errs, e...) }
+	storage := 0
+	names := map[string]bool{}
+	for i := range a.versions {
+		version := &a.versions[i]
+		at := path.Index(i)
+		if version.Storage {
+			storage++
+		}
+		names[version.Name] = true
+		if found := utilvalidation.IsDNS1035Label(version.Name); len(found) > 0 {
+			add(field.Invalid(at.Child("name"), version.Name, strings.Join(found, ",")))
+		}
+		add(v.validateVersion(a, version, l, at)...)
+	}
+	if len(names) != len(a.versions) {
+		add(field.Invalid(path, schema.KubeValue(a.versions), "must contain unique version names"))
+	}
+	if storage != 1 {
+		add(field.Invalid(path, schema.KubeValue(a.versions),
+			"must have exactly one version marked as storage version"))
 	}
 	return errs
 }

@@ -71,17 +71,26 @@ func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 		}
 		out.Enum = append(out.Enum, message)
 	}
+	if err := x.children(s, out); err != nil {
+		return nil, err
+	}
+	out.VendorExtension, err = x.extensions(s.Extensions)
+	return out, err
+}
+
+// children adds to out the schemas of what is inside of a value that s describes.
+func (x looseValues) children(s *spec.Schema, out *openapi_v2.Schema) error {
 	if s.Items != nil && s.Items.Schema != nil {
 		item, err := x.schema(s.Items.Schema)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		out.Items = &openapi_v2.ItemsItem{Schema: []*openapi_v2.Schema{item}}
 	}
 	if a := s.AdditionalProperties; a != nil && a.Schema != nil {
 		value, err := x.schema(a.Schema)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		out.AdditionalProperties = &openapi_v2.AdditionalPropertiesItem{
 			Oneof: &openapi_v2.AdditionalPropertiesItem_Schema{Schema: value},
@@ -98,13 +107,12 @@ func (x looseValues) schema(s *spec.Schema) (*openapi_v2.Schema, error) {
 		property := s.Properties[name]
 		value, err := x.schema(&property)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		out.Properties.AdditionalProperties = append(out.Properties.AdditionalProperties,
 			&openapi_v2.NamedSchema{Name: name, Value: value})
 	}
-	out.VendorExtension, err = x.extensions(s.Extensions)
-	return out, err
+	return nil
 }
 
 // or returns what p points to, or zero: protocol buffers cannot tell them apart here.

@@ -198,22 +198,8 @@ func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error 
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		p.Description = explained(doc, values).description()
-		if v := doc.marker("default"); v != "" {
-			value, err := g.src.value(d.path, v)
-			if err != nil {
-				return err
-			}
-			p.Default = json.RawMessage(value)
-		}
-		if v := doc.marker("listType"); v != "" {
-			p.ListType = v
-		}
-		p.ListMapKeys = doc.markers("listMapKey")
-		if v := doc.marker("mapType"); v != "" {
-			p.MapType = v
-		}
-		if v := doc.marker("structType"); v != "" {
-			p.MapType = v
+		if err := g.markers(p, doc, d); err != nil {
+			return err
 		}
 		p.PatchStrategy, p.PatchMergeKey = tagValue(f, "patchStrategy"), tagValue(f, "patchMergeKey")
 		if p.Default == nil {
@@ -224,6 +210,28 @@ func (g *generator) fields(s *schema, st *ast.StructType, d *declaration) error 
 		if doc.has("required") || doc.has("k8s:required") || !optional {
 			s.Required = append(s.Required, name)
 		}
+	}
+	return nil
+}
+
+// markers adds to a field's schema what the markers in its comment say.
+func (g *generator) markers(p *schema, doc comment, d *declaration) error {
+	if v := doc.marker("default"); v != "" {
+		value, err := g.src.value(d.path, v)
+		if err != nil {
+			return err
+		}
+		p.Default = json.RawMessage(value)
+	}
+	if v := doc.marker("listType"); v != "" {
+		p.ListType = v
+	}
+	p.ListMapKeys = doc.markers("listMapKey")
+	if v := doc.marker("mapType"); v != "" {
+		p.MapType = v
+	}
+	if v := doc.marker("structType"); v != "" {
+		p.MapType = v
 	}
 	return nil
 }

@@ -70,46 +70,12 @@ func (d *decoder) escaped(start, i int) (string, bool) {
 			d.pos = i + 1
 			return string(out), true
 		case c == '\\':
-			if i+1 >= len(d.data) {
+			r, size := d.escape(i + 1)
+			if size == 0 {
 				return "", false
 			}
-			i++
-			switch c := d.data[i]; c {
-			case '"', '\\', '/':
-				out = append(out, c)
-			case 'b':
-				out = append(out, '\b')
-			case 'f':
-				out = append(out, '\f')
-			case 'n':
-				out = append(out, '\n')
-			case 'r':
-				out = append(out, '\r')
-			case 't':
-				out = append(out, '\t')
-			case 'u':
-				r, ok := d.hex(i + 1)
-				if !ok {
-					return "", false
-				}
-				i += 4
-				if utf16.IsSurrogate(r) {
-					pair := rune(utf8.RuneError)
-					if strings.HasPrefix(d.text[i+1:], `\u`) {
-						if low, ok := d.hex(i + 3); ok {
-							pair = utf16.DecodeRune(r, low)
-						}
-					}
-					if pair != utf8.RuneError {
-						i += 6
-					}
-					r = pair
-				}
-				out = utf8.AppendRune(out, r)
-			default:
-				return "", false
-			}
-			i++
+			out = utf8.AppendRune(out, r)
+			i += 1 + size
 		case c < ' ':
 			return "", false
 		case c < utf8.RuneSelf:
@@ -122,6 +88,45 @@ func (d *decoder) escaped(start, i int) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// escape returns the character that the escape whose letter is at i stands for, and how many bytes it takes from the
+// letter on; 0 if there is no such escape. Half a surrogate pair stands for the replacement character.
+func (d *decoder) escape(i int) (r rune, size int) {
+	if i >= len(d.data) {
+		return 0, 0
+	}
+	switch c := d.data[i]; c {
+	case '"', '\\', '/':
+		return rune(c), 1
+	case 'b':
+		return '\b', 1
+	case 'f':
+		return '\f', 1
+	case 'n':
+		return '\n', 1
+	case 'r':
+		return '\r', 1
+	case 't':
+		return '\t', 1
+	case 'u':
+		r, ok := d.hex(i + 1)
+		switch {
+		case !ok:
+			return 0, 0
+		case !utf16.IsSurrogate(r):
+			return r, 5
+		}
+		if strings.HasPrefix(d.text[i+5:], `\u`) {
+			if low, ok := d.hex(i + 7); ok {
+				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+					return pair, 11
+				}
+			}
+		}
+		return utf8.RuneError, 5
+	}
+	return 0, 0
 }
 
 // hex reads the four hexadecimal digits at i.

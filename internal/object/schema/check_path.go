@@ -21,26 +21,6 @@ func FieldPath(props *apiextensionsv1.JSONSchemaProps, path string, brackets boo
 	*apiextensionsv1.JSONSchemaProps, error) {
 	var found *field.Path
 	at := props
-	step := func(name string) error {
-		switch {
-		// kube-apiserver panics where there is no schema to look into.
-		case at == nil:
-			return errNoField
-		case len(at.Properties) > 0:
-			found = found.Child(name)
-			child, ok := at.Properties[name]
-			if !ok {
-				return errNoField
-			}
-			at = &child
-		case at.AdditionalProperties != nil:
-			found = found.Key(name)
-			at = at.AdditionalProperties.Schema
-		default:
-			return errNoField
-		}
-		return nil
-	}
 	tokens := pathTokens(path)
 	next := func() (string, error) {
 		if len(tokens) == 0 {
@@ -70,7 +50,7 @@ func FieldPath(props *apiextensionsv1.JSONSchemaProps, path string, brackets boo
 				return nil, nil, fmt.Errorf("invalid string literal: %w", err)
 			}
 		}
-		if err := step(name); err != nil {
+		if found, at, err = stepInto(at, found, name); err != nil {
 			return nil, nil, err
 		}
 		if delimiter != "[" {
@@ -85,6 +65,24 @@ func FieldPath(props *apiextensionsv1.JSONSchemaProps, path string, brackets boo
 		}
 	}
 	return found, at, nil
+}
+
+// stepInto returns the path and the schema of what a schema calls name: a property, or a key of a map. at may be nil.
+func stepInto(at *apiextensionsv1.JSONSchemaProps, path *field.Path, name string) (*field.Path,
+	*apiextensionsv1.JSONSchemaProps, error) {
+	switch {
+	case at == nil: // kube-apiserver panics where there is no schema to look into
+		return nil, nil, errNoField
+	case len(at.Properties) > 0:
+		child, ok := at.Properties[name]
+		if !ok {
+			return nil, nil, errNoField
+		}
+		return path.Child(name), &child, nil
+	case at.AdditionalProperties != nil:
+		return path.Key(name), at.AdditionalProperties.Schema, nil
+	}
+	return nil, nil, errNoField
 }
 
 // pathTokens splits a path into delimiters, quoted strings and the names between them. A quote counts at the start of a

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -66,29 +67,32 @@ func writeKubeValue(b *bytes.Buffer, v reflect.Value) error {
 		if v.IsNil() {
 			break
 		}
-		b.WriteByte('{')
-		keys := v.MapKeys()
-		slices.SortFunc(keys,
-			func(x, y reflect.Value) int { return bytes.Compare([]byte(x.String()), []byte(y.String())) })
-		for i, key := range keys {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			name, err := json.Marshal(key.String())
-			if err != nil {
-				return err
-			}
-			b.Write(append(name, ':'))
-			if err := writeKubeValue(b, v.MapIndex(key)); err != nil {
-				return err
-			}
-		}
-		b.WriteByte('}')
-		return nil
+		return writeKubeMap(b, v)
 	}
 	raw, err := json.Marshal(v.Interface())
 	b.Write(raw)
 	return err
+}
+
+func writeKubeMap(b *bytes.Buffer, v reflect.Value) error {
+	b.WriteByte('{')
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(x, y reflect.Value) int { return cmp.Compare(x.String(), y.String()) })
+	for i, key := range keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(key.String())
+		if err != nil {
+			return err
+		}
+		b.Write(append(name, ':'))
+		if err := writeKubeValue(b, v.MapIndex(key)); err != nil {
+			return err
+		}
+	}
+	b.WriteByte('}')
+	return nil
 }
 
 func writeRaw(b *bytes.Buffer, raw apiextensionsv1.JSON) error {

@@ -63,15 +63,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 	result := make(chan started, 1) // the receiver may have given up
 	go func() {
 		debug.SetPanicOnFault(true)
-		defer func() {
-			switch p := recover().(type) {
-			case nil:
-			case runtime.Error: // its text says nothing about files
-				fault.set("etcd cannot make sense of its files")
-			default:
-				fault.set(fmt.Sprint(p))
-			}
-		}()
+		defer func() { fault.recovered(recover()) }()
 		if err := checkFiles(c.Dir); err != nil {
 			fault.set(err.Error())
 			return
@@ -103,6 +95,17 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 		return nil, nil, fmt.Errorf("store: start of the embedded etcd in %s was interrupted: %w", c.Dir, ctx.Err())
 	}
 	return nil, nil, startError(c, r.err)
+}
+
+// recovered takes note of what the goroutine that starts etcd panicked with; nil if it did not.
+func (f *fault) recovered(p any) {
+	switch p := p.(type) {
+	case nil:
+	case runtime.Error: // its text says nothing about files
+		f.set("etcd cannot make sense of its files")
+	default:
+		f.set(fmt.Sprint(p))
+	}
 }
 
 // checkFiles finds what etcd would not survive, or would not say.

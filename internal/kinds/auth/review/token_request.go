@@ -52,11 +52,7 @@ func (r Reviews) issue(
 		return nil, err
 	}
 	if req.UID != "" && string(req.UID) != account.UID {
-		return nil,
-			apierrors.NewConflict(schema.GroupResource{Group: tokenRequest.Group, Resource: tokenRequest.Kind}, c.Name,
-				fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)",
-					req.UID,
-					account.UID))
+		return nil, otherUID(c.Name, req.UID, account.UID)
 	}
 	if len(req.Spec.Audiences) == 0 {
 		req.Spec.Audiences = slices.Clone(r.Tokens.Audiences())
@@ -82,18 +78,7 @@ func (r Reviews) issue(
 	if err := r.bind(c, req.Spec.BoundObjectRef, &want.Bound); err != nil {
 		return nil, err
 	}
-	if limit := int64(r.MaxTokenLife.Seconds()); limit > 0 && *req.Spec.ExpirationSeconds > limit {
-		request.Warn(ctx,
-			fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", *req.Spec.ExpirationSeconds,
-				limit))
-		req.Spec.ExpirationSeconds = &limit
-	}
-	seconds := *req.Spec.ExpirationSeconds
-	if want.Pod != nil && seconds == projectedSeconds && r.forThisServer(req.Spec.Audiences) {
-		want.WarnAfter = now.Unix() + seconds
-		seconds = extendedSeconds
-	}
-	want.Life = time.Duration(seconds) * time.Second
+	r.setLife(ctx, req, &want)
 	token, err := r.Tokens.Issue(want)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
@@ -103,6 +88,28 @@ func (r Reviews) issue(
 		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(*req.Spec.ExpirationSeconds) * time.Second).UTC()),
 	}
 	return write(req)
+}
+
+func otherUID(name string, asked types.UID, uid string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: tokenRequest.Group, Resource: tokenRequest.Kind}, name,
+		fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", asked, uid))
+}
+
+// setLife decides how long a token lives: as long as it is asked for, at most as long as this server lets it, and
+// longer for the token of a pod, which kubelets ask for with a known number of seconds and which warns when it is used
+// late.
+func (r Reviews) setLife(ctx context.Context, req *authenticationv1.TokenRequest, want *serviceaccount.Request) {
+	if limit := int64(r.MaxTokenLife.Seconds()); limit > 0 && *req.Spec.ExpirationSeconds > limit {
+		request.Warn(ctx, fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds",
+			*req.Spec.ExpirationSeconds, limit))
+		req.Spec.ExpirationSeconds = &limit
+	}
+	seconds := *req.Spec.ExpirationSeconds
+	if want.Pod != nil && seconds == projectedSeconds && r.forThisServer(req.Spec.Audiences) {
+		want.WarnAfter = want.Now.Unix() + seconds
+		seconds = extendedSeconds
+	}
+	want.Life = time.Duration(seconds) * time.Second
 }
 
 func checkTokenRequest(req *authenticationv1.TokenRequest) (errs field.ErrorList) {

@@ -89,11 +89,26 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 		return err
 	}
 
-	// First all are asked, so that none is charged for what another one refuses.
-	var charged []string
-	var refusal error
-	uncounted := false // refusal is of a quota whose objects nobody has counted yet
-	quotas.Snapshot().Scan(a.Namespace, "", func(e *watchcache.Entry) bool {
+	charged, err := p.ask(a, wanted, uncovered)
+	if err != nil {
+		return admit.Forbidden(a, err)
+	}
+	if a.DryRun || len(charged) == 0 {
+		return nil
+	}
+	p.note(a.Namespace, s, objectKey{a.Resource.Prefix, name}, charge{wanted, p.Now().Add(pendingFor)})
+	if err := p.charge(ctx, a, charged, wanted); err != nil {
+		s.forget(objectKey{a.Resource.Prefix, name})
+		return err
+	}
+	return nil
+}
+
+// ask asks all quotas of the namespace first, so that none is charged for what another one refuses. It returns the
+// names of those that count what is wanted, or the reason to refuse it. What a quota covers goes out of uncovered.
+func (p *Plugin) ask(a *admit.Attributes, wanted, uncovered Usage) (charged []string, refusal error) {
+	uncounted := false // refusal is of a quota whose objects have not been counted yet
+	p.View.Collection("resourcequotas").Snapshot().Scan(a.Namespace, "", func(e *watchcache.Entry) bool {
 		var q corev1.ResourceQuota
 		if json.Unmarshal(e.JSON(), &q) != nil {
 			return true
@@ -116,14 +131,12 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 		refusal = fmt.Errorf("insufficient quota to consume: %s",
 			strings.Join(slices.Sorted(maps.Keys(uncovered)), ","))
 	}
-	if refusal != nil {
-		refusal = admit.Forbidden(a, refusal)
-	}
-	if refusal != nil || a.DryRun || len(charged) == 0 {
-		return refusal
-	}
-	p.note(a.Namespace, s, objectKey{a.Resource.Prefix, name}, charge{wanted, p.Now().Add(pendingFor)})
-	for _, quota := range charged {
+	return charged, refusal
+}
+
+// charge adds what is wanted to the status of quotas.
+func (p *Plugin) charge(ctx context.Context, a *admit.Attributes, quotas []string, wanted Usage) error {
+	for _, quota := range quotas {
 		err := p.Update(ctx, a.Namespace, quota, func(obj map[string]any) error {
 			used, err := addTo(obj, wanted)
 			if err != nil {
@@ -136,7 +149,6 @@ func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
 			return nil
 		})
 		if err != nil {
-			s.forget(objectKey{a.Resource.Prefix, name})
 			return err
 		}
 	}
