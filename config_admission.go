@@ -13,7 +13,7 @@ type AdmissionConfig struct {
 	// Disabled are the names of plugins that let every request pass, such as "NamespaceLifecycle".
 	Disabled []string
 	// ConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, resources
-	// that nobody may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
+	// that no namespace may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
 	ConfigFile string
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// TestAdmissionConfig starts a server with a file for admission plugins: nobody has config maps without a quota, and
-// webhooks see who calls them.
+// TestAdmissionConfig starts a server with a file for admission plugins: no namespace has config maps without a quota,
+// and webhooks see who calls them.
 func TestAdmissionConfig(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// With AlwaysAllow whoever is known may do everything, and nobody else is let in.
+// With AlwaysAllow every authenticated user may do everything, and no other caller is let in.
 func TestAlwaysAllow(t *testing.T) {
 	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) { c.Auth.AlwaysAllow, c.Auth.TokenAuthFile = true, tokens })

@@ -73,7 +73,8 @@ func TestCoordinatedLeaderElection(t *testing.T) {
 	}
 }
 
-// Without the gate, a Lease is whose it says, and with it nobody can be a candidate for it unless the kind is served.
+// Without the gate, a Lease is whose it says, and with it no client can be a candidate for it unless the kind is
+// served.
 func TestUncoordinatedLeases(t *testing.T) {
 	for _, gate := range []bool{false, true} {
 		client, err := kubernetes.NewForConfig(testserver.Start(t,

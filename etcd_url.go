@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// checkEtcdURL says what is wrong with --etcd-listen-client-url. Whoever reaches that socket may read and write
+// checkEtcdURL says what is wrong with --etcd-listen-client-url. A process that reaches that socket may read and write
 // everything, and there is no TLS and no password, so it must be on this machine alone.
 func checkEtcdURL(text string) error {
 	if text == "" {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// trimEvery is how often what was made for requests is looked through for what nobody needs any more.
+	// trimEvery is how often what was made for requests is looked through for what is no longer needed.
 	trimEvery = time.Minute
 	// tightWithoutLimit is the live heap, in bytes, from which memory counts as tight if GOMEMLIMIT sets no limit.
 	tightWithoutLimit = 1 << 30
 )
 
-// trim drops compiled schemas and documents that nobody uses, sooner when memory is tight: with GOMEMLIMIT when the
+// trim drops compiled schemas and documents that are not in use, sooner when memory is tight: with GOMEMLIMIT when the
 // live heap has reached three quarters of it, else at a gigabyte. All of them are made again when they are needed.
 func (p *process) trim(ctx context.Context) error {
 	tick := time.NewTicker(trimEvery)

@@ -90,7 +90,7 @@ func tokenKeys(keysURI string) part.Part {
 	}}
 }
 
-// document serves a document to everybody.
+// document serves a document to every caller.
 func document(contentType string, content func() []byte) front.Handler {
 	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

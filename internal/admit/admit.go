@@ -2,7 +2,7 @@
 //
 // It stands around validation on the path of a write. Before it, Chain.Mutate asks every plugin that changes objects,
 // in kube's order, and asks them once more if a late one has changed what an early one has seen. After it, when the
-// object is as it will be stored, Chain.Validate asks every plugin that only judges. The first refusal is the client's
+// object is as it will be stored, Chain.Validate asks every plugin that validates. The first refusal is the client's
 // answer.
 //
 // Attributes are what plugins are told about one write: one goroutine's, but for Annotate and Warn. Plugins are safe

@@ -30,7 +30,7 @@ func Protected(namespace string) bool {
 }
 
 // Mutate changes nothing; it stands among the mutators, as in Kubernetes, so that no webhook is asked about a write to
-// a namespace that is not there. It judges by the namespace as the view has it; one that the view does not know is
+// a namespace that is not there. It decides by the namespace as the view has it; one that the view does not know is
 // looked for once more after catching up, since it may have been made on another replica a moment ago.
 func (l Lifecycle) Mutate(ctx context.Context, a *Attributes) error {
 	if a.Operation == Delete && a.Resource.IsNamespace() && Protected(a.Name) {

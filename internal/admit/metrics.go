@@ -21,7 +21,7 @@ type Metrics struct {
 	conditions  *conditionMetrics
 }
 
-// The values of the label type: which half of admission it is. Webhooks that judge are "validating".
+// The values of the label type: which half of admission it is. Webhooks that validate are "validating".
 const (
 	admitting  = "admit"
 	validating = "validate"

@@ -41,7 +41,7 @@ func newWebhookMetrics(registry prometheus.Registerer) *webhookMetrics {
 // WebhookCall is the labels of one call of an admission webhook.
 type WebhookCall struct {
 	Name string
-	// Type is "admit" for webhooks that change objects, "validating" for those that judge.
+	// Type is "admit" for webhooks that change objects, "validating" for those that validate.
 	Type      string
 	Operation Operation
 	// Code is that of the answer: 200, what the webhook refuses with, or what stands for a failed call.

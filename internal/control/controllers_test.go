@@ -14,7 +14,7 @@ func TestWhichControllersRun(t *testing.T) {
 	for _, test := range []struct{ enabled, want string }{
 		{"", all},
 		{"*", all},
-		{"-*", ""}, // as kube-apiserver, where kube-controller-manager is somebody else
+		{"-*", ""}, // as kube-apiserver, where kube-controller-manager is another process
 		{Namespace, Namespace},
 		{"-" + Namespace, ""}, // as in Kubernetes: without a "*" only what is named
 		{"*,-" + GarbageCollector, strings.TrimPrefix(all, GarbageCollector+" ")},

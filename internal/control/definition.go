@@ -59,7 +59,7 @@ func (d *definitions) Observe(ev *watchcache.Event, need func(string)) {
 			d.waiting[group] = map[string]bool{}
 		}
 		d.waiting[group][def.Name] = true
-		if len(def.Status.Conditions) == 0 { // somebody has written it past the API
+		if len(def.Status.Conditions) == 0 { // another program has written it past the API
 			need(def.Name)
 		}
 	}
@@ -96,7 +96,7 @@ func (d *definitions) claims(def *apiextensionsv1.CustomResourceDefinition) []cr
 // bury deletes all objects of a definition and then, when they are gone, its finalizer.
 func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResourceDefinition) error {
 	if !holdsObjects(def) {
-		return nil // other finalizers are somebody else's work
+		return nil // other finalizers are another controller's work
 	}
 	// Said before the work begins, as Kubernetes does: who waits for the condition sees it however little there is to
 	// do.

@@ -23,7 +23,7 @@ func holdsObjects(def *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 // shownFor is how long a definition says at least that its objects are being deleted, if it stays anyway because
-// somebody else's finalizer holds it: time to see it for who looks every now and then.
+// another controller's finalizer holds it: a client that polls must be able to see it.
 const shownFor = 2 * time.Second // times of conditions are whole seconds
 
 // lingers reports whether it is too early to say that the objects of a definition are gone.

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A definition that stays for somebody else's sake says for a while that it is being deleted; one that nobody holds
-// goes at once.
+// A definition that another controller's finalizer holds says for a while that it is being deleted; one that nothing
+// holds goes at once.
 func TestLingers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)

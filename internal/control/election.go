@@ -150,7 +150,7 @@ func (e *election) hold(ctx context.Context, lead func(context.Context)) {
 	}
 }
 
-// errDeposed says that somebody else holds the Lease.
+// errDeposed says that another replica holds the Lease.
 var errDeposed = errors.New("another replica leads")
 
 func (e *election) renew(ctx context.Context, deadline time.Time) error {
@@ -204,7 +204,7 @@ func (e *election) write(ctx context.Context, seen *coordinationv1.Lease) error 
 	}
 	return e.updateLease(ctx, func(lease *coordinationv1.Lease) error {
 		if lease.ResourceVersion != seen.ResourceVersion {
-			return errDeposed // somebody was faster
+			return errDeposed // another replica was faster
 		}
 		lease.Spec = e.claim(lease.Spec)
 		return nil

@@ -18,8 +18,8 @@ import (
 // collector, without an informer for each kind.
 //
 // Kube's has to ask the API server whether an owner exists, because its informers are not in step with each other. The
-// view is one log: nobody can name an owner's uid before the owner was made, so where a reference is in view its owner
-// is too, or its deletion.
+// view is one log: no object can name an owner's uid before the owner was made, so where a reference is in view its
+// owner is too, or its deletion.
 type collector struct {
 	Config
 	need func(key string)
@@ -60,7 +60,7 @@ func (g *collector) Observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() == DefinitionsPrefix {
 		g.unpark(need)
 	}
-	if prev := ev.Prev; prev != nil && now != nil && prev.UID != now.UID { // deleted and made again while nobody looked
+	if prev := ev.Prev; prev != nil && now != nil && prev.UID != now.UID { // deleted and made again, seen as one change
 		g.change(ev.Collection, prev, nil, need)
 		g.change(ev.Collection, nil, now, need)
 		return

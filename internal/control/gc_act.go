@@ -52,7 +52,7 @@ func (g *collector) act(ctx context.Context, it item, v verdict, all, blocking [
 	return nil
 }
 
-// remove deletes an object as it was judged. If it has changed meanwhile, but not in its owners, the judgement stands.
+// remove deletes an object as judge saw it. If it has changed meanwhile, but not in its owners, the verdict stands.
 func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionPropagation) error {
 	uid, revision := types.UID(it.entry.UID), fmt.Sprint(it.entry.Revision)
 	o := metav1.DeleteOptions{

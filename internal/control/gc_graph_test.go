@@ -67,7 +67,7 @@ func TestGraphMatchesModel(t *testing.T) {
 				}
 				for u := range gone {
 					if len(dependentsIn(model, u, false)) == 0 {
-						delete(gone, u) // nobody is left who would ask
+						delete(gone, u) // no dependent is left to ask
 					}
 				}
 			}

@@ -15,7 +15,7 @@ const (
 	waiting                    // it is being deleted and waits for its dependents
 )
 
-// subject is an object as the garbage collector judges it.
+// subject is an object as the garbage collector sees it.
 type subject struct {
 	deleting   bool
 	finalizers []string

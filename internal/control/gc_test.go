@@ -173,7 +173,7 @@ func TestOrphan(t *testing.T) {
 		})
 }
 
-// TestOrphanWithoutConversion: references are metadata, which nobody need convert.
+// TestOrphanWithoutConversion: references are metadata, which need no conversion.
 func TestOrphanWithoutConversion(t *testing.T) {
 	t.Parallel()
 	server := testserver.Start(t, func(c *bowsprit.Config) {

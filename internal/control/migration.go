@@ -123,7 +123,7 @@ func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVer
 	})
 }
 
-// errGone stops a migration whose object was deleted or ended by somebody else.
+// errGone stops a migration whose object was deleted or ended by another writer.
 var errGone = errors.New("the migration is gone")
 
 // proceed rewrites what there is to rewrite and says how it went. A failure that may pass ends nothing: the migration

@@ -51,7 +51,7 @@ func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	if finalizers, found := entry.Field("spec.finalizers"); !found || finalizers == "[]" {
-		return nil // emptied; the finalizers of its metadata are somebody else's work
+		return nil // emptied; the finalizers of its metadata are another controller's work
 	}
 	// Pods go before what they use (OrderedNamespaceDeletion): while there are any, everything else stays.
 	failures := n.deleteContent(ctx, name, func(r *catalog.Resource) bool { return isPods(r) })

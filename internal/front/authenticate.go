@@ -10,7 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 )
 
-// authenticate finds out who asks, and as whom: 401 for a wrong proof, 403 for somebody whom the caller may not be.
+// authenticate finds out who asks, and as whom: 401 for a wrong proof, 403 for a user that the caller may not
+// impersonate.
 func (s *Server) authenticate(x *exchange, next func(*exchange)) {
 	who, err := s.config.Authenticator.Authenticate(x.r)
 	if err != nil || stranger(who) {
@@ -37,7 +38,7 @@ func (s *Server) authenticate(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// endConnection makes an HTTP/2 connection of somebody unknown end after this request, as Kubernetes does: the protocol
+// endConnection ends an HTTP/2 connection of an unknown client after this request, as Kubernetes does: the protocol
 // lets one connection cause a lot of work (CVE-2023-44487).
 func (s *Server) endConnection(x *exchange) {
 	if x.r.ProtoMajor == 2 {

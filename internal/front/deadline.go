@@ -13,8 +13,8 @@ import (
 )
 
 // deadline gives the request its context: with the Scope, and with the time it may take. That is the query's timeout,
-// at most RequestTimeout; long-running requests may take as long as the server runs. Whoever is too late gets a 504,
-// or, if the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
+// at most RequestTimeout; long-running requests may take as long as the server runs. A request that is too late gets a
+// 504, or, if the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
 func (s *Server) deadline(x *exchange, next func(*exchange)) {
 	if x.longRunning {
 		ctx, cancel := context.WithCancel(x.r.Context())

@@ -107,7 +107,8 @@ func (d *deadlines) SetReadDeadline(time.Time) error  { d.read = true; return ni
 func (d *deadlines) SetWriteDeadline(time.Time) error { d.write = true; return nil }
 
 // TestDeadlineEndsWaiting shows what of a connection ends with the deadline: reading a body, and writing a long answer
-// that nobody may be taking. A short answer, as a Status is, goes out though the deadline passes at the same moment.
+// that the client may not be reading. A short answer, as a Status is, goes out though the deadline passes at the same
+// moment.
 func TestDeadlineEndsWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -40,7 +40,7 @@ func (s *Server) newRoutes() routes {
 	return r
 }
 
-// find returns the handler for path, nil if nobody answers.
+// find returns the handler for path, nil if no handler answers.
 func (r routes) find(path string) Handler {
 	if h := r[path]; h != nil {
 		return h

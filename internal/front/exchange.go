@@ -137,15 +137,16 @@ func (x *exchange) expired() bool {
 	return x.ctx != nil && errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 }
 
-// endRead has whoever reads the body get an error, after the deadline: a handler that waits for a slow client does not
-// see its context. What is being answered is not touched: HTTP/2 would break off even the Status that says that the
-// time is over.
+// endRead makes reads of the body fail after the deadline: a handler that waits for a slow client does not see its
+// context. What is being answered is not touched: HTTP/2 would break off even the Status that says that the time is
+// over.
 func (x *exchange) endRead() { x.end((*http.ResponseController).SetReadDeadline) }
 
 // endWrite breaks off a long answer that the client does not take, after the deadline.
 func (x *exchange) endWrite() { x.end((*http.ResponseController).SetWriteDeadline) }
 
-// end runs in a goroutine of the context, after its end: whoever gets an error from here finds the deadline passed.
+// end runs in a goroutine of the context, after its end: a handler that gets an error from here finds the deadline
+// passed.
 func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

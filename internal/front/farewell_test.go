@@ -53,7 +53,8 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// shutdownTest is a server and clients in a bubble of package synctest, whose clock moves only while everybody waits.
+// shutdownTest is a server and clients in a bubble of package synctest, whose clock moves only while every goroutine
+// waits.
 type shutdownTest struct {
 	*Server
 	pki    *pki.PKI

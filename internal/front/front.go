@@ -1,5 +1,5 @@
-// Package front is where requests come in: the listener, TLS, and the ordered steps that every request passes before
-// somebody answers it.
+// Package front is where requests come in: the listener, TLS, and the ordered steps that every request passes before a
+// handler answers it.
 //
 // It is the first package on a request's path and the last in import order: it knows who answers what (objects,
 // discovery, documents, health, metrics) and nothing about how. chain lists the steps; each step is a method in a file
@@ -213,7 +213,7 @@ func (s *Server) label(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// cacheControl is shared by all answers and never changed; whoever wants another value sets another slice.
+// cacheControl is shared by all answers and never changed; a handler that wants another value sets another slice.
 var cacheControl = []string{"no-cache, private"}
 
 // parse finds out what is asked for.

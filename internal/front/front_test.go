@@ -38,7 +38,7 @@ func (byName) Authenticate(r *http.Request) (user.Info, error) {
 
 var root = &user.DefaultInfo{Name: "root", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
 
-// everything lets everybody do everything.
+// everything lets every user do everything.
 type everything struct{}
 
 func (everything) Authorize(context.Context, user.Info, *request.Info) (authz.Decision, error) {
@@ -157,7 +157,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStrictTransportSecurity looks for the header in answers of all kinds, and that nobody gets it unasked.
+// TestStrictTransportSecurity looks for the header in answers of all kinds, and that no answer has it unless it is
+// configured.
 func TestStrictTransportSecurity(t *testing.T) {
 	t.Parallel()
 	for _, directives := range [][]string{nil, {"max-age=31536000"}, {"max-age=31536000", "includeSubDomains"}} {
@@ -337,8 +338,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestWaitingDoesNotCount shows that requests that wait for a webhook keep nobody out, as long as there are not too
-// many of them, and count again when they go on.
+// TestWaitingDoesNotCount shows that requests that wait for a webhook keep no other request out, as long as there are
+// not too many of them, and count again when they go on.
 func TestWaitingDoesNotCount(t *testing.T) {
 	t.Parallel()
 	inside, answered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan int)

@@ -82,7 +82,7 @@ func TestGathererKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestGathererGathers lets frames come together while nobody sends, and counts the writes that they cause.
+// TestGathererGathers lets frames come together while the sender waits, and counts the writes that they cause.
 func TestGathererGathers(t *testing.T) {
 	t.Parallel()
 	g, below, client := gathered(t)

@@ -12,7 +12,7 @@ type hijacked struct {
 	mu    sync.Mutex
 	count int // of handlers; one that is about to get its connection has none among conns yet
 	conns map[net.Conn]bool
-	empty chan struct{} // closed when count is 0 again; nil if nobody waits
+	empty chan struct{} // closed when count is 0 again; nil if no caller waits
 }
 
 func (t *hijacked) begin() {

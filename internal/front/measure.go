@@ -27,7 +27,7 @@ func (s *Server) measure(x *exchange, next func(*exchange)) {
 		}
 		key.code = x.code
 		if key.code == 0 {
-			key.code = http.StatusOK // what net/http sends for an answer that nobody began
+			key.code = http.StatusOK // what net/http sends for an answer that no handler began
 		}
 		took := s.config.Now().Sub(x.started)
 		s.metrics.observe(key, took)

@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// slis are the figures of /metrics/slis, by which availability is measured: what each health check has said, whenever
-// somebody asked for all of an endpoint. Names and labels are Kubernetes'
+// slis are the figures of /metrics/slis, by which availability is measured: what each health check has said, whenever a
+// client asked for all of an endpoint. Names and labels are Kubernetes'
 // (k8s.io/component-base/metrics/prometheus/slis).
 type slis struct {
 	registry *prometheus.Registry

@@ -34,7 +34,7 @@ func (l *limit) leave() { l.now.Add(-1) }
 // waits has a request that was let in give its place to another one while it waits for a webhook. When that has
 // answered, it goes on at once, even if there are more than max then.
 func (l *limit) waits(w *request.Waits) {
-	gone := false // its place is somebody else's
+	gone := false // its place is another request's
 	w.Begin = func() {
 		if n := l.waiting.Add(1); n > waitFactor*l.max {
 			l.waiting.Add(-1)
@@ -53,7 +53,7 @@ func (l *limit) waits(w *request.Waits) {
 }
 
 // throttle limits how many reads and writes run at the same time. Long-running requests do not count, nor do those
-// that wait for a webhook, and administrators always get in: somebody must be able to repair what causes the load.
+// that wait for a webhook, and administrators always get in, to repair what causes the load.
 func (s *Server) throttle(x *exchange, next func(*exchange)) {
 	if x.longRunning {
 		next(x)

@@ -117,7 +117,7 @@ func TestConnectionStays(t *testing.T) {
 	}
 }
 
-// byHeader is byName for whoever has no token.
+// byHeader is byName for clients without a token.
 type byHeader struct{ byName }
 
 func (b byHeader) Authenticate(r *http.Request) (user.Info, error) {

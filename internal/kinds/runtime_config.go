@@ -131,7 +131,7 @@ func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 	served := v.Served
 	for _, all := range sweeps {
 		on, said := e.many[all.key]
-		// Whoever asks for all does not mean what no Kubernetes of today serves.
+		// A user who asks for all versions does not mean those that no Kubernetes of today serves.
 		if said && all.version.MatchString(gv.Version) && !(on && gv == oldDefinitions) {
 			served = on
 		}

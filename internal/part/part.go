@@ -80,7 +80,7 @@ const (
 	AboutKinds
 	// Mutating is where the policies and webhooks are that change objects.
 	Mutating
-	// Validating is where the policies and webhooks are that judge objects.
+	// Validating is where the policies and webhooks are that validate objects.
 	Validating
 	// AtLast is after all others, for what must not be done for a write that is refused.
 	AtLast

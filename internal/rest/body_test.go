@@ -107,8 +107,8 @@ spec:
 
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"` }
 
-// TestCreateWithRevision creates objects that say a resourceVersion: one that somebody may have read is refused,
-// anything else is nobody's.
+// TestCreateWithRevision creates objects that say a resourceVersion: one that a client may have read is refused, any
+// other is ignored.
 func TestCreateWithRevision(t *testing.T) {
 	t.Parallel()
 	s := start(t)

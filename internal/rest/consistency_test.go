@@ -90,7 +90,7 @@ func TestResourceVersionMatch(t *testing.T) {
 		}
 	}
 
-	// One that is gone, from etcd and from memory: nobody has asked for revisions[2] yet, or it would be retained.
+	// One that is gone, from etcd and from memory: no client has asked for revisions[2] yet, or it would be retained.
 	var first, second list
 	send(t, s, http.MethodGet, in+"?limit=2", "", &first)
 	large := strings.Repeat("x", 250<<10)

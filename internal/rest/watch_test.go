@@ -30,7 +30,7 @@ type watching struct {
 	writes *atomic.Int64
 }
 
-// piped is an http.ResponseWriter whose body somebody reads meanwhile.
+// piped is an http.ResponseWriter whose body a test reads meanwhile.
 type piped struct {
 	header http.Header
 	*io.PipeWriter

@@ -141,7 +141,7 @@ func (ad *admission) validateAdmission(ctx context.Context, a *admit.Attributes,
 	return ad.chain.Validate(ctx, a)
 }
 
-// judgeUpdate is judge for an update, whose objects admission may see through a subresource.
+// judgeUpdate is validateAdmission for an update, whose objects admission may see through a subresource.
 func (ad *admission) judgeUpdate(
 	ctx context.Context, c *Call, a *admit.Attributes, obj, old object.Object,
 ) (err error) {

@@ -61,7 +61,7 @@ func (c *Call) kindOf(obj object.Object) schema.GroupKind {
 // Strategy returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
 func (c *Call) Strategy() *catalog.Strategy { return c.Resource.StrategyFor(c.Version) }
 
-// canonicalize brings an object that has been judged into the form in which it is stored.
+// canonicalize brings an object that has been validated into the form in which it is stored.
 func (c *Call) canonicalize(obj object.Object) {
 	delete(object.Meta(obj), "selfLink")
 	if rules := c.Strategy(); rules != nil && rules.Store != nil {

@@ -131,7 +131,7 @@ func plausible(kind metaKind, v any) bool {
 
 // retypeMeta replaces metadata by its round trip through metav1.ObjectMeta.
 func retypeMeta(obj, meta object.Object) ([]string, error) {
-	// managedFields are large, ours, and judged by package apply; they do not take the round trip.
+	// managedFields are large, ours, and validated by package apply; they do not take the round trip.
 	managed, has := meta["managedFields"]
 	delete(meta, "managedFields")
 	raw, err := json.Marshal(meta)

@@ -72,7 +72,7 @@ func TestStoredReader(t *testing.T) {
 			t.Errorf("broken %s: %s", name, got)
 		}
 	}
-	// Nobody knows the Go type of a custom kind.
+	// A custom kind has no Go type.
 	if got, err := read("example.com/things", []byte("k8s\x00")); err != nil || string(got) != "k8s\x00" {
 		t.Errorf("protobuf of a custom kind: %v %s", err, got)
 	}

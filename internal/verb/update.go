@@ -92,9 +92,9 @@ func (v *Verbs) Update(
 	})
 }
 
-// Edit is the loop of every write to an existing object: read, change, judge, compare and swap. edit gets the
-// current entry and the object decoded from it, which it must not alter, and returns the new
-// object with managedFields, which Edit does not change.
+// Edit is the loop of every write to an existing object: read, change, validate, compare and swap. edit gets the
+// current entry and the object decoded from it, which it must not alter, and returns the new object with managedFields,
+// which Edit does not change.
 func (v *Verbs) Edit(
 	ctx context.Context, c *Call, o metav1.UpdateOptions,
 	edit func(e *watchcache.Entry, old object.Object) (object.Object, error),

@@ -90,7 +90,7 @@ func (v *Verbs) validateIn(ctx context.Context, c *Call, obj, old object.Object)
 	})
 }
 
-// unique drops errors that two checks found alike (metadata is judged as an object and as an update).
+// unique drops errors that two checks found alike (metadata is validated as an object and as an update).
 func unique(errs field.ErrorList) field.ErrorList {
 	seen := make(map[string]bool, len(errs))
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {

@@ -257,7 +257,7 @@ func (c *Criteria) matchNamespace(ctx context.Context, a *admit.Attributes, ns N
 	if c.namespaces.Empty() {
 		return true, nil
 	}
-	// A namespace that is being written is judged by the labels that it will have.
+	// A namespace that is being written is matched by the labels that it will have.
 	if a.Resource.Plural == "namespaces" && a.Subresource == "" && a.Operation != admit.Delete {
 		return c.namespaces.Matches(labelsOf(a.Object)), nil
 	}

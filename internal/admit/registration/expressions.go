@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
 )
 
-// mode returns how strictly an expression is judged: one that was there before may use what the release before did not
-// know.
+// mode returns how strictly an expression is validated: one that was there before may use what the release before did
+// not know.
 func mode(preexisting bool) expr.Mode {
 	if preexisting {
 		return expr.Stored

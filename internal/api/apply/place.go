@@ -77,7 +77,7 @@ func (p place) shapes() (scalar, list, object bool) {
 	}
 }
 
-// atomicList and atomicMap tell whether a list or map here is owned as a whole.
+// atomicList and atomicMap report whether a list or map here is owned as a whole.
 func (p place) atomicList() bool {
 	return p.node.ListType != "set" && p.node.ListType != "map"
 }

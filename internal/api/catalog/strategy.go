@@ -37,10 +37,10 @@ type Strategy struct {
 	PrepareCreate func(obj Object, e Env)
 	// PrepareUpdate does the same for an update. subresource is "", "status", or one of Resource.Subresources.
 	PrepareUpdate func(obj, old Object, subresource string, e Env)
-	// Store brings an object that has been judged into the form in which it is stored and answered, in place.
+	// Store brings an object that has been validated into the form in which it is stored and answered, in place.
 	Store func(obj Object)
 	// Validate returns everything wrong with a new object beyond its metadata. It takes the place of validation by the
-	// schema: that of a built-in kind describes, as in Kubernetes, and does not judge.
+	// schema: that of a built-in kind describes, as in Kubernetes, and does not validate.
 	Validate func(obj Object) field.ErrorList
 	// ValidateUpdate returns everything wrong with an update, what Validate finds included.
 	ValidateUpdate func(obj, old Object, subresource string) field.ErrorList

@@ -83,7 +83,7 @@ func takeStrings(meta, theirs object.Object, name string) error {
 		texts[k] = text
 		changed = changed || before[k] != v
 	}
-	if changed { // what was there is not judged anew: it may be older than a rule
+	if changed { // what was there is not validated anew: it may be older than a rule
 		var errs field.ErrorList
 		if name == "labels" {
 			errs = metav1validation.ValidateLabels(texts, field.NewPath("metadata", "labels"))

@@ -211,7 +211,7 @@ func TestStorms(t *testing.T) {
 					}
 				})
 			}
-			// Everybody else goes on: the stored version, other kinds, writes.
+			// Everything else goes on: the stored version, other kinds, writes.
 			for i := range 20 {
 				wg.Go(func() {
 					name := fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.ToLower(storm.name), " ", "-"), i)

@@ -40,7 +40,7 @@ func daemonSetCells(d *appsv1.DaemonSet, e catalog.Env) []any {
 
 func defaultDaemonSet(obj object.Object) {
 	pod.DefaultTemplate(obj)
-	setTemplateGeneration(obj, templateGenerationOf(obj)) // whoever sends none says 0, and so owns the annotation
+	setTemplateGeneration(obj, templateGenerationOf(obj)) // a client that sends none says 0, and so owns the annotation
 	strategy := object.Child(object.Child(obj, "spec"), "updateStrategy")
 	if object.String(strategy, "type") == "RollingUpdate" {
 		rolling := object.Child(strategy, "rollingUpdate")

@@ -75,7 +75,8 @@ func signingState(r *certificatesv1.CertificateSigningRequest) string {
 
 var certificatesV1 = rule.Group{Name: "certificates.k8s.io", Version: "v1", Priority: 17300, Rank: 15}
 
-// prepareSigningRequestCreate says who asks, whatever the object says, and that nobody has decided.
+// prepareSigningRequestCreate records the caller as the requester, whatever the object says, and leaves the request
+// undecided.
 func prepareSigningRequestCreate(obj object.Object, e catalog.Env) {
 	spec := object.Child(obj, "spec")
 	for _, name := range []string{"username", "uid", "groups", "extra"} {
@@ -315,7 +316,7 @@ func signerName(val *rule.Validation, name string, path *field.Path) {
 	}
 }
 
-// decisions are the conditions that somebody gives a request for good.
+// decisions are the conditions that an approver or a signer gives a request for good.
 var decisions = []string{"Approved", "Denied", "Failed"}
 
 func signingConditions(val *rule.Validation) {

@@ -57,7 +57,7 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	return errs
 }
 
-// checkLeaseStrategy wants a strategy of Kubernetes', or a qualified name of somebody else's.
+// checkLeaseStrategy wants one of Kubernetes' strategies, or the qualified name of another.
 func checkLeaseStrategy(s coordinationv1.CoordinatedLeaseStrategy, path *field.Path) field.ErrorList {
 	known := []coordinationv1.CoordinatedLeaseStrategy{coordinationv1.OldestEmulationVersion}
 	var errs field.ErrorList

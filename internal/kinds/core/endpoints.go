@@ -61,7 +61,7 @@ func warnEndpoints(w *rule.Warnings) {
 	}
 }
 
-// endpointSubsets validates the addresses behind a service. What has not changed is not judged: older servers took
+// endpointSubsets validates the addresses behind a service. What has not changed is not validated: older servers took
 // more.
 func endpointSubsets(val *rule.Validation, p rule.Value) {
 	if val.Old != nil && rule.Equivalent(p.New, p.Old) {

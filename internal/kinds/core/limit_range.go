@@ -27,7 +27,7 @@ func limitRangeKind() rule.Kind {
 	})
 }
 
-// nameLimitRange gives one that nobody has named its uid for a name.
+// nameLimitRange gives a LimitRange without a name its uid for one.
 func nameLimitRange(obj object.Object, _ catalog.Env) {
 	meta := object.Child(obj, "metadata")
 	if name, _ := meta["name"].(string); name == "" {

@@ -139,7 +139,7 @@ func removedGates(val *rule.Validation, now, was []object.Object, path *field.Pa
 	}
 }
 
-// gatedChanges lets a pod that is not ready to be scheduled be bound to fewer nodes. It takes what it has judged out
+// gatedChanges lets a pod that is not ready to be scheduled be bound to fewer nodes. It takes what it has validated out
 // of masked.
 func gatedChanges(val *rule.Validation, masked, was object.Object, path *field.Path) {
 	selector, oldSelector := rule.StringMap(masked["nodeSelector"]), rule.StringMap(was["nodeSelector"])

@@ -64,7 +64,7 @@ func externalIP(s *corev1.Service) string {
 	return "<unknown>"
 }
 
-// clientAffinity is how long, in seconds, a client stays with its endpoint if nobody says: three hours.
+// clientAffinity is how long, in seconds, a client stays with its endpoint if the service does not say: three hours.
 const clientAffinity = 10800
 
 func defaultService(obj object.Object) {

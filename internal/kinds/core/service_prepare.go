@@ -53,7 +53,7 @@ func pairAddresses(spec, was object.Object) {
 		return
 	}
 	switch {
-	case !sameItems(spec["clusterIPs"], was["clusterIPs"]): // judged by the checks
+	case !sameItems(spec["clusterIPs"], was["clusterIPs"]): // left to validation
 	case now == "":
 		delete(spec, "clusterIPs")
 	default:

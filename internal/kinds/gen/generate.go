@@ -290,8 +290,8 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 	return s, err
 }
 
-// zero returns the JSON of the value that a field of the type has when nobody sets it, as documents publish it: nil if
-// it then has none, or is left out.
+// zero returns the JSON of the value that a field of the type has when the client does not set it, as documents publish
+// it: nil if it then has none, or is left out.
 func (g *generator) zero(e ast.Expr, d *declaration, omitEmpty bool) json.RawMessage {
 	id, ok := e.(*ast.Ident)
 	if ok {
@@ -374,7 +374,7 @@ func special(n typeName) *schema {
 	case meta + "FieldsV1":
 		return &schema{Type: "object", PreserveUnknown: true}
 	case "k8s.io/apimachinery/pkg/runtime.RawExtension":
-		// nobody owns a part of what Kubernetes does not look into
+		// no manager owns a part of what Kubernetes does not look into
 		return &schema{Type: "object", PreserveUnknown: true, MapType: "atomic"}
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString", "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		return &schema{IntOrString: true}

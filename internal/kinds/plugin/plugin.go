@@ -1,5 +1,5 @@
-// Package plugin has the admission plugins of Kubernetes that are about a few built-in kinds each: they fill in what
-// somebody has laid down for all objects of a kind (classes, limits, accounts), and refuse what goes against it.
+// Package plugin has the admission plugins of Kubernetes that are about a few built-in kinds each: they fill in what an
+// administrator has laid down for all objects of a kind (classes, limits, accounts), and refuse what goes against it.
 //
 // It stands in the chain between the namespace's lifecycle and the policies and webhooks that are objects. A Plugin is
 // data: which writes it is about, and what it does then. Each has a file of its own, named after it.

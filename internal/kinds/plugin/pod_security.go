@@ -19,7 +19,7 @@ import (
 )
 
 // security holds pods to the level that the labels of their namespace name, and warns about templates that would not
-// do. What a level demands is in k8s.io/pod-security-admission/policy. Without a configuration nobody is exempt, and
+// do. What a level demands is in k8s.io/pod-security-admission/policy. Without a configuration nothing is exempt, and
 // without labels everything is allowed.
 type security struct {
 	view       *watchcache.View

@@ -48,7 +48,7 @@ func dataSource(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// hadGroup reports whether a claim says where its data come from by a group: such a one was not always judged.
+// hadGroup reports whether a claim says where its data come from by a group: such a one was not always validated.
 func hadGroup(spec object.Object) bool {
 	return object.Map(spec, "dataSource")["apiGroup"] != nil || object.Map(spec, "dataSourceRef")["apiGroup"] != nil
 }

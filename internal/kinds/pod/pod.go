@@ -24,7 +24,7 @@ type Scope struct {
 	Path       *field.Path
 }
 
-// scopeOf returns the pod that a container or a volume being judged is part of, nil if there is none.
+// scopeOf returns the pod that a container or a volume being validated is part of, nil if there is none.
 func scopeOf(val *rule.Validation) *Scope {
 	s, _ := val.Scope.(*Scope)
 	return s

@@ -37,7 +37,7 @@ func projected(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// take wants nobody else to have the file; value is what the error shows.
+// take reports an error if another item has the file already; value is what the error shows.
 func (p *projection) take(file string, value any) {
 	if p.taken[file] {
 		p.Invalid(p.path, value, "conflicting duplicate paths")

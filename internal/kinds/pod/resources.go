@@ -28,7 +28,7 @@ func IsNative(name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/")
 }
 
-// IsExtended reports whether a resource is somebody else's, with a name that can stand in a quota.
+// IsExtended reports whether a resource is not Kubernetes' own and has a name that can stand in a quota.
 func IsExtended(name string) bool {
 	return !IsNative(name) && !strings.HasPrefix(name, "requests.") &&
 		len(validation.IsQualifiedName("requests."+name)) == 0
@@ -98,7 +98,7 @@ func overhead(val *rule.Validation, p rule.Value) {
 	}
 }
 
-// CheckRequirements validates limits and requests, whose names named judges.
+// CheckRequirements validates limits and requests, whose names named validates.
 func CheckRequirements(val *rule.Validation, r object.Object, path *field.Path, named func(string, *field.Path)) {
 	limits, requests := object.Map(r, "limits"), object.Map(r, "requests")
 	limitPath, requestPath := path.Child("limits"), path.Child("requests")

@@ -45,8 +45,8 @@ var OldVolumes = [][2]string{
 	{"rbd", "deprecated in v1.28, non-functional in v1.31+"},
 }
 
-// WarnNodeTerm is about one term of a node selector. Where nobody checks the values of its expressions, they are
-// looked at here.
+// WarnNodeTerm is about one term of a node selector. values says to look at the values of its expressions too, where
+// validation does not.
 func WarnNodeTerm(w *rule.Warnings, term object.Object, path *field.Path, values bool) {
 	for i, e := range rule.Objects(term["matchExpressions"]) {
 		at := path.Child("matchExpressions").Index(i)

@@ -22,8 +22,8 @@ func deviceClassKind() rule.Kind {
 	})
 }
 
-// deviceClass validates what devices of a class have in common. Expressions that are as they were are judged as stored
-// ones.
+// deviceClass validates what devices of a class have in common. Expressions that are as they were are validated as
+// stored ones.
 func deviceClass(val *rule.Validation, p rule.Value) {
 	spec, old := p.Object(), object.Map(val.Old, "spec")
 	since := func(name string) age {

@@ -99,7 +99,8 @@ func deviceOf(obj object.Object) [4]string {
 		object.String(obj, "shareID")}
 }
 
-// adminAccess lets devices be used by somebody beside their owner only in namespaces that say so.
+// adminAccess allows admin access to devices, also to those that another claim has, only in namespaces whose labels say
+// so.
 func adminAccess(path *field.Path, labels func() (map[string]string, error)) field.ErrorList {
 	switch l, err := labels(); {
 	case err != nil:
@@ -156,7 +157,7 @@ func requestedPrivileges(spec, old object.Object, labels func() (map[string]stri
 	return adminAccess(field.NewPath("spec", "devices", "requests").Index(i).Child("adminAccess"), labels)
 }
 
-// defaultDeviceCounts: whoever asks for an exact count of devices and names none wants one.
+// defaultDeviceCounts sets the count to one in requests for an exact count of devices that name none.
 func defaultDeviceCounts(spec object.Object) {
 	devices, _ := spec["devices"].(map[string]any)
 	one := func(r object.Object) {

@@ -93,7 +93,7 @@ func shareID(val *rule.Validation, obj object.Object, path *field.Path) {
 	}
 }
 
-// reserved lets a claim be in use only while it has devices, and by nobody new once it is being deleted.
+// reserved lets a claim be in use only while it has devices, and by no new consumer once it is being deleted.
 func reserved(val *rule.Validation, v, old any, allocated bool, path *field.Path) {
 	switch {
 	case rule.IsEmpty(v):

@@ -51,8 +51,8 @@ func DecodeAs[T any](obj object.Object) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// Typed makes a function for rules of functions on the Go type: create judges a new object, update a change through a
-// subresource, "" for the object itself. Without an update each change is judged as a creation.
+// Typed makes a function for rules of functions on the Go type: create validates a new object, update a change through
+// a subresource, "" for the object itself. Without an update each change is validated as a creation.
 func Typed[T any](
 	create func(*T) field.ErrorList, update func(obj, old *T, subresource string) field.ErrorList,
 ) Function {

@@ -30,8 +30,8 @@ func NameIsSegment(name string, _ bool) []string {
 	return path.IsValidPathSegmentName(name)
 }
 
-// NameIsLong is the rule of the kinds whose names are judged by declarations: nobody looks at what a generated one
-// begins with.
+// NameIsLong is the rule of the kinds whose names are validated by declarations: the prefix of a generated name is not
+// looked at.
 func NameIsLong(name string, prefix bool) []string {
 	if prefix {
 		return nil

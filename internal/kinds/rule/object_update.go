@@ -6,7 +6,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Keep makes the value under name what it is in old. The value is shared with old, which nobody changes.
+// Keep makes the value under name what it is in old. The value is shared with old, which no caller changes.
 func Keep(obj, old object.Object, name string) {
 	if v, ok := old[name]; ok {
 		obj[name] = v

@@ -7,7 +7,7 @@ import (
 )
 
 // Exception is a rule that an object may go on breaking if it did so before the update: an older Kubernetes has
-// accepted it, and whoever changes something else must be able to.
+// accepted it, and a client that changes something else must be able to.
 //
 // Source: GetValidationOptionsFromPodSpecAndMeta of pkg/api/pod and its like in pkg/registry.
 type Exception string
@@ -16,7 +16,7 @@ type Exception string
 const SelectorValues Exception = "a selector selects by possible labels"
 
 // Excused reports whether an object that breaks a rule did so before the update. Only then, which is rare, is the old
-// object judged too.
+// object validated too.
 func (val *Validation) Excused(rule Exception) bool {
 	if val.breaks == nil {
 		val.breaks = map[Exception]bool{}

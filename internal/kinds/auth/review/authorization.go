@@ -22,7 +22,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// access answers a SubjectAccessReview: may somebody do that.
+// access answers a SubjectAccessReview: may a user do that.
 func (r Reviews) access(
 	ctx context.Context, _ *verb.Call, obj object.Object, judge func(object.Object) error,
 ) (object.Object, error) {

@@ -1,5 +1,5 @@
-// Package review answers the questions that clients ask by a POST: who am I, whose token is this, may somebody do
-// that; and gives service accounts their tokens. Nothing of it is stored.
+// Package review answers the questions that clients ask by a POST: who am I, whose token is this, may a user do that;
+// and gives service accounts their tokens. Nothing of it is stored.
 //
 // It stands behind package verb, which decodes and admits the question, and before authn, authz and serviceaccount, who
 // know the answers. Reviews is safe for concurrent use. Rules: pkg/registry/authentication, pkg/registry/authorization

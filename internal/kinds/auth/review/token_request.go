@@ -123,7 +123,7 @@ func checkTokenRequest(req *authenticationv1.TokenRequest) (errs field.ErrorList
 	return errs
 }
 
-// forThisServer reports whether a token is for nobody else.
+// forThisServer reports whether a token is for this server alone.
 func (r Reviews) forThisServer(audiences []string) bool {
 	return !slices.ContainsFunc(audiences, func(a string) bool { return !slices.Contains(r.Tokens.Audiences(), a) })
 }

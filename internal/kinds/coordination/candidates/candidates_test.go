@@ -96,7 +96,7 @@ func TestCoordination(t *testing.T) {
 	}
 	micro := func() string { return s.Time.Format(metav1.RFC3339Micro) }
 
-	step(0) // nobody is a candidate
+	step(0) // there is no candidate
 	s.nominate("a", "1.20.0", s.Time)
 	s.nominate("old", "1.10.0", s.Time.Add(-31*time.Minute))
 	step(lookEvery)

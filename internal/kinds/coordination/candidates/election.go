@@ -26,7 +26,7 @@ import (
 // coordination elects who holds the Leases for which there are candidates (KEP-4355): clients do not race for such a
 // Lease, but make a LeaseCandidate each, which says what they are, and find the name of the one that suits best in the
 // Lease. It asks the candidates before whether they are still there, by a pingTime that they answer with a renewTime.
-// Whoever holds the Lease and is no longer the best is asked to let go of it, by a preferredHolder, and takes its time.
+// A holder of the Lease that is no longer the best is asked to let go of it, by a preferredHolder, and takes its time.
 //
 // No election is remembered: each look finds out from the Lease and its candidates what comes next. Its keys are
 // "namespace/name" of Leases.
@@ -93,7 +93,7 @@ func (c *coordination) Reconcile(ctx context.Context, key string) error {
 	}
 	next, err := round.Next()
 	if err != nil {
-		c.Log.Info("nobody is elected", "lease", key, "error", err)
+		c.Log.Info("no candidate could be elected; the election is retried", "lease", key, "error", err)
 		return control.Again(lookEvery)
 	}
 	var errs []error

@@ -102,7 +102,7 @@ func (l *Lease) Run(ctx context.Context) {
 	}
 }
 
-// renew says that the server is there now. If somebody has deleted the Lease it makes a new one.
+// renew says that the server is there now. If a client has deleted the Lease, it makes a new one.
 func (l *Lease) renew(ctx context.Context) error {
 	call, err := l.call(identityName(l.Hostname))
 	if err != nil {

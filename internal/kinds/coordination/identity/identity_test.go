@@ -98,7 +98,7 @@ func TestIdentityLease(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 
-	// Those of servers that are gone go, and nobody else's.
+	// Leases of servers that are gone go, and no others.
 	do((&Lease{Verbs: s.Verbs, Hostname: "gone"}).Begin(t.Context()))
 	s.Create(leasesResource, "kube-system", `{"metadata":{"name":"other"},"spec":{"holderIdentity":"x"}}`)
 	s.Create(leasesResource, "kube-system",

@@ -24,7 +24,7 @@ import (
 const (
 	// answerWithin is how long a candidate has to answer a ping, and how long its answer counts.
 	answerWithin = 5 * time.Second
-	// electedFor is how long a Lease is good in which somebody has just been elected, in seconds: the elected renews
+	// electedFor is how long a Lease is good in which a candidate has just been elected, in seconds: the elected renews
 	// it from then on.
 	electedFor = int32(5)
 	// candidateFor is how long a candidate is one after it has last said so. It is asked in half of that at the latest.
@@ -51,8 +51,8 @@ type Step struct {
 // ErrNobody says that no candidate has shown that it is there.
 var ErrNobody = errors.New("no candidate answers")
 
-// Next returns the next step of the election, if there needs to be one. An error says why nobody can be elected from
-// these candidates.
+// Next returns the next step of the election, if there needs to be one. An error says why none of these candidates can
+// be elected.
 func (r *Round) Next() (Step, error) {
 	if needed, err := r.needed(); err != nil || !needed {
 		return Step{}, err
@@ -75,11 +75,11 @@ func (r *Round) Next() (Step, error) {
 			return Step{}, errors.New("no candidate has versions that can be compared")
 		}
 		elected = winner.Name
-	} // a strategy of somebody else, who elects
+	} // a strategy of another controller, which elects
 	return Step{Lease: r.result(strategy, elected)}, nil
 }
 
-// needed reports whether somebody else may have to lead, or the candidates have long not been asked.
+// needed reports whether another candidate may have to lead, or the candidates have long not been asked.
 func (r *Round) needed() (bool, error) {
 	if r.Lease == nil || Over(r.Lease.Spec, r.Now) || text(r.Lease.Spec.HolderIdentity) == "" {
 		return true, nil
@@ -115,7 +115,7 @@ func (r *Round) roll() (ask, present []*coordinationv1beta1.LeaseCandidate, awai
 	return ask, present, awaited
 }
 
-// result is what the Lease is to say, nil if it says so already. elected is "" if somebody else elects.
+// result is what the Lease is to say, nil if it says so already. elected is "" if another controller elects.
 func (r *Round) result(strategy coordinationv1.CoordinatedLeaseStrategy, elected string) *coordinationv1.LeaseSpec {
 	now, seconds := metav1.NewMicroTime(r.Now), electedFor
 	if r.Lease == nil {

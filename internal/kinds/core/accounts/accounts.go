@@ -66,7 +66,7 @@ func active(h *part.Host, namespace string) bool {
 	return phase == string(corev1.NamespaceActive)
 }
 
-// create makes an object that somebody else may have made meanwhile, in a namespace that may be going away meanwhile.
+// create makes an object that another writer may have made meanwhile, in a namespace that may be going away meanwhile.
 func create(ctx context.Context, h *part.Host, gr catalog.GroupResource, controller string, obj object.Object) error {
 	namespace, _ := obj["metadata"].(object.Object)["namespace"].(string)
 	call, err := h.Verbs.Call(gr, namespace, "", control.ControllerUser(controller))

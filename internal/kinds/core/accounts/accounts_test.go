@@ -147,7 +147,7 @@ func TestTokenRequest(t *testing.T) {
 		}
 	}
 
-	// For somebody else: it proves nothing here, and what a TokenReview says is for whom it asks.
+	// For another audience: it proves nothing here, and what a TokenReview says is for whom it asks.
 	other := must(authenticationv1.TokenRequestSpec{Audiences: []string{"vault"}})
 	if _, err := whoami(other); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a token for vault: %v", err)

@@ -108,7 +108,7 @@ func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
 	return control.IgnoreNotFound(err)
 }
 
-// complete puts what is missing into a secret. A token that is there stays, whoever put it there.
+// complete puts what is missing into a secret. A token that is there stays, wherever it came from.
 func (t *tokenSecrets) complete(secret object.Object, namespace, name string, account serviceaccount.Named) error {
 	data, _ := secret["data"].(object.Object)
 	if data == nil {

@@ -103,8 +103,8 @@ func answer(ctx context.Context, check func(context.Context) error) corev1.Compo
 	return corev1.ComponentCondition{Status: corev1.ConditionTrue, Message: "ok"}
 }
 
-// probe is the condition of a component that says it by HTTPS. As for a kubelet's probe, anybody may answer: nobody is
-// trusted with anything.
+// probe is the condition of a component that says it by HTTPS. As for a kubelet's probe, any server may answer: it is
+// trusted with nothing.
 func probe(ctx context.Context, client *http.Client, url string) corev1.ComponentCondition {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

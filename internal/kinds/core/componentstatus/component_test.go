@@ -64,7 +64,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// closedAddress returns an address where nobody listens.
+// closedAddress returns an address where no server listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// podCollector removes the pods that nobody else will: those on nodes that do not exist, those that are being deleted
+// podCollector removes the pods that no kubelet will: those on nodes that do not exist, those that are being deleted
 // though no node has them or their node is out of service, and the oldest of very many that have ended.
 //
 // It works in rounds, as kube's does, while there are pods. A pod that is being deleted on a node that does not exist
@@ -104,7 +104,7 @@ func (p *podCollector) Reconcile(ctx context.Context, key string) error {
 	return control.Again(podRoundEvery)
 }
 
-// remove lets a pod fail, so that whoever counts it knows what became of it, and deletes it.
+// remove lets a pod fail, so that the controller that counts it knows what became of it, and deletes it.
 func (p *podCollector) remove(ctx context.Context, s stray) error {
 	call, err := p.Verbs.Call(podsResource, s.pod.Namespace, s.pod.Name,
 		control.ControllerUser("pod-garbage-collector"))

@@ -12,7 +12,7 @@ import (
 )
 
 // A pod on a node that does not exist goes when it is deleted, and leaves as one that has failed; one on a node stays
-// until somebody says that it has ended.
+// until its kubelet says that it has ended.
 func TestPodsOnNodes(t *testing.T) {
 	c := controltest.Start(t)
 	c.Create(controltest.Nodes, controltest.Object("v1", "Node", "", "n"))

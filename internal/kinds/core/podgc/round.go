@@ -26,7 +26,7 @@ type podRound struct {
 
 // nodeState is what decides about the pods of a node.
 type nodeState struct {
-	// outOfService is true if the node is not ready and somebody has declared it lost by a taint.
+	// outOfService is true if the node is not ready and an administrator has declared it lost by a taint.
 	outOfService bool
 }
 

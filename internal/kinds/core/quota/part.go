@@ -34,7 +34,7 @@ func Part() part.Part {
 func newPlugin(h *part.Host) *Plugin {
 	for _, l := range h.Admission.Limited {
 		if !Limits(l) {
-			h.Log.Warn("--admission-control-config-file limits what quotas do not count here: nobody is refused",
+			h.Log.Warn("--admission-control-config-file limits what quotas do not count here: no request is refused",
 				"resource", l.Resource, "matchContains", l.MatchContains, "matchScopes", l.MatchScopes)
 		}
 	}

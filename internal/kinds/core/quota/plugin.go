@@ -26,7 +26,7 @@ type Plugin struct {
 	// Update changes the status of a quota by compare-and-swap: change gets the newest state, perhaps several times.
 	Update func(ctx context.Context, namespace, name string, change func(quota map[string]any) error) error
 	Now    func() time.Time
-	// Limited are resources that nobody may have any of unless a quota counts them.
+	// Limited are resources of which a namespace may have none unless a quota counts them.
 	Limited []configuration.Limited
 
 	mu struct {
@@ -222,7 +222,7 @@ func add(q *corev1.ResourceQuota, wanted Usage) (corev1.ResourceList, error) {
 	return used, nil
 }
 
-// unknownStatus is the error about a quota that nobody has counted the objects of yet. It comes before all others.
+// unknownStatus is the error about a quota whose objects have not been counted yet. It comes before all others.
 type unknownStatus struct {
 	quota string
 	names []string
@@ -248,7 +248,7 @@ func limits(l configuration.Limited, name string) bool {
 	return slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// limited returns what of the wanted nobody may have without a quota that counts it, nil for nothing.
+// limited returns the part of wanted that a namespace may not have without a quota that counts it, nil for nothing.
 func (p *Plugin) limited(r *catalog.Resource, wanted Usage) Usage {
 	var out Usage
 	for _, l := range p.Limited {

@@ -1,6 +1,6 @@
 // Package quota counts the objects of a namespace and refuses new ones when a ResourceQuota says that it is full.
 //
-// Plugin is kube's admission plugin ResourceQuota: last among those that judge a write, it charges a new object to
+// Plugin is kube's admission plugin ResourceQuota: last among those that validate a write, it charges a new object to
 // every quota of its namespace that counts it, by a compare-and-swap on the quota's status, before the object is
 // stored. So two writers cannot take the last place both. Count is what the quota's controller sets status right by,
 // after deletions and after writes that were charged and failed.

@@ -59,8 +59,8 @@ type assignment struct {
 	dryRun   bool
 }
 
-// Assign is verb.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that
-// look like those of Kubernetes, and which nobody has looked at.
+// Assign is verb.Allocator's: it completes families of addresses, addresses and ports. A dry run gets numbers that look
+// like those of Kubernetes, and allocates none.
 func (s *Services) Assign(obj, old object.Object, dryRun bool) error {
 	a, err := s.begin(obj, old)
 	if err != nil {

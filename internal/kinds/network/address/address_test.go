@@ -189,7 +189,7 @@ func (r *replica) want(what string, want ...string) {
 	}
 }
 
-// Many clients of two servers ask for more addresses and ports than there are. Nobody gets what another has, what is
+// Many clients of two servers ask for more addresses and ports than there are. No client gets what another has, what is
 // given back can be had again, and at the end everything is free.
 func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestNobodyGetsWhatAnotherHas(t *testing.T) {
 				}
 				if len(mine) > 3 || round == rounds-1 {
 					for _, name := range mine {
-						mu.Lock() // from here on somebody else may have it
+						mu.Lock() // from here on another client may have it
 						for thing, owner := range owners {
 							if owner == name {
 								delete(owners, thing)
@@ -388,7 +388,8 @@ func TestReserved(t *testing.T) {
 	r.want("at the end")
 }
 
-// A record that somebody has deleted can be had by another; the service that lost it takes it from nobody when it goes.
+// A record that a client has deleted can go to another service; the one that lost it takes it from no other when it
+// goes.
 func TestLostRecord(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]
@@ -410,8 +411,8 @@ func TestLostRecord(t *testing.T) {
 	r.want("after the second")
 }
 
-// A service from before there were lists of addresses is shown with them, and can be changed by whoever does not know
-// them either.
+// A service from before there were lists of addresses is shown with them, and can be changed by a client that does not
+// know them either.
 func TestOlderService(t *testing.T) {
 	t.Parallel()
 	r := start(t, 1, "10.0.0.0/24", "30000-32767")[0]

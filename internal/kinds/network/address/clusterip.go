@@ -86,7 +86,7 @@ func (a *assignment) address(i int) error {
 func (a *assignment) anyAddress(family corev1.IPFamily) (netip.Addr, error) {
 	ranges := a.ranges(family)
 	if a.dryRun && len(ranges) > 0 {
-		return ranges[0].prefix.Addr(), nil // what Kubernetes says; nobody can have it
+		return ranges[0].prefix.Addr(), nil // what Kubernetes says; no service can have it
 	}
 	for _, r := range ranges {
 		if ip, ok := r.free(a.Random, a.used); ok {

@@ -44,7 +44,7 @@ func (a *assignment) families() error {
 		return a.invalid(errs...)
 	}
 	if spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0 {
-		// Nobody knows of which families its endpoints are: it may have families that the cluster has not.
+		// The families of its endpoints are unknown: it may have families that the cluster has not.
 		a.fillFamilies(true)
 		return nil
 	}

@@ -85,7 +85,7 @@ func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
 		rangeController, object.Object{"status": "True", "reason": "", "message": message}))
 }
 
-// release lets a ServiceCIDR go that is being deleted, when nobody has an address that would then be out of every
+// release lets a ServiceCIDR go that is being deleted, once no service has an address that would then be outside every
 // range.
 func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCIDR, said *metav1.Condition) error {
 	if !slices.Contains(obj.Finalizers, rangeFinalizer) {

@@ -2,7 +2,7 @@
 // come from, the records of addresses and ports, the service "kubernetes" and its endpoints.
 //
 // It is a part: loops that act through the verbs, and objects that are made before the first request and made again
-// when somebody deletes them. Rules: pkg/controlplane, pkg/registry/core/service/ipallocator/controller and
+// when a client deletes them. Rules: pkg/controlplane, pkg/registry/core/service/ipallocator/controller and
 // pkg/controller/servicecidrs of Kubernetes 1.36.
 package service
 
@@ -57,7 +57,7 @@ func Part(c Settings) part.Part {
 	}
 }
 
-// keep makes again what start has made and somebody has deleted. That is also how a cluster gets another range: the
+// keep makes again what start has made and a client has deleted. That is also how a cluster gets another range: the
 // administrator starts the server with a new flag and deletes the old ServiceCIDR.
 func (s *services) keep(ctx context.Context) (err error) {
 	if !rangeSettled(s.Verbs, s.ranges) {

@@ -47,7 +47,7 @@ func (r *allocationRepair) Observe(ev *watchcache.Event, need func(string)) {
 	}
 	if prefix == servicesPrefix && ev.Type == watchcache.Added &&
 		!bytes.Contains(ev.Entry.JSON(), []byte(`"clusterIPs"`)) {
-		need("service " + ev.Entry.Key()) // an older server has stored it, or nobody needs to do anything
+		need("service " + ev.Entry.Key()) // an older server has stored it, or there is nothing to do
 	}
 	if prefix != address.AddressesPrefix && prefix != address.PortsPrefix {
 		return

@@ -75,7 +75,7 @@ func TestServiceCIDRDeletion(t *testing.T) {
 	}
 }
 
-// Whatever somebody does to the records of addresses and ports, they become again what the services have.
+// Whatever a client does to the records of addresses and ports, they become again what the services have.
 func TestRecordsAreRepaired(t *testing.T) {
 	t.Parallel()
 	s := startStill(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))

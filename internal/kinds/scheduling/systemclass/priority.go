@@ -22,7 +22,7 @@ var systemClasses = [][2]string{
 
 // makeClasses makes the system's priority classes, before the first request that may name one. They cannot be deleted,
 // but by a deletecollection; then the next start makes them again. One that admission refuses does not keep the server
-// from starting: whoever has configured it so must be able to change that.
+// from starting: an administrator who has configured it so must be able to change that.
 func makeClasses(ctx context.Context, r *verb.Verbs) error {
 	for _, class := range systemClasses {
 		name, description := class[0], class[1]

@@ -57,7 +57,7 @@ func claimsFreed(ev *watchcache.Event, need func(string)) {
 	pod := ev.Entry
 	switch {
 	case ev.Type == watchcache.Deleted || pod.Deleting:
-	case ev.Prev != nil && ev.Prev.UID != pod.UID: // it has been made anew while nobody looked
+	case ev.Prev != nil && ev.Prev.UID != pod.UID: // it was deleted and made again, seen as one change
 		pod = ev.Prev
 	default:
 		return

@@ -64,7 +64,7 @@ func (p *protection) Reconcile(ctx context.Context, key string) error {
 			meta, _ := obj["metadata"].(object.Object)
 			list, _ := meta["finalizers"].([]any)
 			switch has, deleting := slices.Contains(list, any(p.finalizer)), meta["deletionTimestamp"] != nil; {
-			case meta["uid"] != e.UID || has != deleting: // another object by now, or somebody else's work
+			case meta["uid"] != e.UID || has != deleting: // another object by now, or another writer has done it
 			case deleting:
 				meta["finalizers"] = slices.DeleteFunc(list, func(f any) bool { return f == p.finalizer })
 			default:
