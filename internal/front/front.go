@@ -76,7 +76,7 @@ type Config struct {
 	// Metrics is where the server's metrics are registered and what /metrics shows. Nil makes one.
 	Metrics *prometheus.Registry
 	// Served reports whether a resource request names something that exists, with its subresource. Only then does it
-	// get metrics of its own; names that anybody may invent would fill the memory. Nil is never.
+	// get metrics of its own; names that any client may invent would fill the memory. Nil is never.
 	Served func(*request.Info) bool
 
 	// LongRunning reports whether a resource request may last as long as its client wants because of the subresource

@@ -72,7 +72,7 @@ func (s *Server) serveHealth(endpoint string) Handler {
 	}
 }
 
-// serveChecks runs all checks but the excluded ones. Why one fails is for the log only, since anybody may ask.
+// serveChecks runs all checks but the excluded ones. Why one fails is for the log only, since any client may ask.
 func (s *Server) serveChecks(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
 	query := r.URL.Query()
 	excluded := query["exclude"]

@@ -11,7 +11,7 @@ import (
 )
 
 // methodNotSupported is the answer to a verb that the call's resource does not have. Kube's router answers for built-in
-// kinds before anybody knows the resource.
+// kinds before the resource is known.
 func methodNotSupported(c *verb.Call, verb string) error {
 	if c.Resource.Custom() {
 		return apierrors.NewMethodNotSupported(c.GroupResource(), verb)

@@ -27,7 +27,7 @@ type RuleCheck struct {
 	// Unchanged is true if the stored definition has the same schema: the limit of a rule's cost is not held against
 	// it.
 	Unchanged bool
-	// Skip tells, for the path of a schema, that other errors in it make judging its rules pointless.
+	// Skip tells, for the path of a schema, that other errors in it make validating its rules pointless.
 	Skip func(path string) bool
 }
 

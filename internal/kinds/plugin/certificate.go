@@ -70,7 +70,7 @@ func (s signers) may(ctx context.Context, who user.Info, verb, signer string) bo
 	return false
 }
 
-// certificateSubject keeps anybody from asking for a certificate of system:masters, which may do everything.
+// certificateSubject keeps clients from asking for a certificate of system:masters, which may do everything.
 func certificateSubject(Config) []rule {
 	return []rule{{group: certificatesGroup, plural: signingRequests, operations: creates,
 		validate: func(_ context.Context, a *admit.Attributes) error {

@@ -58,7 +58,7 @@ func (p *policyTypes) Reconcile(ctx context.Context, name string) error {
 }
 
 // schemaOf returns the schema of a kind that is served. One that cannot be made is as if there were none: it must not
-// keep anybody from anything.
+// block any other work.
 func (p *policyTypes) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 	r := p.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
 	if r == nil {

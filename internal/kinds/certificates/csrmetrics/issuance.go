@@ -45,7 +45,7 @@ func (c *Counter) Updated(old, now catalog.Object) {
 	}
 	signer := object.String(old, "spec", "signerName")
 	if !strings.HasPrefix(signer, "kubernetes.io/") {
-		signer = "other" // anybody may make up names
+		signer = "other" // any client may make up names
 	}
 	c.requested.WithLabelValues(signer).Inc()
 	want := time.Duration(seconds) * time.Second

@@ -49,7 +49,7 @@ func (s *services) makeRange(ctx context.Context) error {
 }
 
 // restoreRecords writes the records of the addresses and ports that services have and which lack one. It is done before
-// anybody can ask for an address.
+// a client can ask for an address.
 func restoreRecords(ctx context.Context, r *verb.Verbs) (err error) {
 	r.View().Collection(servicesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		err = restoreRecordsOf(ctx, r, e.Namespace, e.Name)
