@@ -33,7 +33,7 @@ var (
 	longFunctions = map[string]int{}
 	manyMethods   = map[string]int{}
 	largePackages = map[string]int{
-		"internal/verb": 5150,
+		"internal/verb": 5120,
 	}
 	undocumented = map[string]int{}
 )

@@ -10,7 +10,7 @@
 // The specification is apiextensions.k8s.io/v1 of Kubernetes 1.36: field paths, error types and messages are those that
 // a client of kube-apiserver sees. kube-apiserver validates the internal version of a definition, in which what all
 // versions have in common (schema, subresources, columns, selectable fields) has moved from spec.versions[i] to spec;
-// its paths show that ("spec.validation.openAPIV3Schema..."), so arrange.go makes the same arrangement.
+// its paths show that ("spec.validation.openAPIV3Schema..."), so hoist.go makes the same arrangement.
 //
 // Everything here is pure: values in, values out. Definitions passed in are read only unless a comment says otherwise,
 // and may be shared by goroutines.

@@ -16,7 +16,7 @@ type Validation struct {
 	Scope       any // what the functions of a kind remember of this object
 	Errs        field.ErrorList
 
-	// breaks are the rules that obj breaks, broke those that old did; nil until a rule asks. See excused.
+	// breaks are the rules that obj breaks, broke those that old did; nil until a rule asks. See Excused.
 	breaks, broke map[Exception]bool
 }
 

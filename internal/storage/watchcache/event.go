@@ -36,7 +36,7 @@ func (e *Event) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 	return e.encoded.get(key, make)
 }
 
-// Cached is like Entry.Known.
+// Cached is like Entry.Cached.
 func (e *Event) Cached(key any) []byte { return e.encoded.known(key) }
 
 // size is about the memory that history holds for the event: the state before is the event before's, or is counted here
