@@ -142,7 +142,7 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 					}
 				}()
 				r := httptest.NewRequest("PUT", "/api/v1/namespaces/default/pods/x", strings.NewReader(tc.body))
-				r.Body = io.NopCloser(r.Body) // as HTTP/2 does it
+				r.Body, r.ProtoMajor = io.NopCloser(r.Body), 2 // as HTTP/2 does it
 				r.Header.Set("Test-User", "root")
 				w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 				defer func() {
