@@ -316,8 +316,8 @@ func (l *local) failure() error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf(
-		"store: the embedded etcd in %s has given up: %w; nothing that was acknowledged is lost: remove the cause, such as a full disk, and start again", l.dir, err)
+	return fmt.Errorf("store: the embedded etcd in %s %w: %w; nothing that was acknowledged is lost: "+
+		"remove the cause, such as a full disk, and start again", l.dir, ErrGaveUp, err)
 }
 
 func (l *local) clientURL() string {

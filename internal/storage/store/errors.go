@@ -17,9 +17,9 @@ var (
 	ErrExists   = errors.New("key exists already")
 	ErrNotFound = errors.New("key not found")
 	ErrConflict = errors.New("key was changed meanwhile")
-	// ErrFenced: what the key belongs to is being deleted (Options.Unless).
+	// ErrFenced: what the key belongs to is being deleted (Options.UnlessFenced).
 	ErrFenced = errors.New("what the key belongs to is being deleted")
-	// ErrOvertaken: another write of the same turn came before (Options.Turn); look again and try again.
+	// ErrOvertaken: another write of the same sequence came before (Options.Sequence); look again and try again.
 	ErrOvertaken = errors.New("another write came before that must be seen first")
 	// ErrTaken: a key that must be written together with the key is not as it must be (Options.Also).
 	ErrTaken     = errors.New("what must be written with it was changed meanwhile")
@@ -34,6 +34,8 @@ var (
 	ErrNoSpace = errors.New("the store is full")
 	// ErrInUse: another process has the data directory open.
 	ErrInUse = errors.New("in use by another process")
+	// ErrGaveUp: the embedded etcd has ended by itself, and the process is about to end with the reason.
+	ErrGaveUp = errors.New("has given up")
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("the store is closed")
 )

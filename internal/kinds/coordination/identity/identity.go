@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/leaseelection"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -94,7 +96,8 @@ func (l *Lease) Run(ctx context.Context) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 			defer cancel()
-			if err := l.delete(last, identityName(l.Hostname), metav1.DeleteOptions{}); err != nil {
+			err := l.delete(last, identityName(l.Hostname), metav1.DeleteOptions{})
+			if err != nil && !errors.Is(err, store.ErrGaveUp) { // the process ends with that one
 				l.Verbs.Log().Info("the lease that shows this server stays until it has expired", "error", err)
 			}
 			return
