@@ -59,7 +59,7 @@ unit: ## tests of the root module, with the race detector
 NEXT := test/libraries/k8s-0.37.mod
 .PHONY: libraries libraries-all
 libraries: ## what is imported, built and tested with Kubernetes' next libraries (test/libraries)
-	go test -modfile=$(NEXT) -p $(P) -timeout 10m . ./testserver ./internal/admit/expr
+	go test -modfile=$(NEXT) -p $(P) -timeout 10m ./testserver ./internal/admit/expr
 
 libraries-all: ## the whole code vetted with Kubernetes' next libraries, and the tests that lean on them most: ten minutes
 	go vet -modfile=$(NEXT) ./...
