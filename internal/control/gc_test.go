@@ -211,8 +211,8 @@ func TestOldOrphanOption(t *testing.T) {
 	c.Create(controltest.Secrets, controltest.Secret("s", controltest.Owned(owner)))
 	no := false
 	//lint:ignore SA1019 the old option is what this is about
-	if err := c.In(controltest.ConfigMaps, "default").Delete(t.Context(), "owner",
-		metav1.DeleteOptions{OrphanDependents: &no}); err != nil {
+	old := metav1.DeleteOptions{OrphanDependents: &no}
+	if err := c.In(controltest.ConfigMaps, "default").Delete(t.Context(), "owner", old); err != nil {
 		t.Fatal(err)
 	}
 	c.UntilMine(controltest.ConfigMaps, "default", "")

@@ -13,10 +13,10 @@ import (
 
 // WarnDependents tells a client that names no policy what becomes of what the object owns, where that surprises.
 func (c *Call) WarnDependents(ctx context.Context, o *metav1.DeleteOptions) {
-	//lint:ignore SA1019 older clients send it
-	if rules := c.Strategy(); rules != nil && rules.WarnDependents != "" && o.PropagationPolicy == nil &&
-		o.OrphanDependents == nil {
-		request.Warn(ctx, rules.WarnDependents)
+	//lint:ignore SA1019 older clients send the old option
+	silent := o.PropagationPolicy == nil && o.OrphanDependents == nil
+	if strategy := c.Strategy(); silent && strategy != nil && strategy.WarnDependents != "" {
+		request.Warn(ctx, strategy.WarnDependents)
 	}
 }
 
