@@ -28,7 +28,7 @@ func (s *Server) connection(c *verb.Call) (connection Connection, ok bool) {
 	if c.Subresource == "" || len(s.connections) == 0 {
 		return connection, false
 	}
-	connection, ok = s.connections[c.Resource.Qualified()+"/"+c.Subresource]
+	connection, ok = s.connections[c.Target()]
 	return connection, ok
 }
 

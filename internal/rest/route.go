@@ -54,12 +54,12 @@ func (s *Server) routeResource(c *verb.Call, verb string) (handler, error) {
 		return s.serveWatch, nil
 	case "create":
 		switch {
+		case !c.Resource.Virtual:
+			return s.serveCreate, nil
 		case s.verbs.Action(c) != nil:
 			return s.serveAction, nil
-		case c.Resource.Virtual:
-			return s.serveVirtual, nil
 		}
-		return s.serveCreate, nil
+		return s.serveVirtual, nil
 	case "update":
 		return s.serveUpdate, nil
 	case "patch":

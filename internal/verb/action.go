@@ -31,11 +31,7 @@ type Action struct {
 
 // Action returns the action of the call's resource and subresource, nil if it has none.
 func (v *Verbs) Action(c *Call) *Action {
-	name := c.Resource.Qualified()
-	if c.Subresource != "" {
-		name += "/" + c.Subresource
-	}
-	if a, ok := v.actions[name]; ok {
+	if a, ok := v.actions[c.Target()]; ok {
 		return &a
 	}
 	return nil

@@ -61,6 +61,15 @@ func (c *Call) kindOf(obj object.Object) schema.GroupKind {
 // Strategy returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
 func (c *Call) Strategy() *catalog.Strategy { return c.Resource.StrategyFor(c.Version) }
 
+// Target returns the name by which handlers of some kinds are found: "pods/eviction",
+// "tokenreviews.authentication.k8s.io".
+func (c *Call) Target() string {
+	if c.Subresource == "" {
+		return c.Resource.Qualified()
+	}
+	return c.Resource.Qualified() + "/" + c.Subresource
+}
+
 // canonicalize brings an object that has been validated into the form in which it is stored.
 func (c *Call) canonicalize(obj object.Object) {
 	delete(object.Meta(obj), "selfLink")

@@ -158,11 +158,7 @@ func (w *writer) updated(c *Call, old, obj object.Object) {
 	if len(w.hooks) == 0 || c.Resource.Custom() {
 		return
 	}
-	name := c.Resource.Qualified()
-	if c.Subresource != "" {
-		name += "/" + c.Subresource
-	}
-	if hook := w.hooks[name]; hook != nil {
+	if hook := w.hooks[c.Target()]; hook != nil {
 		hook(old, obj)
 	}
 }

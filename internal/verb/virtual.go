@@ -31,12 +31,7 @@ func (v *Verbs) Virtual(c *Call) (of *Call, err error) {
 	return &in, nil
 }
 
-func (v *Verbs) answer(c *Call) Answer {
-	if c.Subresource != "" {
-		return v.answers[c.Resource.Qualified()+"/"+c.Subresource]
-	}
-	return v.answers[c.Resource.Qualified()]
-}
+func (v *Verbs) answer(c *Call) Answer { return v.answers[c.Target()] }
 
 // Answer answers a POST to a virtual resource: a creation without what comes after admission. of is what Virtual
 // returned.
