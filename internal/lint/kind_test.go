@@ -2,9 +2,7 @@ package lint
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +63,7 @@ func TestCoreKnowsNoKind(t *testing.T) {
 		if floor, _ := floorOf(f.pkg); f.test || floor < 0 || floor >= end {
 			continue
 		}
-		for _, text := range literals(t, f.path) {
+		for _, text := range literals(f.tree) {
 			name, _, _ := strings.Cut(text, "/")
 			if !resources[name] {
 				continue
@@ -90,13 +88,7 @@ func TestCoreKnowsNoKind(t *testing.T) {
 }
 
 // literals returns the values of the string literals of a file, without those of imports.
-func literals(t *testing.T, path string) []string {
-	t.Helper()
-	tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", filepath.FromSlash(path)), nil,
-		parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+func literals(tree *ast.File) []string {
 	var out []string
 	for _, decl := range tree.Decls {
 		if g, ok := decl.(*ast.GenDecl); ok && g.Tok == token.IMPORT {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/scanner"
 	"go/token"
 	"io/fs"
@@ -50,28 +49,19 @@ func measure(t *testing.T) measures {
 		packages:   map[string]int{},
 		documented: map[string]int{}, bare: map[string]int{},
 	}
-	fset := token.NewFileSet()
 	for _, f := range sources(t) {
 		if f.test {
 			continue
 		}
-		src, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(f.path)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tree, err := parser.ParseFile(fset, f.path, src, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.packages[f.pkg] += bytes.Count(src, []byte("\n"))
-		for _, decl := range tree.Decls {
-			m.count(fset, f.pkg, decl)
+		m.packages[f.pkg] += f.lines
+		for _, decl := range f.tree.Decls {
+			m.count(f.pkg, decl)
 		}
 	}
 	return m
 }
 
-func (m measures) count(fset *token.FileSet, pkg string, decl ast.Decl) {
+func (m measures) count(pkg string, decl ast.Decl) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
 		name := d.Name.Name
@@ -81,7 +71,7 @@ func (m measures) count(fset *token.FileSet, pkg string, decl ast.Decl) {
 			name = receiver + "." + name
 		}
 		if d.Body != nil {
-			m.functions[pkg+"."+name] = fset.Position(d.Body.Rbrace).Line - fset.Position(d.Pos()).Line + 1
+			m.functions[pkg+"."+name] = positions.Position(d.Body.Rbrace).Line - positions.Position(d.Pos()).Line + 1
 		}
 		m.parameters[pkg+"."+name] = d.Type.Params.NumFields()
 		if ast.IsExported(d.Name.Name) && (d.Recv == nil || ast.IsExported(typeName(d.Recv.List[0].Type))) {
@@ -224,10 +214,8 @@ func TestImportChain(t *testing.T) {
 			continue
 		}
 		for _, imported := range f.imports {
-			if pkg, ok := strings.CutPrefix(imported, module+"/"); ok {
+			if pkg, ok := local(imported); ok {
 				imports[f.pkg] = append(imports[f.pkg], pkg)
-			} else if imported == module {
-				imports[f.pkg] = append(imports[f.pkg], ".")
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,14 +24,30 @@ type file struct {
 	test    bool
 	imports []string
 	inits   int // functions named init
+	lines   int
+	tree    *ast.File // with comments; of a test only its imports
 }
 
-// sources parses every Go file of the root module: not those of the modules below it, of testdata or of hidden folders.
+// positions are those of all trees.
+var positions = token.NewFileSet()
+
+// sources returns every Go file of the root module: not those of the modules below it, of testdata or of hidden
+// folders. They are parsed once for all tests.
 func sources(t *testing.T) []file {
 	t.Helper()
+	files, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 100 {
+		t.Fatalf("only %d files found: the rules would hold for nothing", len(files))
+	}
+	return files
+}
+
+var parsed = sync.OnceValues(func() (files []file, err error) {
 	root := filepath.Join("..", "..")
-	var files []file
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -61,26 +78,20 @@ func sources(t *testing.T) []file {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 100 {
-		t.Fatalf("only %d files found below %s: the rules would hold for nothing", len(files), root)
-	}
-	return files
-}
+	return files, err
+})
 
 func parse(name, rel string) (file, error) {
 	f := file{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go")}
-	mode := parser.SkipObjectResolution
+	mode := parser.SkipObjectResolution | parser.ParseComments
 	if f.test {
 		mode |= parser.ImportsOnly
 	}
-	tree, err := parser.ParseFile(token.NewFileSet(), name, nil, mode)
+	tree, err := parser.ParseFile(positions, name, nil, mode)
 	if err != nil {
 		return f, err
 	}
-	f.name = tree.Name.Name
+	f.name, f.tree, f.lines = tree.Name.Name, tree, positions.File(tree.FileStart).LineCount()
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
