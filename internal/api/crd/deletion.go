@@ -32,12 +32,6 @@ func DeletionFailed(err error) Deletion {
 		fmt.Sprintf("could not issue all deletes: %v", err)}
 }
 
-// DeletionWaiting is the stage at which objects are marked for deletion but not all gone.
-func DeletionWaiting(err error) Deletion {
-	return Deletion{apiextensionsv1.ConditionTrue, "InstanceDeletionCheck",
-		fmt.Sprintf("could not confirm zero CustomResources remaining: %v", err)}
-}
-
 // SetDeletion records a stage in a stored definition, decoded JSON, in place. A stage that ends the deletion takes the
 // finalizer away. It reports whether anything changed.
 func SetDeletion(obj map[string]any, stage Deletion, now time.Time) (changed bool) {

@@ -47,12 +47,6 @@ func (v *Validator) ValidateUpdate(def, old *apiextensionsv1.CustomResourceDefin
 	return append(append(errs, v.validateChange(def, old)...), checkAcceptedNames(def)...)
 }
 
-// ValidateStatusUpdate returns everything that is wrong with an update of the status.
-func ValidateStatusUpdate(def, old *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
-	errs := validation.ValidateObjectMetaUpdate(&def.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	return append(errs, checkAcceptedNames(def)...)
-}
-
 // checkName returns what is wrong with a definition's name beyond its syntax.
 func checkName(def *apiextensionsv1.CustomResourceDefinition, name string) []string {
 	if name == def.Spec.Names.Plural+"."+def.Spec.Group {
