@@ -5,38 +5,19 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
-
-// lines is a log that is read while others write it.
-type lines struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.Write(p)
-}
-
-// take returns what has been written since the last call.
-func (l *lines) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.out.Reset()
-	return l.out.String()
-}
 
 // What happens again and again is said once of each thing, and then summed up; durations have units.
 func TestLogSumsUp(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		synctest.Test(t, func(t *testing.T) {
-			var out lines
+			var out logtest.Log
 			log, err := newLogger(&out, serveFlags{logFormat: format})
 			if err != nil {
 				t.Fatal(err)
@@ -48,17 +29,17 @@ func TestLogSumsUp(t *testing.T) {
 				}
 			}
 			log.With("component", "etcd").Info("another")
-			if got := out.take(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "1.5s") {
+			if got := out.Take(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "1.5s") {
 				t.Errorf("%s, at first:\n%s", format, got)
 			}
 			time.Sleep(sumEvery + time.Second)
 			synctest.Wait()
-			if got := out.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "198") ||
+			if got := out.Take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "198") ||
 				!strings.Contains(got, "1m0s") {
 				t.Errorf("%s, after a minute:\n%s", format, got)
 			}
 			log.Warn("admission webhook failed", "webhook", "a")
-			if got := out.take(); strings.Count(got, "\n") != 1 {
+			if got := out.Take(); strings.Count(got, "\n") != 1 {
 				t.Errorf("%s, later:\n%s", format, got)
 			}
 			time.Sleep(2 * sumEvery)
@@ -70,14 +51,14 @@ func TestLogSumsUp(t *testing.T) {
 func TestLogIsShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var out lines
+		var out logtest.Log
 		log, _ := newLogger(&out, serveFlags{logFormat: "text"})
 		for i := range 1000 {
 			log.Info("definition is made", "definition", i)
 		}
 		time.Sleep(2 * sumEvery)
 		synctest.Wait()
-		if got := out.take(); strings.Count(got, "\n") != sumSubjects+1 || !strings.Contains(got, "repeated=995") {
+		if got := out.Take(); strings.Count(got, "\n") != sumSubjects+1 || !strings.Contains(got, "repeated=995") {
 			t.Errorf("%s", got)
 		}
 	})

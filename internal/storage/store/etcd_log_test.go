@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+
+	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
 // What etcd warns of goes to the log of the server, but for what is so on purpose.
 func TestEtcdLog(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Log
 	etcd := etcdLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), newFault())
 	etcd.Info("started")
 	etcd.Warn("failed to lock file", zap.String("path", "0.wal"),

@@ -11,25 +11,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
-
-// lines collects log output.
-type lines struct {
-	mu  sync.Mutex
-	out strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.String()
-}
 
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for a machine that is busy
@@ -44,7 +28,7 @@ func open(t testing.TB, e Embedded) *Store {
 		e.Dir = filepath.Join(t.TempDir(), "etcd")
 	}
 	e.NoSync = true
-	var log lines
+	var log logtest.Log
 	s, err := Open(testContext(t),
 		Config{Embedded: &e, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
