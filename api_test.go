@@ -15,9 +15,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite api.txt")
+// apiFile lists the public API.
+const apiFile = "testdata/api.txt"
 
-// TestAPI compares what programs can use of this package and of testserver with api.txt, one line for each name. A
+var update = flag.Bool("update", false, "rewrite "+apiFile)
+
+// TestAPI compares what programs can use of this package and of testserver with apiFile, one line for each name. A
 // change of it is a change of a promise, so it shows in the diff. With -update the file is written anew.
 func TestAPI(t *testing.T) {
 	t.Parallel()
@@ -27,12 +30,12 @@ func TestAPI(t *testing.T) {
 	}
 	got := strings.Join(lines, "\n") + "\n"
 	if *update {
-		if err := os.WriteFile("api.txt", []byte(got), 0o600); err != nil {
+		if err := os.WriteFile(apiFile, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	want, err := os.ReadFile("api.txt")
+	want, err := os.ReadFile(apiFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,12 +43,12 @@ func TestAPI(t *testing.T) {
 		have := strings.Split(strings.TrimSuffix(string(want), "\n"), "\n")
 		for _, l := range lines {
 			if !slices.Contains(have, l) {
-				t.Errorf("not in api.txt: %s", l)
+				t.Errorf("not in %s: %s", apiFile, l)
 			}
 		}
 		for _, l := range have {
 			if !slices.Contains(lines, l) {
-				t.Errorf("only in api.txt: %s", l)
+				t.Errorf("only in %s: %s", apiFile, l)
 			}
 		}
 		t.Error("the public API has changed: if that is meant, go test . -run TestAPI -update")

@@ -26,7 +26,7 @@ type Config struct {
 	Etcd            EtcdConfig           // where objects are stored
 	TLS             TLSConfig            // how the server proves who it is
 	HTTP            HTTPConfig           // what browsers are told
-	Auth            AuthConfig           // who is believed to be who, and may do what
+	Auth            AuthConfig           // how clients are authenticated, and what they may do
 	Limits          LimitsConfig         // how long things may take, how many there may be, how long they last
 	Services        ServicesConfig       // addresses and ports of services
 	ServiceAccounts ServiceAccountConfig // tokens of service accounts

@@ -1,6 +1,6 @@
 package bowsprit
 
-// AuthConfig says who is believed to be who, and who may do what.
+// AuthConfig says how clients are authenticated, and what they may do.
 type AuthConfig struct {
 	// ClientCAFile holds further authorities whose client certificates are believed.
 	ClientCAFile string
