@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // welcome shows a page to a browser that opens the server's address. It says nothing that /version and the TLS
@@ -16,7 +17,7 @@ func (s *Server) welcome(x *exchange, next func(*exchange)) {
 		return
 	}
 	var body bytes.Buffer
-	if err := welcomePage.Execute(&body, s.config.Version); err != nil {
+	if err := welcomePage().Execute(&body, s.config.Version); err != nil {
 		panic(err) // a struct of strings
 	}
 	header := x.Header()
@@ -27,8 +28,12 @@ func (s *Server) welcome(x *exchange, next func(*exchange)) {
 	_, _ = x.Write(body.Bytes())
 }
 
-// welcomePage shows a version.Info.
-var welcomePage = template.Must(template.New("welcome").Parse(`<!DOCTYPE html>
+// welcomePage shows a version.Info. It is parsed for the first browser.
+var welcomePage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("welcome").Parse(welcomeText))
+})
+
+const welcomeText = `<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
 <title>Bowsprit</title>
@@ -44,4 +49,4 @@ kubectl --context=bowsprit get namespaces</pre>
 <code>certificate-authority-data</code> of the kubeconfig. For a browser, import <code>pki/ca.crt</code> of the server's data directory as
 an authority.</p>
 </html>
-`))
+`

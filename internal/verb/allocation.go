@@ -48,7 +48,7 @@ type allocations struct {
 
 func (l *allocations) allocator(c *Call) Allocator { return l.allocators[c.Resource.Qualified()] }
 
-// assign completes an object of a kind that has a Allocator; old is nil for a new one.
+// assign completes an object of a kind that has an Allocator; old is nil for a new one.
 func (l *allocations) assign(ctx context.Context, c *Call, obj, old object.Object, dryRun bool) error {
 	h := l.allocator(c)
 	if h == nil || c.Subresource != "" {
@@ -60,8 +60,8 @@ func (l *allocations) assign(ctx context.Context, c *Call, obj, old object.Objec
 	return h.Assign(obj, old, dryRun)
 }
 
-// commit makes a write that turns old into obj, one of which may be nil, with the changes of what the
-// object has. write fails with store.ErrTaken if another object has it by now.
+// commit makes a write that turns old into obj, one of which may be nil, with the changes of what the object has. write
+// fails with store.ErrTaken if another object has it by now.
 func (l *allocations) commit(
 	ctx context.Context, c *Call, old, obj object.Object, write func(also []store.Change) error,
 ) error {
