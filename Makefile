@@ -12,6 +12,8 @@ P ?= 2
 FUZZTIME   ?= 30s
 SOAK       ?= 30m
 OPERATIONS ?= 200000
+# How long each turn of bench-fairness is.
+TURN       ?= 20s
 # How many objects `compare` tries: ten million comparisons.
 OBJECTS  ?= 1800000
 # The harness of Kubernetes' own tests; it is not part of this repository.
@@ -30,7 +32,7 @@ build: ## build the static binary bin/bowsprit
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/bowsprit ./cmd/bowsprit
 
 .PHONY: test check
-test: fmt vet lint unit libraries oracle e2e clients ## everything that CI checks
+test: fmt vet lint unit oracle e2e clients ## everything that CI checks
 check: test ## the same as test
 
 .PHONY: fmt
@@ -58,7 +60,7 @@ unit: ## tests of the root module, with the race detector
 # What a program gets that imports us and the next minor version of Kubernetes' libraries: the same code, built with NEXT.
 NEXT := test/libraries/k8s-0.37.mod
 .PHONY: libraries libraries-all
-libraries: ## what is imported, built and tested with Kubernetes' next libraries (test/libraries)
+libraries: ## what is imported, built and tested with Kubernetes' next libraries (test/libraries); importers, which are in test, run them from outside
 	go test -modfile=$(NEXT) -p $(P) -timeout 10m ./testserver ./internal/admit/expr
 
 libraries-all: ## the whole code vetted with Kubernetes' next libraries, and the tests that lean on them most: ten minutes
@@ -76,6 +78,7 @@ libraries-update: ## bring test/libraries up to go.mod
 oracle: ## ours against the Kubernetes libraries, with few random cases
 	cd test/oracle && go vet ./... && go test -p $(P) -timeout 10m ./...
 	cd test/oracle-builtins && go vet ./... && go test -p $(P) -timeout 10m ./...
+	cd test/konnectivity && go vet ./... && go test -timeout 10m ./...
 
 .PHONY: e2e
 e2e: ## a built binary and a real kubectl
@@ -99,10 +102,18 @@ importers-all: importers ## importers, and one with the controller-runtime befor
 operators: ## cert-manager and prometheus-operator at their main job; not part of test: ten minutes to build the first time
 	cd test/operators && go vet ./... && go test -timeout 10m ./...
 
+.PHONY: node
+node: ## Kubernetes' own scheduler, controllers and a real node against a built binary (test/node); not part of test: it links them, half an hour the first time
+	cd test/node && go vet . && go test -count=1 -timeout 30m .
+
 .PHONY: first-test
 first-test: build ## time from the start of a kubebuilder suite to its first object; ENVTEST_ASSETS=DIR measures Kubernetes' binaries beside
 	bin/bowsprit envtest bin/envtest
 	cd test/clients && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -run '^$$' -bench FirstTest -benchtime 1x -count 5 .
+
+.PHONY: bench-konnectivity
+bench-konnectivity: ## bytes through Konnectivity's halves, ours and upstream's in every combination
+	cd test/konnectivity && go test -run '^$$' -bench Throughput -benchtime 3x .
 
 .PHONY: bench
 bench: ## every benchmark, ours and the libraries' side by side
@@ -143,6 +154,10 @@ fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
 .PHONY: soak
 soak: ## mixed load on 5,000 objects for SOAK=30m, then OPERATIONS=200000 requests under kill -9, checked for linearizability
 	cd test/e2e && E2E_SOAK=$(SOAK) E2E_OPERATIONS=$(OPERATIONS) go test -count=1 -timeout 0 -v -run 'TestSoak|TestLinearizable' .
+
+.PHONY: bench-fairness
+bench-fairness: ## one user with 500 connections of large lists and writes, and what another's requests take beside it, in turns of TURN=20s; KUBE_APISERVER=PATH measures Kubernetes' beside
+	cd test/e2e && E2E_FAIRNESS=$(TURN) E2E_KUBE_APISERVER=$(KUBE_APISERVER) go test -count=1 -timeout 0 -v -run TestFairness .
 
 .PHONY: conformance
 conformance: build ## Kubernetes' own integration tests and controller-runtime's specs against bin/bowsprit; needs ../shared/conformance

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite "+apiFile)
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for _, dir := range []string{".", "testserver"} {
+	for _, dir := range []string{".", "testserver", "extension"} {
 		lines = append(lines, exported(t, dir)...)
 	}
 	got := strings.Join(lines, "\n") + "\n"

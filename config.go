@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/part"
 )
 
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete. Each group has its defaults
@@ -24,25 +26,47 @@ type Config struct {
 
 	Listen          ListenConfig         // where clients reach the server
 	Etcd            EtcdConfig           // where objects are stored
+	Encryption      EncryptionConfig     // what is encrypted there
 	TLS             TLSConfig            // how the server proves who it is
 	HTTP            HTTPConfig           // what browsers are told
-	Auth            AuthConfig           // how clients are authenticated, and what they may do
+	Authentication  AuthenticationConfig // how clients prove who they are
+	Authorization   AuthorizationConfig  // what they may do
+	Audit           AuditConfig          // what is recorded of requests, and where
+	Observability   ObservabilityConfig  // what the server shows of itself: metrics, profiles
 	Limits          LimitsConfig         // how long things may take, how many there may be, how long they last
+	Aggregation     AggregationConfig    // how requests reach the servers of other APIs
+	Egress          EgressConfig         // through which proxies other servers are reached
+	Kubelet         KubeletConfig        // how the servers on nodes are reached
 	Services        ServicesConfig       // addresses and ports of services
 	ServiceAccounts ServiceAccountConfig // tokens of service accounts
 	Controllers     ControllersConfig    // what runs beside the API
 	Admission       AdmissionConfig      // who may change and refuse writes
 	API             APIConfig            // which built-in kinds and formats are served
+	Emulation       EmulationConfig      // which release of Kubernetes the server behaves like
 	Coordination    CoordinationConfig   // how servers among several elect leaders
 	Versions        VersionsConfig       // how custom objects move between versions
+	Workloads       WorkloadsConfig      // whether nodes, pods and what controls them are simulated
+
+	// Extensions are kinds of the program that embeds the server, made by package extension. They are served beside
+	// those of Kubernetes.
+	Extensions []Extension
 
 	// Flags are the settings of this process by the names of its flags, for the page /flagz; without any there is no
 	// such page. They are shown to all who may read it, so nothing in them may be secret.
 	Flags map[string]string
 	// ShutdownTimeout bounds how long running requests may take to end, 10 seconds if zero.
 	ShutdownTimeout time.Duration
+	// Clock is the time of objects and controllers, not of certificates and tokens; nil is the machine's.
+	Clock Clock
 	// Log receives what happens; nil drops it.
 	Log *slog.Logger
+}
+
+// Clock is a time that can be another than the machine's.
+type Clock interface {
+	Now() time.Time
+	// AfterFunc calls f in a goroutine of its own after d. stop reports whether it has kept f from being called.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
 // problems collects what is wrong with a configuration.
@@ -58,16 +82,26 @@ func (c Config) Validate() error {
 	}
 	c.Listen.validate(&p)
 	c.Etcd.validate(&p)
+	c.Encryption.validate(&p)
 	c.TLS.validate(&p)
 	c.HTTP.validate(&p)
+	c.Authentication.validate(&p)
+	c.Authorization.validate(&p)
+	c.Audit.validate(&p)
+	c.Observability.validate(&p)
 	c.Limits.validate(&p)
 	c.API.validate(&p)
+	c.Emulation.validate(&p, &c.API)
 	c.Coordination.validate(&p)
 	c.Controllers.validate(&p)
-	c.Versions.validate(&p, &c.API, &c.Controllers)
+	c.Versions.validate(&p, &c)
 	c.ServiceAccounts.validate(&p)
 	c.Admission.validate(&p)
 	c.Services.validate(&p)
+	c.Aggregation.validate(&p)
+	c.Egress.validate(&p)
+	c.Kubelet.validate(&p)
+	c.Workloads.validate(&p)
 	if c.ShutdownTimeout < 0 {
 		p.add("--shutdown-timeout %s is negative: use a duration such as 10s", c.ShutdownTimeout)
 	}
@@ -78,8 +112,12 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	c.Listen.setDefaults()
 	c.Etcd.setDefaults()
+	c.Authorization.setDefaults()
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 10 * time.Second
+	}
+	if c.Clock == nil {
+		c.Clock = part.MachineClock{}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -108,17 +146,26 @@ func (c *Config) Settings(command Command) []Setting {
 			Value: &c.Kubeconfig, Only: Serve,
 		}},
 		c.Etcd.settings(command),
+		c.Encryption.settings(),
 		c.TLS.settings(),
 		c.HTTP.settings(),
-		c.Auth.settings(),
+		c.Authentication.settings(),
+		c.Authorization.settings(),
+		c.Audit.settings(),
+		c.Observability.settings(),
 		c.Limits.settings(),
 		c.Services.settings(),
+		c.Aggregation.settings(command),
+		c.Egress.settings(),
+		c.Kubelet.settings(),
 		c.ServiceAccounts.settings(),
 		c.Controllers.settings(),
 		c.Admission.settings(),
-		c.API.settings(command),
+		c.API.settings(command, c),
+		c.Emulation.settings(),
 		c.Coordination.settings(),
 		c.Versions.settings(),
+		c.Workloads.settings(),
 		[]Setting{{
 			Name: "shutdown-timeout", Help: "how long running requests may take to end (default 10s)",
 			Value: &c.ShutdownTimeout, Only: Serve,

@@ -10,7 +10,8 @@ type AdmissionConfig struct {
 	// Plugins admit writes inside the process, in the given order, after kube's plugins about single kinds and before
 	// webhooks and policies.
 	Plugins []AdmissionPlugin
-	// Disabled are the names of plugins that let every request pass, such as "NamespaceLifecycle".
+	// Disabled are the names of plugins that let every request pass, such as "NamespaceLifecycle". All others are on,
+	// also NodeRestriction, which is off in kube-apiserver unless a flag switches it on.
 	Disabled []string
 	// ConfigFile is a file with an AdmissionConfiguration of kube-apiserver, YAML: credentials for webhooks, resources
 	// that no namespace may have without a ResourceQuota, and what PodSecurity demands of whom. "" for none.
@@ -21,7 +22,7 @@ type AdmissionConfig struct {
 // in which the plugins are asked.
 func AdmissionPlugins() []string {
 	var names []string
-	for _, p := range admissionChain((&Config{}).parts()) {
+	for _, p := range admissionChain((&Config{}).parts(), nil) {
 		names = append(names, p.Name)
 	}
 	return names

@@ -137,6 +137,30 @@ plugins:
 	}
 }
 
+// A kubelet may write its own Node only, unless the plugin is switched off.
+func TestNodeRestriction(t *testing.T) {
+	for _, disabled := range [][]string{nil, {"NodeRestriction"}} {
+		server := testserver.Start(t, func(c *bowsprit.Config) { c.Admission.Disabled = disabled })
+		config := server.RESTConfig()
+		config.Impersonate.UserName, config.Impersonate.Groups = "system:node:n1", []string{"system:nodes"}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes := client.CoreV1().Nodes()
+		if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+			metav1.CreateOptions{}); err != nil {
+			t.Errorf("its own: %v", err)
+		}
+		_, err = nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
+			metav1.CreateOptions{})
+		want := `nodes "n2" is forbidden: node "n1" is not allowed to modify node "n2"`
+		if refused := err != nil && err.Error() == want; refused != (disabled == nil) {
+			t.Errorf("without %q, another: %v", disabled, err)
+		}
+	}
+}
+
 // A file that says what cannot be done ends the start.
 func TestAdmissionConfigErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "admission.yaml")

@@ -16,15 +16,36 @@ type APIConfig struct {
 	// CoordinatedLeaderElection gives Leases for which there are LeaseCandidates to the best of them: kube's feature
 	// gate of that name, which is off by default there too. RuntimeConfig must have coordination.k8s.io/v1beta1 served.
 	CoordinatedLeaderElection bool
+	// UnsafeMalformedObjectDeletion lets those who may "unsafe-delete-ignore-read-errors" delete objects that cannot be
+	// decrypted or decoded, by the delete option ignoreStoreReadErrorWithClusterBreakingPotential, and has errors name
+	// such objects: kube's feature gate AllowUnsafeMalformedObjectDeletion, which is off by default there. The command
+	// serve has it on unless it is switched off.
+	UnsafeMalformedObjectDeletion bool
+	// ClusterTrustBundle and PodCertificateRequest serve the kinds of these names, if RuntimeConfig asks for
+	// certificates.k8s.io/v1beta1: kube's feature gates, which are off by default there too.
+	ClusterTrustBundle, PodCertificateRequest bool
+	// Features switches features of built-in kinds on and off, by the names of kube's feature gates that are on by
+	// default: writes lose the fields of one that is off, unless an object has them already. What is not named is on if
+	// the release has it that the server behaves like.
+	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and
 	// "api/alpha" for all versions of such names. The server's own controllers see also what is off.
 	RuntimeConfig map[string]string
 }
 
-func (c *APIConfig) settings(command Command) []Setting {
-	gates := map[string]*bool{
+func (c *APIConfig) settings(command Command, all *Config) []Setting {
+	gates := map[string]any{
 		"CBORServingAndStorage": &c.CBOR, "CoordinatedLeaderElection": &c.CoordinatedLeaderElection,
+		"AllowUnsafeMalformedObjectDeletion": &c.UnsafeMalformedObjectDeletion, "KMSv1": &all.Encryption.KMSv1,
+		"StorageVersionMigrator": &all.Versions.MigratorRole, "ClusterTrustBundle": &c.ClusterTrustBundle,
+		"PodCertificateRequest": &c.PodCertificateRequest,
+	}
+	maps.Copy(gates, all.Authorization.gates())
+	maps.Copy(gates, all.Kubelet.gates())
+	maps.Copy(gates, kinds.FeatureGates(&c.Features))
+	if command == Serve { // it takes a permission of its own, and without it such an object can only be removed in etcd
+		c.UnsafeMalformedObjectDeletion = true
 	}
 	help := "kube-apiserver's feature gates that mean something here, Name=true|false: "
 	if command == KubeAPIServer {
@@ -40,8 +61,23 @@ func (c *APIConfig) settings(command Command) []Setting {
 	}
 }
 
+// openGates are those of the gates that are on without which kinds are not served.
+func (c *APIConfig) openGates() (open []string) {
+	for name, on := range map[string]bool{
+		"ClusterTrustBundle": c.ClusterTrustBundle, "PodCertificateRequest": c.PodCertificateRequest,
+	} {
+		if on {
+			open = append(open, name)
+		}
+	}
+	return open
+}
+
 func (c *APIConfig) validate(p *problems) {
 	if err := kinds.RuntimeConfig(c.RuntimeConfig).Validate(); err != nil {
 		p.add("--runtime-config: %w", err)
+	}
+	if err := kinds.CheckFeatures(c.Features); err != nil {
+		p.add("--feature-gates: %w", err)
 	}
 }

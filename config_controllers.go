@@ -5,30 +5,34 @@ import (
 	"strings"
 
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds"
 )
 
 // ControllersConfig says what runs beside the API.
 type ControllersConfig struct {
 	// Enabled chooses which of kube-controller-manager's controllers run, as its flag --controllers: names, names
-	// after a minus, "*" for all others, "-*" for no others. Empty means all. The API serves what other controllers
-	// need to do their work.
+	// after a minus, "*" for all others, "-*" for no others. Empty means all. The short names of before 1.28
+	// ("tokencleaner") are good, too. The API serves what other controllers need to do their work.
 	Enabled []string
+	// Signing says with what CertificateSigningRequests are signed.
+	Signing SigningConfig
 }
 
 func (c *ControllersConfig) settings() []Setting {
-	return []Setting{{
+	return append([]Setting{{
 		Name:  "controllers",
 		Help:  `controllers to run: "*" for all, "name" for one, "-name" for all but one (default "*")`,
 		Value: &c.Enabled, Only: Serve,
-	}}
+	}}, c.Signing.settings()...)
 }
 
 func (c *ControllersConfig) validate(p *problems) {
+	c.Signing.validate(p)
 	for _, name := range c.Enabled {
 		if name == "*" || name == "-*" {
 			continue
 		}
-		if known := controllers(); !slices.Contains(known, strings.TrimPrefix(name, "-")) {
+		if known := controllers(); !slices.Contains(known, strings.TrimPrefix(kinds.ControllerName(name), "-")) {
 			p.add("--controllers: %q is unknown: use *, or %s, each perhaps after a minus", name,
 				strings.Join(known, ", "))
 		}
@@ -37,13 +41,13 @@ func (c *ControllersConfig) validate(p *problems) {
 
 // runs reports whether a controller is switched on.
 func (c *ControllersConfig) runs(controller string) bool {
-	return control.Config{Enabled: c.Enabled}.Runs(controller)
+	return control.Config{Enabled: kinds.ControllerNames(c.Enabled)}.Runs(controller)
 }
 
 // controllers are the names that Enabled may hold, sorted.
 func controllers() []string {
 	names := control.Names()
-	for _, p := range (&Config{}).parts() {
+	for _, p := range (&Config{Workloads: WorkloadsConfig{Simulate: map[string]string{}}}).parts() {
 		for _, l := range p.Loops {
 			if !l.Always {
 				names = append(names, l.Name)

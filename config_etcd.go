@@ -3,6 +3,8 @@ package bowsprit
 import (
 	"net/url"
 	"strings"
+
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // EtcdConfig says where objects are stored: in an embedded etcd, or in an external cluster.
@@ -73,7 +75,7 @@ func (c *EtcdConfig) validate(p *problems) {
 	if strings.Trim(c.Prefix, "/") == "" && c.Prefix != "" {
 		p.add("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.Prefix)
 	}
-	if err := checkEtcdURL(c.ListenClientURL); err != nil {
+	if err := store.CheckListenURL(c.ListenClientURL); err != nil {
 		*p = append(*p, err)
 	}
 }

@@ -12,8 +12,12 @@ type LimitsConfig struct {
 	// 30 minutes if zero.
 	MinRequestTimeout time.Duration
 	// MaxRequestsInFlight and MaxMutatingRequestsInFlight are how many reads and writes may run at a time, 400 and 200
-	// if zero; less than zero is no limit. Others get 429.
+	// if zero; less than zero is no limit. Others get 429. With PriorityAndFairness they are together how many seats
+	// the server has, which it shares out among requests.
 	MaxRequestsInFlight, MaxMutatingRequestsInFlight int
+	// PriorityAndFairness has FlowSchemas and PriorityLevelConfigurations say which requests run and which wait; nil is
+	// true. Without it only the numbers of reads and writes are limited.
+	PriorityAndFairness *bool
 	// EventTTL is how long events live after their last write, an hour if zero; less than zero is forever.
 	EventTTL time.Duration
 	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long the plugin DefaultTolerationSeconds lets
@@ -38,11 +42,21 @@ func (c *LimitsConfig) settings() []Setting {
 			Value: &c.MinRequestTimeout, Default: 30 * time.Minute, Form: Seconds,
 		},
 		{
-			Name: "max-requests-inflight", Help: "how many reads may run at a time, 0 for no limit",
+			Name: "enable-priority-and-fairness",
+			Help: "have FlowSchemas and PriorityLevelConfigurations say which requests run and which wait; " +
+				"without, only the numbers of reads and writes are limited (default true)",
+			Value: &c.PriorityAndFairness,
+		},
+		{
+			Name: "max-requests-inflight",
+			Help: "how many reads may run at a time, 0 for no limit; with --enable-priority-and-fairness part of the " +
+				"number of seats that requests share",
 			Value: &c.MaxRequestsInFlight, Default: 400, Form: Bounded,
 		},
 		{
-			Name: "max-mutating-requests-inflight", Help: "how many writes may run at a time, 0 for no limit",
+			Name: "max-mutating-requests-inflight",
+			Help: "how many writes may run at a time, 0 for no limit; with --enable-priority-and-fairness part of the " +
+				"number of seats that requests share",
 			Value: &c.MaxMutatingRequestsInFlight, Default: 200, Form: Bounded,
 		},
 		{
@@ -66,7 +80,26 @@ func (c *LimitsConfig) validate(p *problems) {
 	if c.RequestTimeout < 0 {
 		p.add("--request-timeout %s is negative: use a duration such as 1m", c.RequestTimeout)
 	}
+	if c.fair() && c.seats() <= 0 {
+		p.add("--max-requests-inflight and --max-mutating-requests-inflight add up to nothing: priority and fairness " +
+			"needs seats to share; use a number, or --enable-priority-and-fairness=false")
+	}
 	if c.MinRequestTimeout < 0 {
 		p.add("--min-request-timeout %d is negative: use a number of seconds", c.MinRequestTimeout/time.Second)
 	}
+}
+
+// fair reports whether there is priority and fairness.
+func (c *LimitsConfig) fair() bool { return c.PriorityAndFairness == nil || *c.PriorityAndFairness }
+
+// seats is how many seats requests share.
+func (c *LimitsConfig) seats() int {
+	reads, writes := c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight
+	if reads == 0 {
+		reads = 400
+	}
+	if writes == 0 {
+		writes = 200
+	}
+	return max(reads, 0) + max(writes, 0)
 }

@@ -42,8 +42,10 @@ func TestRequestTimeouts(t *testing.T) {
 func TestMutatingRequestsInFlight(t *testing.T) {
 	tokens := tokenFile(t, "secret,eve,1")
 	server := testserver.Start(t, func(c *bowsprit.Config) {
-		// system:masters would not be limited
-		c.Limits.MaxMutatingRequestsInFlight, c.Auth.AlwaysAllow, c.Auth.TokenAuthFile = 1, true, tokens
+		// system:masters would not be limited, and with priority and fairness the second would wait
+		c.Limits.PriorityAndFairness = new(bool)
+		c.Limits.MaxMutatingRequestsInFlight, c.Authentication.TokenAuthFile = 1, tokens
+		c.Authorization.Modes = []string{"AlwaysAllow"}
 	})
 	config := rest.AnonymousClientConfig(server.RESTConfig())
 	config.BearerToken = "secret"

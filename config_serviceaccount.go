@@ -14,6 +14,9 @@ type ServiceAccountConfig struct {
 	// believed; if there are none, that of SigningKeyFile.
 	SigningKeyFile string
 	KeyFiles       []string // see SigningKeyFile
+	// SigningEndpoint is the socket of a program that signs tokens and has the keys (k8s.io/externaljwt), instead of
+	// both. The server starts when it answers.
+	SigningEndpoint string
 	// JWKSURI is where others find the keys; at this server if empty.
 	JWKSURI string
 	// MaxTokenExpiration shortens the tokens that are asked for; 0 means not to.
@@ -35,6 +38,11 @@ func (c *ServiceAccountConfig) settings() []Setting {
 			Value: &c.SigningKeyFile,
 		},
 		{
+			Name:  "service-account-signing-endpoint",
+			Help:  "socket of a program that signs service accounts' tokens and has the keys, instead of files",
+			Value: &c.SigningEndpoint,
+		},
+		{
 			Name: "service-account-key-file", Help: "keys whose service accounts' tokens are believed, PEM",
 			Value: &c.KeyFiles, Form: Repeated,
 		},
@@ -52,8 +60,12 @@ func (c *ServiceAccountConfig) settings() []Setting {
 }
 
 func (c *ServiceAccountConfig) validate(p *problems) {
+	validateIssuers(p, c.Issuers)
 	if len(c.KeyFiles) > 0 && c.SigningKeyFile == "" {
 		p.add("--service-account-key-file needs a key that signs: add --service-account-signing-key-file")
+	}
+	if c.SigningEndpoint != "" && (c.SigningKeyFile != "" || len(c.KeyFiles) > 0) {
+		p.add("can't set --service-account-signing-key-file and/or --service-account-key-file while setting --service-account-signing-endpoint")
 	}
 	if t := c.MaxTokenExpiration; t != 0 && (t < time.Hour || t > 1<<32*time.Second) {
 		p.add("--service-account-max-token-expiration %s is out of range: use 1h up to 2^32 seconds", t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -126,4 +127,35 @@ func (c *Config) advertised() (netip.Addr, error) {
 			fmt.Errorf("%s is no address where others reach the service kubernetes, which is in %s", ip, first)
 	}
 	return ip, nil
+}
+
+// joinAddress returns the address at which nodes reach the server, if it is another than that on which it listens: the
+// advertised one if one is given, or if the server listens on all addresses.
+func (c *Config) joinAddress() (address string, other bool) {
+	bound, _ := netip.ParseAddr(c.Listen.BindAddress)
+	ip, err := c.advertised()
+	if err != nil || c.Services.AdvertiseAddress == "" && !bound.IsUnspecified() {
+		return "", false
+	}
+	return ip.String(), true
+}
+
+// joinURL returns where nodes reach the server, which is at own for itself.
+func (c *Config) joinURL(own string) string {
+	address, other := c.joinAddress()
+	u, err := url.Parse(own)
+	if !other || err != nil {
+		return own
+	}
+	u.Host = net.JoinHostPort(address, u.Port())
+	return u.String()
+}
+
+// hosts are the names and addresses for which the server's own certificate is made, besides the customary ones.
+func (c *Config) hosts() []string {
+	hosts := []string{c.Listen.BindAddress, address.First(c.Services.ranges()[0]).String()}
+	if joined, other := c.joinAddress(); other {
+		hosts = append(hosts, joined)
+	}
+	return hosts
 }

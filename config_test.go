@@ -21,12 +21,70 @@ func TestValidate(t *testing.T) {
 			API: APIConfig{RuntimeConfig: map[string]string{"api/beta": "false"}},
 		},
 			"--migrate-storage-versions needs storagemigration.k8s.io/v1beta1, which --runtime-config switches off: leave out one of the two"},
+		{"migration in an older release", Config{
+			Ephemeral: true, Versions: VersionsConfig{MigrateStorage: true},
+			Emulation: EmulationConfig{Version: []string{"1.34"}},
+		},
+			"--migrate-storage-versions needs storagemigration.k8s.io/v1beta1, which --emulated-version 1.34 does not have: leave out one of the two"},
+		{"older release", Config{
+			Ephemeral: true, Emulation: EmulationConfig{
+				Version: []string{"1.33"}, MinCompatibility: []string{"1.33"}, ForwardCompatible: true,
+			},
+			API: APIConfig{RuntimeConfig: map[string]string{"api/beta": "true"}},
+		}, ""},
+		{"too old a release", Config{
+			Ephemeral: true, Emulation: EmulationConfig{Version: []string{"1.32"}, ForwardCompatible: true},
+		},
+			"--emulated-version, --min-compatibility-version: [emulation version 1.32 is not between [1.33, 1.36.0], " +
+				"minCompatibilityVersion version 1.33 is not between [1.33, 1.32]]"},
+		{"nothing emulated", Config{
+			Ephemeral: true,
+			Emulation: EmulationConfig{ForwardCompatible: true, RuntimeConfigForwardCompatible: true},
+		},
+			"--emulation-forward-compatible cannot be set to true if the emulation version is the same as the binary version: leave it out; " +
+				"--runtime-config-emulation-forward-compatible cannot be set to true if the emulation version is the same as the binary version: leave it out"},
+		{"a version that came later", Config{
+			Ephemeral: true, Emulation: EmulationConfig{Version: []string{"1.33"}},
+			API: APIConfig{RuntimeConfig: map[string]string{"resource.k8s.io/v1": "true"}},
+		},
+			"--emulated-version: cannot enable version resource.k8s.io/v1 in runtime-config because all the resources " +
+				"have been introduced after the current version 1.33. " +
+				"Consider setting --runtime-config-emulation-forward-compatible=true"},
+		{"a version that came later, all the same", Config{
+			Ephemeral: true,
+			Emulation: EmulationConfig{Version: []string{"1.33"}, RuntimeConfigForwardCompatible: true},
+			API:       APIConfig{RuntimeConfig: map[string]string{"resource.k8s.io/v1": "true"}},
+		}, ""},
 		{"migration without its controller", Config{
 			Ephemeral: true, Versions: VersionsConfig{MigrateStorage: true},
 			Controllers: ControllersConfig{Enabled: []string{"*", "-storage-version-migrator-controller"}},
 		},
 			"--migrate-storage-versions needs the controller storage-version-migrator-controller, which --controllers switches off: leave out one of the two"},
 		{"migration", Config{Ephemeral: true, Versions: VersionsConfig{MigrateStorage: true}}, ""},
+		{"issuer without client", authentication(AuthenticationConfig{OIDC: OIDCConfig{IssuerURL: "https://a"}}),
+			"oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
+		{"claim without issuer", authentication(AuthenticationConfig{OIDC: OIDCConfig{UsernameClaim: "email"}}),
+			"oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"},
+		{"defaults of the flags", authentication(AuthenticationConfig{
+			OIDC: OIDCConfig{UsernameClaim: "sub", SigningAlgs: []string{"RS256"}}, ConfigFile: "a",
+		}), ""},
+		{"issuer and file", authentication(AuthenticationConfig{OIDC: OIDCConfig{ClientID: "a"}, ConfigFile: "a"}),
+			"authentication-config file and oidc-* flags are mutually exclusive"},
+		{"empty header", requestHeader(RequestHeaderConfig{UsernameHeaders: []string{"X-Remote-User", " "}}),
+			`empty value in "requestheader-username-headers"`},
+		{"empty names", requestHeader(RequestHeaderConfig{
+			AllowedNames: []string{""}, GroupHeaders: []string{""}, ExtraHeadersPrefix: []string{""},
+			UIDHeaders: []string{"", "x-remote-uid"},
+		}), `empty value in "requestheader-group-headers"; empty value in "requestheader-extra-headers-prefix"; ` +
+			`empty value in "requestheader-allowed-names"; empty value in "requestheader-uid-headers"`},
+		{"own UID header", requestHeader(RequestHeaderConfig{UIDHeaders: []string{"X-Uid"}}),
+			"--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - " +
+				"API aggregation will not work"},
+		{"issuers of service accounts", Config{Ephemeral: true, ServiceAccounts: ServiceAccountConfig{
+			Issuers: []string{"https://a", "", "https://a", "https://%"},
+		}}, `service-account-issuer should not be an empty string; ` +
+			`service-account-issuer "https://a" is already specified; ` +
+			`service-account-issuer "https://%" contained a ':' but was not a valid URL: parse "https://%": invalid URL escape "%"`},
 		{"nothing", Config{}, "--data-dir is empty: name a directory, or use --ephemeral for a temporary one"},
 		{"highest port", Config{Ephemeral: true, Listen: ListenConfig{SecurePort: 65535}}, ""},
 		{"port too high", Config{Ephemeral: true, Listen: ListenConfig{SecurePort: 65536}},
@@ -120,6 +178,13 @@ func TestValidate(t *testing.T) {
 		{"leader that gives up too early",
 			Config{Ephemeral: true, Coordination: CoordinationConfig{RenewDeadline: time.Second}},
 			"--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period"},
+		{"kubelet without its key", Config{Ephemeral: true, Kubelet: KubeletConfig{ClientCertFile: "a.crt"}},
+			"--kubelet-client-certificate and --kubelet-client-key go together: give both or none"},
+		{"no port of kubelets", Config{Ephemeral: true, Kubelet: KubeletConfig{Port: 70000}}, "--kubelet-port 70000 is no port: use one from 1 to 65535"},
+		{"negative timeout of kubelets", Config{Ephemeral: true, Kubelet: KubeletConfig{Timeout: -time.Second}},
+			"--kubelet-timeout -1s is negative: use a duration such as 5s"},
+		{"negative bytes for kubelets", Config{Ephemeral: true, Kubelet: KubeletConfig{MaxBytesPerSecond: -1}},
+			"--max-connection-bytes-per-sec -1 is negative: use 0 for no limit"},
 		{"negative retry period of leaders",
 			Config{Ephemeral: true, Coordination: CoordinationConfig{RetryPeriod: -time.Second}},
 			"--coordinated-leadership-retry-period -1s is negative: use a duration such as 2s"},
@@ -161,4 +226,10 @@ func TestDefaults(t *testing.T) {
 		got.ShutdownTimeout != time.Minute || got.Log != c.Log {
 		t.Errorf("changed: %+v", got)
 	}
+}
+
+func authentication(c AuthenticationConfig) Config { return Config{Ephemeral: true, Authentication: c} }
+
+func requestHeader(c RequestHeaderConfig) Config {
+	return authentication(AuthenticationConfig{RequestHeader: c})
 }

@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
 // TLSConfig says how the server proves who it is.
 type TLSConfig struct {
 	// CertFile and PrivateKeyFile are the serving certificate; without them the server makes its own.
 	CertFile, PrivateKeyFile string
+	// SNICertKeys are further serving certificates, for clients that ask for their names: "CERT,KEY" for the names that
+	// the certificate is for, or "CERT,KEY:NAME,*.NAME". The first that has the name is used.
+	SNICertKeys []string
 	// MinVersion is the oldest version of TLS that clients may use, named as in package crypto/tls ("VersionTLS13");
 	// VersionTLS12 if empty. CipherSuites are the suites for versions before 1.3, named likewise; Go's choice if empty.
 	MinVersion   string
@@ -22,6 +27,11 @@ func (c *TLSConfig) settings() []Setting {
 	return []Setting{
 		{Name: "tls-cert-file", Help: "serving certificate, PEM (default: an own one)", Value: &c.CertFile},
 		{Name: "tls-private-key-file", Help: "key of --tls-cert-file, PEM", Value: &c.PrivateKeyFile},
+		{
+			Name:  "tls-sni-cert-key",
+			Help:  "serving certificate for clients that ask for its names, or for those given: CERT,KEY[:NAME,...]",
+			Value: &c.SNICertKeys, Form: Repeated,
+		},
 		{
 			Name:  "tls-min-version",
 			Help:  "oldest version of TLS that clients may use: VersionTLS10 to VersionTLS13 (default VersionTLS12)",
@@ -38,6 +48,11 @@ func (c *TLSConfig) settings() []Setting {
 func (c *TLSConfig) validate(p *problems) {
 	if (c.CertFile == "") != (c.PrivateKeyFile == "") {
 		p.add("--tls-cert-file and --tls-private-key-file go together: give both or none")
+	}
+	for _, text := range c.SNICertKeys {
+		if _, err := pki.ParseNamed(text); err != nil {
+			p.add("--tls-sni-cert-key %w", err)
+		}
 	}
 	if _, err := c.parse(); err != nil {
 		*p = append(*p, err)

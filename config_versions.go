@@ -14,6 +14,9 @@ type VersionsConfig struct {
 	// MigrateStorage has the objects of a custom kind stored anew by itself when its storage version changes, by a
 	// StorageVersionMigration named after the definition and its generation.
 	MigrateStorage bool
+	// MigratorRole makes the role of the storage version migrator that kube-controller-manager has: kube's feature gate
+	// StorageVersionMigrator, which is off by default there too. The server's own migrator needs none.
+	MigratorRole bool
 	// Conversions convert objects of custom kinds between their versions inside this program. They take the place of
 	// whatever the kinds' definitions say about conversion.
 	Conversions map[schema.GroupKind]Conversion
@@ -37,15 +40,20 @@ var migrations = schema.GroupVersionResource{
 	Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
 }
 
-func (c *VersionsConfig) validate(p *problems, api *APIConfig, controllers *ControllersConfig) {
+func (c *VersionsConfig) validate(p *problems, all *Config) {
 	if !c.MigrateStorage {
 		return
 	}
-	if !kinds.RuntimeConfig(api.RuntimeConfig).Serves(migrations, true) {
+	config := kinds.RuntimeConfig(all.API.RuntimeConfig)
+	switch emulate := all.Emulation.read(); {
+	case !config.Serves(migrations, true):
 		p.add("--migrate-storage-versions needs %s, which --runtime-config switches off: leave out one of the two",
 			migrations.GroupVersion())
+	case emulate.Emulates() && !emulate.Serves(config, migrations):
+		p.add("--migrate-storage-versions needs %s, which --emulated-version %s does not have: leave out one of the two",
+			migrations.GroupVersion(), emulate.Version)
 	}
-	if !controllers.runs(control.StorageMigration) {
+	if !all.Controllers.runs(control.StorageMigration) {
 		p.add(
 			"--migrate-storage-versions needs the controller %s, which --controllers switches off: leave out one of the two",
 			control.StorageMigration)

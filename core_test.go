@@ -1,15 +1,9 @@
 package bowsprit
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"testing"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
@@ -31,27 +25,17 @@ func TestCoreAlone(t *testing.T) {
 			})
 		}}
 	p := newProcess(server.config, []part.Part{two})
-	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() {
-		cancel()
 		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	for _, step := range p.steps() {
-		if err := step(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := server.publish(p); err != nil {
-		t.Fatal(err)
-	}
+	c := startProcess(t, server, p)
 	served := 0
 	p.host.Catalog.Snapshot().Resources(func(*catalog.Resource) { served++ })
 	if served != 2 {
 		t.Errorf("%d kinds are served", served)
 	}
-	c := coreClient{t, server}
 	c.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "tabs.example.com"},
 		"spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "tabs", "kind": "Tab"},
@@ -71,35 +55,4 @@ func TestCoreAlone(t *testing.T) {
 	c.do("GET", "/readyz", "", http.StatusOK)
 	c.do("DELETE", "/apis/example.com/v1/namespaces/default/tabs/a", "", http.StatusOK)
 	c.do("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tabs.example.com", "", http.StatusOK)
-}
-
-// coreClient sends requests as an administrator.
-type coreClient struct {
-	t      *testing.T
-	server *Server
-}
-
-func (c coreClient) do(method, path, body string, want int) map[string]any {
-	c.t.Helper()
-	transport, err := rest.TransportFor(c.server.RESTConfig())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(c.t.Context(), method, c.server.URL()+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	res, err := transport.RoundTrip(r)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != want {
-		c.t.Fatalf("%s %s: %d, want %d: %s %v", method, path, res.StatusCode, want, data, err)
-	}
-	var obj map[string]any
-	_ = json.Unmarshal(data, &obj) // /readyz is text
-	return obj
 }

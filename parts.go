@@ -4,21 +4,40 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/admission/policystatus"
+	"github.com/bowsprit/bowsprit/internal/kinds/apiextensions/marks"
+	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
 	"github.com/bowsprit/bowsprit/internal/kinds/auth/review"
+	"github.com/bowsprit/bowsprit/internal/kinds/auth/trust"
 	"github.com/bowsprit/bowsprit/internal/kinds/certificates/csrmetrics"
+	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signers"
+	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signing"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/candidates"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/identity"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/accounts"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/bootstraptoken"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/componentstatus"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/kubelet"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/podgc"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/subresource"
+	"github.com/bowsprit/bowsprit/internal/kinds/flowcontrol/fairness"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/service"
-	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
+	"github.com/bowsprit/bowsprit/internal/kinds/rbac/aggregation"
+	"github.com/bowsprit/bowsprit/internal/kinds/rbac/bootstrap"
+	"github.com/bowsprit/bowsprit/internal/kinds/rbac/escalation"
+	"github.com/bowsprit/bowsprit/internal/kinds/resource/claimauthz"
 	"github.com/bowsprit/bowsprit/internal/kinds/scheduling/systemclass"
 	"github.com/bowsprit/bowsprit/internal/kinds/storage/protection"
 	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/workload/apps"
+	"github.com/bowsprit/bowsprit/internal/workload/batch"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+	"github.com/bowsprit/bowsprit/internal/workload/endpoints"
+	"github.com/bowsprit/bowsprit/internal/workload/node"
+	"github.com/bowsprit/bowsprit/internal/workload/pod"
+	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
 )
 
 // parts are what a server has beside the core, in the order in which it starts, and within one position of the
@@ -26,15 +45,24 @@ import (
 //
 // It is also asked which names there are, of plugins and controllers, so it must do nothing but make values.
 func (c *Config) parts() []part.Part {
+	if c.behind() != nil {
+		return c.extensionParts()
+	}
 	all := []part.Part{
 		builtinKinds(c),
-		plugin.Part(c.pluginSettings()),
+		pluginlist.Part(c.pluginSettings()),
 		embeddedPlugins(c.Admission.Plugins),
-		admissionPolicies(),
+		admissionPolicies(c),
 		admissionWebhooks(),
 		policystatus.Part(),
 		quota.Part(),
+		aggregate.Part(c.aggregation()),
 		review.Part(c.ServiceAccounts.MaxTokenExpiration),
+		trust.Part(c.Authentication.RequestHeader.trusted()),
+		escalation.Part(),
+		marks.Part(),
+		bootstrap.Part(c.Versions.MigratorRole),
+		aggregation.Part(),
 		accounts.Part(),
 		systemclass.Part(),
 		address.Part(c.Services.ranges(), c.Services.ports()),
@@ -44,17 +72,34 @@ func (c *Config) parts() []part.Part {
 		podgc.Part(),
 		componentstatus.Part(),
 		subresource.Part(),
+		kubelet.Part(c.kubelets()),
 		csrmetrics.Part(),
-		storageMetrics(),
-		statusPages(c.Flags),
-		profiles(),
+		signers.Part(),
+		signing.Part(signing.Settings{
+			Authorities: c.Controllers.Signing.authorities(), Duration: c.Controllers.Signing.Duration,
+		}),
+		bootstraptoken.Part(bootstraptoken.Settings{Publish: c.Authentication.BootstrapTokens, URL: c.joinURL}),
+		serverMetrics(c),
+		statusPages(c.Flags, c.Emulation.shown()),
+		profiles(&c.Observability),
 		snapshots(),
 		tokenKeys(c.ServiceAccounts.JWKSURI),
+	}
+	if on(c.Authorization.ClaimStatusAuthorization, !c.Emulation.read().Emulates()) {
+		all = append(all, claimauthz.Part())
 	}
 	if c.API.CoordinatedLeaderElection {
 		all = append(all, candidates.Part(c.Coordination.times()))
 	}
-	return all
+	if c.Limits.fair() {
+		all = append(all, fairness.Part())
+	}
+	if c.Workloads.Simulate != nil {
+		shared := &cluster.Shared{}
+		all = append(all, node.Part(c.Workloads.Simulate), scheduler.Part(), pod.Part(), apps.Part(shared),
+			batch.Part(shared), endpoints.Part(shared))
+	}
+	return append(all, c.extensions()...)
 }
 
 // builtinKinds brings the kinds of Kubernetes.
@@ -68,17 +113,26 @@ func builtinKinds(c *Config) part.Part {
 			if c.API.CoordinatedLeaderElection {
 				kinds.CoordinateLeases(resources)
 			}
-			if absent := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources); len(absent) > 0 {
+			emulate := c.Emulation.read()
+			// An error is about what Validate has refused.
+			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, c.API.openGates()...)
+			if len(absent) > 0 {
 				h.Log.Warn("--runtime-config asks for what is not here", "versions", absent)
+			}
+			emulate.DropDisabled(resources, c.API.Features)
+			if alpha := emulate.Alpha(resources); len(alpha) > 0 {
+				h.Log.Warn("alpha versions are served beside an emulated release, which Kubernetes does not support",
+					"release", emulate.Version.String(), "versions", alpha)
 			}
 			return resources
 		}}
 }
 
 // pluginSettings are what the configuration says of the admission plugins about single kinds.
-func (c *Config) pluginSettings() plugin.Settings {
-	s := plugin.Settings{
+func (c *Config) pluginSettings() pluginlist.Settings {
+	s := pluginlist.Settings{
 		NotReadySeconds: c.Limits.NotReadyTolerationSeconds, UnreachableSeconds: c.Limits.UnreachableTolerationSeconds,
+		AnyAudience: !on(c.Authorization.NodeAudienceRestriction, true),
 	}
 	if c.Controllers.runs(accounts.Controller) {
 		s.AccountPatience = accountPatience

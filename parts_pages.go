@@ -2,10 +2,13 @@ package bowsprit
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/pprof"
 	"runtime"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,27 +18,39 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/front/figures"
 	"github.com/bowsprit/bowsprit/internal/front/pages"
-	"github.com/bowsprit/bowsprit/internal/front/storagemetrics"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 )
 
-// storageMetrics brings the metrics of how much is stored.
-func storageMetrics() part.Part {
-	return part.Part{Name: "storage metrics", Collectors: func(h *part.Host) []prometheus.Collector {
-		return []prometheus.Collector{storagemetrics.Census{Catalog: h.Catalog, View: h.View, Size: h.Store.Size}}
+// serverMetrics brings the metrics of how much is stored, and which server this is.
+func serverMetrics(c *Config) part.Part {
+	return part.Part{Name: "server metrics", Collectors: func(h *part.Host) []prometheus.Collector {
+		return append(figures.Build(front.VersionInfo(build(), c.Emulation.shown()), c.gates()),
+			figures.Census{Catalog: h.Catalog, View: h.View, Size: h.Store.Size})
 	}}
 }
 
+// gates are those of Kubernetes' feature gates that can be switched here.
+func (c *Config) gates() []figures.Gate {
+	return []figures.Gate{
+		{Name: "AllowUnsafeMalformedObjectDeletion", Stage: "ALPHA", Enabled: c.API.UnsafeMalformedObjectDeletion},
+		{Name: "CBORServingAndStorage", Stage: "ALPHA", Enabled: c.API.CBOR},
+		{Name: "ClusterTrustBundle", Stage: "BETA", Enabled: c.API.ClusterTrustBundle},
+		{Name: "CoordinatedLeaderElection", Stage: "BETA", Enabled: c.API.CoordinatedLeaderElection},
+		{Name: "PodCertificateRequest", Stage: "BETA", Enabled: c.API.PodCertificateRequest},
+	}
+}
+
 // statusPages brings /statusz, and /flagz if there are flags.
-func statusPages(flags map[string]string) part.Part {
+func statusPages(flags map[string]string, emulation front.Emulation) part.Part {
 	return part.Part{Name: "status pages", Pages: func(h *part.Host) map[string]front.Handler {
 		status := pages.Status{
 			Started: h.Started, Now: h.Now, Go: runtime.Version(),
-			Binary:    strings.TrimPrefix(front.VersionInfo(build()).GitVersion, "v"),
-			Emulation: front.API,
+			Binary:    strings.TrimPrefix(front.VersionInfo(build(), emulation).GitVersion, "v"),
+			Emulation: emulation.Version,
 			Paths:     []string{"/healthz", "/livez", "/metrics", "/readyz", pages.StatusPath, "/version"},
 		}
 		handlers := map[string]front.Handler{}
@@ -54,10 +69,51 @@ func forAll(serve http.HandlerFunc) front.Handler {
 }
 
 // profiles brings the pages that show where the process spends time and memory, as kube-apiserver does.
-func profiles() part.Part {
+//
+// Contention is measured by the process as a whole, from then on.
+func profiles(c *ObservabilityConfig) part.Part {
 	return part.Part{Name: "profiles", Pages: func(*part.Host) map[string]front.Handler {
-		return map[string]front.Handler{"/debug/pprof/": serveProfile}
+		if !c.profiling() {
+			return nil
+		}
+		if c.ContentionProfiling {
+			runtime.SetBlockProfileRate(1)
+			runtime.SetMutexProfileFraction(1)
+		}
+		handlers := map[string]front.Handler{"/debug/pprof/": serveProfile}
+		if c.Verbosity != nil {
+			handlers["/debug/flags/v"] = forAll(setVerbosity(c.Verbosity))
+		}
+		return handlers
 	}}
+}
+
+// setVerbosity answers as kube-apiserver does, whose operators know the texts.
+func setVerbosity(set func(v int)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer := func(code int, text string) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, text+"\n")
+		}
+		if r.Method != http.MethodPut {
+			answer(http.StatusNotAcceptable, "unsupported http method")
+			return
+		}
+		body, err := io.ReadAll(io.LimitReader(r.Body, 100))
+		if err != nil {
+			answer(http.StatusBadRequest, "error reading request body: "+err.Error())
+			return
+		}
+		v, err := strconv.ParseUint(string(body), 10, 31)
+		if err != nil {
+			answer(http.StatusBadRequest, err.Error())
+			return
+		}
+		set(int(v))
+		answer(http.StatusOK, "successfully set klog.logging.verbosity to "+string(body))
+	}
 }
 
 func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
@@ -125,7 +181,7 @@ func snapshots() part.Part {
 				return
 			}
 			w.Header().Set("Content-Type", "application/octet-stream")
-			written, err := h.Store.Snapshot(r.Context(), patient{w, snapshotPatience})
+			written, err := h.Store.Snapshot(r.Context(), pages.Patient{To: w, Patience: snapshotPatience})
 			switch {
 			case err == nil:
 				return
@@ -139,6 +195,9 @@ func snapshots() part.Part {
 		}}
 	}}
 }
+
+// snapshotPatience is how long a client may take to read a piece of a snapshot.
+const snapshotPatience = time.Minute
 
 // mayReadAll returns a 403 for a user who may not get every object of every kind.
 func mayReadAll(ctx context.Context, a authz.Authorizer, who user.Info) error {

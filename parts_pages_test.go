@@ -16,10 +16,13 @@ import (
 )
 
 // pathsOnly allows all paths and no resource, as a role for nonResourceURLs "*" does.
-type pathsOnly struct{ authz.Basic }
+type pathsOnly struct{ authz.AlwaysDeny }
 
 func (pathsOnly) Authorize(_ context.Context, _ user.Info, what *request.Info) (authz.Decision, error) {
-	return authz.Decision{Allowed: !what.IsResource}, nil
+	if what.IsResource {
+		return authz.Decision{}, nil
+	}
+	return authz.Decision{Verdict: authz.Allow}, nil
 }
 
 // TestSnapshotNeedsAll: who may get all paths may not for that get all data.

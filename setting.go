@@ -16,8 +16,10 @@ type Setting struct {
 	Name string
 	// Help says in a sentence what the setting does.
 	Help string
-	// Value points to the setting: *string, *bool, *int, *int64, *time.Duration, *[]string, *map[string]string, or it
-	// is a map[string]*bool of feature gates.
+	// Value points to the setting: *string, *bool, **bool (nil if nothing is said, which means true), *int, *uint,
+	// *int64, *float32, *time.Duration, *[]string, *map[string]string, or it is a map[string]any of feature gates,
+	// whose values are *bool for those that are off and **bool for those that are on if nothing is said, or a
+	// func(bool) that is told what is said.
 	Value any
 	// Default is what the setting is if nothing is said, of the type that Value points to; nil is its zero.
 	Default any
@@ -38,6 +40,9 @@ const (
 	Repeated
 	// Seconds is a duration that is written as a number of seconds.
 	Seconds
+	// Quoted is a map whose elements are divided by commas, and may have commas themselves if they stand in quotes, as
+	// in a line of CSV.
+	Quoted
 	// Bounded is a number or a duration whose 0 is no bound, which is less than zero in the field.
 	Bounded
 	// Ports are ports from one to another: 30000-32767.

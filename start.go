@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/front/audit"
+	"github.com/bowsprit/bowsprit/internal/front/figures"
+	"github.com/bowsprit/bowsprit/internal/kinds/core/kubelet"
+	"github.com/bowsprit/bowsprit/internal/net/egress"
+	"github.com/bowsprit/bowsprit/internal/net/tracing"
 	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/datadir"
+	"github.com/bowsprit/bowsprit/internal/storage/encrypt"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -32,24 +40,37 @@ type process struct {
 	parts  []part.Part
 	host   part.Host // what the core offers parts, filled as the start goes on
 
-	dir       string
-	listener  net.Listener
-	keys      *serviceaccount.Keys
-	handlers  part.Handlers
-	admission admit.Chain
-	documents *openapi.Handler
-	control   *control.Controllers
-	front     *front.Server
+	// behind is what an extension API server takes from the server behind which it stands; nil for all others.
+	behind *part.Behind
+
+	dir      string
+	listener net.Listener
+	keys     *serviceaccount.Keys
+	// encryption is nil if nothing is encrypted.
+	encryption *encrypt.Encryption
+	requests   *figures.StoreRequests
+	traces     *tracing.Provider // nil if nothing is traced
+	handlers   part.Handlers
+	admission  admit.Chain
+	documents  *openapi.Handler
+	auditor    *audit.Auditor    // nil if nothing is recorded
+	libraries  figures.Libraries // of what is switched on
+	control    *control.Controllers
+	front      *front.Server
 
 	broken chan error // the first piece that breaks while running; capacity 1, later ones are dropped
 	undo   []func() error
 }
 
 func newProcess(c Config, parts []part.Part) *process {
-	p := &process{config: c, log: c.Log, parts: parts, broken: make(chan error, 1)}
+	p := &process{
+		config: c, log: c.Log, parts: parts, behind: c.behind(), broken: make(chan error, 1),
+		libraries: kubelet.Metrics(),
+	}
 	p.host = part.Host{
-		Log: c.Log, Started: time.Now(), Now: time.Now, NewUID: uuid.NewString,
-		Runs: c.Controllers.runs, Metrics: prometheus.NewRegistry(), Background: p.background, OnStop: p.onStop,
+		Log: c.Log, Started: time.Now(), Now: c.Clock.Now, AfterFunc: c.Clock.AfterFunc, NewUID: uuid.NewString,
+		Runs: c.Controllers.runs, Metrics: prometheus.NewRegistry(), Egress: &egress.Egress{},
+		Background: p.background, OnStop: p.onStop,
 	}
 	return p
 }
@@ -59,18 +80,23 @@ func (p *process) steps() []func(context.Context) error {
 	return []func(context.Context) error{
 		p.checkAddress,
 		p.openDataDir,
+		p.openEgress,
+		p.openTracing,
 		p.openStore,
 		p.openCertificates,
 		p.listen,
 		p.buildCatalog,
 		p.buildAuth,
+		p.buildFlow,
 		p.buildHandlers,
 		p.buildAdmission,
 		p.buildVerbs,
 		p.buildDocuments,
 		p.buildControllers,
+		p.buildAudit,
 		p.buildFront,
 		p.loadView,
+		p.reloadEncryption,
 		p.startParts,
 		p.startControllers,
 		p.serve,
@@ -125,27 +151,40 @@ func (p *process) background(f func(context.Context) error) {
 }
 
 func (p *process) openDataDir(context.Context) error {
-	dir, cleanup, err := p.config.prepareDataDir()
+	dir, cleanup, err := datadir.Prepare(p.config.DataDir)
 	if err != nil {
 		return err
 	}
 	p.dir = dir
+	if p.config.DataDir != "" {
+		p.host.Dir = dir
+	}
 	p.onStop(func() error { cleanup(); return nil })
 	return nil
 }
 
 func (p *process) openStore(ctx context.Context) error {
 	defer noteSlow(p.log, "open the store", "dir", p.dir, "etcd", strings.Join(p.config.Etcd.Servers, ","))()
-	c := store.Config{Prefix: p.config.Etcd.Prefix, Log: p.log}
+	requests := figures.NewStoreRequests()
+	p.host.Metrics.MustRegister(requests)
+	p.requests = requests
+	c := store.Config{Prefix: p.config.Etcd.Prefix, Log: p.log, Observe: p.observeStore}
+	if p.traces != nil {
+		c.Tracing = p.traces
+	}
 	if len(p.config.Etcd.Servers) > 0 {
 		c.External = &store.External{
 			Endpoints: p.config.Etcd.Servers, CAFile: p.config.Etcd.CAFile, CertFile: p.config.Etcd.CertFile,
-			KeyFile: p.config.Etcd.KeyFile,
+			KeyFile: p.config.Etcd.KeyFile, Dial: p.host.Egress.Selected(egress.Etcd),
 		}
 	} else {
 		c.Embedded = &store.Embedded{
 			Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral,
 			ListenClientURL: p.config.Etcd.ListenClientURL, Quota: p.config.Etcd.QuotaBackendBytes,
+		}
+		if p.config.Ephemeral && p.behind != nil {
+			// Clients of the server in front outlive this one. No earlier start has given out so large a revision.
+			c.Embedded.FirstRevision = p.host.Started.UnixMicro()
 		}
 	}
 	s, err := store.Open(ctx, c)
@@ -157,11 +196,23 @@ func (p *process) openStore(ctx context.Context) error {
 	return nil
 }
 
-func (p *process) openCertificates(context.Context) error {
+func (p *process) openCertificates(ctx context.Context) error {
 	c := pki.Config{
-		Dir: filepath.Join(p.dir, "pki"), Hosts: []string{p.config.Listen.BindAddress}, Log: p.log,
+		Dir: filepath.Join(p.dir, "pki"), Hosts: slices.Concat(p.config.hosts(), p.behind.ServingHosts()), Log: p.log,
 		ServingCertFile: p.config.TLS.CertFile, ServingKeyFile: p.config.TLS.PrivateKeyFile,
-		ClientCAFile: p.config.Auth.ClientCAFile,
+		ClientCAFile: p.config.Authentication.ClientCAFile,
+		ProxyCAFile:  p.config.Authentication.RequestHeader.ClientCAFile,
+		NoOwnClients: p.config.Authentication.NoOwnClients,
+
+		ProxyClientCertFile: p.config.Aggregation.ProxyClientCertFile,
+		ProxyClientKeyFile:  p.config.Aggregation.ProxyClientKeyFile,
+	}
+	for _, text := range p.config.TLS.SNICertKeys {
+		named, err := pki.ParseNamed(text)
+		if err != nil {
+			return err
+		}
+		c.Named = append(c.Named, named)
 	}
 	wanted, err := p.config.TLS.parse()
 	if err != nil {
@@ -176,19 +227,41 @@ func (p *process) openCertificates(context.Context) error {
 		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
 	}
 	p.host.Certificates = keys
-	p.keys, err = serviceaccount.OpenKeys(serviceaccount.KeyConfig{
-		Dir: c.Dir, SigningFile: p.config.ServiceAccounts.SigningKeyFile, KeyFiles: p.config.ServiceAccounts.KeyFiles,
-		Log: p.log,
-	})
-	if err != nil {
-		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
+	if err := p.checkProxies(); err != nil {
+		return err
 	}
-	if len(p.config.Etcd.Servers) > 0 && p.config.ServiceAccounts.SigningKeyFile == "" {
-		p.log.Info(
-			"tokens of service accounts are signed with a key of this process's own: replicas that share an etcd need --service-account-signing-key-file")
+	if err := p.openKeys(ctx, c.Dir); err != nil {
+		return err
 	}
 	p.background(func(ctx context.Context) error { p.keys.Run(ctx); return nil })
 	p.background(func(ctx context.Context) error { keys.Run(ctx); return nil })
+	return nil
+}
+
+// openKeys opens the keys of service accounts, those of the server's own in dir.
+func (p *process) openKeys(ctx context.Context, dir string) (err error) {
+	c := &p.config.ServiceAccounts
+	keys := serviceaccount.KeyConfig{
+		Dir: dir, SigningFile: c.SigningKeyFile, KeyFiles: c.KeyFiles, Log: p.log, Metrics: p.host.Metrics,
+	}
+	if c.SigningEndpoint != "" {
+		p.keys, err = serviceaccount.OpenExternal(ctx, c.SigningEndpoint, keys)
+		if err != nil {
+			return fmt.Errorf("%w: see that it runs, or correct --service-account-signing-endpoint", err)
+		}
+		if longest := p.keys.MaxLife(); c.MaxTokenExpiration > longest {
+			return fmt.Errorf("service-account-max-token-expiration cannot be set longer than the token expiration supported by service-account-signing-endpoint: %s > %s",
+				c.MaxTokenExpiration, longest)
+		}
+		return nil
+	}
+	if p.keys, err = serviceaccount.OpenKeys(keys); err != nil {
+		return fmt.Errorf("%w: correct the file, or the flag that names it", err)
+	}
+	if len(p.config.Etcd.Servers) > 0 && c.SigningKeyFile == "" {
+		p.log.Info(
+			"tokens of service accounts are signed with a key of this process's own: replicas that share an etcd need --service-account-signing-key-file")
+	}
 	return nil
 }
 
@@ -204,8 +277,10 @@ func (p *process) loadView(ctx context.Context) error {
 // startParts makes what is to be there before the first request.
 func (p *process) startParts(ctx context.Context) error {
 	defer noteSlow(p.log, "make the objects that every cluster has")()
-	if err := control.Bootstrap(ctx, p.host.Verbs); err != nil {
-		return err
+	if p.behind == nil {
+		if err := control.Bootstrap(ctx, p.host.Verbs); err != nil {
+			return err
+		}
 	}
 	for _, one := range p.parts {
 		if one.Start == nil {
@@ -232,7 +307,10 @@ func (p *process) keep(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		err := control.KeepNamespaces(ctx, p.host.Verbs)
+		var err error
+		if p.behind == nil {
+			err = control.KeepNamespaces(ctx, p.host.Verbs)
+		}
 		for _, one := range p.parts {
 			if one.Keep != nil {
 				err = errors.Join(err, one.Keep(ctx, &p.host))

@@ -23,16 +23,21 @@ import (
 const accountPatience = 10 * time.Second
 
 // lifecycle is the one plugin of the core: it keeps objects out of namespaces that are not there or being deleted.
-func lifecycle() part.Part {
+func lifecycle(behind *part.Behind) part.Part {
 	return part.Part{Name: "core", Admission: []part.Plugin{{
 		Name: admit.Lifecycle{}.Name(), At: part.AtFirst,
-		New: func(h *part.Host) (admit.Plugin, error) { return admit.Lifecycle{View: h.View}, nil },
+		New: func(h *part.Host) (admit.Plugin, error) {
+			if behind != nil {
+				return behind.Lifecycle(h), nil
+			}
+			return admit.Lifecycle{View: h.View}, nil
+		},
 	}}}
 }
 
 // admissionChain are the plugins of the core and of parts, in the order in which they are asked.
-func admissionChain(parts []part.Part) []part.Plugin {
-	return part.Chain(append([]part.Part{lifecycle()}, parts...))
+func admissionChain(parts []part.Part, behind *part.Behind) []part.Plugin {
+	return part.Chain(append([]part.Part{lifecycle(behind)}, parts...))
 }
 
 // buildAdmission makes the chain of plugins, without those that are switched off. Errors are about their configuration.
@@ -43,15 +48,18 @@ func (p *process) buildAdmission(context.Context) error {
 	}
 	p.host.Admission, p.host.AdmissionMetrics = config, admit.NewMetrics(p.host.Metrics)
 	p.admission = admit.Chain{Metrics: p.host.AdmissionMetrics}
-	for _, wanted := range admissionChain(p.parts) {
-		if slices.Contains(p.config.Admission.Disabled, wanted.Name) {
+	emulated, features := p.config.Emulation.read(), p.config.API.Features
+	for _, wanted := range admissionChain(p.parts, p.behind) {
+		if slices.Contains(p.config.Admission.Disabled, wanted.Name) || emulated.LacksPlugin(wanted.Name, features) {
 			continue
 		}
 		plugin, err := wanted.New(&p.host)
 		if err != nil {
 			return fmt.Errorf("--admission-control-config-file: %w", err)
 		}
-		p.admission.Plugins = append(p.admission.Plugins, plugin)
+		if plugin != nil {
+			p.admission.Plugins = append(p.admission.Plugins, plugin)
+		}
 	}
 	return nil
 }
@@ -84,7 +92,7 @@ func embeddedPlugins(plugins []AdmissionPlugin) part.Part {
 }
 
 // admissionPolicies brings the policies that are objects, written in CEL.
-func admissionPolicies() part.Part {
+func admissionPolicies(c *Config) part.Part {
 	config := func(h *part.Host) policy.Config {
 		return policy.Config{
 			View: h.View, Catalog: h.Catalog, Authz: h.Authorizer, Log: h.Log, Metrics: h.AdmissionMetrics,
@@ -97,13 +105,25 @@ func admissionPolicies() part.Part {
 	return part.Part{Name: "admission policies", Admission: []part.Plugin{
 		{
 			Name: (*policy.Mutating)(nil).Name(), At: part.Mutating,
-			New: func(h *part.Host) (admit.Plugin, error) { return policy.NewMutating(config(h)), nil },
+			New: func(h *part.Host) (admit.Plugin, error) {
+				if !obeysMutatingPolicies(c, h) {
+					return nil, nil
+				}
+				return policy.NewMutating(config(h)), nil
+			},
 		},
 		{
 			Name: (*policy.Validating)(nil).Name(), At: part.Validating,
 			New: func(h *part.Host) (admit.Plugin, error) { return policy.NewValidating(config(h)), nil },
 		},
 	}}
+}
+
+// obeysMutatingPolicies reports whether there are MutatingAdmissionPolicies: an emulated release may not have them, and
+// what is stored is then a newer one's.
+func obeysMutatingPolicies(c *Config, h *part.Host) bool {
+	r := h.Catalog.Snapshot().Resource("admissionregistration.k8s.io", "mutatingadmissionpolicies")
+	return r != nil && r.Served || !c.Emulation.read().Emulates()
 }
 
 // admissionWebhooks brings the webhooks that are objects.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,16 +17,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/api/discovery"
 	"github.com/bowsprit/bowsprit/internal/api/openapi"
-	"github.com/bowsprit/bowsprit/internal/auth/authn"
-	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/auth/rbac"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/front/chain"
+	"github.com/bowsprit/bowsprit/internal/front/figures"
+	"github.com/bowsprit/bowsprit/internal/front/flow"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/schema/cel"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
+	"github.com/bowsprit/bowsprit/internal/rest/weigh"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -33,6 +40,7 @@ import (
 // buildCatalog makes what is served, and what shows the objects of it.
 func (p *process) buildCatalog(context.Context) error {
 	h := &p.host
+	cel.KeepCompatible(p.config.Emulation.read().MinCompatibility)
 	var resources []*catalog.Resource
 	for _, one := range p.parts {
 		if one.Resources != nil {
@@ -40,13 +48,30 @@ func (p *process) buildCatalog(context.Context) error {
 		}
 	}
 	h.Catalog = catalog.New(resources...)
+	p.requests.Follow(h.Catalog)
+	kind := convert.StoredKind(resources)
+	if err := p.openEncryption(kind, kinds.EncryptedAsSecrets(resources)); err != nil {
+		return err
+	}
 	h.View = watchcache.New(h.Store, watchcache.Options{
-		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: verb.StoredReader(resources),
+		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: convert.StoredReader(resources),
+		Decrypt: p.decrypt(), Foreign: func(prefix string) bool { _, ok := kind(prefix); return !ok },
 	})
 	control.Publish(h.Catalog, h.View, p.log)
-	h.Webhooks = webhook.New(webhook.Options{
-		Resolve: webhook.Resolver{Catalog: h.Catalog, View: h.View}.Resolve, Log: p.log,
-	})
+	certificates := webhook.NewCertificates("apiserver_webhooks")
+	h.Metrics.MustRegister(certificates)
+	resolver := webhook.Resolver{Catalog: h.Catalog, View: h.View}
+	options := webhook.Options{
+		Resolve: resolver.Resolve, Certificates: certificates, Egress: h.Egress, Log: p.log,
+	}
+	if h.Egress.Tunnelled(egress.Cluster) && !p.config.aggregation().Routing {
+		// Cluster IPs mean something where the tunnel ends, and balance there as they do for pods.
+		options.Resolve = resolver.ClusterAddress
+	}
+	if p.behind != nil {
+		options.Resolve = p.behind.Resolve
+	}
+	h.Webhooks = webhook.New(options)
 	p.onStop(func() error { h.Webhooks.Close(); return nil })
 	return nil
 }
@@ -62,22 +87,38 @@ func (p *process) buildAuth(context.Context) error {
 			}
 		},
 	})
-	who := authn.Config{
-		ClientRoots: h.Certificates.ClientRoots, Bearer: h.Tokens, Audiences: h.Tokens.Audiences(),
-		NoAnonymous: c.Auth.NoAnonymous || c.Auth.AlwaysAllow,
-	}
-	if c.Auth.TokenAuthFile != "" {
-		tokens, err := authn.LoadTokens(c.Auth.TokenAuthFile, p.log)
-		if err != nil {
-			return fmt.Errorf("%w: correct it, or --token-auth-file", err)
+	var err error
+	if p.behind != nil {
+		if h.Authenticator, err = p.behind.Authenticator(h); err == nil {
+			h.Authorizer, err = p.behind.Authorizer(h)
 		}
-		who.Tokens = tokens
+		return err
 	}
-	h.Authenticator = authn.New(who)
-	h.Authorizer = authz.Basic{}
-	if c.Auth.AlwaysAllow {
-		h.Authorizer = authz.AlwaysAllow{}
+	if h.Authenticator, err = p.authenticator(); err != nil {
+		return err
 	}
+	h.Roles = rbac.New(p.log)
+	h.Roles.Follow(h.View)
+	if h.Authorizer, err = p.openModes(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// buildFlow makes what shares the server's seats out among requests. What it shares by a part will say.
+func (p *process) buildFlow(context.Context) error {
+	c, h := &p.config, &p.host
+	if !c.Limits.fair() {
+		return nil
+	}
+	h.Flow = flow.New(flow.Options{
+		Total: c.Limits.seats(), Patience: c.Limits.RequestTimeout / 4,
+		Weigh: func(info *request.Info, query string) (int64, bool) {
+			return weigh.Bytes(h.Verbs.Reader, info, query)
+		},
+		Narrow: func(info *request.Info) bool { return weigh.Narrow(h.Verbs.Reader, info) },
+		Unseen: p.unseen,
+	})
 	return nil
 }
 
@@ -100,16 +141,18 @@ func (p *process) buildVerbs(context.Context) error {
 	h.Verbs = verb.New(verb.Config{
 		Catalog: h.Catalog, View: h.View, Store: h.Store, Admit: p.admission, Convert: p.conversion(),
 		Answers: p.handlers.Answers, Actions: p.handlers.Actions, Finders: p.handlers.Finders,
-		Allocators: p.handlers.Allocators, Updated: p.handlers.Updated, Authorizer: h.Authorizer,
-		Now: h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
-		StoreCBOR: c.API.CBOR,
+		Allocators: p.handlers.Allocators, Updated: p.handlers.Updated, Guards: p.handlers.Guards,
+		Limits: p.handlers.Limits, Keepers: p.handlers.Keepers,
+		Authorizer: h.Authorizer,
+		Now:        h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
+		StoreCBOR: c.API.CBOR, Cipher: p.cipher(), UnsafeDeletion: c.API.UnsafeMalformedObjectDeletion,
 	})
 	return nil
 }
 
 // buildDocuments makes what publishes the catalog.
 func (p *process) buildDocuments(context.Context) error {
-	p.documents = openapi.New(openapi.Options{Version: front.API, WriteError: writeError})
+	p.documents = openapi.New(openapi.Options{Version: p.config.Emulation.shown().Version, WriteError: writeError})
 	p.host.Schema = p.documents.Schema
 	return nil
 }
@@ -119,7 +162,9 @@ func (p *process) buildControllers(context.Context) error {
 	c, h := &p.config, &p.host
 	p.control = control.New(control.Config{
 		Verbs: h.Verbs, View: h.View, Catalog: h.Catalog, Now: h.Now, Log: p.log,
-		Enabled: c.Controllers.Enabled, Identity: p.identity(), MigrateStorage: c.Versions.MigrateStorage,
+		Enabled: kinds.ControllerNames(c.Controllers.Enabled), Identity: p.identity(),
+		MigrateStorage: c.Versions.MigrateStorage,
+		Elsewhere:      p.contents(), Remote: p.remote(),
 	})
 	for _, one := range p.parts {
 		for _, l := range one.Loops {
@@ -134,6 +179,26 @@ func (p *process) buildControllers(context.Context) error {
 	return nil
 }
 
+// contents returns what deletes what other servers have in a namespace, nil if there are no such servers.
+func (p *process) contents() func(context.Context, string) control.Elsewhere {
+	for _, one := range p.parts {
+		if one.Contents != nil {
+			return one.Contents(&p.host)
+		}
+	}
+	return nil
+}
+
+// remote returns the other servers, nil if there can be none.
+func (p *process) remote() control.Remote {
+	for _, one := range p.parts {
+		if one.Remote != nil {
+			return one.Remote(&p.host)
+		}
+	}
+	return nil
+}
+
 // buildFront makes what takes requests in.
 func (p *process) buildFront(context.Context) error {
 	c, h := &p.config, &p.host
@@ -141,8 +206,15 @@ func (p *process) buildFront(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(p.libraries) > 0 {
+		h.Metrics.MustRegister(p.libraries)
+	}
 	pages := map[string]front.Handler{}
+	var elsewhere func(*request.Info) front.Handler // of one part at most
 	for _, one := range p.parts {
+		if one.Elsewhere != nil {
+			elsewhere = one.Elsewhere(h)
+		}
 		if one.Collectors != nil {
 			h.Metrics.MustRegister(one.Collectors(h)...)
 		}
@@ -152,18 +224,25 @@ func (p *process) buildFront(context.Context) error {
 	}
 	objects := rest.New(rest.Config{
 		Verbs: h.Verbs, Connections: p.handlers.Connections, WatchAtLeast: c.Limits.MinRequestTimeout,
+		Metrics: h.Metrics,
 	})
 	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
 	p.front = front.New(front.Config{
-		Metrics: h.Metrics, Started: h.Started, Log: p.log,
-		Authenticator: h.Authenticator, Authorizer: h.Authorizer,
+		Config: chain.Config{
+			Metrics: h.Metrics, Log: p.log, Authenticator: h.Authenticator, Authorizer: h.Authorizer, Audit: p.auditor,
+			Viewer: p.viewer(), Tracer: p.tracer(),
+			Served: p.served, LongRunning: p.longRunning, Version: front.VersionInfo(build(), c.Emulation.shown()),
+			StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
+			LegacyImpersonation: !c.constrainedImpersonation(), Flow: h.Flow,
+			RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,
+			MaxMutationsInFlight: c.Limits.MaxMutatingRequestsInFlight,
+		},
+		Started: h.Started, Figures: figures.NewGatherer(h.Metrics, c.Observability.figures()),
+		Elsewhere: elsewhere,
 		Resources: objects.ServeHTTP, Discovery: p.fresh(discover.ServeHTTP), OpenAPI: p.fresh(p.documents.ServeHTTP),
-		Checks: p.checks(), Paths: pages, Served: p.served, LongRunning: p.longRunning,
+		Checks: p.checks(), Paths: pages,
 		APIPaths: func() []string { return discovery.Paths(h.Catalog.Snapshot()) },
-		Version:  front.VersionInfo(build()), TLS: h.Certificates.TLSConfig(), CBOR: c.API.CBOR,
-		StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
-		RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,
-		MaxMutationsInFlight: c.Limits.MaxMutatingRequestsInFlight,
+		TLS:      h.Certificates.TLSConfig(), CBOR: c.API.CBOR,
 	})
 	return nil
 }
@@ -171,32 +250,57 @@ func (p *process) buildFront(context.Context) error {
 // checks are the conditions of health.
 func (p *process) checks() []front.Check {
 	h := &p.host
-	return []front.Check{
+	checks := append(p.encryptionChecks(), []front.Check{
 		{Name: "etcd", Run: h.Store.Check},
 		{Name: "etcd-room", Run: h.Store.CheckRoom, ReadyOnly: true},
 		{
 			Name: "view", Run: func(ctx context.Context) error { _, err := h.View.Fresh(ctx); return err },
 			ReadyOnly: true,
 		},
+	}...)
+	for _, one := range p.parts {
+		if one.Checks != nil {
+			checks = append(checks, one.Checks(h)...)
+		}
 	}
+	return checks
 }
 
 // served reports whether a resource request names something that exists.
 func (p *process) served(info *request.Info) bool {
-	r, v := p.host.Catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
+	snap := p.host.Catalog.Snapshot()
+	r, v := snap.Served(info.Group, info.Version, info.Resource)
+	if remote := snap.Remote(info.Group, info.Version); remote != nil {
+		return remote.Has(info.Resource, info.Subresource)
+	}
 	return r != nil &&
 		(info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil ||
-			r.HasSubresource(v, info.Subresource))
+			r.HasSubresource(v, info.Subresource) || r.Subresource(info.Subresource) != nil)
 }
 
-// longRunning reports whether a request is for a subresource whose requests last as long as their clients want.
+// longRunning reports whether a request is for a subresource whose requests last as long as their clients want. Of what
+// other servers have, those are that are called as Kubernetes' own.
 func (p *process) longRunning(info *request.Info) bool {
-	r, _ := p.host.Catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
+	snap := p.host.Catalog.Snapshot()
+	if snap.Remote(info.Group, info.Version) != nil {
+		return slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, info.Subresource)
+	}
+	r, _ := snap.Served(info.Group, info.Version, info.Resource)
 	if r == nil {
 		return false
 	}
 	sub := r.Subresource(info.Subresource)
 	return sub != nil && sub.LongRunning
+}
+
+// unseen reports whether a write stores nothing: no watch hears of a review, or of a token that is made.
+func (p *process) unseen(info *request.Info) bool {
+	r, _ := p.host.Catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
+	if r == nil || info.Subresource == "" {
+		return r == nil || r.Virtual
+	}
+	sub := r.Subresource(info.Subresource)
+	return sub != nil && sub.Virtual != nil
 }
 
 // identity names this replica in the election of the one whose controllers work, as kube's components name themselves.

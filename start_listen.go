@@ -7,7 +7,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/front/conn"
 )
 
 // checkAddress finds out before anything is made whether the server will be able to listen. It does not listen yet:
@@ -40,10 +40,10 @@ func (p *process) listen(ctx context.Context) error {
 }
 
 func (p *process) openListener(ctx context.Context) (net.Listener, error) {
-	ln, err := front.Listen(ctx,
+	ln, err := conn.Listen(ctx,
 		net.JoinHostPort(p.config.Listen.BindAddress, strconv.Itoa(p.config.Listen.SecurePort)))
 	switch {
-	case errors.Is(err, front.ErrPortInUse):
+	case errors.Is(err, conn.ErrPortInUse):
 		return nil, fmt.Errorf("%w: stop it, or choose another port with --secure-port (0 takes a free one)", err)
 	case err != nil:
 		return nil, fmt.Errorf("%w: check --bind-address and --secure-port", err)

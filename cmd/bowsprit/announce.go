@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
-// announce says how to go on.
-func announce(out io.Writer, server *bowsprit.Server) {
+// announce says how to go on, and what becomes of workloads.
+func announce(out io.Writer, server *bowsprit.Server, simulated bool) {
 	fmt.Fprintf(out, "Bowsprit is ready at %s\n", server.URL())
 	kubectl := "kubectl"
 	if config, err := clientcmd.LoadFromFile(server.Kubeconfig()); err == nil &&
@@ -20,7 +20,12 @@ func announce(out io.Writer, server *bowsprit.Server) {
 	}
 	fmt.Fprintf(out, "\nIn another terminal:\n\n  export KUBECONFIG=%s\n  %s get namespaces\n\n", server.Kubeconfig(),
 		kubectl)
-	fmt.Fprintln(out,
-		"Workloads are stored and not run: no controller makes pods of Deployments or Jobs, and no node runs pods.")
+	if simulated {
+		fmt.Fprintln(out,
+			"Workloads are simulated: Deployments and Jobs make pods, and pods become ready, but no program of theirs runs.")
+	} else {
+		fmt.Fprintln(out,
+			"Workloads are stored and not run: no controller makes pods of Deployments or Jobs, and no node runs pods.")
+	}
 	fmt.Fprintln(out, "Stop with Ctrl-C.")
 }

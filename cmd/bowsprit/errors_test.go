@@ -59,7 +59,11 @@ func TestErrors(t *testing.T) {
 	}
 	t.Cleanup(func() { busy.Close() })
 	_, busyPort, _ := net.SplitHostPort(busy.Addr().String())
-	missing := filepath.Join(dir, "missing")
+	missing, bare := filepath.Join(dir, "missing"), filepath.Join(dir, "bare")
+	if err := errors.Join(os.Mkdir(bare, 0o700),
+		os.WriteFile(filepath.Join(bare, "kubeconfig"), []byte("apiVersion: v1\nkind: Config\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 
 	serve := func(args ...string) []string {
 		return append([]string{"serve", "--ephemeral", "--secure-port=0"}, args...)
@@ -83,6 +87,21 @@ func TestErrors(t *testing.T) {
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
 		{"context that is not merged", []string{"kubeconfig", "--use-context"},
 			[]string{"--use-context", "add --merge"}},
+		{"kubeconfig of a user of no server", []string{"kubeconfig", "--user=alice", "--data-dir=" + missing},
+			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
+		{"kubeconfig of a user without an authority", []string{"kubeconfig", "--user=alice", "--data-dir=" + bare},
+			[]string{"there is no certificate authority in " + bare + "/pki", "bowsprit serve", "--data-dir"}},
+		{"user without a name", []string{"kubeconfig", "--user="}, []string{"--user: a user has a name"}},
+		{"groups of no user", []string{"kubeconfig", "--group=dev"},
+			[]string{"--group, --duration and --server are about the kubeconfig of a user", "--user"}},
+		{"group without a name", []string{"kubeconfig", "--user=alice", "--group=dev,"},
+			[]string{"--group: a group has a name"}},
+		{"certificate for no time", []string{"kubeconfig", "--user=alice", "--duration=0"},
+			[]string{"--duration 0s: must be longer than nothing, such as 24h"}},
+		{"duration of a certificate that is none", []string{"kubeconfig", "--user=alice", "--duration=1d"},
+			[]string{`--duration "1d" is not a value of type duration`}},
+		{"server that is no URL", []string{"kubeconfig", "--user=alice", "--server=api.example.com"},
+			[]string{`--server "api.example.com" is no URL of a server, such as https://`}},
 		{"kubectl for no server", []string{"kubectl", "--data-dir", missing, "get", "ns"},
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve --data-dir=" + missing}},
 		{"kubectl without a directory", []string{"kubectl", "--data-dir"},

@@ -10,8 +10,9 @@ import (
 
 // featureGates is the value of --feature-gates.
 type featureGates struct {
-	known map[string]*bool // the gates that mean something here, and where each is kept
-	other *[]string        // what is said of kube-apiserver's other gates; nil refuses it
+	known map[string]any  // the gates that mean something here, and where each is kept: *bool, **bool, or func(bool)
+	other *[]string       // what is said of kube-apiserver's other gates; nil refuses it
+	said  map[string]bool // what was said of the gates that are kept by a function
 }
 
 // names lists the gates that mean something here.
@@ -25,29 +26,46 @@ func (g featureGates) Set(text string) error {
 		if name == "" {
 			continue
 		}
-		gate := g.known[name]
-		if gate == nil && g.other == nil {
+		gate, known := g.known[name]
+		if !known && g.other == nil {
 			return fmt.Errorf("unrecognized feature gate: %s (known: %s)", name, g.names())
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
 			return fmt.Errorf("invalid value of %s: use true or false", name)
 		}
-		if gate != nil {
+		switch gate := gate.(type) {
+		case *bool:
 			*gate = on
-		} else {
+		case **bool:
+			*gate = &on
+		case func(bool):
+			gate(on)
+			g.said[name] = on
+		default:
 			*g.other = append(*g.other, pair)
 		}
 	}
 	return nil
 }
 
-// String lists the gates as Set takes them.
+// String lists the gates that are not as they are by default, as Set takes them.
 func (g featureGates) String() string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(g.known)) {
-		if *g.known[name] {
-			pairs = append(pairs, name+"=true")
+		switch gate := g.known[name].(type) {
+		case *bool:
+			if *gate {
+				pairs = append(pairs, name+"=true")
+			}
+		case **bool:
+			if *gate != nil && !**gate {
+				pairs = append(pairs, name+"=false")
+			}
+		case func(bool):
+			if on, ok := g.said[name]; ok {
+				pairs = append(pairs, name+"="+strconv.FormatBool(on))
+			}
 		}
 	}
 	return strings.Join(pairs, ",")

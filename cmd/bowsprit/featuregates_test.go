@@ -7,9 +7,13 @@ import (
 
 func TestFeatureGates(t *testing.T) {
 	var one, two bool
-	gates := featureGates{known: map[string]*bool{"One": &one, "Two": &two}}
+	var on *bool
+	gates := featureGates{known: map[string]any{"One": &one, "Two": &two, "On": &on}}
 	if err := gates.Set("kube:One=true, Two=false"); err != nil || !one || two || gates.String() != "One=true" {
 		t.Errorf("%v, %v, %v, %s", err, one, two, gates)
+	}
+	if err := gates.Set("On=false"); err != nil || on == nil || *on || gates.String() != "On=false,One=true" {
+		t.Errorf("%v, %v, %s", err, on, gates)
 	}
 	for _, bad := range []string{"Three=true", "One=maybe", "One"} {
 		if gates.Set(bad) == nil {

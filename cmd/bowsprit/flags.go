@@ -25,6 +25,8 @@ func bind(f *pflag.FlagSet, s bowsprit.Setting, otherGates *[]string) {
 		} else {
 			f.StringVar(v, s.Name, byDefault[string](s), s.Help)
 		}
+	case **bool:
+		f.VarPF(unsaid{v}, s.Name, "", s.Help).NoOptDefVal = "true"
 	case *bool:
 		f.BoolVar(v, s.Name, byDefault[bool](s), s.Help)
 	case *int:
@@ -33,6 +35,10 @@ func bind(f *pflag.FlagSet, s bowsprit.Setting, otherGates *[]string) {
 		} else {
 			f.IntVar(v, s.Name, byDefault[int](s), s.Help)
 		}
+	case *float32:
+		f.Float32Var(v, s.Name, byDefault[float32](s), s.Help)
+	case *uint:
+		f.UintVar(v, s.Name, byDefault[uint](s), s.Help)
 	case *int64:
 		f.Int64Var(v, s.Name, byDefault[int64](s), s.Help)
 	case *time.Duration:
@@ -44,9 +50,16 @@ func bind(f *pflag.FlagSet, s bowsprit.Setting, otherGates *[]string) {
 			f.StringSliceVar(v, s.Name, byDefault[[]string](s), s.Help)
 		}
 	case *map[string]string:
-		f.Var((*runtimeConfig)(v), s.Name, s.Help)
-	case map[string]*bool:
-		f.Var(featureGates{known: v, other: otherGates}, s.Name, s.Help)
+		switch s.Form {
+		case bowsprit.Repeated:
+			f.Var((*pairs)(v), s.Name, s.Help)
+		case bowsprit.Quoted:
+			f.StringToStringVar(v, s.Name, nil, s.Help)
+		default:
+			f.Var((*runtimeConfig)(v), s.Name, s.Help)
+		}
+	case map[string]any:
+		f.Var(featureGates{known: v, other: otherGates, said: map[string]bool{}}, s.Name, s.Help)
 	}
 }
 

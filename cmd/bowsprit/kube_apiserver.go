@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
@@ -23,9 +24,6 @@ import (
 type kubeFlags struct {
 	serveFlags
 	certDir                         string
-	anonymous                       bool
-	authorizationModes              []string
-	authorizationConfig             string
 	enabledPlugins, disabledPlugins []string
 	otherGates                      []string // that mean nothing here, Name=true|false
 	version                         bool
@@ -35,6 +33,7 @@ func kubeAPIServerCommand() *cobra.Command {
 	// Everything that lasts is in etcd, so there is no data directory: what a start needs of files is gone with its
 	// end.
 	config := bowsprit.Config{Ephemeral: true, Controllers: bowsprit.ControllersConfig{Enabled: []string{"-*"}}}
+	config.Authentication.NoOwnClients = true // as in kube-apiserver, which signs nothing
 	flags := kubeFlags{}
 	cmd := &cobra.Command{
 		Use:   "kube-apiserver",
@@ -64,22 +63,20 @@ kube-apiserver ` + bowsprit.Version().Kubernetes + `, and as there nothing delet
 func bindKubeFlags(f *pflag.FlagSet, c *bowsprit.Config, o *kubeFlags) {
 	// kube-apiserver takes --etcd_servers as well.
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+		name = strings.ReplaceAll(name, "_", "-")
+		if name == "audit-webhook-batch-initial-backoff" { // the older name
+			name = "audit-webhook-initial-backoff"
+		}
+		return pflag.NormalizedName(name)
 	})
 	bindSettings(f, c, bowsprit.KubeAPIServer, &o.otherGates)
 	f.StringVar(&o.certDir, "cert-dir", "",
 		"directory of apiserver.crt and apiserver.key, made if missing, unless --tls-cert-file is given (default: in memory)")
-	f.BoolVar(&o.anonymous, "anonymous-auth", true,
-		"answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow")
-	f.StringSliceVar(&o.authorizationModes, "authorization-mode", nil,
-		"who may do what: AlwaysAllow, or RBAC and Node, for which stands, until they are there, that members of system:masters may do everything (default: AlwaysAllow)")
-	f.StringVar(&o.authorizationConfig, "authorization-config", "",
-		"not there yet: refused")
 	f.StringSliceVar(&o.enabledPlugins, "enable-admission-plugins", nil,
 		"admission plugins to use besides the default ones")
 	f.StringSliceVar(&o.disabledPlugins, "disable-admission-plugins", nil, "default admission plugins to switch off")
 	f.StringVar(&o.logFormat, "logging-format", "text", "text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 4 every request")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 3 every request")
 	f.BoolVar(&o.version, "version", false, "print the version of Kubernetes whose API is served, and end")
 	for _, known := range readKubeFlags() {
 		if f.Lookup(known.name) == nil {
@@ -102,9 +99,11 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 			unused = append(unused, "--"+f.Name)
 		}
 	})
+	flags.adjust(&config)
 	if config.Log, err = newLogger(os.Stderr, flags.serveFlags); err != nil {
 		return err
 	}
+	klog.SetSlogLogger(config.Log) // what Kubernetes' libraries say is summed up like the rest
 	config.Flags = settings(given)
 	if len(unused) > 0 {
 		config.Log.Warn("these flags have no effect here", slog.Any("flags", unused))
@@ -121,8 +120,8 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 			return nil, err
 		}
 	}
-	if unused, err = o.authorize(c); err != nil {
-		return nil, err
+	if len(c.Authorization.Modes) == 0 && c.Authorization.ConfigFile == "" {
+		c.Authorization.Modes = []string{"AlwaysAllow"} // kube-apiserver's default
 	}
 	for _, gate := range o.otherGates {
 		unused = append(unused, "--feature-gates="+gate)
@@ -144,6 +143,11 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 	plugins("disable-admission-plugins", o.disabledPlugins, func(string) {})
 	plugins("enable-admission-plugins", o.enabledPlugins,
 		func(name string) { unused = append(unused, "--enable-admission-plugins="+name) })
+	for _, name := range offByDefault {
+		if !slices.Contains(o.enabledPlugins, name) && !slices.Contains(o.disabledPlugins, name) {
+			c.Admission.Disabled = append(c.Admission.Disabled, name)
+		}
+	}
 	for _, name := range o.disabledPlugins {
 		if slices.Contains(o.enabledPlugins, name) {
 			err = errors.Join(err,
@@ -155,44 +159,6 @@ func (o *kubeFlags) applyTo(c *bowsprit.Config) (unused []string, err error) {
 		}
 	}
 	return unused, err
-}
-
-// authorizationModes are kube's.
-var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"}
-
-// authorize sets in c what --authorization-mode and --anonymous-auth say, and returns the modes that are not there.
-func (o *kubeFlags) authorize(c *bowsprit.Config) (unused []string, err error) {
-	c.Auth.NoAnonymous = !o.anonymous
-	modes := o.authorizationModes
-	switch {
-	case o.authorizationConfig != "" && len(modes) > 0:
-		return nil, errors.New("--authorization-config and --authorization-mode exclude each other: drop one")
-	case o.authorizationConfig != "":
-		return nil,
-			errors.New(
-				"--authorization-config is not there yet: use --authorization-mode with AlwaysAllow, or with RBAC, for which stands that members of system:masters may do everything")
-	case len(modes) == 0:
-		modes = []string{"AlwaysAllow"}
-	}
-	for i, mode := range modes {
-		switch {
-		case !slices.Contains(authorizationModes, mode):
-			return nil,
-				fmt.Errorf("--authorization-mode %q is not a valid mode: use %s", mode,
-					strings.Join(authorizationModes, ", "))
-		case slices.Contains(modes[:i], mode):
-			return nil, fmt.Errorf("--authorization-mode %q has mode specified more than once", modes)
-		case mode == "AlwaysAllow":
-			c.Auth.AlwaysAllow = true
-		case mode != "RBAC" && mode != "Node":
-			// What these allow would be refused, and what they refuse allowed to administrators.
-			return nil,
-				fmt.Errorf("--authorization-mode %s is not there yet: drop it, or use AlwaysAllow or RBAC", mode)
-		default:
-			unused = append(unused, "--authorization-mode="+mode)
-		}
-	}
-	return unused, nil
 }
 
 // servingFiles returns the serving certificate and key of a --cert-dir, valid for hosts. If it has none of them, they

@@ -84,3 +84,6 @@ var kubeAdmissionPlugins = strings.Fields(`
 	PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity PodTolerationRestriction
 	PodTopologyLabels Priority ResourceQuota RuntimeClass ServiceAccount StorageObjectInUseProtection TaintNodesByCondition
 	ValidatingAdmissionPolicy ValidatingAdmissionWebhook`)
+
+// offByDefault are the plugins that are here and that kube-apiserver has only if --enable-admission-plugins names them.
+var offByDefault = []string{"NodeRestriction"}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
@@ -17,34 +18,56 @@ import (
 type kubeconfigFlags struct {
 	dataDir    string
 	merge, use bool
+	person     personFlags
 }
 
 func kubeconfigCommand() *cobra.Command {
 	var flags kubeconfigFlags
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
-		Short: "Print the administrator's kubeconfig, or add it to kubectl's own",
+		Short: "Print the administrator's kubeconfig or one for a user, or add it to kubectl's own",
 		Long: `Print the kubeconfig of a server on this machine, which has the rights of an administrator, or add it to the file that
-kubectl reads: the first that exists of those that KUBECONFIG names, or ~/.kube/config. What else the file holds stays.`,
+kubectl reads: the first that exists of those that KUBECONFIG names, or ~/.kube/config. What else the file holds stays.
+
+With --user, the kubeconfig is of a user of that name, with a new client certificate of the server's own authority. The
+user may do what roles grant the name and the groups, which is nothing as long as no binding names them.`,
 		Example: `  bowsprit kubeconfig > admin.conf
   bowsprit kubeconfig --merge                 # then: kubectl --context=bowsprit get namespaces
-  bowsprit kubeconfig --merge --use-context   # then: kubectl get namespaces`,
+  bowsprit kubeconfig --merge --use-context   # then: kubectl get namespaces
+
+  # alice, of the group dev, may edit what is in the namespace shop, for a week
+  kubectl create rolebinding dev --clusterrole=edit --group=dev --namespace=shop
+  bowsprit kubeconfig --user alice --group dev --duration 168h --server https://api.example.com:6443 > alice.conf`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return showKubeconfig(cmd.OutOrStdout(), flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("user") && flags.person.user == "" {
+				return errors.New("--user: a user has a name")
+			}
+			return showKubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags)
+		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.dataDir, "data-dir", defaultDataDir(), "the server's data directory")
+	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
 	f.BoolVar(&flags.merge, "merge", false, "add the context bowsprit to kubectl's file")
 	f.BoolVar(&flags.use, "use-context", false,
 		"with --merge: make it the current context, also if there is another one")
+	p := &flags.person
+	f.StringVar(&p.user, "user", "", "print a kubeconfig for the user of this name, with a new certificate")
+	f.StringSliceVar(&p.groups, "group", nil, "with --user: a group of the user; may be repeated")
+	f.DurationVar(&p.duration, "duration", defaultPersonDuration, "with --user: how long the certificate is valid")
+	f.StringVar(&p.server, "server", "",
+		"with --user: URL at which the user reaches the server (default: that of the administrator's kubeconfig)")
 	return cmd
 }
 
-func showKubeconfig(out io.Writer, flags kubeconfigFlags) error {
+func showKubeconfig(out, notes io.Writer, flags kubeconfigFlags) error {
 	if flags.use && !flags.merge {
 		return errors.New("--use-context is about kubectl's own file: add --merge")
 	}
-	file, err := kubeconfigOf(flags.dataDir)
+	if err := flags.person.validate(); err != nil {
+		return err
+	}
+	file, err := connect.KubeconfigOf(flags.dataDir)
 	if err != nil {
 		return err
 	}
@@ -56,21 +79,33 @@ func showKubeconfig(out io.Writer, flags kubeconfigFlags) error {
 	if err != nil {
 		return err
 	}
+	name := pki.ContextName
+	if p := flags.person; p.user != "" {
+		if content, err = p.kubeconfig(flags.dataDir, content, notes); err != nil {
+			return err
+		}
+		name = p.person().Context()
+	}
 	if !flags.merge {
 		_, err := out.Write(content)
 		return err
 	}
+	return mergeKubeconfig(out, name, content, flags.use)
+}
+
+// mergeKubeconfig adds a kubeconfig, which has the context name, to kubectl's own.
+func mergeKubeconfig(out io.Writer, name string, content []byte, use bool) error {
 	target := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	current, err := pki.Merge(target, content, flags.use)
+	current, err := pki.Merge(target, content, use)
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if current == pki.ContextName {
-		_, err = fmt.Fprintf(out, "Context %s is in %s, and is the current one.\n", pki.ContextName, target)
+	if current == name {
+		_, err = fmt.Fprintf(out, "Context %s is in %s, and is the current one.\n", name, target)
 		return err
 	}
 	_, err = fmt.Fprintf(out,
 		"Context %s is in %s; the current one is still %s:\n\n  kubectl --context=%[1]s get namespaces\n\n",
-		pki.ContextName, target, current)
+		name, target, current)
 	return err
 }

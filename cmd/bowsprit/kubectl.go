@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
 // kubectlCommand is the entry in the help; main hands the arguments to ownKubectl before this command parses them.
@@ -31,8 +33,8 @@ func ownKubectl(args []string) int {
 		return 1
 	}
 	if dataDir != "" {
-		file, _ := kubeconfigOf(dataDir)
-		if !exists(file) {
+		file, _ := connect.KubeconfigOf(dataDir)
+		if !connect.Exists(file) {
 			fmt.Fprintf(os.Stderr,
 				"bowsprit: no server has written %s: start one with \"bowsprit serve --data-dir=%s\"\n", file, dataDir)
 			return 1
@@ -84,29 +86,24 @@ func serverHint(dataDir string, args []string) string {
 			return ""
 		}
 	}
-	own, err := kubeconfigOf(defaultDataDir())
+	own, err := connect.KubeconfigOf(connect.DefaultDataDir())
 	switch {
 	case dataDir != "":
 		return fmt.Sprintf("The server of %s does not run. Start it with: bowsprit serve --data-dir=%s", dataDir,
 			dataDir)
-	case userHasKubeconfig():
+	case connect.UserHasKubeconfig():
 		return ""
-	case err == nil && exists(own):
+	case err == nil && connect.Exists(own):
 		return "Bowsprit's server does not run. Start it with: bowsprit serve"
 	}
 	return "There is no kubeconfig, and no server has run yet. Start one with: bowsprit serve"
 }
 
-// userHasKubeconfig reports whether kubectl finds a kubeconfig by itself.
-func userHasKubeconfig() bool {
-	return os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" || exists(clientcmd.RecommendedHomeFile)
-}
-
 // runKubectl runs kubectl and returns its exit code. Without a kubeconfig of the user's own it takes the one that
 // "bowsprit serve" writes.
 func runKubectl(args []string) int {
-	if !userHasKubeconfig() {
-		if own, err := kubeconfigOf(defaultDataDir()); err == nil && exists(own) {
+	if !connect.UserHasKubeconfig() {
+		if own, err := connect.KubeconfigOf(connect.DefaultDataDir()); err == nil && connect.Exists(own) {
 			os.Setenv(clientcmd.RecommendedConfigPathEnvVar, own)
 		}
 	}

@@ -12,15 +12,13 @@ import (
 )
 
 // newLogger returns the logger of a process: what an operator wants to know at the default verbosity, each request at
-// 4.
+// 3.
 func newLogger(out io.Writer, o serveFlags) (*slog.Logger, error) {
-	level := slog.LevelInfo
-	switch {
-	case o.verbosity < 0:
-		level = slog.LevelWarn
-	case o.verbosity >= 4:
-		level = slog.LevelDebug
+	level := o.level
+	if level == nil {
+		level = &slog.LevelVar{}
 	}
+	level.Set(levelOf(o.verbosity))
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnits}
 	switch o.logFormat {
 	case "text":
@@ -29,6 +27,16 @@ func newLogger(out io.Writer, o serveFlags) (*slog.Logger, error) {
 		return slog.New(summed(slog.NewJSONHandler(out, options))), nil
 	}
 	return nil, fmt.Errorf("--log-format %q is unknown: use text or json", o.logFormat)
+}
+
+func levelOf(verbosity int) slog.Level {
+	switch {
+	case verbosity < 0:
+		return slog.LevelWarn
+	case verbosity >= 3:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // withUnits writes durations as "1.5s", in JSON too, where slog would write a number of nanoseconds.
@@ -114,7 +122,13 @@ func (s *sums) end(message string) {
 }
 
 // details are the attributes that differ each time a message is said of the same thing.
-var details = []string{"error", "took", "after", "auditID", "from", "uri", "bytes", "agent", "revision", "used"}
+var details = []string{
+	"error", "took", "after", "auditID", "from", "revision", "used",
+	// of requests
+	"latency", "audit-ID", "srcIP", "URI", "bytes", "userAgent",
+	"authentication", "impersonation", "apf-queue-wait", "authorization", "mutating-webhook", "validating-webhook",
+	"etcd", "response-write",
+}
 
 func subjectOf(r slog.Record) string {
 	var b strings.Builder

@@ -12,6 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/inspect"
 )
 
 func main() {
@@ -66,8 +71,10 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(), kubectlCommand(), kubeconfigCommand(), snapshotCommand(), envtestCommand(),
-		kubeAPIServerCommand(), etcdCommand(), versionCommand())
+	root.AddCommand(serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), kubeconfigCommand(),
+		tokenCommand(), snapshotCommand(), content.ExportCommand(), content.ImportCommand(), definition.Command(),
+		explain.DeniedCommand(), explain.StuckCommand(), envtestCommand(), kubeAPIServerCommand(), etcdCommand(),
+		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), versionCommand())
 	return root
 }
 

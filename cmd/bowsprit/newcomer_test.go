@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
 // Without HOME there is no place for data: not a directory for temporary files, which others may have made.
@@ -19,12 +21,13 @@ func TestNoHome(t *testing.T) {
 	for _, args := range [][]string{{"serve", "--secure-port=0"}, {"kubeconfig"}, {"snapshot", "save", "x"},
 		{"snapshot", "restore", "x"}} {
 		cmd := command(t, args...)
-		cmd.Env = append(cmd.Env, "HOME=", "XDG_DATA_HOME=")
+		temp := t.TempDir()
+		cmd.Env = append(cmd.Env, "HOME=", "XDG_DATA_HOME=", "TMPDIR="+temp)
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "--data-dir") || !strings.Contains(string(out), "HOME") {
 			t.Errorf("%q: %v %s", args, err, out)
 		}
-		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "bowsprit")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(temp, "bowsprit*")); len(left) > 0 {
 			t.Errorf("%q made %s", args, left)
 		}
 	}
@@ -44,7 +47,7 @@ func TestBusyPortLeavesNothing(t *testing.T) {
 	if err == nil || strings.Count(string(out), "in use") != 1 {
 		t.Errorf("%v: %s", err, out)
 	}
-	if exists(dir) {
+	if connect.Exists(dir) {
 		t.Error("the data directory was made")
 	}
 }

@@ -4,18 +4,30 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
 // serveFlags are the flags that are not fields of bowsprit.Config.
 type serveFlags struct {
 	logFormat string
 	verbosity int
+	level     *slog.LevelVar // what verbosity means; it can be changed while the server runs
+	sources   sources        // of what is not on the command line
+}
+
+// adjust has a server's pages change how much is logged.
+func (o *serveFlags) adjust(c *bowsprit.Config) {
+	level := &slog.LevelVar{}
+	o.level, c.Observability.Verbosity = level, func(v int) { level.Set(levelOf(v)) }
 }
 
 func serveCommand() *cobra.Command {
@@ -29,7 +41,7 @@ func serveCommand() *cobra.Command {
 Everything it needs is made on the first start: data directory, certificates, a kubeconfig for the administrator.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), cmd.OutOrStdout(), config, flags, cmd.Flags())
+			return serve(cmd.Context(), cmd.OutOrStdout(), &config, &flags, cmd.Flags())
 		},
 	}
 	bindFlags(cmd.Flags(), &config, &flags)
@@ -39,18 +51,40 @@ Everything it needs is made on the first start: data directory, certificates, a 
 // bindFlags declares the flags; where kube-apiserver has the same thing, its name is used.
 func bindFlags(f *pflag.FlagSet, c *bowsprit.Config, o *serveFlags) {
 	f.SortFlags = false
-	c.DataDir = defaultDataDir()
+	c.DataDir = connect.DefaultDataDir()
+	c.Authentication.BootstrapTokens = true
+	o.sources.bind(f)
 	bindSettings(f, c, bowsprit.Serve, nil)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 4 every request")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: -1 warnings, 0 what happens, 3 every request")
 }
 
-func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags serveFlags, given *pflag.FlagSet) error {
-	log, err := newLogger(os.Stderr, flags)
+func serve(
+	ctx context.Context, out io.Writer, config *bowsprit.Config, flags *serveFlags, given *pflag.FlagSet,
+) error {
+	if err := flags.prepare(config, given); err != nil {
+		return err
+	}
+	flags.adjust(config)
+	log, err := newLogger(os.Stderr, *flags)
 	if err != nil {
 		return err
 	}
+	for _, text := range flags.sources.strange {
+		log.Warn("a setting in the environment is ignored", "why", text)
+	}
+	klog.SetSlogLogger(log) // what Kubernetes' libraries say is summed up like the rest
 	config.Log, config.Flags = log, settings(given)
+	return run(ctx, *config, func(server *bowsprit.Server) {
+		announce(out, server, config.Workloads.Simulate != nil)
+	})
+}
+
+// prepare completes the settings from the other sources, and finds where data is kept.
+func (o *serveFlags) prepare(config *bowsprit.Config, given *pflag.FlagSet) error {
+	if err := o.sources.apply(given, os.Environ()); err != nil {
+		return err
+	}
 	if config.DataDir == "" && !config.Ephemeral && !given.Changed("data-dir") {
 		return errors.New(
 			"neither XDG_DATA_HOME nor HOME is set: name a directory with --data-dir, or use --ephemeral for a temporary one")
@@ -61,7 +95,7 @@ func serve(ctx context.Context, out io.Writer, config bowsprit.Config, flags ser
 		}
 		config.DataDir = ""
 	}
-	return run(ctx, config, func(server *bowsprit.Server) { announce(out, server) })
+	return nil
 }
 
 // run serves until SIGINT, SIGTERM or SIGHUP. ready is called when the API answers.
@@ -82,5 +116,14 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 	case err := <-ended:
 		return err
 	}
+	select {
+	case <-time.After(settleAfter):
+		releaseStartup()
+	case err := <-ended:
+		return err
+	}
 	return <-ended
 }
+
+// settleAfter is how long after readiness the controllers have done what every start gives them to do.
+const settleAfter = 10 * time.Second

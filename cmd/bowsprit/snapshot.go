@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
@@ -49,7 +50,7 @@ func saveCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&from.dataDir, "data-dir", defaultDataDir(), "the server's data directory")
+	f.StringVar(&from.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
 	f.StringVar(&from.kubeconfig, "kubeconfig", "",
 		"ask the server that this file names, as an administrator, and look at no data directory")
 	f.BoolVar(&from.force, "force", false, "replace FILE if it exists")
@@ -69,7 +70,7 @@ func restoreCommand() *cobra.Command {
 			return restore(cmd.OutOrStdout(), args[0], dataDir, bump)
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(),
+	cmd.Flags().StringVar(&dataDir, "data-dir", connect.DefaultDataDir(),
 		"data directory of the server; it must hold no data yet")
 	cmd.Flags().Uint64Var(&bump, "bump-revision", 1_000_000_000,
 		"add this to resourceVersions, so that clients which have seen later ones list again; 0 keeps them")
@@ -103,7 +104,7 @@ func save(ctx context.Context, out io.Writer, file string, from saveFlags) error
 	var err error
 	if from.kubeconfig != "" {
 		info, err = ask(from.kubeconfig)
-	} else if own, noDir := kubeconfigOf(from.dataDir); noDir != nil {
+	} else if own, noDir := connect.KubeconfigOf(from.dataDir); noDir != nil {
 		err = noDir
 	} else {
 		info, err = backup.Save(ctx, backup.FromDir(from.dataDir, log), file)
@@ -135,7 +136,7 @@ func restore(out io.Writer, file, dataDir string, bump uint64) error {
 	fmt.Fprintf(out,
 		"Restored %d keys, now at revision %d. Start the server with\n\n  bowsprit serve --data-dir=%s\n\n", info.Keys,
 		info.Revision, dataDir)
-	if !exists(filepath.Join(dataDir, "pki")) {
+	if !connect.Exists(filepath.Join(dataDir, "pki")) {
 		fmt.Fprintf(out,
 			"It will make certificates of its own. To keep the old ones, copy the old data directory's pki to %s first.\n", filepath.Join(dataDir, "pki"))
 	}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -81,4 +84,49 @@ func (s seconds) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	*s.to = time.Duration(n) * time.Second
 	return err
+}
+
+// unsaid is the value of a flag that is true by default, and of which it matters whether it is given.
+type unsaid struct{ to **bool }
+
+func (unsaid) Type() string { return "bool" }
+
+func (u unsaid) String() string {
+	if u.to == nil || *u.to == nil {
+		return "true"
+	}
+	return strconv.FormatBool(**u.to)
+}
+
+func (u unsaid) Set(text string) error {
+	said, err := strconv.ParseBool(text)
+	if err == nil {
+		*u.to = &said
+	}
+	return err
+}
+
+// pairs is the value of a flag that is given once for each key=value. The value may have commas.
+type pairs map[string]string
+
+func (*pairs) Type() string { return "mapStringString" }
+
+func (p *pairs) String() string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(*p)) {
+		all = append(all, key+"="+(*p)[key])
+	}
+	return strings.Join(all, ",")
+}
+
+func (p *pairs) Set(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return errors.New("malformed pair, expect string=string")
+	}
+	if *p == nil {
+		*p = pairs{}
+	}
+	(*p)[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // Object is decoded JSON: map[string]any, []any, string, bool, int64, float64, nil.
@@ -73,12 +74,37 @@ type Attributes struct {
 	Normalize func(v *catalog.Version, obj Object) error
 	// Warn receives sentences for the client, from any goroutine. Never nil.
 	Warn func(string)
+	// Audit receives the annotations too; nil if the request is not recorded.
+	Audit request.Record
+
+	// Sequence is set by a validator that wants the write to happen in sequence with others. Nil for nearly all writes.
+	Sequence *Sequence
 
 	changed bool
 	round   round
 
 	mu          sync.Mutex
 	annotations map[string]string
+}
+
+// Sequence has writes of one name happen one after another, among replicas too: what a validator has compared with all
+// that there was is still so when the object is stored.
+type Sequence struct {
+	Name string
+	// Seen is the revision up to which the validator knows all writes of the name.
+	Seen int64
+	// Again asks the validator once more, when another replica has written since Seen. It returns the new Seen.
+	Again func(ctx context.Context) (seen int64, err error)
+	// End is called when the write has happened, or will not.
+	End func()
+}
+
+// EndSequence says that the write has happened, or will not.
+func (a *Attributes) EndSequence() {
+	if s := a.Sequence; s != nil {
+		a.Sequence = nil
+		s.End()
+	}
 }
 
 // Replace puts obj in the place of Object, which it may be itself after a change: a mutator says by it that it has
@@ -115,7 +141,15 @@ func (a *Attributes) GroupResource() schema.GroupResource {
 }
 
 // Annotate adds an audit annotation. The first value of a key stays, as in Kubernetes. It is safe for concurrent use.
-func (a *Attributes) Annotate(key, value string) {
+func (a *Attributes) Annotate(key, value string) { a.annotate(key, value, true) }
+
+// AnnotateRequest is Annotate for what shows content of the object: the audit log gets it where it records what clients
+// send.
+func (a *Attributes) AnnotateRequest(key, value string) {
+	a.annotate(key, value, a.Audit != nil && a.Audit.Bodies())
+}
+
+func (a *Attributes) annotate(key, value string, recorded bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.annotations == nil {
@@ -123,6 +157,9 @@ func (a *Attributes) Annotate(key, value string) {
 	}
 	if _, ok := a.annotations[key]; !ok {
 		a.annotations[key] = value
+		if a.Audit != nil && recorded {
+			a.Audit.Annotate(key, value)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // Chain is the ordered list of plugins. Metrics may be nil.
@@ -32,6 +34,7 @@ func (c Chain) mutate(ctx context.Context, a *Attributes, watch *stopwatch) erro
 			err := m.Mutate(ctx, a)
 			watch.lap(p.Name(), err)
 			if err != nil {
+				explain(ctx, p)
 				return err
 			}
 		}
@@ -53,11 +56,22 @@ func (c Chain) validate(ctx context.Context, a *Attributes, watch *stopwatch) er
 			err := v.Validate(ctx, a)
 			watch.lap(p.Name(), err)
 			if err != nil {
+				explain(ctx, p)
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// RefusedBy begins the warning that names the plugin which has refused a write, for a client that asks why.
+const RefusedBy = "refused by the admission plugin "
+
+// explain says which plugin has refused a write, if the client asks why.
+func explain(ctx context.Context, p Plugin) {
+	if request.Explains(ctx) {
+		request.Warn(ctx, RefusedBy+p.Name())
+	}
 }
 
 func concerned(p Plugin, a *Attributes) bool {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // part is a mutator with one part, as a webhook plugin with one webhook.
@@ -142,5 +143,35 @@ func TestOthersAreNotAsked(t *testing.T) {
 	}
 	if want := []string{"b", "b!"}; !reflect.DeepEqual(log, want) {
 		t.Errorf("called %v, want %v", log, want)
+	}
+}
+
+// A client that asks why a write is refused is told which plugin refuses it, and one that does not ask is not.
+func TestChainSaysWho(t *testing.T) {
+	t.Parallel()
+	for _, explain := range []bool{false, true} {
+		for _, mutates := range []bool{false, true} {
+			var log []string
+			scope := &request.Scope{Explain: explain}
+			ctx := request.NewContext(t.Context(), scope)
+			chain := Chain{Plugins: []Plugin{
+				part{name: "Good", log: &log}, part{name: "Strict", log: &log, refuses: errors.New("no")},
+				part{name: "Later", log: &log, refuses: errors.New("no")},
+			}}
+			ask := chain.Validate
+			if mutates {
+				ask = chain.Mutate
+			}
+			if err := ask(ctx, &Attributes{Object: Object{}, Resource: &catalog.Resource{}}); err == nil {
+				t.Fatal("not refused")
+			}
+			var want []string
+			if explain {
+				want = []string{`299 - "refused by the admission plugin Strict"`}
+			}
+			if got := scope.Warnings(); !reflect.DeepEqual(got, want) {
+				t.Errorf("explain %v: %q, want %q", explain, got, want)
+			}
+		}
 	}
 }

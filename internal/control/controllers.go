@@ -12,10 +12,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -36,9 +38,23 @@ type Config struct {
 	// Identity is this replica's name in the election of the one whose controllers work; "" if there is no other
 	// replica.
 	Identity string
+	// Elsewhere deletes what other servers have in a namespace that is being deleted, and returns what is left. nil if
+	// there are no other servers.
+	Elsewhere func(ctx context.Context, namespace string) Elsewhere
+	// Remote are the servers that answer for the catalog's Remote versions; nil if there can be none.
+	Remote Remote
 	// MigrateStorage begins a StorageVersionMigration whenever a definition has objects in other versions than its
 	// storage version.
 	MigrateStorage bool
+}
+
+// Remote are other servers.
+type Remote interface {
+	// As returns what sends requests to them as a user of this one. The path says to which.
+	As(who user.Info) http.RoundTripper
+	// OnCreate has f called with the path of a resource after a client has created an object there by way of this
+	// server. f must not block.
+	OnCreate(f func(path string))
 }
 
 // Controllers are all controllers of a server that compete for one Lease, with those that compete for others.
@@ -135,10 +151,18 @@ func (cs *Controllers) Add(l Loop) {
 		r.Requests(c.need)
 	}
 	cs.config.View.Subscribe(func(events []*watchcache.Event) {
-		for _, ev := range events {
-			l.Work.Observe(ev, c.need)
-		}
+		c.observe(events)
 	})
+}
+
+// observe tells the loop of events. Of an object that cannot be read it goes on knowing what it knows, until the object
+// can be read again or is gone.
+func (c *controller) observe(events []*watchcache.Event) {
+	for _, ev := range events {
+		if ev = ev.Readable(); ev != nil {
+			c.work.Observe(ev, c.need)
+		}
+	}
 }
 
 func (c *controller) need(key string) {
@@ -168,9 +192,7 @@ func (cs *Controllers) lead(ctx context.Context) {
 	}
 	err := cs.config.View.Replay(ctx, func(events []*watchcache.Event) {
 		for _, c := range cs.all {
-			for _, ev := range events {
-				c.work.Observe(ev, c.need)
-			}
+			c.observe(events)
 		}
 	})
 	if err == nil {
@@ -187,6 +209,9 @@ func (cs *Controllers) work(ctx context.Context) {
 		q := c.queue.Load()
 		for range c.workers {
 			wg.Go(func() { c.run(ctx, q, cs.config.Log) })
+		}
+		if r, ok := c.work.(Runner); ok {
+			wg.Go(func() { r.Run(ctx) })
 		}
 		if s, ok := c.work.(Sweeper); ok {
 			wg.Go(func() { sweepUntil(ctx, s, q.Add) })

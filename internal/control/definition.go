@@ -112,7 +112,7 @@ func (d *definitions) bury(ctx context.Context, def *apiextensionsv1.CustomResou
 	stage := crd.DeletionCompleted
 	if !established(def) {
 		stage = crd.DeletionNeverEstablished
-	} else if res != nil && res.Custom() { // a built-in kind is not the definition's
+	} else if res != nil && res.Custom() && !res.Fixed { // a built-in kind is not the definition's
 		call, err := d.Verbs.Call(gr, "", "", verb.ServerUser())
 		if err != nil {
 			return err

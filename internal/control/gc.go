@@ -15,7 +15,7 @@ import (
 )
 
 // collector deletes objects whose owners are gone, and lets owners go that wait for their dependents: kube's garbage
-// collector, without an informer for each kind.
+// collector, without an informer for each kind. What other servers have is followed as kube's does (remotes).
 //
 // Kube's has to ask the API server whether an owner exists, because its informers are not in step with each other. The
 // view is one log: no object can name an owner's uid before the owner was made, so where a reference is in view its
@@ -28,9 +28,11 @@ type collector struct {
 		sync.Mutex
 		graph graph
 		// parked are objects with an owner of a kind that is not known; they are looked at again when a definition
-		// changes.
+		// changes, or what other servers serve.
 		parked map[place]bool
+		remote remotesLocked
 	}
+	remotes remotes
 }
 
 // collectors is how many objects the garbage collector works on at a time, as in kube-controller-manager.
@@ -43,8 +45,12 @@ func newCollector(c Config) *collector {
 	g := &collector{Config: c}
 	g.mu.graph = newGraph()
 	g.mu.parked = map[place]bool{}
+	g.initRemotes()
 	return g
 }
+
+// Requests tells the collector how to name items at other times than in Observe.
+func (g *collector) Requests(need func(string)) { g.need = need }
 
 // observe keeps the graph, and names what may have lost its last owner or what it waited for.
 func (g *collector) Observe(ev *watchcache.Event, need func(string)) {
@@ -60,25 +66,27 @@ func (g *collector) Observe(ev *watchcache.Event, need func(string)) {
 	if ev.Collection.Prefix() == DefinitionsPrefix {
 		g.unpark(need)
 	}
-	if prev := ev.Prev; prev != nil && now != nil && prev.UID != now.UID { // deleted and made again, seen as one change
-		g.change(ev.Collection, prev, nil, need)
-		g.change(ev.Collection, nil, now, need)
-		return
+	g.replace(ev.Collection, ev.Prev, now, need)
+}
+
+// replace takes note that was is no more and is has come in its place: nil stands for no object. The caller holds the
+// lock.
+func (g *collector) replace(h home, was, is *watchcache.Entry, need func(string)) {
+	if was != nil && is != nil && was.UID != is.UID { // deleted and made again, seen as one change
+		g.change(h, was, nil, need)
+		was = nil
 	}
-	g.change(ev.Collection, ev.Prev, now, need)
+	g.change(h, was, is, need)
 }
 
 // change takes note that an object went from was to is; nil stands for no object. The caller holds the lock.
-// Requests tells the collector how to name items at other times than in Observe.
-func (g *collector) Requests(need func(string)) { g.need = need }
-
-func (g *collector) change(c *watchcache.Collection, was, is *watchcache.Entry, need func(string)) {
+func (g *collector) change(h home, was, is *watchcache.Entry, need func(string)) {
 	before, after := ownershipOf(was), ownershipOf(is)
 	some := was
 	if is != nil {
 		some = is
 	}
-	at := place{c, some.Key()}
+	at := place{h, some.Key()}
 	if !bytes.Equal(before.raw, after.raw) {
 		old, refs := before.references(), after.references()
 		g.mu.graph.set(at, old, refs, func(p place) { need(p.String()) })
@@ -95,6 +103,9 @@ func (g *collector) change(c *watchcache.Collection, was, is *watchcache.Entry, 
 		}
 	}
 	switch {
+	case is == nil && was.Unreadable() != nil:
+		delete(g.mu.parked, at)
+		g.loseUnknown(need)
 	case is == nil:
 		delete(g.mu.parked, at)
 		if g.mu.graph.lose(was.UID) {
@@ -111,6 +122,14 @@ func (g *collector) change(c *watchcache.Collection, was, is *watchcache.Entry, 
 		if begins && foreground && !orphan {
 			need(spreadPrefix + is.UID)
 		}
+	}
+}
+
+// loseUnknown notes that an object went of which nothing was known but its name, since it could not be read: every
+// object that has an owner is looked at.
+func (g *collector) loseUnknown(need func(string)) {
+	for uid := range g.mu.graph.owners {
+		need(spreadPrefix + uid)
 	}
 }
 
@@ -135,7 +154,13 @@ func (g *collector) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	prefix, name, _ := strings.Cut(key, " ")
-	return g.collect(ctx, place{g.View.Collection(prefix), name})
+	if !strings.HasPrefix(prefix, "/") {
+		return g.collect(ctx, place{g.View.Collection(prefix), name})
+	}
+	if f := g.follower(prefix); f != nil {
+		return g.collect(ctx, place{f, name})
+	}
+	return nil
 }
 
 func (g *collector) dependents(uid string) (all, blocking []place) {
@@ -150,11 +175,10 @@ func (g *collector) collect(ctx context.Context, at place) error {
 	if e == nil {
 		return nil
 	}
-	// The graph must know what happened before this state of the object.
-	if err := g.View.WaitFor(ctx, e.Revision); err != nil {
+	if err := g.catchUp(ctx, at, e); err != nil {
 		return err
 	}
-	res := g.Catalog.Snapshot().ByPrefix(at.collection.Prefix())
+	res := g.resourceAt(at)
 	if res == nil {
 		g.park(at)
 		return nil
@@ -174,7 +198,27 @@ func (g *collector) collect(ctx context.Context, at place) error {
 	case err != nil:
 		return err
 	}
-	return g.act(ctx, it, judge(s), all, blocking)
+	if err := g.act(ctx, it, decide(s), all, blocking); err != nil {
+		return err
+	}
+	return s.again()
+}
+
+// catchUp waits until the graph knows what happened before this state of the object.
+func (g *collector) catchUp(ctx context.Context, at place, e *watchcache.Entry) error {
+	if _, remote := at.home.(*follower); remote {
+		_, err := g.View.Fresh(ctx)
+		return err
+	}
+	return g.View.WaitFor(ctx, e.Revision)
+}
+
+// resourceAt returns the kind of an object, nil if it is no longer served.
+func (g *collector) resourceAt(p place) *catalog.Resource {
+	if f, remote := p.home.(*follower); remote {
+		return f.kind.resource
+	}
+	return g.Catalog.Snapshot().ByPrefix(p.home.Prefix())
 }
 
 func (g *collector) park(at place) {
@@ -191,7 +235,7 @@ type item struct {
 	ownership ownership
 }
 
-// subject gathers what judge wants to know, and the item's dependents.
+// subject gathers what decide wants to know, and the item's dependents.
 func (g *collector) subject(ctx context.Context, it item) (s subject, all, blocking []place, err error) {
 	all, blocking = g.dependents(it.entry.UID)
 	if it.resource.Namespaced {
@@ -201,12 +245,18 @@ func (g *collector) subject(ctx context.Context, it item) (s subject, all, block
 		deleting: it.entry.Deleting, finalizers: it.ownership.finalizers, dependents: len(all), blocking: len(blocking),
 	}
 	if s.deleting {
-		return s, all, blocking, nil
+		if waitsForCollector(s.finalizers) {
+			err = g.heardAll()
+		}
+		return s, all, blocking, err
 	}
 	for _, ref := range it.ownership.references() {
 		state, err := dangling, error(nil)
 		if !g.gone(string(ref.UID)) {
 			state, err = g.stateOf(it.entry.Namespace, ref)
+			if errors.Is(err, errRemoteKind) {
+				state, err = g.remoteState(ctx, it.entry.Namespace, ref, &s)
+			}
 			if state == dangling && !errors.Is(err, errUnknownKind) {
 				g.reportForeign(ctx, it, ref)
 			}
@@ -239,12 +289,4 @@ func (g *collector) gone(uid string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.mu.graph.gone(uid)
-}
-
-func (p place) entry() *watchcache.Entry {
-	namespace, name, namespaced := strings.Cut(p.key, "/")
-	if !namespaced {
-		namespace, name = "", p.key
-	}
-	return p.collection.Snapshot().Get(namespace, name)
 }

@@ -52,11 +52,14 @@ func (g *collector) act(ctx context.Context, it item, v verdict, all, blocking [
 	return nil
 }
 
-// remove deletes an object as judge saw it. If it has changed meanwhile, but not in its owners, the verdict stands.
+// remove deletes an object as decide saw it. If it has changed meanwhile, but not in its owners, the verdict stands.
 func (g *collector) remove(ctx context.Context, it item, policy metav1.DeletionPropagation) error {
 	uid, revision := types.UID(it.entry.UID), fmt.Sprint(it.entry.Revision)
 	o := metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &revision},
+	}
+	if f, remote := it.at.home.(*follower); remote {
+		return f.remove(ctx, it, o)
 	}
 	call, err := g.call(it)
 	if err != nil {
@@ -84,7 +87,7 @@ func (g *collector) orphan(ctx context.Context, uid string, dependents []place) 
 	for i := range errs {
 		wg.Go(func() {
 			for p := range work {
-				e, res := p.entry(), g.Catalog.Snapshot().ByPrefix(p.collection.Prefix())
+				e, res := p.entry(), g.resourceAt(p)
 				if e == nil || res == nil {
 					continue
 				}
@@ -131,6 +134,9 @@ func setList(meta object.Object, key string, list []any) {
 // update changes an object's metadata, unless another object has taken its place. No conversion webhook can stand in
 // the way.
 func (g *collector) update(ctx context.Context, it item, change func(meta object.Object)) error {
+	if f, remote := it.at.home.(*follower); remote {
+		return f.update(ctx, it, change)
+	}
 	call, err := g.call(it)
 	if err != nil {
 		return err

@@ -32,12 +32,33 @@ type owner struct {
 
 // place is where an object lives.
 type place struct {
-	collection *watchcache.Collection
-	key        string // "namespace/name" or "name"
+	home home
+	key  string // "namespace/name" or "name"
 }
 
+// home is a *watchcache.Collection, or a *follower of what another server has.
+type home interface{ Prefix() string }
+
+var _, _ home = (*watchcache.Collection)(nil), (*follower)(nil)
+
 // String returns the place as a key of the collector's queue: "stable.example.com/crontabs default/a".
-func (p place) String() string { return p.collection.Prefix() + " " + p.key }
+func (p place) String() string { return p.home.Prefix() + " " + p.key }
+
+// entry returns the object there, nil if there is none. Of what another server has, those are known that have owners
+// or are being deleted.
+func (p place) entry() *watchcache.Entry {
+	switch h := p.home.(type) {
+	case *follower:
+		return h.entry(p.key)
+	case *watchcache.Collection:
+		namespace, name, namespaced := strings.Cut(p.key, "/")
+		if !namespaced {
+			namespace, name = "", p.key
+		}
+		return h.Snapshot().Get(namespace, name)
+	}
+	return nil
+}
 
 // set makes the references of the object at p those of is, which were those of was. It calls unblocked with the place
 // of each owner whose deletion may have waited for a reference that is no more.

@@ -59,6 +59,7 @@ func sameOwner(a, b metav1.OwnerReference) bool {
 
 var (
 	errUnknownKind     = errors.New("the kind is not served")
+	errRemoteKind      = errors.New("another server answers for the kind")
 	errNamespacedOwner = errors.New("cluster-scoped objects cannot refer to namespaced owners")
 )
 
@@ -66,6 +67,9 @@ var (
 // what an owner is called in another one is the same object.
 func (g *collector) stateOf(namespace string, ref metav1.OwnerReference) (ownerState, error) {
 	res := g.kindOf(ref)
+	if res == nil && g.remotes.kindOf(ref) != nil {
+		return dangling, errRemoteKind
+	}
 	if res == nil {
 		return dangling, fmt.Errorf("owner %s %s of %s: %w", ref.Kind, ref.Name, ref.APIVersion, errUnknownKind)
 	}
@@ -75,6 +79,8 @@ func (g *collector) stateOf(namespace string, ref metav1.OwnerReference) (ownerS
 		return dangling, errNamespacedOwner
 	}
 	switch e := g.View.Collection(res.Prefix).Snapshot().Get(namespace, ref.Name); {
+	case e != nil && e.Unreadable() != nil:
+		return solid, nil // it may be the owner
 	case e == nil || e.UID != string(ref.UID):
 		return dangling, nil
 	case waitsForDependents(e):
@@ -89,6 +95,12 @@ func (g *collector) kindOf(ref metav1.OwnerReference) *catalog.Resource {
 		return r
 	}
 	return nil
+}
+
+// waitsForCollector reports whether the collector takes one of the finalizers away.
+func waitsForCollector(finalizers []string) bool {
+	return slices.Contains(finalizers, metav1.FinalizerDeleteDependents) ||
+		slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 }
 
 func waitsForDependents(e *watchcache.Entry) bool {

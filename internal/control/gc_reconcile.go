@@ -24,6 +24,16 @@ type subject struct {
 	blocking   int // those of them that hold up its deletion in the foreground
 	// circular is true if one of its dependents waits for dependents of its own: it may wait for this very object.
 	circular bool
+	// unwatched is true if an owner is of a kind that another server has and that cannot be watched.
+	unwatched bool
+}
+
+// again returns when to look again though nothing may have said that something has changed, nil if not at all.
+func (s subject) again() error {
+	if s.unwatched {
+		return Again(unwatchedAgain)
+	}
+	return nil
 }
 
 // owned is one reference to an owner.
@@ -48,8 +58,8 @@ type verdict struct {
 	hurry bool
 }
 
-// judge is the garbage collector's rule: what no owner holds any more goes. It is kube's, case by case.
-func judge(s subject) verdict {
+// decide is the garbage collector's rule: what no owner holds any more goes. It is kube's, case by case.
+func decide(s subject) verdict {
 	has := func(finalizer string) bool { return slices.Contains(s.finalizers, finalizer) }
 	if s.deleting {
 		switch {

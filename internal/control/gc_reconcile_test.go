@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judge(c.subject); !reflect.DeepEqual(got, c.want) {
+			if got := decide(c.subject); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

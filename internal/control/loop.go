@@ -47,5 +47,11 @@ type Requester interface {
 	Requests(need func(key string))
 }
 
+// Runner is a Reconciler that has something to do beside its queue as long as this replica leads. Run returns when ctx
+// has ended and all that it has started.
+type Runner interface {
+	Run(ctx context.Context)
+}
+
 // sweepEvery is kube's --resource-quota-sync-period.
 const sweepEvery = 5 * time.Minute

@@ -115,8 +115,7 @@ func (m *migrations) begin(ctx context.Context, one *migrationv1beta1.StorageVer
 	m.Log.Info("storage migration begins", "migration", one.Name, "resource", one.Spec.Resource.Resource, "group",
 		one.Spec.Resource.Group)
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionTrue, "MigrationRunning",
-			running(0, 0, nil), m.Now())
+		setCondition(one, underWay(running(0, 0, nil)), m.Now())
 		if one.Status.ResourceVersion == "" {
 			one.Status.ResourceVersion = strconv.FormatInt(revision, 10)
 		}
@@ -156,8 +155,10 @@ func (m *migrations) proceed(ctx context.Context, one *migrationv1beta1.StorageV
 		return err
 	}
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationSucceeded, metav1.ConditionTrue, "StorageVersionMigrationSucceeded",
-			"", m.Now())
+		setCondition(one, metav1.Condition{
+			Type: string(migrationv1beta1.MigrationSucceeded), Status: metav1.ConditionTrue,
+			Reason: "StorageVersionMigrationSucceeded",
+		}, m.Now())
 	})
 }
 
@@ -262,8 +263,10 @@ func (m *migrations) conclude(ctx context.Context, one *migrationv1beta1.Storage
 	m.Log.Info("storage migration ends: all objects are stored in the storage version", "migration", one.Name,
 		"resource", one.Spec.Resource.Resource, "group", one.Spec.Resource.Group)
 	return m.update(ctx, one.Name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionFalse, "MigrationCompleted",
-			"Migration completed", m.Now())
+		setCondition(one, metav1.Condition{
+			Type: string(migrationv1beta1.MigrationRunning), Status: metav1.ConditionFalse,
+			Reason: "MigrationCompleted", Message: "Migration completed",
+		}, m.Now())
 	})
 }
 
@@ -271,14 +274,16 @@ func (m *migrations) fail(ctx context.Context, name, message string) error {
 	m.Log.Warn("storage migration fails for good; make another one when the cause is gone", "migration", name,
 		"error", message)
 	return m.update(ctx, name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationFailed, metav1.ConditionTrue, "StorageVersionMigrationFailed",
-			message, m.Now())
+		setCondition(one, metav1.Condition{
+			Type: string(migrationv1beta1.MigrationFailed), Status: metav1.ConditionTrue,
+			Reason: "StorageVersionMigrationFailed", Message: message,
+		}, m.Now())
 	})
 }
 
 func (m *migrations) report(ctx context.Context, name, message string) error {
 	return m.update(ctx, name, func(one *migrationv1beta1.StorageVersionMigration) {
-		setCondition(one, migrationv1beta1.MigrationRunning, metav1.ConditionTrue, "MigrationRunning", message, m.Now())
+		setCondition(one, underWay(message), m.Now())
 	})
 }
 
@@ -286,28 +291,32 @@ func (m *migrations) report(ctx context.Context, name, message string) error {
 func (m *migrations) update(
 	ctx context.Context, name string, change func(*migrationv1beta1.StorageVersionMigration),
 ) error {
-	return updateStatus(ctx, m.Config, migrationsResource, name, migrator, change)
+	return updateStatus(ctx, m.Config, statusOf{migrationsResource, name, migrator}, change)
 }
 
 // define changes the status of the definition of a resource, if it has one.
 func (m *migrations) define(
 	ctx context.Context, of metav1.GroupResource, change func(*apiextensionsv1.CustomResourceDefinition),
 ) error {
-	return updateStatus(ctx, m.Config, definitionsResource, of.Resource+"."+of.Group, "migration-runner-controller",
-		change)
+	return updateStatus(ctx, m.Config,
+		statusOf{definitionsResource, of.Resource + "." + of.Group, "migration-runner-controller"}, change)
 }
 
-// updateStatus changes the status of an object as its Go type, acting as the named controller. An object that does not
-// exist needs no change.
-func updateStatus[T any](
-	ctx context.Context, c Config, gr catalog.GroupResource, name, controller string, change func(*T),
-) error {
-	call, err := c.Verbs.Call(gr, "", name, ControllerUser(controller))
+// statusOf is the status of a cluster-scoped object, and the controller that changes it.
+type statusOf struct {
+	resource         catalog.GroupResource
+	name, controller string
+}
+
+// updateStatus changes a status as its Go type, acting as the controller. An object that does not exist needs no
+// change.
+func updateStatus[T any](ctx context.Context, c Config, of statusOf, change func(*T)) error {
+	call, err := c.Verbs.Call(of.resource, "", of.name, ControllerUser(of.controller))
 	if err != nil {
 		return err
 	}
 	call.Subresource = "status"
-	_, err = c.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: controller},
+	_, err = c.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: of.controller},
 		func(obj object.Object) (object.Object, error) {
 			var typed T
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, &typed); err != nil {

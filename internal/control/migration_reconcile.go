@@ -62,14 +62,17 @@ func succeeded(m *migrationv1beta1.StorageVersionMigration) bool {
 }
 
 // setCondition adds or changes a condition of a migration. Its time changes with its status only.
-func setCondition(
-	m *migrationv1beta1.StorageVersionMigration, kind migrationv1beta1.MigrationConditionType,
-	status metav1.ConditionStatus, reason, message string, now time.Time,
-) {
-	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
-		Type: string(kind), Status: status, Reason: reason, Message: message,
-		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
-	})
+func setCondition(m *migrationv1beta1.StorageVersionMigration, c metav1.Condition, now time.Time) {
+	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	meta.SetStatusCondition(&m.Status.Conditions, c)
+}
+
+// underWay is the condition of a migration that has begun and not ended.
+func underWay(message string) metav1.Condition {
+	return metav1.Condition{
+		Type: string(migrationv1beta1.MigrationRunning), Status: metav1.ConditionTrue, Reason: "MigrationRunning",
+		Message: message,
+	}
 }
 
 // running is the message of a migration that is under way.

@@ -65,19 +65,37 @@ func (n *namespaces) Reconcile(ctx context.Context, name string) error {
 		}
 	}
 	left := n.remaining(name)
+	var elsewhere Elsewhere
+	if n.Elsewhere != nil {
+		elsewhere = n.Elsewhere(ctx, name)
+		failures = append(failures, elsewhere.Failures...)
+		for _, held := range elsewhere.Left {
+			left = append(left, remains{resource: held.Resource, objects: held.Objects, finalizers: held.Finalizers})
+		}
+	}
 	later, err := n.podsLate(entry, left)
 	if err != nil && len(failures) == 0 {
 		failures = append(failures, err)
 	}
-	if err := n.report(ctx, name, left, failures); err != nil {
+	if err := n.report(ctx, name, left, failures, elsewhere.Unknown); err != nil {
 		return err
 	}
+	if len(elsewhere.Left)+len(elsewhere.Unknown) > 0 && later == nil {
+		later = Again(elsewhereAgain) // no event tells of objects that are not stored here
+	}
+	failures = append(failures, elsewhere.Unknown...)
 	if len(failures) > 0 || len(left) > 0 {
 		n.hangs(entry, left, failures)
+		if later != nil && len(failures) == len(elsewhere.Unknown) {
+			return later
+		}
 		return errors.Join(append(failures, later)...) // the deletion of what is left brings us back
 	}
 	return n.finalize(ctx, name)
 }
+
+// elsewhereAgain is how long until other servers are asked again what they have in a namespace.
+const elsewhereAgain = 2 * time.Second
 
 // hangsAfter is how long the deletion of a namespace may take before the log says what keeps it.
 const hangsAfter = 30 * time.Second
@@ -179,9 +197,9 @@ func (n *namespaces) podsLate(ns *watchcache.Entry, left []remains) (later, late
 }
 
 // report keeps the namespace's conditions true.
-func (n *namespaces) report(ctx context.Context, name string, left []remains, failures []error) error {
+func (n *namespaces) report(ctx context.Context, name string, left []remains, failures, unknown []error) error {
 	return n.update(ctx, name, "status", func(ns object.Object) error {
-		return setConditions(ns, namespaceConditions(left, failures), n.Now())
+		return setConditions(ns, withUnknown(namespaceConditions(left, failures), unknown), n.Now())
 	})
 }
 

@@ -75,6 +75,37 @@ func namespaceConditions(left []remains, failures []error) []condition {
 	return cs
 }
 
+// Elsewhere is what other servers have in a namespace.
+type Elsewhere struct {
+	Left []Held
+	// Failures are why something could not be deleted. Unknown are the servers that do not answer and may have
+	// something, each with its version: "wardle.example.com/v1: stale GroupVersion discovery: wardle.example.com/v1".
+	Failures, Unknown []error
+}
+
+// Held is what another server has of a resource in a namespace.
+type Held struct {
+	Resource   string         // "flunders.wardle.example.com"
+	Objects    int            // how many
+	Finalizers map[string]int // finalizer -> how many objects have it
+}
+
+// withUnknown says in the conditions that not all servers could be asked.
+func withUnknown(cs []condition, unknown []error) []condition {
+	if len(unknown) == 0 {
+		return cs
+	}
+	var texts []string
+	for _, err := range unknown {
+		texts = append(texts, err.Error())
+	}
+	slices.Sort(texts)
+	cs[0] = condition{corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionTrue, "DiscoveryFailed",
+		fmt.Sprintf("Discovery failed for some groups, %d failing: unable to retrieve the complete list of server APIs: %s",
+			len(unknown), strings.Join(texts, ", "))}
+	return cs
+}
+
 // setConditions puts conditions into status.conditions. A condition that says what it said keeps its time.
 func setConditions(obj map[string]any, to []condition, now time.Time) error {
 	list, _, err := unstructured.NestedSlice(obj, "status", "conditions")

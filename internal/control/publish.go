@@ -23,6 +23,9 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				continue
 			}
 			revision = ev.Revision
+			if ev = ev.Readable(); ev == nil {
+				continue // it is served as it was, if it was; the view has said that it cannot be read
+			}
 			entry := ev.Entry
 			def, err := crd.DecodeWithoutSchemas(entry.JSON())
 			if err != nil {
@@ -31,7 +34,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				continue
 			}
 			key := catalog.GroupResource{Group: def.Spec.Group, Resource: def.Spec.Names.Plural}
-			if r := cat.Snapshot().Resource(key.Group, key.Resource); r != nil && !r.Custom() {
+			if r := cat.Snapshot().Resource(key.Group, key.Resource); r != nil && (!r.Custom() || r.Fixed) {
 				continue // a definition changes nothing about a kind that is built in
 			}
 			if ev.Type == watchcache.Deleted {
@@ -46,6 +49,7 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 				log.Error("a stored definition cannot be served", "definition", entry.Name, "error", err)
 				continue
 			}
+			crd.MarkSensitive(res, entry.JSON(), func() ([]byte, error) { return entry.Peek(), nil })
 			keepVersions(res, cat.Snapshot().Resource(key.Group, key.Resource))
 			giveWay(res, cat.Snapshot().Group(key.Group))
 			put = append(put, res)

@@ -1,225 +1,131 @@
 package front
 
 import (
-	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-func TestDeadline(t *testing.T) {
+// plain takes TLS from a server of HTTP/1.1, for anyone: crypto/tls would try for another 5 s to say goodbye to a
+// client that does not read.
+func plain(protocol int) func(*Config) {
+	if protocol == 2 {
+		return nil
+	}
+	return func(c *Config) { c.Authorizer, c.TLS = everything{}, nil }
+}
+
+// scheme is the beginning of the URLs of a server that plain has changed.
+func scheme(protocol int) string {
+	return map[int]string{1: "http://localhost", 2: "https://localhost"}[protocol]
+}
+
+// A client that sends only a part of its body gets its 504 although the handler waits for the rest.
+func TestDeadlineEndsStalledBody(t *testing.T) {
 	t.Parallel()
-	wait := func(r *http.Request) error { <-r.Context().Done(); return r.Context().Err() }
-	for _, tc := range []struct {
-		name   string
-		target string
-		handle func(w http.ResponseWriter, r *http.Request)
-		took   time.Duration
-		abort  bool
-	}{
-		{"nothing written", "/api/v1/pods", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, time.Minute,
-			false},
-		{"error written", "/api/v1/pods",
-			func(w http.ResponseWriter, r *http.Request) { codec.WriteError(w, r, wait(r)) }, time.Minute, false},
-		{"error written just in time", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
-			codec.WriteError(w, r, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
-			_ = wait(r)
-		}, time.Minute, false},
-		{"answer written too late", "/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
-			_ = wait(r)
-			w.Header().Set("Content-Type", "text/x")
-			w.Header().Set("Content-Length", "2")
-			if _, err := io.WriteString(w, "ok"); !errors.Is(err, http.ErrHandlerTimeout) {
-				panic(err)
+	protocols(t, func(t *testing.T, protocol int) {
+		synctest.Test(t, func(t *testing.T) {
+			s := runPiped(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+				if _, err := io.ReadAll(r.Body); err != nil {
+					codec.WriteError(w, r, err)
+				}
+			}, plain(protocol))
+			defer s.stop(t)
+			body, end := io.Pipe()
+			defer end.Close()
+			go func() { _, _ = io.WriteString(end, "{") }()
+			began := time.Now()
+			resp, err := s.client(t, protocol).Post(scheme(protocol)+"/api/v1/namespaces/n/pods?timeout=10s",
+				"application/json", body)
+			must(t, err)
+			defer resp.Body.Close()
+			got, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != 504 || !strings.Contains(string(got), "did not complete within the allotted timeout") {
+				t.Errorf("%d %s", resp.StatusCode, got)
 			}
-		}, time.Minute, false},
-		{"own timeout", "/api/v1/pods?timeout=3s", func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) },
-			3 * time.Second, false},
-		{"own timeout is too long", "/api/v1/pods?timeout=3h",
-			func(_ http.ResponseWriter, r *http.Request) { _ = wait(r) }, time.Minute, false},
-		{"panic after it", "/api/v1/pods", func(_ http.ResponseWriter, r *http.Request) { panic(wait(r)) }, time.Minute,
-			false},
-		{"half an answer", "/api/v1/pods",
-			func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "half"); _ = wait(r) }, time.Minute,
-			true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t,
-					func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { tc.handle(w, r) }, nil)
-				defer s.close()
-				began := time.Now()
-				defer func() {
-					if took := time.Since(began); took != tc.took {
-						t.Errorf("took %v, want %v", took, tc.took)
-					}
-					if aborted := recover() == http.ErrAbortHandler; aborted != tc.abort {
-						t.Errorf("aborted: %v", aborted)
-					}
-				}()
-				w := do(s, "GET", tc.target)
-				if strings.HasPrefix(tc.name, "panic") {
-					if got := status(t, w); got.Code != 500 {
-						t.Errorf("status %+v", got)
-					}
-					return
-				}
-				var got metav1.Status
-				if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-					t.Fatal(err)
-				}
-				kind, media := "", "text/plain; charset=utf-8"
-				if strings.HasSuffix(tc.name, "just in time") {
-					kind, media = "Status", "application/json"
-				}
-				if got.Code != 504 || got.Reason != metav1.StatusReasonTimeout ||
-					got.Message != "Timeout: request did not complete within the allotted timeout" {
-					t.Errorf("status %+v", got)
-				}
-				if got.Kind != kind || w.Header().Get("Content-Type") != media || w.Header().Get("Audit-Id") == "" {
-					t.Errorf("kind %q, headers %v", got.Kind, w.Header())
-				}
-			})
+			if took := time.Since(began); took < 10*time.Second || took > 12*time.Second { // of the test's own clock
+				t.Errorf("the answer came after %s", took)
+			}
 		})
-	}
+	})
 }
 
-// deadlines records which deadlines of its connection are set.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	read, write bool
-}
-
-func (d *deadlines) SetReadDeadline(time.Time) error  { d.read = true; return nil }
-func (d *deadlines) SetWriteDeadline(time.Time) error { d.write = true; return nil }
-
-// TestDeadlineEndsWaiting shows what of a connection ends with the deadline: reading a body, and writing a long answer
-// that the client may not be reading. A short answer, as a Status is, goes out though the deadline passes at the same
-// moment.
-func TestDeadlineEndsWaiting(t *testing.T) {
+// A client that does not read its answer does not hold the handler longer than the deadline.
+func TestDeadlineEndsStalledAnswer(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name        string
-		body        string
-		answer      int
-		code        int
-		read, write bool
-	}{
-		{"no body, short error", "", 100, 504, false, false},
-		{"body, short error", "{}", 100, 504, true, false},
-		{"body, no answer", "{}", 0, 0, true, false},
-		{"no body, long answer", "", stallAfter + 1, 200, false, true},
-		{"body, long answer", "{}", stallAfter + 1, 200, true, true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-					if tc.code != 0 {
-						w.WriteHeader(tc.code)
-						_, _ = w.Write(make([]byte, tc.answer))
+	protocols(t, func(t *testing.T, protocol int) {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, 1)
+			s := runPiped(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
+				chunk := make([]byte, 1<<20)
+				for {
+					if _, err := w.Write(chunk); err != nil {
+						ended <- err
+						return
 					}
-					<-r.Context().Done()
-					synctest.Wait() // whatever ends with the context has ended
-				}, nil)
-				defer s.close()
-				defer func() {
-					if aborted := recover() == http.ErrAbortHandler; aborted != (tc.code == 200) {
-						t.Errorf("aborted: %v", aborted)
-					}
-				}()
-				r := httptest.NewRequest("PUT", "/api/v1/namespaces/default/pods/x", strings.NewReader(tc.body))
-				r.Body, r.ProtoMajor = io.NopCloser(r.Body), 2 // as HTTP/2 does it
-				r.Header.Set("Test-User", "root")
-				w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-				defer func() {
-					if w.read != tc.read || w.write != tc.write {
-						t.Errorf("read deadline %v, write deadline %v", w.read, w.write)
-					}
-				}()
-				s.ServeHTTP(w, r)
-				if w.Code != 504 {
-					t.Errorf("code %d", w.Code)
 				}
-			})
+			}, plain(protocol))
+			defer s.stop(t)
+			began := time.Now()
+			resp, err := s.client(t, protocol).Get(scheme(protocol) + "/api/v1/pods?timeout=10s")
+			must(t, err)
+			defer resp.Body.Close()
+			if err := <-ended; err == nil {
+				t.Error("no error")
+			}
+			if took := time.Since(began); took < 10*time.Second || took > 12*time.Second { // of the test's own clock
+				t.Errorf("the handler was held for %s", took)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err == nil {
+				t.Error("the broken answer looks whole")
+			}
 		})
-	}
+	})
 }
 
-func TestWatchHasNoDeadlineAndEndsWithTheServer(t *testing.T) {
+// A fast request leaves no deadline behind on its connection.
+func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-			if _, ok := r.Context().Deadline(); ok {
-				t.Error("a watch has a deadline")
-			}
-			_, _ = io.WriteString(w, "event")
-			<-r.Context().Done()
+		s := runPiped(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = w.Write(make([]byte, 200<<10))
 		}, nil)
-		began := time.Now()
-		time.AfterFunc(24*time.Hour, s.close)
-		w := do(s, "GET", "/api/v1/pods?watch=1&timeout=1s")
-		if w.Body.String() != "event" || time.Since(began) != 24*time.Hour {
-			t.Errorf("%q after %v", w.Body, time.Since(began))
+		defer s.stop(t)
+		c := s.client(t, 1)
+		for range 3 {
+			resp, err := c.Post("https://localhost/api/v1/namespaces/n/pods?timeout=10s", "application/json",
+				strings.NewReader("{}"))
+			must(t, err)
+			n, err := io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if err != nil || n != 200<<10 {
+				t.Errorf("%d bytes, %v", n, err)
+			}
+		}
+		// Longer than the deadlines of the requests before: it must not be cut by them.
+		resp, err := c.Post("https://localhost/api/v1/namespaces/n/pods", "application/json",
+			io.MultiReader(strings.NewReader("{"), late(20*time.Second)))
+		must(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("code %d", resp.StatusCode)
 		}
 	})
 }
 
-// TestLongRunningByResource: a request for a subresource has no deadline if the resource that it resolves to says so,
-// whatever the subresource is called.
-func TestLongRunningByResource(t *testing.T) {
-	t.Parallel()
-	for target, long := range map[string]bool{
-		"/api/v1/namespaces/n/pods/x/exec":         true,
-		"/api/v1/namespaces/n/pods/x/status":       false,
-		"/apis/a.example.com/v1/unknown/x/exec":    false,
-		"/apis/a.example.com/v1/widgets/x/log":     false,
-		"/apis/a.example.com/v1/widgets/x/console": true,
-		"/api/v1/pods?watch=1":                     true,
-		"/api/v1/proxy/namespaces/n/pods/x":        false,
-	} {
-		s := newServer(t, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-			if _, limited := r.Context().Deadline(); limited == long {
-				t.Errorf("%s: a deadline: %v", target, limited)
-			}
-		}, func(c *Config) {
-			c.LongRunning = func(i *request.Info) bool {
-				return i.Resource == "pods" && i.Subresource == "exec" || i.Subresource == "console"
-			}
-		})
-		do(s, http.MethodGet, target)
-	}
-}
+// late is a body that ends after some time.
+type late time.Duration
 
-func TestDrain(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, text("objects"), nil)
-	s.close()
-	w := do(s, "GET", "/api/v1/pods")
-	if got := status(t, w); got.Code != 503 || got.Reason != metav1.StatusReasonServiceUnavailable ||
-		got.Message != "apiserver is shutting down" || w.Header().Get("Retry-After") != "1" {
-		t.Errorf("%+v, headers %v", got, w.Header())
-	}
-	if w := do(s, "GET", "/livez"); w.Code != 200 {
-		t.Errorf("livez %d", w.Code)
-	}
-	if w := do(s, "GET", "/readyz"); w.Code != 500 || !strings.Contains(w.Body.String(), "[-]shutdown failed") {
-		t.Errorf("readyz %d %s", w.Code, w.Body)
-	}
-	if w := do(s, "GET", "/readyz/shutdown"); w.Body.String() != "internal server error: process is shutting down\n" {
-		t.Errorf("readyz/shutdown %q", w.Body)
-	}
+func (l late) Read([]byte) (int, error) {
+	time.Sleep(time.Duration(l)) // of the test's own clock
+	return 0, io.EOF
 }

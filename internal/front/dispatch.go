@@ -16,6 +16,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
+// Handler answers a request. r carries a request.Scope and its deadline in its context.
+type Handler func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
+
 // routes are the handlers of non-resource paths. One that ends in a slash answers for everything below it, and for the
 // path without the slash.
 type routes map[string]Handler
@@ -26,7 +29,7 @@ func (s *Server) newRoutes() routes {
 		"/apis/":    s.config.Discovery,
 		"/openapi/": s.config.OpenAPI,
 		"/version/": s.serveVersion,
-		"/metrics":  serveFigures(s.config.Metrics, s.config.Started),
+		"/metrics":  serveFigures(s.config.Figures, s.config.Started),
 		"/healthz/": s.serveHealth("healthz"),
 		"/livez/":   s.serveHealth("livez"),
 		"/readyz/":  s.serveHealth("readyz"),
@@ -57,18 +60,27 @@ func (r routes) find(path string) Handler {
 	}
 }
 
-// dispatch hands the request to who answers it.
-func (s *Server) dispatch(x *exchange) {
-	if x.info.IsResource {
-		s.config.Resources(x, x.r, x.info, x.who)
+// Dispatch implements chain.Behind.
+func (s *Server) Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+	if elsewhere := s.config.Elsewhere; elsewhere != nil {
+		if h := elsewhere(info); h != nil {
+			h(w, r, info, who)
+			return
+		}
+	}
+	if info.IsResource {
+		s.config.Resources(w, r, info, who)
 		return
 	}
-	if h := s.routes.find(x.info.Path); h != nil {
-		h(x, x.r, x.info, x.who)
+	if h := s.routes.find(info.Path); h != nil {
+		h(w, r, info, who)
 		return
 	}
-	s.fail(x, generic(http.StatusNotFound, x.r.Method))
+	codec.WriteError(w, r, generic(http.StatusNotFound, r.Method))
 }
+
+// HasPath implements chain.Behind.
+func (s *Server) HasPath(path string) bool { return s.routes[path] != nil || s.routes[path+"/"] != nil }
 
 // generic is the error for a request that is about no object: kubectl prints its message word for word.
 func generic(code int, method string) error {

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -21,26 +20,20 @@ type Check struct {
 	// nil error is healthy; the text is for those who may read the check's own path
 	Run       func(ctx context.Context) error
 	ReadyOnly bool // it belongs to readyz only, not to livez and healthz
-}
-
-// probe reports whether path is a health endpoint.
-func probe(path string) bool {
-	return path == "/livez" || path == "/readyz" || path == "/healthz" ||
-		strings.HasPrefix(path, "/livez/") || strings.HasPrefix(path, "/readyz/") ||
-		strings.HasPrefix(path, "/healthz/")
+	NotLive   bool // it belongs to readyz and healthz, not to livez
 }
 
 // checks returns the checks of an endpoint: livez, readyz or healthz.
 func (s *Server) checks(endpoint string) []Check {
 	checks := []Check{{Name: "ping", Run: func(context.Context) error { return nil }}}
 	for _, c := range s.config.Checks {
-		if !c.ReadyOnly || endpoint == "readyz" {
+		if endpoint == "readyz" || !c.ReadyOnly && !(c.NotLive && endpoint == "livez") {
 			checks = append(checks, c)
 		}
 	}
 	if endpoint == "readyz" {
 		checks = append(checks, Check{Name: "shutdown", Run: func(context.Context) error {
-			if s.closing.Err() != nil {
+			if s.chain.Closed() {
 				return errors.New("process is shutting down")
 			}
 			return nil
@@ -61,7 +54,7 @@ func (s *Server) serveHealth(endpoint string) Handler {
 		}
 		i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })
 		if i < 0 {
-			codec.WriteError(w, r, generic(http.StatusNotFound, r.Method))
+			http.NotFound(w, r) // in plain text, as in Kubernetes: its own tests compare it
 			return
 		}
 		if err := checks[i].Run(r.Context()); err != nil {

@@ -12,13 +12,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
-	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/front/conn"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -41,7 +40,7 @@ func run(t *testing.T, resources Handler, change func(*Config)) *running {
 			change(c)
 		}
 	})
-	ln, err := Listen(t.Context(), "127.0.0.1:0")
+	ln, err := conn.Listen(t.Context(), "127.0.0.1:0")
 	must(t, err)
 	r := &running{Server: s, pki: p, addr: ln.Addr().String(), served: make(chan error, 1)}
 	go func() { r.served <- s.Serve(ln) }()
@@ -118,14 +117,14 @@ func TestServe(t *testing.T) {
 
 func TestListenErrors(t *testing.T) {
 	t.Parallel()
-	ln, err := Listen(t.Context(), "127.0.0.1:0")
+	ln, err := conn.Listen(t.Context(), "127.0.0.1:0")
 	must(t, err)
 	defer ln.Close()
-	_, err = Listen(t.Context(), ln.Addr().String())
-	if !errors.Is(err, ErrPortInUse) || err.Error() != ln.Addr().String()+" is in use by another process" {
+	_, err = conn.Listen(t.Context(), ln.Addr().String())
+	if !errors.Is(err, conn.ErrPortInUse) || err.Error() != ln.Addr().String()+" is in use by another process" {
 		t.Errorf("busy port: %v", err)
 	}
-	if _, err = Listen(t.Context(), "127.0.0.1:x"); err == nil ||
+	if _, err = conn.Listen(t.Context(), "127.0.0.1:x"); err == nil ||
 		!strings.Contains(err.Error(), "cannot listen on 127.0.0.1:x") {
 		t.Errorf("bad port: %v", err)
 	}
@@ -223,104 +222,6 @@ func TestShutdownIsBounded(t *testing.T) {
 			t.Error("the running request got an answer")
 		}
 	})
-}
-
-// A client that sends only a part of its body gets its 504 although the handler waits for the rest.
-func TestDeadlineEndsStalledBody(t *testing.T) {
-	t.Parallel()
-	protocols(t, func(t *testing.T, protocol int) {
-		r := run(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-			if _, err := io.ReadAll(r.Body); err != nil {
-				codec.WriteError(w, r, err)
-			}
-		}, nil)
-		body, end := io.Pipe()
-		defer end.Close()
-		go func() { _, _ = io.WriteString(end, "{") }()
-		resp, err := r.client(t, protocol, r.pki).Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=100ms",
-			"application/json", body)
-		must(t, err)
-		defer resp.Body.Close()
-		got, _ := io.ReadAll(resp.Body)
-		if resp.StatusCode != 504 || !strings.Contains(string(got), "did not complete within the allotted timeout") {
-			t.Errorf("%d %s", resp.StatusCode, got)
-		}
-	})
-}
-
-// A client that does not read its answer does not hold the handler longer than the deadline. HTTP/1.1 is without TLS
-// here: crypto/tls would try for another 5 s to say goodbye.
-func TestDeadlineEndsStalledAnswer(t *testing.T) {
-	t.Parallel()
-	protocols(t, func(t *testing.T, protocol int) {
-		ended := make(chan error, 1)
-		scheme := "https://"
-		r := run(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
-			chunk := make([]byte, 1<<20)
-			for {
-				if _, err := w.Write(chunk); err != nil {
-					ended <- err
-					return
-				}
-			}
-		}, func(c *Config) {
-			c.Authorizer = everything{}
-			if protocol == 1 {
-				c.TLS, scheme = nil, "http://"
-			}
-		})
-		resp, err := r.client(t, protocol, r.pki).Get(scheme + r.addr + "/api/v1/pods?timeout=200ms")
-		must(t, err)
-		defer resp.Body.Close()
-		if err := <-ended; err == nil {
-			t.Error("no error")
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err == nil {
-			t.Error("the broken answer looks whole")
-		}
-	})
-}
-
-// A fast request leaves no deadline behind on its connection.
-func TestConnectionsAreReused(t *testing.T) {
-	t.Parallel()
-	r := run(t, func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = w.Write(make([]byte, 200<<10))
-	}, nil)
-	c := r.client(t, 1, r.pki)
-	for range 3 {
-		resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods?timeout=150ms", "application/json",
-			strings.NewReader("{}"))
-		must(t, err)
-		n, err := io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		if err != nil || n != 200<<10 {
-			t.Errorf("%d bytes, %v", n, err)
-		}
-	}
-	// Longer than the deadlines of the requests before: it must not be cut by them.
-	resp, err := c.Post("https://"+r.addr+"/api/v1/namespaces/n/pods", "application/json",
-		io.MultiReader(strings.NewReader("{"), &late{t: t, after: 200 * time.Millisecond}))
-	must(t, err)
-	resp.Body.Close()
-	if resp.StatusCode != 200 {
-		t.Errorf("code %d", resp.StatusCode)
-	}
-}
-
-// late is a body that ends after some time.
-type late struct {
-	t     *testing.T
-	after time.Duration
-}
-
-func (l *late) Read([]byte) (int, error) {
-	select {
-	case <-l.t.Context().Done():
-	case <-time.After(l.after):
-	}
-	return 0, io.EOF
 }
 
 func must(t testing.TB, err error) {

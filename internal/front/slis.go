@@ -20,17 +20,23 @@ type slis struct {
 	total    *prometheus.CounterVec
 }
 
-func newSLIs() *slis {
+func newSLIs(started time.Time) *slis {
 	s := &slis{
 		registry: prometheus.NewRegistry(),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kubernetes_healthcheck", Help: "This metric records the result of a single healthcheck.",
+			Name: "kubernetes_healthcheck", Help: "[STABLE] This metric records the result of a single healthcheck.",
 		}, []string{"name", "type"}),
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kubernetes_healthchecks_total", Help: "This metric records the results of all healthcheck.",
+			Name: "kubernetes_healthchecks_total", Help: "[STABLE] This metric records the results of all healthcheck.",
 		}, []string{"name", "type", "status"}),
 	}
 	s.registry.MustRegister(s.last, s.total)
+	if !started.IsZero() {
+		s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "process_start_time_seconds",
+			Help: "[ALPHA] Start time of the process since unix epoch in seconds.",
+		}, func() float64 { return float64(started.Unix()) }))
+	}
 	return s
 }
 
@@ -45,8 +51,8 @@ func (s *slis) observe(check, endpoint string, err error) {
 	s.total.WithLabelValues(check, endpoint, "success").Inc()
 }
 
-// serveFigures shows a registry in the text format. started is when the process began, which goes with the answer.
-func serveFigures(registry *prometheus.Registry, started time.Time) Handler {
-	h := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, ProcessStartTime: started})
+// serveFigures shows metrics in the text format. started is when the process began, which goes with the answer.
+func serveFigures(metrics prometheus.Gatherer, started time.Time) Handler {
+	h := promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true, ProcessStartTime: started})
 	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) { h.ServeHTTP(w, r) }
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/front/conn"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -27,7 +28,7 @@ func BenchmarkServe(b *testing.B) {
 		c.Authenticator = authn.New(authn.Config{ClientRoots: p.ClientRoots})
 		c.TLS, c.NewID = p.TLSConfig(), nil
 	})
-	ln, err := Listen(b.Context(), "127.0.0.1:0")
+	ln, err := conn.Listen(b.Context(), "127.0.0.1:0")
 	must(b, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -22,19 +23,25 @@ import (
 // body is taken, and no reset follows the answer.
 func TestAnswerWithoutBody(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, answerWithoutBody)
+}
+
+func answerWithoutBody(t *testing.T) {
 	answered := make(chan struct{})
-	s := run(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
+	s := runPiped(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
 		w.WriteHeader(http.StatusNotFound)
 		close(answered)
 	}, nil)
-	conn := s.dial(t)
+	defer s.stop(t)
+	conn := s.dialAs(t, "h2")
+	defer conn.Close()
 	_, err := conn.Write([]byte(http2.ClientPreface))
 	must(t, err)
 	framer := http2.NewFramer(conn, conn)
 	must(t, framer.WriteSettings())
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
-	for _, field := range [][2]string{{":method", "PUT"}, {":scheme", "https"}, {":authority", s.addr},
+	for _, field := range [][2]string{{":method", "PUT"}, {":scheme", "https"}, {":authority", "localhost"},
 		{":path", "/api/v1/pods"}, {"content-length", "2"}} {
 		must(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
@@ -98,23 +105,28 @@ func TestSlowBodies(t *testing.T) {
 // TestConnectionStays: a client that is refused and sends its body soon keeps its connection.
 func TestConnectionStays(t *testing.T) {
 	t.Parallel()
-	s := run(t, text("hello"), func(c *Config) { c.Authenticator = byHeader{} })
-	conn := s.dialAs(t, "http/1.1")
-	answers := bufio.NewReader(conn)
-	for range 3 {
-		_, err := conn.Write(
-			[]byte("POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"))
-		must(t, err)
-		_, err = conn.Write([]byte("{}"))
-		must(t, err)
-		resp, err := http.ReadResponse(answers, nil)
-		must(t, err)
-		_, err = io.Copy(io.Discard, resp.Body)
-		must(t, err)
-		if resp.StatusCode != http.StatusForbidden || resp.Close {
-			t.Errorf("%d, close %v", resp.StatusCode, resp.Close)
+	synctest.Test(t, func(t *testing.T) {
+		s := runPiped(t, text("hello"), func(c *Config) { c.Authenticator = byHeader{} })
+		defer s.stop(t)
+		conn := s.dialAs(t, "http/1.1")
+		defer conn.Close()
+		answers := bufio.NewReader(conn)
+		for range 3 {
+			_, err := conn.Write(
+				[]byte("POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"))
+			must(t, err)
+			time.Sleep(time.Second / 2) // of the test's own clock
+			_, err = conn.Write([]byte("{}"))
+			must(t, err)
+			resp, err := http.ReadResponse(answers, nil)
+			must(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			must(t, err)
+			if resp.StatusCode != http.StatusForbidden || resp.Close {
+				t.Errorf("%d, close %v", resp.StatusCode, resp.Close)
+			}
 		}
-	}
+	})
 }
 
 // byHeader is byName for clients without a token.
@@ -127,13 +139,7 @@ func (b byHeader) Authenticate(r *http.Request) (user.Info, error) {
 	return b.byName.Authenticate(r)
 }
 
-// dial opens a connection for HTTP/2 as the administrator.
-func (r *running) dial(t *testing.T) *tls.Conn {
-	t.Helper()
-	return r.dialAs(t, "h2")
-}
-
-// dialAs is dial for another protocol.
+// dialAs opens a connection for a protocol as the administrator.
 func (r *running) dialAs(t *testing.T, protocol string) *tls.Conn {
 	t.Helper()
 	config := r.client(t, 2, r.pki).Transport.(*http.Transport).TLSClientConfig.Clone()

@@ -2,6 +2,7 @@ package front
 
 import (
 	"runtime"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/version"
 )
@@ -9,8 +10,11 @@ import (
 // Kubernetes is the release whose API the server speaks. Clients choose by it what they may expect of the server.
 const Kubernetes = "v1.36.3"
 
-// API is the version of that API, for documents that describe it.
-const API = "1.36"
+// Emulation says which release of Kubernetes the server behaves like.
+type Emulation struct {
+	// Version is that release ("1.36"), MinCompatibility the oldest one that it shares its store with.
+	Version, MinCompatibility string
+}
 
 // Build says which Bowsprit it is; the zero value is a build from a working tree.
 type Build struct {
@@ -21,15 +25,17 @@ type Build struct {
 }
 
 // VersionInfo returns what /version answers.
-func VersionInfo(b Build) version.Info {
+func VersionInfo(b Build, e Emulation) version.Info {
 	gitVersion := Kubernetes + "+bowsprit"
 	if b.Version != "" {
 		gitVersion += "." + b.Version
 	}
+	major, minor, _ := strings.Cut(e.Version, ".")
+	oldMajor, oldMinor, _ := strings.Cut(e.MinCompatibility, ".")
 	return version.Info{
 		Major: "1", Minor: "36",
-		EmulationMajor: "1", EmulationMinor: "36",
-		MinCompatibilityMajor: "1", MinCompatibilityMinor: "35",
+		EmulationMajor: major, EmulationMinor: minor,
+		MinCompatibilityMajor: oldMajor, MinCompatibilityMinor: oldMinor,
 		GitVersion: gitVersion, GitCommit: b.Commit, GitTreeState: b.TreeState, BuildDate: b.Date,
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}

@@ -58,6 +58,15 @@ func Resources() []*catalog.Resource {
 	)
 }
 
+// Unserved returns Resources for a server that serves none of them, and looks at objects of some.
+func Unserved() []*catalog.Resource {
+	all := Resources()
+	for _, r := range all {
+		r.Served = false
+	}
+	return all
+}
+
 // Minimal returns the kinds that no server is without: namespaces, and definitions of custom resources.
 func Minimal() []*catalog.Resource {
 	return slices.Concat(core.Namespaces(), apiextensions.Kinds())

@@ -85,11 +85,15 @@ func (c RuntimeConfig) Validate() error {
 }
 
 // Apply switches versions of kinds on and off, in place, and returns what it asks for that is not there, sorted:
-// versions that Kubernetes has. c must be valid.
-func (c RuntimeConfig) Apply(kinds []*catalog.Resource) (absent []string) {
+// versions that Kubernetes has, and kinds whose feature gates are not open. c must be valid. Of an emulated release
+// they get what it has, and are stored as those that share the store with it can read; an error is about what is asked
+// for and came later.
+func (c RuntimeConfig) Apply(
+	kinds []*catalog.Resource, emulate Emulation, open ...string,
+) (absent []string, err error) {
 	e, err := c.read()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	there := map[schema.GroupVersion]bool{}
 	for _, r := range kinds {
@@ -97,6 +101,11 @@ func (c RuntimeConfig) Apply(kinds []*catalog.Resource) (absent []string) {
 			there[schema.GroupVersion{Group: r.Group, Version: v.Name}] = true
 			v.Served = e.serves(r, v)
 		}
+	}
+	err = emulate.apply(kinds, e)
+	closed := closeGates(kinds, open)
+	emulate.storeAs(kinds)
+	for _, r := range kinds {
 		r.Served = slices.ContainsFunc(r.Versions, func(v *catalog.Version) bool { return v.Served })
 	}
 	for _, r := range kinds {
@@ -111,8 +120,13 @@ func (c RuntimeConfig) Apply(kinds []*catalog.Resource) (absent []string) {
 			absent = append(absent, gv.String())
 		}
 	}
+	for _, what := range closed {
+		if gv, _, _ := strings.Cut(what, " "); e.asks(gv) {
+			absent = append(absent, what)
+		}
+	}
 	slices.Sort(absent)
-	return absent
+	return absent, err
 }
 
 // Serves reports whether a resource is served of which otherwise says whether it is by default.
@@ -143,6 +157,13 @@ func (e *enablement) serves(r *catalog.Resource, v *catalog.Version) bool {
 		served = on
 	}
 	return served
+}
+
+// asks reports whether a "group/version/resource" or its version is asked for by name.
+func (e *enablement) asks(name string) bool {
+	parts := strings.Split(name, "/")
+	gv := schema.GroupVersion{Group: parts[0], Version: parts[1]}
+	return e.versions[gv] || e.resources[gv.WithResource(parts[2])]
 }
 
 // oldDefinitions is what Kubernetes has not served since 1.22.

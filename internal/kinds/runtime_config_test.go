@@ -58,6 +58,9 @@ func TestRuntimeConfigErrors(t *testing.T) {
 	}
 }
 
+// emulateNothing is a server of its own release.
+var emulateNothing kinds.Emulation
+
 // served returns "group/version/plural" of what a catalog of the kinds serves.
 func served(kinds []*catalog.Resource) []string {
 	var out []string
@@ -78,7 +81,7 @@ func TestRuntimeConfig(t *testing.T) {
 	var onDemand []string
 	for _, r := range kinds.Resources() {
 		for _, v := range r.Versions {
-			if !v.Served {
+			if !v.Served && !(r.Kind == "ValidatingAdmissionPolicy" || r.Kind == "ValidatingAdmissionPolicyBinding") {
 				onDemand = append(onDemand, r.Group+"/"+v.Name+"/"+r.Plural)
 			}
 		}
@@ -86,9 +89,12 @@ func TestRuntimeConfig(t *testing.T) {
 	slices.Sort(onDemand)
 	if want := strings.Fields(`
 		admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings
+		certificates.k8s.io/v1alpha1/clustertrustbundles certificates.k8s.io/v1beta1/clustertrustbundles
+		certificates.k8s.io/v1beta1/podcertificaterequests
 		coordination.k8s.io/v1alpha2/leasecandidates coordination.k8s.io/v1beta1/leasecandidates
 		networking.k8s.io/v1beta1/ipaddresses networking.k8s.io/v1beta1/servicecidrs
-		resource.k8s.io/v1beta2/deviceclasses resource.k8s.io/v1beta2/resourceclaims resource.k8s.io/v1beta2/resourceclaimtemplates
+		resource.k8s.io/v1alpha3/devicetaintrules resource.k8s.io/v1beta2/deviceclasses
+		resource.k8s.io/v1beta2/devicetaintrules resource.k8s.io/v1beta2/resourceclaims resource.k8s.io/v1beta2/resourceclaimtemplates
 		resource.k8s.io/v1beta2/resourceslices storage.k8s.io/v1beta1/volumeattributesclasses`); !slices.Equal(onDemand, want) {
 		t.Errorf("served on demand:\n%s\nwant\n%s", strings.Join(onDemand, "\n"), strings.Join(want, "\n"))
 	}
@@ -137,12 +143,16 @@ func TestRuntimeConfig(t *testing.T) {
 		{"apiextensions.k8s.io/v1beta1=false,storagemigration.k8s.io/v1beta1=false", without(contains("beta")), ""},
 		{"v1/pods=false", without(begins("v1/")), ""}, // as in Kubernetes
 		{"/v1/pods=false", without(func(name string) bool { return name == "v1/pods" }), ""},
-		{"resource.k8s.io/v1alpha3=true,apps/v1beta1=true,node.k8s.io/v1beta1=false",
-			func(all []string) []string { return all }, "apps/v1beta1,resource.k8s.io/v1alpha3"},
+		{"resource.k8s.io/v1alpha3=true", with("resource.k8s.io/v1alpha3"), ""},
+		{"scheduling.k8s.io/v1alpha2=true,apps/v1beta1=true,node.k8s.io/v1beta1=false",
+			func(all []string) []string { return all }, "apps/v1beta1,scheduling.k8s.io/v1alpha2"},
 	}
 	for _, test := range tests {
 		kinds := kinds.Resources()
-		absent := parse(test.config).Apply(kinds)
+		absent, err := parse(test.config).Apply(kinds, emulateNothing, "ClusterTrustBundle", "PodCertificateRequest")
+		if err != nil {
+			t.Errorf("%s: %v", test.config, err)
+		}
 		if got := strings.Join(absent, ","); got != test.absent {
 			t.Errorf("%s: %q is absent, want %q", test.config, got, test.absent)
 		}
@@ -154,12 +164,39 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 }
 
+// Kinds behind feature gates are served only if the gate is open, too; what is asked for by name in vain is reported.
+func TestRuntimeConfigGates(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ config, open, absent, served string }{
+		{"api/all=true", "", "", ""},
+		{"certificates.k8s.io/v1beta1=true", "", "certificates.k8s.io/v1beta1/clustertrustbundles (feature gate " +
+			"ClusterTrustBundle),certificates.k8s.io/v1beta1/podcertificaterequests (feature gate PodCertificateRequest)", ""},
+		{"certificates.k8s.io/v1beta1/clustertrustbundles=true", "PodCertificateRequest",
+			"certificates.k8s.io/v1beta1/clustertrustbundles (feature gate ClusterTrustBundle)", ""},
+		{"certificates.k8s.io/v1beta1/clustertrustbundles=true", "ClusterTrustBundle", "",
+			"certificates.k8s.io/v1beta1/clustertrustbundles"},
+		{"", "ClusterTrustBundle", "", ""},
+	} {
+		all := kinds.Resources()
+		absent, err := parse(test.config).Apply(all, emulateNothing, test.open)
+		gated := slices.DeleteFunc(served(all), func(name string) bool {
+			return !strings.Contains(name, "clustertrustbundles") && !strings.Contains(name, "podcertificaterequests")
+		})
+		got := strings.Join(absent, ",")
+		if err != nil || got != test.absent || strings.Join(gated, ",") != test.served {
+			t.Errorf("%q with %s: absent %q, served %q, %v", test.config, test.open, got, gated, err)
+		}
+	}
+}
+
 // Events of one group are not shown as those of the other when that is off.
 func TestRuntimeConfigTwins(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]bool{"": true, "events.k8s.io/v1=false": false, "/v1/events=false": false} {
 		kinds := kinds.Resources()
-		parse(config).Apply(kinds)
+		if _, err := parse(config).Apply(kinds, emulateNothing); err != nil {
+			t.Error(err)
+		}
 		for _, r := range kinds {
 			if r.Plural == "events" && r.Served && (r.Cohabits.Resource != "") != want {
 				t.Errorf("%s: events of %q are those of %v too", config, r.Group, r.Cohabits)

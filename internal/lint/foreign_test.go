@@ -21,25 +21,66 @@ var only = []struct {
 		"CEL is behind schema/cel, admit/expr and builtin/selector"},
 	{"k8s.io/dynamic-resource-allocation", []string{"internal/kinds/resource/selector"},
 		"expressions about devices are behind builtin/selector"},
+	{"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap", []string{"internal/front/flow", "internal/kinds/flowcontrol"},
+		"flow control is behind front/flow"}, // objects, as data
+	{"k8s.io/apiserver/pkg/util/shufflesharding", []string{"internal/front/flow/queue"},
+		"flow control is behind front/flow"},
 	{"k8s.io/apiserver/pkg/apis/cel", []string{"internal/object/schema/cel", "internal/admit/expr"},
 		"CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/apiserver/pkg/authentication/user", []string{"."}, ""}, // names of users and groups, for everybody
 	{"k8s.io/apiserver/pkg/authentication/serviceaccount",
 		[]string{"internal/auth/authn", "internal/auth/authz", "internal/auth/serviceaccount"},
 		"identity is behind authn and authz"},
-	{"k8s.io/apiserver/pkg/authorization/authorizer", []string{"internal/admit/expr"},
+	{"k8s.io/apiserver/pkg/authorization/authorizer",
+		[]string{"internal/admit/expr", "internal/auth/modes", "internal/front/audit"},
 		"authorization is behind authz; CEL's library wants this interface"},
+	{"k8s.io/apiserver/plugin/pkg/authenticator/token", []string{"internal/auth/token"}, foreignTokens},
+	{"k8s.io/apiserver/pkg/authentication", []string{"internal/auth/token"}, foreignTokens},
+	{"k8s.io/apiserver/pkg/apis/apiserver", []string{"internal/auth/token", "internal/auth/modes", "internal/net/egress"},
+		foreignTokens},
+	{"k8s.io/apiserver/pkg/util/webhook", []string{"internal/auth/token", "internal/auth/modes", "internal/front/audit"},
+		foreignTokens},
+	{"k8s.io/component-base/metrics/legacyregistry",
+		[]string{"internal/front/figures", "internal/auth/token", "internal/front/audit", "internal/storage/encrypt"},
+		"what imported libraries count is shown by front/figures, and read by the tests of those who use them"},
+	{"k8s.io/apiserver/pkg/authorization/cel", []string{"internal/auth/modes"}, foreignModes},
+	{"k8s.io/apiserver/plugin/pkg/authorizer/webhook", []string{"internal/auth/modes"}, foreignModes},
+	{"k8s.io/apiserver/pkg/storage/value", []string{"internal/storage/encrypt"}, "encryption is behind storage/encrypt"},
+	{"k8s.io/apiserver/pkg/server/options/encryptionconfig", []string{"internal/storage/encrypt"},
+		"encryption is behind storage/encrypt; docs/design/encryption.md says why this corner of the generic server"},
+	{"k8s.io/apiserver/pkg/server/healthz", []string{"internal/storage/encrypt"},
+		"health checks are behind front; the library of encryption returns these"},
+	{"k8s.io/apiserver/pkg/util/feature", []string{"internal/storage/encrypt"},
+		"gates are settings here; the library of encryption asks this one for KMSv1"},
+	{"k8s.io/kms", []string{"internal/storage/encrypt"}, "KMS plugins are behind storage/encrypt"},
+	{"k8s.io/apiserver/pkg/audit", []string{"internal/front/audit"}, "auditing is behind front/audit"},
+	{"k8s.io/apiserver/pkg/apis/audit/v1", []string{"internal/front"}, "auditing is behind front"}, // types
+	{"k8s.io/apiserver/pkg/apis/audit", []string{"internal/front/audit"}, "auditing is behind front/audit"},
+	{"k8s.io/apiserver/plugin/pkg/audit", []string{"internal/front/audit"}, "auditing is behind front/audit"},
+	{"k8s.io/apiserver/pkg/util/proxy", []string{"internal/kinds/core/kubelet"},
+		"translation of streams is behind core/kubelet"},
 	{"k8s.io/apiserver", nil, "Kubernetes' generic server is an oracle of test/oracle, not a part of the binary"},
+	{"k8s.io/streaming", []string{"internal/kinds/core/kubelet"}, "streams of containers are behind core/kubelet"},
 	{"k8s.io/kube-aggregator/pkg/apis", []string{"."}, ""},
 	{"k8s.io/kube-aggregator", nil, "Kubernetes' aggregator is an oracle of test/oracle, not a part of the binary"},
 	{"k8s.io/kubernetes", nil, "it cannot be imported as a library"},
+	{"k8s.io/component-base/tracing/api", []string{"internal/net/tracing"}, "traces are sent by net/tracing"},
+	{"go.opentelemetry.io/otel/exporters", []string{"internal/net/tracing"}, "traces are sent by net/tracing"},
+	{"go.opentelemetry.io/otel/sdk", []string{"internal/net/tracing"}, "traces are sent by net/tracing"},
 	{"k8s.io/component-base", nil, "logs, metrics and flags have their own libraries here"},
 	{"github.com/google/cel-go", []string{"internal/object/schema/cel", "internal/admit/expr"},
 		"CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/kubectl", []string{"cmd/bowsprit"}, "kubectl is a command"},
+	{"k8s.io/component-helpers/resource", nil, "it does not compile beside a newer k8s.io/api, which importers may have"},
 	{"github.com/spf13/cobra", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
 	{"github.com/spf13/pflag", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
 }
+
+// foreignTokens is why few may import kube's authenticators.
+const foreignTokens = "tokens of issuers and webhooks are behind internal/auth/token"
+
+// foreignModes is why few may import kube's authorizers.
+const foreignModes = "webhooks that decide about requests are behind internal/auth/modes"
 
 func TestForeignImports(t *testing.T) {
 	for _, f := range sources(t) {

@@ -17,7 +17,7 @@ var coreKinds = []string{"namespaces", "customresourcedefinitions"}
 // Reasons that several have.
 const (
 	config = "the configuration of admission"
-	basic  = "everyone may ask about themselves"
+	policy = "what requests are authorized by"
 )
 
 // namedKinds are the resources that packages of the core know by name all the same, with the reason. An entry that is
@@ -31,13 +31,16 @@ var namedKinds = map[string]map[string]string{
 	},
 	"internal/auth/authz": {
 		"nodes": "who impersonates a node is asked about nodes", "serviceaccounts": "and so of service accounts",
-		"selfsubjectreviews": basic, "selfsubjectaccessreviews": basic, "selfsubjectrulesreviews": basic,
+	},
+	"internal/auth/rbac": {
+		"roles": policy, "rolebindings": policy, "clusterroles": policy, "clusterrolebindings": policy,
 	},
 	"internal/auth/serviceaccount": {
 		"serviceaccounts": "a token is good as long as its account is there",
 		"secrets":         "and the secret that it is from",
 		"pods":            "and the pod that it was made for",
 	},
+	"internal/auth/token": {"secrets": "bootstrap tokens are kept in them"},
 	"internal/net/webhook": {
 		"services": "a webhook may stand behind a service", "endpoints": "whose addresses these are",
 		"endpointslices": "or these",

@@ -14,22 +14,18 @@ import (
 	"testing"
 )
 
-// What keeps the house readable, as numbers. An entry of an allowance says how much a thing may have that is over the
-// bound for now; the test asks for its removal when the thing has shrunk. `go test -v -run TestMeasures
-// ./internal/lint` prints today's numbers, which docs/house.md has beside those of the beginning.
+// What keeps the house readable, as numbers. `go test -v -run TestMeasures ./internal/lint` prints today's, which
+// docs/house.md has beside those of the beginning.
 const (
 	maxColumns       = 120 // of a line; a tab counts as four
 	maxFunctionLines = 60  // of a function with logic: not of a test, a table or a list of flags
 	maxParameters    = 5
-	manyParameters   = 32 // functions that have more; 9 is what the house wants
+	manyParameters   = 9  // functions that have more
 	maxMethods       = 60 // of one type
-	maxPackageLines  = 4500
+	maxPackageLines  = 4600
 	maxFloorPackages = 8 // below one entry of internal, kinds excepted
 	maxImportChain   = 11
 )
-
-// largePackages are over maxPackageLines today.
-var largePackages = map[string]int{"internal/verb": 5120}
 
 // measures is what one run counts.
 type measures struct {
@@ -115,42 +111,26 @@ func typeName(e ast.Expr) string {
 func TestMeasures(t *testing.T) {
 	m := measure(t)
 	for _, c := range []struct {
-		what    string
-		found   map[string]int
-		most    int
-		allowed map[string]int
+		what  string
+		found map[string]int
+		most  int
 	}{
-		{"lines of a function", m.functions, maxFunctionLines, nil},
-		{"methods of a type", m.methods, maxMethods, nil},
-		{"lines of a package", m.packages, maxPackageLines, largePackages},
-		{"exported names without a comment", m.bare, 0, nil},
+		{"lines of a function", m.functions, maxFunctionLines},
+		{"methods of a type", m.methods, maxMethods},
+		{"lines of a package", m.packages, maxPackageLines},
+		{"exported names without a comment", m.bare, 0},
 	} {
-		over, largest := 0, ""
+		largest := ""
 		for _, name := range sortedKeys(c.found) {
-			n, most := c.found[name], c.most
+			n := c.found[name]
 			if c.found[largest] < n {
 				largest = name
 			}
-			if n > most {
-				over++
-			}
-			if allowance, ok := c.allowed[name]; ok {
-				if n <= most {
-					t.Errorf("%s has %d %s: it needs no allowance any more, remove it", name, n, c.what)
-				}
-				most = allowance
-			}
-			if n > most {
-				t.Errorf("%s has %d %s, more than %d", name, n, c.what, most)
+			if n > c.most {
+				t.Errorf("%s has %d %s, more than %d", name, n, c.what, c.most)
 			}
 		}
-		for name := range c.allowed {
-			if _, ok := c.found[name]; !ok {
-				t.Errorf("the allowance of %s for %s is for nothing: remove it", name, c.what)
-			}
-		}
-		t.Logf("%s: %d counted, at most %d (%s), %d over %d", c.what, len(c.found), c.found[largest], largest, over,
-			c.most)
+		t.Logf("%s: %d counted, at most %d (%s)", c.what, len(c.found), c.found[largest], largest)
 	}
 	var wide []string
 	for _, name := range sortedKeys(m.parameters) {
@@ -175,7 +155,8 @@ func sortedKeys(m map[string]int) []string {
 	return keys
 }
 
-// TestFloors counts what stands directly below internal, and the packages on each floor.
+// TestFloors counts what stands directly below internal, and the packages on each floor. The kinds and the simulated
+// components are as many as Kubernetes has; what tests share is no part of the program.
 func TestFloors(t *testing.T) {
 	floors := map[string]map[string]bool{}
 	for _, f := range sources(t) {
@@ -190,11 +171,11 @@ func TestFloors(t *testing.T) {
 	packages := 0
 	for floor, pkgs := range floors {
 		packages += len(pkgs)
-		if len(pkgs) > maxFloorPackages && floor != "kinds" {
+		if len(pkgs) > maxFloorPackages && floor != "kinds" && floor != "workload" && floor != "testing" {
 			t.Errorf("internal/%s has %d packages, more than %d", floor, len(pkgs), maxFloorPackages)
 		}
 	}
-	if len(floors) > 15 {
+	if len(floors) > 16 {
 		t.Errorf("%d floors below internal: put the new one on one of them", len(floors))
 	}
 	t.Logf("%d floors with %d packages", len(floors), packages)
@@ -204,8 +185,9 @@ func TestFloors(t *testing.T) {
 func TestImportChain(t *testing.T) {
 	imports := map[string][]string{}
 	for _, f := range sources(t) {
-		if f.test || strings.HasPrefix(f.pkg, "internal/testing/") { // they stand on the whole server
-			continue
+		if f.test || strings.HasPrefix(f.pkg, "internal/testing/") || strings.HasPrefix(f.pkg, "examples/") ||
+			strings.HasPrefix(f.pkg, "test/") {
+			continue // they stand on the whole server
 		}
 		for _, imported := range f.imports {
 			if pkg, ok := local(imported); ok {

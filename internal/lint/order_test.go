@@ -21,8 +21,13 @@ var floors = [][]string{
 	{"internal/control", "internal/front"}, // act through the verbs; take requests and hand them on
 	{"internal/part"},                      // what may stand beside the core
 	{"internal/kinds"},                     // the kinds of Kubernetes: parts
+	{"internal/workload"},                  // what simulates the components that act on them: a part
 	{"."},                                  // puts all of it together
-	{"cmd/bowsprit", "testserver", "internal/testing", "internal/lint", "test/wire"},
+	{"extension"},                          // extension API servers, made of it
+	{
+		"examples", "cmd/bowsprit", "testserver", "internal/testing", "internal/lint", "test/attack", "test/vessels",
+		"test/wire",
+	},
 }
 
 // coreEnds is the lowest floor that is no longer the core. The core knows no part and no kind.

@@ -2,7 +2,7 @@
 //
 // It stands below everything that looks at an object: the schema of a custom kind, the strategies of built-in kinds,
 // admission, the verbs and the controllers all work on the same maps. Readers never fail: a value that is missing, or
-// of another type than was asked for, reads as the zero value, because what a client sent has been judged before
+// of another type than was asked for, reads as the zero value, because what a client sent has been checked before
 // anything reads it.
 package object
 

@@ -14,7 +14,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/auth/rbac"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
+	"github.com/bowsprit/bowsprit/internal/front/flow"
+	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -29,15 +32,22 @@ type Host struct {
 	// Now is the clock, and NewUID makes uids: they are passed so that tests are exact.
 	Now    func() time.Time
 	NewUID func() string
+	// AfterFunc calls a function in a goroutine of its own after a while by the clock; stop reports whether it has kept
+	// it from being called.
+	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 	// Runs reports whether a controller is switched on, by its name.
 	Runs func(controller string) bool
 	// URL is where the server is reached, such as "https://127.0.0.1:6443".
 	URL string
 	// Port is the server's own port, 0 if it listens on something that has none.
-	Port         int
+	Port int
+	// Dir is the directory of what outlives the server, "" if nothing does.
+	Dir          string
 	Store        *store.Store
 	Certificates *pki.PKI
 	Metrics      *prometheus.Registry
+	// Egress opens connections to other servers.
+	Egress *egress.Egress
 
 	// Not for Resources.
 
@@ -46,7 +56,13 @@ type Host struct {
 	Webhooks      *webhook.Client
 	Tokens        *serviceaccount.Tokens
 	Authenticator *authn.Authenticator
-	Authorizer    Authorizer
+	Authorizer    authz.Mode
+	// Encrypts reports whether what lies below a prefix of the store is encrypted.
+	Encrypts func(prefix string) bool
+	// Roles knows the roles and bindings that are there, whether they authorize or not.
+	Roles *rbac.Evaluator
+	// Flow shares the server's seats out among requests; nil if priority and fairness is off.
+	Flow *flow.Controller
 	// Admission is what the user's file says of admission plugins, and AdmissionMetrics is where they count.
 	Admission        configuration.Configuration
 	AdmissionMetrics *admit.Metrics
@@ -61,10 +77,4 @@ type Host struct {
 	Background func(func(context.Context) error)
 	// OnStop has a function called when the server stops, in the opposite order.
 	OnStop func(func() error)
-}
-
-// Authorizer decides about requests, and lists what it would allow.
-type Authorizer interface {
-	authz.Authorizer
-	authz.Ruler
 }

@@ -18,9 +18,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
 // Part is an optional piece of the server. Whatever it does not bring is nil.
@@ -41,6 +43,15 @@ type Part struct {
 	Collectors func(h *Host) []prometheus.Collector
 	// Pages are paths that are about no resource. One that ends in a slash answers for everything below it too.
 	Pages func(h *Host) map[string]front.Handler
+	// Elsewhere returns what says who answers a request for which another server is there, nil for all others. It is
+	// asked about each request.
+	Elsewhere func(h *Host) func(info *request.Info) front.Handler
+	// Contents returns what deletes what other servers have in a namespace. One part at most has it.
+	Contents func(h *Host) func(ctx context.Context, namespace string) control.Elsewhere
+	// Remote returns the other servers, for controllers. One part at most has it.
+	Remote func(h *Host) control.Remote
+	// Checks are conditions of health.
+	Checks func(h *Host) []front.Check
 	// Start is called once the view is loaded, before controllers run and before the first request. An error ends the
 	// start. What is to run as long as the server does goes to Host.Background.
 	Start func(ctx context.Context, h *Host) error
@@ -62,6 +73,12 @@ type Handlers struct {
 	Finders map[string]verb.Finder
 	// Allocators give objects what no other object may have.
 	Allocators map[string]verb.Allocator
+	// Guards decide whether the user of a write may give an object what it says.
+	Guards map[string]verb.Guard
+	// Limits say what of an object the user of an update may not change.
+	Limits map[string]verb.Limit
+	// Keepers keep the objects of kinds somewhere else than in the log, by the kind's prefix in the store.
+	Keepers map[string]keeper.Keeper
 	// Updated are told of each update that has been written.
 	Updated map[string]func(old, now object.Object)
 	// TokenUsed notes that the token of a secret was used on a day, "2006-01-02", UTC. It hears of each once a day.
@@ -92,7 +109,7 @@ type Plugin struct {
 	// Name is kube's name, as --disable-admission-plugins spells it. It is that of the plugin that New makes.
 	Name string
 	At   Position
-	// New makes the plugin. An error is about its configuration.
+	// New makes the plugin, nil if there is nothing for it to do. An error is about its configuration.
 	New func(h *Host) (admit.Plugin, error)
 }
 
@@ -133,7 +150,10 @@ func (all *Handlers) Merge(h Handlers) (taken []string) {
 	merge(&all.Connections, h.Connections, &taken)
 	merge(&all.Finders, h.Finders, &taken)
 	merge(&all.Allocators, h.Allocators, &taken)
+	merge(&all.Guards, h.Guards, &taken)
+	merge(&all.Limits, h.Limits, &taken)
 	merge(&all.Updated, h.Updated, &taken)
+	merge(&all.Keepers, h.Keepers, &taken)
 	switch {
 	case all.TokenUsed == nil:
 		all.TokenUsed = h.TokenUsed

@@ -45,6 +45,7 @@ type Info struct {
 	// authorizers.
 	FieldSelector, LabelSelector string
 
+	visible  bool      // the query asks for what the caller may see
 	segments [8]string // memory of Parts, so that an Info is one allocation
 }
 
@@ -129,6 +130,7 @@ func (i *Info) readQuery(raw string, verbInPath bool) {
 // readListOptions tells a watch from a list and takes the name from the field selector. Options that cannot be decoded
 // are no error here (the verb answers 400 later), but hide the name.
 func (i *Info) readListOptions(query url.Values) {
+	i.visible = query.Get(visibleParameter) == "true"
 	if watch := query["watch"]; len(watch) > 0 && watch[0] != "0" && !strings.EqualFold(watch[0], "false") {
 		i.Verb = "watch"
 	}

@@ -1,13 +1,32 @@
 package request
 
-import "context"
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+)
 
 // Scope is what a request's context carries beside its deadline. Package front makes one for each request.
 type Scope struct {
 	// AuditID is the Audit-Id that the client sent or front chose; it names the request in logs.
 	AuditID string
+	// Visible is set before the request is handled, of a list or watch that shows what the caller may see; nil shows
+	// everything.
+	Visible Visibility
+	// Explain is set before the request is handled, of a write that asks why it is refused (AsksWhy).
+	Explain bool
 	// Waits is set before the request is handled.
 	Waits Waits
+	// Audit is what is recorded of the request; nil if it is not. It is set before the request is handled.
+	Audit Record
+	// Deprecated is set while the request is handled if it is about a deprecated version, and Removed to the release
+	// ("1.22") in which that version goes, if that is known.
+	Deprecated bool
+	Removed    string
+	// Tracer begins spans; nil of a request that is not traced.
+	Tracer trace.Tracer
+	// Latency is how long the request has spent on what.
+	Latency Latency
 
 	warnings warnings
 }

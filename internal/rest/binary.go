@@ -9,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -30,14 +31,19 @@ func (f form) message(c *verb.Call) any {
 
 // writeDocument answers with a JSON document, which in protobuf is a message of into's type; into is a fresh value of
 // it.
-func writeDocument(w http.ResponseWriter, r *http.Request, code int, doc []byte, f form, into any) error {
-	if f.Type == codec.Protobuf {
+func writeDocument(w http.ResponseWriter, r *http.Request, doc []byte, as answer, into any) error {
+	r, span := startEncoding(r, as.form)
+	defer span.End()
+	if a := request.RecordOf(r.Context()); a != nil {
+		recordAnswer(a, doc, into)
+	}
+	if as.Type == codec.Protobuf {
 		var err error
 		if doc, err = codec.ToProtobuf(doc, into); err != nil {
 			return err
 		}
 	}
-	codec.WriteObject(w, r, code, doc, f.plain())
+	codec.WriteObject(w, r, as.code, doc, as.plain())
 	return nil
 }
 
@@ -47,6 +53,7 @@ type binaryKey struct {
 	version      *catalog.Version
 	media        string
 	omitTypeMeta bool
+	masked       bool
 }
 
 // binary returns an entry in a binary form, without what begins a document.
@@ -61,7 +68,8 @@ func (s *Server) binary(c *verb.Call, f form, e *watchcache.Entry) ([]byte, erro
 		}
 		return f.item(raw, c)
 	}
-	return e.Encoded(binaryKey{c.Version, f.Type, false}, func() ([]byte, error) { return f.item(raw, c) })
+	key := binaryKey{c.Version, f.Type, false, c.Secrecy.Masked}
+	return e.Encoded(key, func() ([]byte, error) { return f.item(raw, c) })
 }
 
 // item returns a JSON document in the form's binary encoding, as it stands in a list.
@@ -82,16 +90,25 @@ func (s *Server) binaryItem(c *verb.Call, f form, e *watchcache.Entry) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return e.Encoded(binaryKey{c.Version, f.Type, true}, func() ([]byte, error) {
+	return e.Encoded(binaryKey{c.Version, f.Type, true, c.Secrecy.Masked}, func() ([]byte, error) {
 		return f.item(codec.AppendUntyped(nil, raw), c)
 	})
 }
 
 // writeEntry answers with one object in a binary form.
 func (s *Server) writeEntry(w http.ResponseWriter, r *http.Request, c *verb.Call, e *watchcache.Entry, f form) error {
+	r, span := startEncoding(r, f)
+	defer span.End()
 	item, err := s.binary(c, f, e)
 	if err != nil {
 		return err
+	}
+	if c.Audit != nil && c.Audit.Answers() {
+		raw, err := s.verbs.JSON(c, e)
+		if err != nil {
+			return err
+		}
+		c.Audit.ResponseObject(raw)
 	}
 	var doc []byte
 	if f.Type == codec.Protobuf {

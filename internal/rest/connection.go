@@ -19,8 +19,8 @@ type Connection struct {
 	Options func(query url.Values) (any, error)
 	// Proxy is true if requests are passed on as they are, by any method. Options gets the path below as "path".
 	Proxy bool
-	// Serve answers when admission has let the request pass.
-	Serve func(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call) error
+	// Serve answers when admission has let the request pass. options are what Options has read, nil without it.
+	Serve func(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error
 }
 
 // connection returns the connection that the call asks for. It is not ok if the subresource is no connection.
@@ -37,7 +37,7 @@ func (s *Server) connection(c *verb.Call) (connection Connection, ok bool) {
 func (s *Server) serveConnection(to Connection, sub *catalog.Subresource, info *request.Info) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
 		if to.Options == nil {
-			return to.Serve(w, r, s.verbs, c)
+			return to.Serve(w, r, s.verbs, c, nil)
 		}
 		if info.Verb == "" && r.Method != http.MethodOptions {
 			return methodNotSupported(c, info.Verb)
@@ -57,7 +57,7 @@ func (s *Server) serveConnection(to Connection, sub *catalog.Subresource, info *
 		if err := s.verbs.Connect(r.Context(), c, sub.Kind.Kind, options, fresh); err != nil {
 			return err
 		}
-		return to.Serve(w, r, s.verbs, c)
+		return to.Serve(w, r, s.verbs, c, options)
 	}
 }
 

@@ -16,7 +16,7 @@ func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	if err != nil {
 		return err
 	}
-	return s.writeObject(w, r, http.StatusCreated, c, made, in.media)
+	return s.writeObject(w, r, c, made, answer{http.StatusCreated, in.media})
 }
 
 // serveVirtual is a POST to a resource or a subresource whose objects are not stored.
@@ -33,7 +33,7 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Ca
 	if err != nil {
 		return err
 	}
-	return s.writeObject(w, r, http.StatusCreated, of, res, in.media)
+	return s.writeObject(w, r, of, res, answer{http.StatusCreated, in.media})
 }
 
 // serveAction is a POST to a subresource that takes an object of another kind, and has none to show.

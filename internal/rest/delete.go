@@ -18,7 +18,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	if err != nil {
 		return err
 	}
-	options, err := deleteOptions(r)
+	options, err := s.deleteOptions(r)
 	if err != nil {
 		return err
 	}
@@ -27,23 +27,28 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	if err != nil {
 		return err
 	}
-	if res.Deleted && !c.Resource.ReturnsDeleted {
+	if res.Deleted && (!c.Resource.ReturnsDeleted || res.Object == nil) {
 		status, err := deletedStatus(c, res)
 		if err != nil {
 			return err
 		}
-		return writeDocument(w, r, http.StatusOK, status, media, &metav1.Status{})
+		return writeDocument(w, r, status, answer{http.StatusOK, media}, &metav1.Status{})
 	}
 	code := http.StatusOK
 	//lint:ignore SA1019 older clients send it
 	if orphan := options.OrphanDependents; orphan != nil && !*orphan && !res.Deleted {
 		code = http.StatusAccepted
 	}
-	return s.writeObject(w, r, code, c, res, media)
+	return s.writeObject(w, r, c, res, answer{code, media})
 }
 
 // deletedStatus is the answer to a deletion that is complete.
 func deletedStatus(c *verb.Call, res *verb.Result) ([]byte, error) {
+	if res.Object == nil { // it could not be read
+		return successful(metav1.Status{
+			Code: http.StatusOK, Details: &metav1.StatusDetails{Name: c.Name, Kind: c.Resource.Kind},
+		})
+	}
 	return successful(metav1.Status{Details: &metav1.StatusDetails{
 		Name: c.Name, Group: c.Resource.Group, Kind: c.Resource.Plural,
 		UID: types.UID(object.String(object.Meta(res.Object), "uid")),

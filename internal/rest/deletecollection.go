@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
 )
 
 func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
@@ -15,9 +16,12 @@ func (s *Server) serveDeleteCollection(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return err
 	}
-	options, err := deleteOptions(r)
+	options, err := s.deleteOptions(r)
 	if err != nil {
 		return err
+	}
+	if corrupt.Asked(options) {
+		return invalidOptions("DeleteOptions", corrupt.NotInCollections())
 	}
 	c.WarnDependents(r.Context(), options)
 	page, err := s.verbs.List(r.Context(), c, listed)

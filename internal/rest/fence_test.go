@@ -21,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/subresource"
 	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -68,7 +69,7 @@ func start(t testing.TB, plugins ...admit.Plugin) *server {
 
 // topology is the plugin that hands labels of nodes on to pods.
 func topology(view *watchcache.View) admit.Plugin {
-	all := plugin.All(plugin.Config{View: view})
+	all := pluginlist.All(plugin.Config{View: view})
 	return all[slices.IndexFunc(all, func(p admit.Plugin) bool { return p.Name() == "PodTopologyLabels" })]
 }
 
@@ -94,7 +95,7 @@ func startWith(t testing.TB, etcd store.Embedded, change func(*verb.Config)) *se
 	}
 	change(&config)
 	verbs := verb.New(config)
-	s := &server{verbs, rest.New(rest.Config{Verbs: verbs, Connections: subresource.Connections()}), st}
+	s := &server{verbs, rest.New(rest.Config{Verbs: verbs}), st}
 	all := control.New(control.Config{Verbs: verbs, View: view, Catalog: cat, Now: time.Now, Log: log})
 	if err := view.Load(t.Context()); err != nil {
 		t.Fatal(err)

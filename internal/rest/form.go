@@ -15,6 +15,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // form is how a client wants its answer: the media type and, instead of the object, perhaps its metadata or a table.
@@ -82,7 +83,7 @@ func (s *Server) transform(c *verb.Call, f form, raw []byte, obj object.Object) 
 func notAsAskedOf(c *verb.Call, f form, what, suffix string) error {
 	goType := "unstructured.Unstructured" + suffix
 	if !c.Resource.Custom() {
-		goType = verb.GoPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
+		goType = decode.GoPackage(c.Resource.Group) + "." + c.Resource.Kind + suffix
 	}
 	return notAsAsked(f, what, goType)
 }
@@ -125,7 +126,11 @@ func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *verb.Call
 			return err
 		}
 	}
-	codec.WriteObject(w, r, http.StatusOK, out.Trailer(body), f.plain())
+	body = out.Trailer(body)
+	if c.Audit != nil && c.Audit.Answers() {
+		c.Audit.ResponseObject(body)
+	}
+	codec.WriteObject(w, r, http.StatusOK, body, f.plain())
 	return nil
 }
 

@@ -14,10 +14,12 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *verb.Call)
 	if err != nil {
 		return err
 	}
-	options, err := listOptions(r.URL.Query())
+	query := r.URL.Query()
+	options, err := listOptions(query)
 	if err != nil {
 		return err
 	}
+	c.SkipUnreadable = skipsUnreadable(query)
 	page, err := s.verbs.List(r.Context(), c, options)
 	if err != nil {
 		return err
@@ -27,15 +29,38 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, c *verb.Call)
 
 // writeList streams a page: a header, each object's bytes, a trailer.
 func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *verb.Call, p *verb.Page, media form) error {
+	r, span := startEncoding(r, media)
+	defer span.End()
 	if media.As == "Table" {
 		return s.writeTable(w, r, c, p, media)
 	}
 	if media.As == "PartialObjectMetadata" {
 		return notAsAskedOf(c, media, "a list", "List")
 	}
+	out := s.listWriter(c, media, p)
+	if c.Audit != nil && c.Audit.Answers() {
+		doc, err := out.appendTo(nil, p)
+		if err != nil {
+			return err
+		}
+		c.Audit.ResponseObject(doc)
+	}
 	if media.Binary() {
 		return s.writeBinaryList(w, r, c, p, media)
 	}
+	if media.Type != codec.JSON || media.Pretty {
+		body, err := out.appendTo(nil, p)
+		if err != nil {
+			return err
+		}
+		codec.WriteObject(w, r, http.StatusOK, body, media.plain())
+		return nil
+	}
+	return out.stream(w, r, p)
+}
+
+// listWriter returns what writes a page as JSON.
+func (s *Server) listWriter(c *verb.Call, media form, p *verb.Page) listWriter {
 	out := listWriter{listForm: listFormOf(c, media, p), omitTypeMeta: c.Version.New != nil && media.As == ""}
 	out.item = func(e *watchcache.Entry) ([]byte, error) { return s.verbs.JSON(c, e) }
 	if media.As != "" {
@@ -47,15 +72,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *verb.Call,
 			return codec.PartialMetadata(raw, out.apiVersion)
 		}
 	}
-	if media.Type != codec.JSON || media.Pretty {
-		body, err := out.appendTo(nil, p)
-		if err != nil {
-			return err
-		}
-		codec.WriteObject(w, r, http.StatusOK, body, media.plain())
-		return nil
-	}
-	return out.stream(w, r, p)
+	return out
 }
 
 // listForm is what a list says beside its items, in JSON and CBOR.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
-	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // metaVersion is the version in which query parameters are read.
@@ -73,7 +75,7 @@ func patchOptions(r *http.Request, patchType types.PatchType) (*metav1.PatchOpti
 }
 
 // deleteOptions come in the body or, if there is none, in the query.
-func deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
+func (s *Server) deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 	body, err := readBody(r)
 	if err != nil {
 		return nil, err
@@ -83,8 +85,12 @@ func deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 		if err := decodeDeleteOptions(r.Context(), body, r.Header.Get("Content-Type"), o); err != nil {
 			return nil, err
 		}
+		recordDeleteOptions(request.RecordOf(r.Context()), o)
 	} else if err := parameters(r.URL.Query(), o); err != nil {
 		return nil, err
+	}
+	if !s.verbs.UnsafeDeletion() {
+		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil // as a server that does not know it
 	}
 	return o, invalidOptions("DeleteOptions", metav1validation.ValidateDeleteOptions(o))
 }
@@ -121,7 +127,7 @@ func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, i
 
 func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	if into.Kind != "" && into.Kind != "DeleteOptions" {
-		return apierrors.NewBadRequest(verb.NotRegistered(into.Kind, cmp.Or(into.APIVersion, "meta.k8s.io/v1")))
+		return apierrors.NewBadRequest(decode.NotRegistered(into.Kind, cmp.Or(into.APIVersion, "meta.k8s.io/v1")))
 	}
 	return nil
 }
@@ -151,4 +157,11 @@ func listOptions(query url.Values) (*metainternal.ListOptions, error) {
 		o.Limit = 0
 	}
 	return o, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(o, true))
+}
+
+// skipsUnreadable reports whether a list asks for what can be read of it: the parameter ignoreStoreReadError, which
+// Kubernetes does not have, is true. A server that does not know it fails as if it was not there.
+func skipsUnreadable(query url.Values) bool {
+	skip, err := strconv.ParseBool(query.Get("ignoreStoreReadError"))
+	return err == nil && skip
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // servePatch is a PATCH of an object, or of a subresource that shows it.
@@ -20,20 +21,20 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 		return err
 	}
 	do := s.verbs.Patch
-	if verb.IsApply(patch.Type) {
+	if patch.IsApply() {
 		do = s.verbs.Apply
 	}
 	res, err := do(r.Context(), c, patch, options)
 	if err != nil {
 		return err
 	}
-	return s.writeObject(w, r, codeOf(res), c, res, media)
+	return s.writeObject(w, r, c, res, answer{codeOf(res), media})
 }
 
 // readPatch reads what all kinds of patches have in common.
 func readPatch(
 	r *http.Request, c *verb.Call, accept func() (form, error),
-) (form, verb.Patch, metav1.PatchOptions, error) {
+) (form, decode.Patch, metav1.PatchOptions, error) {
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	patchType := types.PatchType(contentType)
 	in, err := readRequest(r, func() (form, error) {
@@ -49,7 +50,10 @@ func readPatch(
 		}
 		return media, nil
 	}, func(r *http.Request) (*metav1.PatchOptions, error) { return patchOptions(r, patchType) })
-	return in.media, verb.Patch{Type: patchType, Data: in.body.Data}, in.options, err
+	if err == nil && c.Audit != nil {
+		c.Audit.RequestBody(in.body.Data)
+	}
+	return in.media, decode.Patch{Type: patchType, Data: in.body.Data}, in.options, err
 }
 
 // unknownPatchType is the 415 for a patch that is none of the accepted ones. That of built-in kinds is what client-go

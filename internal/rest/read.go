@@ -4,12 +4,13 @@ import (
 	"net/http"
 
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // input is what all requests with a body have in common.
 type input[O any] struct {
 	media   form
-	body    verb.Body
+	body    decode.Body
 	options O
 }
 

@@ -27,7 +27,7 @@ import (
 // Programs in browsers watch by WebSocket, and say who they are among its protocols.
 func TestWatchByWebSocket(t *testing.T) {
 	tokens := tokenFile(t, `secret,eve,1,"system:masters"`)
-	server := testserver.Start(t, func(c *bowsprit.Config) { c.Auth.TokenAuthFile = tokens })
+	server := testserver.Start(t, func(c *bowsprit.Config) { c.Authentication.TokenAuthFile = tokens })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func dialWatch(t *testing.T, server *testserver.Server, query, token, accept str
 func TestWebSocketIsNotRead(t *testing.T) {
 	tokens := tokenFile(t, `secret,eve,1,"system:masters"`)
 	server := testserver.Start(t,
-		func(c *bowsprit.Config) { c.Auth.TokenAuthFile, c.ShutdownTimeout = tokens, 45*time.Second })
+		func(c *bowsprit.Config) { c.Authentication.TokenAuthFile, c.ShutdownTimeout = tokens, 45*time.Second })
 	client, err := kubernetes.NewForConfig(server.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestWebSocketIsNotRead(t *testing.T) {
 	}()
 	select {
 	case <-stopped:
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Error("the server waits for a client that does not read")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
 )
 
 // stream is one watch being written.
@@ -25,6 +26,8 @@ type stream struct {
 	watch      *verb.Watch
 	form       form
 	out        sink
+	figures    *watchFigures
+	began      time.Time
 	bookmarks  bool
 	head, tail []byte                  // memory of send
 	rows       int                     // rows sent so far, in a watch of tables
@@ -55,6 +58,7 @@ func (st *stream) initial(ctx context.Context, o *metainternal.ListOptions) bool
 	}
 	if ok && o.SendInitialEvents != nil && *o.SendInitialEvents && o.AllowWatchBookmarks {
 		ok = st.bookmark(st.watch.From(), true)
+		st.s.figures.listed(st.c, st.s.verbs.Now().Sub(st.began))
 	}
 	return ok
 }
@@ -80,6 +84,7 @@ func (st *stream) follow(ctx context.Context) {
 		}
 		clear(changes) // a watcher that waits holds on to nothing
 		delivered, ending := st.watch.From(), ctx.Err() != nil
+		tock = st.watch.Turned() || tock
 		// The last bookmark spares the client a look back when it resumes.
 		if st.bookmarks && (tock || ending && delivered > marked) {
 			if !st.bookmark(delivered, false) {
@@ -95,6 +100,7 @@ func (st *stream) follow(ctx context.Context) {
 		}
 		select {
 		case <-st.watch.Changed():
+		case <-st.watch.Granted():
 		case <-tick.C:
 			tock = true
 		case <-ctx.Done():
@@ -141,6 +147,7 @@ type frameKey struct {
 	version *catalog.Version
 	form    form
 	kind    watch.EventType
+	masked  bool
 	// Of a table: whether it tells the columns, and the second at which it was made, because cells tell ages.
 	headers bool
 	second  int64
@@ -157,19 +164,26 @@ func (st *stream) shared(ev *verb.Event, kind watch.EventType) bool {
 			return false
 		}
 	}
+	return st.put(raw)
+}
+
+// put sends a frame.
+func (st *stream) put(frame []byte) bool {
 	st.rows++
-	return st.out.put(raw)
+	st.figures.sent(len(frame))
+	return st.out.put(frame)
 }
 
 func (st *stream) frameKey(kind watch.EventType) any {
 	if st.form.As == "Table" {
 		return frameKey{
-			version: st.c.Version, form: st.form, kind: kind, headers: st.rows == 0, second: st.s.verbs.Now().Unix(),
+			version: st.c.Version, form: st.form, kind: kind, masked: st.c.Secrecy.Masked, headers: st.rows == 0,
+			second: st.s.verbs.Now().Unix(),
 		}
 	}
 	key := st.keys[kind]
 	if key == nil {
-		key = frameKey{version: st.c.Version, form: st.form, kind: kind}
+		key = frameKey{version: st.c.Version, form: st.form, kind: kind, masked: st.c.Secrecy.Masked}
 		if st.keys == nil {
 			st.keys = map[watch.EventType]any{}
 		}
@@ -181,6 +195,9 @@ func (st *stream) frameKey(kind watch.EventType) any {
 func (st *stream) encodeEvent(ev *verb.Event, kind watch.EventType) ([]byte, error) {
 	if kind == verb.Left { // with the revision of the change that took it away
 		return st.encode(watch.Deleted, ev.Prev.At(ev.Revision))
+	}
+	if kind == watch.Deleted && ev.Entry.Unreadable() != nil {
+		return nil, corrupt.Deleted(ev.Entry)
 	}
 	return st.encode(kind, ev.Entry)
 }
@@ -194,8 +211,7 @@ func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
 			st.fail(err)
 			return false
 		}
-		st.rows++
-		return st.out.put(raw)
+		return st.put(raw)
 	}
 	before, body, after, err := st.document(e)
 	if err != nil {
@@ -206,6 +222,7 @@ func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
 	st.head = append(codec.AppendWatchHead(st.head[:0], st.form.Media, string(kind), size), before...)
 	st.tail = append(append(st.tail[:0], after...), codec.WatchTail(st.form.Media)...)
 	st.rows++
+	st.figures.sent(len(st.head) + len(body) + len(st.tail))
 	return st.out.putParts(st.head, body, st.tail)
 }
 
@@ -257,8 +274,7 @@ func (st *stream) bookmark(revision int64, end bool) bool {
 		st.fail(err)
 		return false
 	}
-	st.rows++
-	return st.out.put(frame)
+	return st.put(frame)
 }
 
 // fail ends a stream with an ERROR event.

@@ -25,18 +25,25 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 		return err
 	}
 	life := s.watchAtLeast + rand.N(s.watchAtLeast)
-	if options.TimeoutSeconds != nil && *options.TimeoutSeconds > 0 {
+	if options.TimeoutSeconds != nil && *options.TimeoutSeconds != 0 {
 		life = time.Duration(*options.TimeoutSeconds) * time.Second
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), life)
 	defer cancel()
 
-	watching, err := s.verbs.Watch(ctx, c, options)
+	begin := ctx
+	if life < 0 { // as in Kubernetes it is answered, and over when it has begun
+		begin = r.Context()
+	}
+	watching, err := s.verbs.Watch(begin, c, options)
 	if err != nil {
 		return err
 	}
 	defer watching.Close()
-	st := &stream{s: s, c: c, watch: watching, form: media, bookmarks: options.AllowWatchBookmarks}
+	st := &stream{
+		s: s, c: c, watch: watching, form: media, bookmarks: options.AllowWatchBookmarks, figures: s.figures.of(c),
+		began: s.verbs.Now(),
+	}
 	run := func(ctx context.Context, out sink) {
 		st.out = out
 		if err := watching.Err(); err != nil {
@@ -44,7 +51,8 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 			st.fail(err)
 			return
 		}
-		if st.initial(ctx, options) && out.push() {
+		if life > 0 && st.initial(ctx, options) && out.push() {
+			request.Release(ctx)
 			st.follow(ctx)
 		}
 	}

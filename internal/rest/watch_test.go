@@ -248,6 +248,10 @@ func TestWatchEnds(t *testing.T) {
 	if err := timed.frames.Decode(&f); err != io.EOF {
 		t.Errorf("after the last bookmark: %v %+v", err, f)
 	}
+	w := ask(t, s, http.MethodGet, in+"?watch=1&timeoutSeconds=-1", "")
+	if w.Code != http.StatusOK || w.Body.Len() > 0 {
+		t.Errorf("over before it begins: %d %s", w.Code, w.Body)
+	}
 	// as kube has it
 	if w := ask(t, s, http.MethodGet, in+"?watch=1&resourceVersion=abc", ""); w.Code != http.StatusInternalServerError {
 		t.Errorf("revision abc: %d %s", w.Code, w.Body)

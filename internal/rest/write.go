@@ -6,13 +6,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
+// answer is how a request is answered: with which status, in which form.
+type answer struct {
+	code int
+	form
+}
+
 // writeObject answers with one object, in the form the client asked for.
 func (s *Server) writeObject(
-	w http.ResponseWriter, r *http.Request, code int, c *verb.Call, res *verb.Result, media form,
+	w http.ResponseWriter, r *http.Request, c *verb.Call, res *verb.Result, as answer,
 ) error {
-	body, err := s.transform(c, media, res.Bytes(), res.Object)
+	if c.Secrecy.Masked {
+		res = &verb.Result{Object: c.Secrecy.Shown(res.Object)}
+	}
+	body, err := s.transform(c, as.form, res.Bytes(), res.Object)
 	if err != nil {
 		return err
 	}
-	return writeDocument(w, r, code, body, media, media.message(c))
+	return writeDocument(w, r, body, as, as.message(c))
 }

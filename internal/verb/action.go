@@ -11,6 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // An Action is what a POST to a subresource does that takes an object of another kind than the one that it stands
@@ -38,25 +40,26 @@ func (v *Verbs) Action(c *Call) *Action {
 }
 
 // Act decodes the body of an action, asks admission about it, and runs it.
-func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body Body, o metav1.CreateOptions) error {
+func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body decode.Body, o metav1.CreateOptions) error {
 	into := act.New()
-	obj, problems, err := decodeBody(ctx, body, true, act.Kind, func() any { return into })
+	obj, problems, err := decode.Read(ctx, body, true, act.Kind, func() any { return into })
 	if err != nil {
 		return err
 	}
-	if got := kindOf(obj); got.GroupKind() == act.Kind.GroupKind() && slices.Contains(act.Older, got.Version) {
+	if got := decode.KindOf(obj); got.GroupKind() == act.Kind.GroupKind() && slices.Contains(act.Older, got.Version) {
 		obj["apiVersion"] = act.Kind.GroupVersion().String()
 	}
-	if err := v.decoder.sameKind(obj, act.Kind); err != nil {
+	if err := v.decoder.Same(obj, act.Kind); err != nil {
 		return err
 	}
-	if problems, err = readInto(obj, into, act.Kind, body, problems); err != nil {
+	if problems, err = decode.Into(obj, into, act.Kind, body, problems); err != nil {
 		return err
 	}
-	if err := reportAs(ctx, act.Kind, obj, problems, fieldValidation(o.FieldValidation)); err != nil {
+	if err := decode.Report(ctx, act.Kind, obj, problems, fieldValidation(o.FieldValidation)); err != nil {
 		return err
 	}
-	if err := matchNamespace(obj, c.Namespace); err != nil {
+	c.recordTyped(into, act.Kind)
+	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return err
 	}
 	a := v.admission.askedOther(ctx, c, act.Kind, &o, obj)
@@ -82,7 +85,7 @@ func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body Body, o meta
 func (ad *admission) askedOther(
 	ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj object.Object,
 ) *admit.Attributes {
-	a := ad.admissionAttributes(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
+	a := ad.admissionAttributes(ctx, c, admit.Create, named(c, obj), o)
 	a.Kind, a.Object = kind, obj
 	a.Convert = func(_ context.Context, obj object.Object, _, _ *catalog.Version) (object.Object, error) {
 		return obj, nil

@@ -15,7 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/verb/scale"
 )
 
 // admission asks the chain of plugins about writes.
@@ -37,16 +39,17 @@ func (ad *admission) mayCreate(ctx context.Context, c *Call) error {
 }
 
 // admissionAttributes returns what admission is told about a write of the call. options is a pointer to the
-// operation's options, one of metav1.CreateOptions, UpdateOptions and DeleteOptions. name is "" if it will be
+// operation's options, one of metav1.CreateOptions, UpdateOptions and DeleteOptions, or nil. name is "" if it will be
 // generated.
 func (ad *admission) admissionAttributes(
-	ctx context.Context, c *Call, op admit.Operation, name string, options any, dryRun bool,
+	ctx context.Context, c *Call, op admit.Operation, name string, options any,
 ) *admit.Attributes {
 	a := &admit.Attributes{
 		Operation: op, Resource: c.Resource, Version: c.Version, Subresource: c.Subresource, Kind: c.Kind(),
-		Namespace: c.Namespace, Name: name, User: c.User, DryRun: dryRun,
+		Namespace: c.Namespace, Name: name, User: c.User, DryRun: asksDryRun(options),
 		Options: func() object.Object { return optionsObject(options) },
 		Warn:    func(text string) { request.Warn(ctx, text) },
+		Audit:   c.Audit,
 		Convert: func(ctx context.Context, obj object.Object, from, to *catalog.Version) (object.Object, error) {
 			return ad.convert.Convert(ctx, c.Resource, from, to, obj)
 		},
@@ -64,7 +67,7 @@ func (ad *admission) admissionAttributes(
 		a.Namespace = name // as in Kubernetes: a namespace is in itself
 	}
 	if c.through == "scale" {
-		a.Subresource, a.Kind = "scale", scaleKind
+		a.Subresource, a.Kind = "scale", scale.Kind
 		a.Convert = func(_ context.Context, obj object.Object, _, _ *catalog.Version) (object.Object, error) {
 			return obj, nil
 		}
@@ -108,7 +111,7 @@ func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) e
 	}
 	// Those that a patch has brought are still there, too: as in Kubernetes it is the one write that admission sees
 	// with them.
-	dropDuplicateOwners(a.Object, func(text string) {
+	objectmeta.DropDuplicateOwners(a.Object, func(text string) {
 		a.Warn(strings.Replace(text, "duplicate entries;", "duplicate entries after mutating admission happens;", 1))
 	})
 	if !a.Changed() {
@@ -141,15 +144,15 @@ func (ad *admission) validateAdmission(ctx context.Context, a *admit.Attributes,
 	return ad.chain.Validate(ctx, a)
 }
 
-// judgeUpdate is validateAdmission for an update, whose objects admission may see through a subresource.
-func (ad *admission) judgeUpdate(
+// validateUpdate is validateAdmission for an update, whose objects admission may see through a subresource.
+func (ad *admission) validateUpdate(
 	ctx context.Context, c *Call, a *admit.Attributes, obj, old object.Object,
 ) (err error) {
 	if c.through == "scale" {
-		if obj, err = scaleObject(obj, c.Version.Scale); err != nil {
+		if obj, err = scale.Object(obj, c.Version.Scale); err != nil {
 			return err
 		}
-		if old, err = scaleObject(old, c.Version.Scale); err != nil {
+		if old, err = scale.Object(old, c.Version.Scale); err != nil {
 			return err
 		}
 	}

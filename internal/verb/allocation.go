@@ -170,7 +170,11 @@ func (l *allocations) claim(ctx context.Context, h Allocation) (store.Change, er
 	l.tracker.track(own, nil, obj, "kube-apiserver")
 	l.tracker.fillSystemFields(call, obj)
 	stored, err := l.encoder.toStorage(ctx, call, obj)
-	return store.Change{Key: call.key(h.Name), Value: l.encoder.persisted(call, stored)}, err
+	if err != nil {
+		return store.Change{}, err
+	}
+	raw, err := l.encoder.persisted(ctx, call, h.Name, stored)
+	return store.Change{Key: call.key(h.Name), Value: raw}, err
 }
 
 // repair writes the records that the named object of the call lacks: those of objects that an earlier version has

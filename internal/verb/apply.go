@@ -8,40 +8,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
-
-// IsApply reports whether a patch is server-side apply, in YAML or CBOR.
-func IsApply(kind types.PatchType) bool {
-	return kind == types.ApplyYAMLPatchType || kind == types.ApplyCBORPatchType
-}
-
-// decodeApply decodes the body of an apply; repeated is the error about keys that stand in it twice, if strict looks
-// for them.
-func decodeApply(patch Patch, strict bool) (applied object.Object, repeated, err error) {
-	if patch.Type == types.ApplyCBORPatchType {
-		err = codec.UnmarshalCBOR(patch.Data, &applied)
-		if applied == nil {
-			applied = object.Object{}
-		}
-	} else {
-		applied, repeated, err = codec.DecodeApply(patch.Data, strict)
-	}
-	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
-	}
-	return applied, repeated, nil
-}
 
 // Apply is server-side apply: patch is the YAML, JSON or, by its type, CBOR of the fields that the manager
 // o.FieldManager wants. An object that does not exist is created.
 func (v *Verbs) Apply(
-	ctx context.Context, c *Call, patch Patch, o metav1.PatchOptions,
+	ctx context.Context, c *Call, patch decode.Patch, o metav1.PatchOptions,
 ) (*Result, error) {
 	c.applies = true
 	for {
@@ -71,7 +51,7 @@ func (v *Verbs) Apply(
 
 // applyNew creates an object by apply.
 func (v *Verbs) applyNew(
-	ctx context.Context, c *Call, patch Patch, o metav1.PatchOptions,
+	ctx context.Context, c *Call, patch decode.Patch, o metav1.PatchOptions,
 ) (*Result, error) {
 	if c.Resource.Terminating {
 		return nil, terminating(c, "create")
@@ -90,8 +70,7 @@ func (v *Verbs) applyNew(
 	}
 	delete(meta, "resourceVersion") // one that nothing can have is not asked for
 	a := v.admission.admissionAttributes(ctx, c, admit.Create, c.Name,
-		&metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation},
-		isDryRun(o.DryRun))
+		&metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	a.Object = obj
 	res, err := v.storeNew(ctx, c, a)
 	if err == nil {
@@ -102,15 +81,19 @@ func (v *Verbs) applyNew(
 
 // merge applies the patch to the live object (nil if there is none). The result shares live's values.
 func (v *Verbs) merge(
-	ctx context.Context, c *Call, live object.Object, patch Patch, o metav1.PatchOptions,
+	ctx context.Context, c *Call, live object.Object, patch decode.Patch, o metav1.PatchOptions,
 ) (object.Object, error) {
 	own, err := v.tracker.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	validation := fieldValidation(o.FieldValidation)
-	applied, repeated, err := decodeApply(patch, validation != metav1.FieldValidationIgnore)
+	applied, repeated, err := patch.Applied(validation != metav1.FieldValidationIgnore)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.Secrecy.Unmask(applied, live,
+		secrecy.Part{Kind: c.Kind().GroupKind(), Name: c.Name, Applied: true}); err != nil {
 		return nil, err
 	}
 	obj, err := own.Apply(live, applied, o.FieldManager, o.Force != nil && *o.Force, v.now())
@@ -121,7 +104,7 @@ func (v *Verbs) merge(
 		if validation == metav1.FieldValidationStrict {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", repeated))
 		}
-		warnStrict(ctx, []string{repeated.Error()})
+		decode.Warn(ctx, []string{repeated.Error()})
 	}
 	return obj, nil
 }
@@ -147,7 +130,7 @@ func (c *Call) normalizeApplied(obj object.Object, err error) (object.Object, er
 		}
 		return obj, c.matches(obj)
 	}
-	if _, err := checkMeta(obj); err != nil {
+	if _, err := objectmeta.Check(obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	sch, err := c.Version.Schema()

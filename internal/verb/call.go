@@ -7,7 +7,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -24,8 +26,16 @@ type Call struct {
 	// Metadata is true of a call that changes nothing but metadata. It works on an object in the version in which it
 	// is stored and leaves it there, so that no conversion webhook is asked. Deletions in process do so too.
 	Metadata bool
+	// SkipUnreadable is true of a list that leaves out, with a warning, what cannot be read.
+	SkipUnreadable bool
+	// Visible is what a list or watch shows; nil is everything.
+	Visible request.Visibility
 	// Agent is the client's program, the field manager of those who name none.
 	Agent string
+	// Audit is what is recorded of the request that the call is for; nil if it is not, and in process.
+	Audit request.Record
+	// Secrecy is what of the objects the user may not read; set by Conceal.
+	Secrecy secrecy.Secrecy
 
 	inProcess bool           // made by Verbs.Call
 	admitted  bool           // admission has been asked about what leads to this write, and is not about the write

@@ -10,6 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
 // A change is what one write does to one object.
@@ -31,6 +32,7 @@ type writer struct {
 	allocations *allocations
 	admission   *admission
 	hooks       map[string]func(old, now object.Object)
+	keepers     keeper.Keepers
 	// lifecycle is the plugin that keeps objects out of namespaces that are being deleted; nil if it is switched off.
 	lifecycle admit.Mutator
 }
@@ -54,18 +56,30 @@ func (w *writer) commitWhole(ctx context.Context, c *Call, ch change) (*Result, 
 		return w.dryCommit(ctx, c, ch, stored)
 	}
 	if ch.entry != nil && stored.Is(ch.entry.JSON(), ch.entry.Revision) {
-		return w.result(ctx, c, ch, stored, ch.entry.Revision), nil
+		if stale, err := w.encoder.stale(ctx, c, ch.name, ch.entry.Revision); err != nil || !stale {
+			res := w.result(ctx, c, ch, stored, ch.entry.Revision)
+			w.recordChange(ctx, c, ch, ch.obj)
+			return res, err
+		}
 	}
 	var revision int64
+	raw, err := w.encoder.persisted(ctx, c, ch.name, stored)
+	if err != nil {
+		return nil, err
+	}
 	err = w.allocations.commit(ctx, c, ch.old, ch.obj, func(also []store.Change) (err error) {
-		raw := w.encoder.persisted(c, stored)
-		if ch.entry == nil {
-			revision, err = w.create(ctx, c, ch.name, raw, also)
-			return err
+		kept := keeper.Change{Namespace: c.Namespace, Name: ch.name, Now: stored.JSON}
+		if ch.entry != nil {
+			kept.Revision = ch.entry.Revision
 		}
-		o := ch.options
-		o.Also = also
-		revision, err = w.store.With(o).Update(ctx, c.key(ch.name), raw, ch.entry.Revision)
+		revision, err = w.keepers.Write(ctx, w.view.Collection(c.Resource.Prefix), kept, func() (int64, error) {
+			if ch.entry == nil {
+				return w.create(ctx, c, ch.name, raw, also)
+			}
+			o := ch.options
+			o.Also = also
+			return w.store.With(o).Update(ctx, c.key(ch.name), raw, ch.entry.Revision)
+		})
 		return err
 	})
 	if err != nil {
@@ -77,7 +91,9 @@ func (w *writer) commitWhole(ctx context.Context, c *Call, ch change) (*Result, 
 	if err := w.waitVisible(ctx, c, revision); err != nil {
 		return nil, err
 	}
-	return w.result(ctx, c, ch, stored, revision), nil
+	res := w.result(ctx, c, ch, stored, revision)
+	w.recordChange(ctx, c, ch, ch.obj)
+	return res, nil
 }
 
 // dryCommit is what a dry run does instead of the transaction.
@@ -105,6 +121,7 @@ func (w *writer) swap(ctx context.Context, c *Call, ch change) (*Result, error) 
 	if err != nil {
 		return nil, err
 	}
+	w.recordChange(ctx, c, ch, nil)
 	if err := w.waitVisible(ctx, c, revision); err != nil {
 		return nil, err
 	}
@@ -114,8 +131,11 @@ func (w *writer) swap(ctx context.Context, c *Call, ch change) (*Result, error) 
 // overwrite stores an object over its entry as it is, in the storage version, without anything that a change brings
 // with it.
 func (w *writer) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, obj object.Object) error {
-	raw := w.encoder.persisted(c, codec.EncodeStored(obj))
-	_, err := w.store.With(store.Options{TTL: c.ttl()}).Update(ctx, c.key(c.Name), raw, e.Revision)
+	raw, err := w.encoder.persisted(ctx, c, c.Name, codec.EncodeStored(obj))
+	if err != nil {
+		return err
+	}
+	_, err = w.store.With(store.Options{TTL: c.ttl()}).Update(ctx, c.key(c.Name), raw, e.Revision)
 	return err
 }
 
@@ -134,6 +154,9 @@ func (w *writer) drop(ctx context.Context, c *Call, obj object.Object, revision 
 	if err != nil {
 		return nil, err
 	}
+	if c.Audit != nil {
+		c.Audit.Changed(obj, nil)
+	}
 	object.Meta(obj)["resourceVersion"] = strconv.FormatInt(gone, 10)
 	return &Result{Object: obj, Deleted: true}, w.waitVisible(ctx, c, gone)
 }
@@ -141,7 +164,10 @@ func (w *writer) drop(ctx context.Context, c *Call, obj object.Object, revision 
 // erase removes from the store the object that was stored at the revision, with the records of what it had.
 func (w *writer) erase(ctx context.Context, c *Call, obj object.Object, revision int64) (gone int64, err error) {
 	err = w.allocations.commit(ctx, c, obj, nil, func(also []store.Change) (err error) {
-		gone, err = w.store.With(store.Options{Also: also}).Delete(ctx, c.key(c.Name), revision)
+		kept := keeper.Change{Namespace: c.Namespace, Name: c.Name, Revision: revision}
+		gone, err = w.keepers.Write(ctx, w.view.Collection(c.Resource.Prefix), kept, func() (int64, error) {
+			return w.store.With(store.Options{Also: also}).Delete(ctx, c.key(c.Name), revision)
+		})
 		return err
 	})
 	return gone, err

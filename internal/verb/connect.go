@@ -15,7 +15,7 @@ import (
 // the given kind, is what the client asks for, and fresh returns an empty one. What admission changes of it changes
 // nothing.
 func (v *Verbs) Connect(ctx context.Context, c *Call, kind string, options any, fresh func() any) error {
-	a := v.admission.admissionAttributes(ctx, c, admit.Connect, c.Name, nil, false)
+	a := v.admission.admissionAttributes(ctx, c, admit.Connect, c.Name, nil)
 	a.Kind.Kind, a.Options = kind, nil
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(options)
 	if err != nil {

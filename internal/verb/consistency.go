@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/verb/revision"
 )
 
 // futureWait is how long a read waits for a revision that has not happened yet before it tells the client so.
@@ -22,7 +24,7 @@ func (r *Reader) catchUp(ctx context.Context, resourceVersion string) (int64, er
 	case "0":
 		return r.view.Revision(), nil
 	}
-	want, err := parseRevision(resourceVersion)
+	want, err := revision.ParseVersion(resourceVersion)
 	if err != nil {
 		return 0, err
 	}
@@ -45,7 +47,7 @@ func (r *Reader) reach(ctx context.Context, want int64) (int64, error) {
 	case err == nil:
 		return r.view.Revision(), nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return 0, tooLargeRevision(want, r.view.Revision())
+		return 0, revision.TooLarge(want, r.view.Revision())
 	}
 	return 0, err
 }

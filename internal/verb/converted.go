@@ -6,6 +6,7 @@ import (
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Objects of kinds with a conversion webhook are shown in another version than the stored one only after the webhook
@@ -15,10 +16,11 @@ import (
 // convertedWindow is how many objects are brought into the asked version together.
 const convertedWindow = 1000
 
-// listConverted fills p as list does.
+// listConverted is the rest of List.
 func (r *Reader) listConverted(
-	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector, start listStart, p *Page,
-) error {
+	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector.Selector, start listStart,
+) (*Page, error) {
+	p := &Page{Revision: start.snapshot.Revision}
 	var failure error
 	more := false
 	take := func(window []*watchcache.Entry) bool {
@@ -27,7 +29,7 @@ func (r *Reader) listConverted(
 		}
 		for _, e := range window {
 			switch {
-			case !sel.matches(e):
+			case !sel.Matches(e):
 			case o.Limit > 0 && int64(len(p.Entries)) == o.Limit:
 				more = true
 				return false
@@ -38,48 +40,12 @@ func (r *Reader) listConverted(
 		return true
 	}
 	size := convertedWindow
-	if sel.all() && o.Limit > 0 {
+	if sel.All() && o.Limit > 0 {
 		size = min(size, int(min(o.Limit, convertedWindow)))
 	}
-	windows(start.snapshot, c.Namespace, start.after, size, sel.mayMatch, take)
+	sel.Windows(start.snapshot, start.after, size, take)
 	if more && failure == nil {
 		r.toBeContinued(c, p, start, sel)
 	}
-	return failure
-}
-
-// windows calls f with the entries of a snapshot that keep wants, size at a time, until f returns false.
-func windows(
-	snapshot *watchcache.Snapshot, namespace, after string, size int, keep func(*watchcache.Entry) bool,
-	f func([]*watchcache.Entry) bool,
-) {
-	window := make([]*watchcache.Entry, 0, size)
-	ok := true
-	snapshot.Scan(namespace, after, func(e *watchcache.Entry) bool {
-		if !keep(e) {
-			return true
-		}
-		if window = append(window, e); len(window) == size {
-			ok = f(window)
-			window = window[:0]
-		}
-		return ok
-	})
-	if ok && len(window) > 0 {
-		f(window)
-	}
-}
-
-// mayMatch reports whether an entry that has not been converted can match: names are the same in all versions.
-func (sel *selector) mayMatch(e *watchcache.Entry) bool {
-	for _, req := range sel.fields {
-		if req.Field != "metadata.name" && req.Field != "metadata.namespace" {
-			continue
-		}
-		equal := sel.field(e, req.Field) == req.Value
-		if negated := req.Operator == "!="; equal == negated {
-			return false
-		}
-	}
-	return true
+	return p, failure
 }

@@ -11,15 +11,22 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // CreateFrom is a POST: it stores the object in body as a new one.
-func (v *Verbs) CreateFrom(ctx context.Context, c *Call, body Body, o metav1.CreateOptions) (*Result, error) {
+func (v *Verbs) CreateFrom(ctx context.Context, c *Call, body decode.Body, o metav1.CreateOptions) (*Result, error) {
 	obj, err := v.decoder.decode(ctx, c, body, fieldValidation(o.FieldValidation))
 	if err != nil {
+		return nil, err
+	}
+	c.recordSent(obj)
+	if err := c.unmask(obj, nil); err != nil {
 		return nil, err
 	}
 	return v.Create(ctx, c, obj, o)
@@ -50,19 +57,19 @@ func (v *Verbs) createOnce(ctx context.Context, c *Call, obj object.Object, o me
 	defer v.sequences.lock(c)()
 	v.sequences.refresh(c)
 
-	if err := matchNamespace(obj, c.Namespace); err != nil {
+	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
-	dropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
+	objectmeta.DropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
 	meta := object.Meta(obj)
-	wipeSystemFields(meta)
+	objectmeta.WipeSystemFields(meta)
 
 	own, err := v.tracker.ownership(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	v.tracker.track(own, nil, obj, c.manager(o.FieldManager))
-	a := v.admission.admissionAttributes(ctx, c, admit.Create, object.String(meta, "name"), &o, isDryRun(o.DryRun))
+	a := v.admission.admissionAttributes(ctx, c, admit.Create, object.String(meta, "name"), &o)
 	a.Object = obj
 	return v.storeNew(ctx, c, a)
 }
@@ -73,8 +80,11 @@ func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Re
 		return nil, err
 	}
 	obj := a.Object
+	if err := v.guard(ctx, c, obj, nil); err != nil {
+		return nil, err
+	}
 	c.dryRun = a.DryRun
-	if err := matchNamespace(obj, c.Namespace); err != nil {
+	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
 	v.tracker.fillSystemFields(c, obj)
@@ -129,6 +139,7 @@ func (v *Verbs) storeNamed(
 	if err := v.validateNew(ctx, c, obj); err != nil {
 		return nil, err
 	}
+	defer a.EndSequence()
 	if err := v.admission.validateAdmission(ctx, a, obj); err != nil {
 		return nil, err
 	}
@@ -140,7 +151,7 @@ func (v *Verbs) storeNamed(
 	}
 	delete(meta, "resourceVersion")
 	name := object.String(meta, "name")
-	made, err := v.writer.commit(ctx, c, change{obj: obj, name: name})
+	made, err := v.commitNew(ctx, c, a, change{obj: obj, name: name})
 	if errors.Is(err, store.ErrExists) {
 		return nil, err
 	}
@@ -165,18 +176,11 @@ func (v *Verbs) validateNew(ctx context.Context, c *Call, obj object.Object) err
 		return err
 	}
 	if errs = append(v.validateIn(ctx, c, obj, nil), errs...); len(errs) > 0 {
-		return apierrors.NewInvalid(c.kindOf(obj), object.String(object.Meta(obj), "name"), errs)
+		name := object.String(object.Meta(obj), "name")
+		return apierrors.NewInvalid(c.kindOf(obj), name, secrecy.Redact(c.Version, errs))
 	}
 	c.warnings(ctx, obj, nil)
 	return v.admission.mayCreate(ctx, c) // behind validation, as in Kubernetes
-}
-
-// wipeSystemFields drops what only the server sets.
-func wipeSystemFields(meta object.Object) {
-	for _, key := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		"selfLink"} {
-		delete(meta, key)
-	}
 }
 
 // generatedName appends a random suffix to a prefix, which is cut so that the name stays within 63 characters, unless

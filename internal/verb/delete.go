@@ -12,18 +12,24 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
+	"github.com/bowsprit/bowsprit/internal/verb/deletion"
 )
 
 // Delete removes the named object, or marks it as being deleted while finalizers, the time that it has to end or the
 // kind's rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage
-// collector's work; a policy that makes the deletion wait for it becomes a finalizer (propagate).
+// collector's work; a policy that makes the deletion wait for it becomes a finalizer (deletion.Propagate).
 func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
 	if rules := c.Strategy(); rules != nil && rules.Keep != nil && c.Verb != "deletecollection" {
 		if why := rules.Keep(c.Name); why != "" {
 			return nil, apierrors.NewForbidden(c.GroupResource(), c.Name, errors.New(why))
 		}
+	}
+	if v.corrupt.Named && corrupt.Asked(&o) {
+		return v.deleteUnreadable(ctx, c)
 	}
 	defer v.sequences.lock(c)()
 	for {
@@ -46,9 +52,8 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 		if err != nil {
 			return nil, err
 		}
-		end := c.ending(obj, &o, v.now())
-		end.entry = e
-		if end.underWay {
+		end := ending{deletion.GraceFor(c.Strategy(), obj, &o, v.now()), e}
+		if end.UnderWay {
 			return &Result{Object: obj}, nil
 		}
 		if err := v.admitDelete(ctx, c, &o, obj); err != nil {
@@ -71,12 +76,18 @@ func (v *Verbs) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOption
 	if c.Verb == "deletecollection" {
 		name = "" // as in Kubernetes
 	}
-	a := v.admission.admissionAttributes(ctx, c, admit.Delete, name, o, isDryRun(o.DryRun))
+	a := v.admission.admissionAttributes(ctx, c, admit.Delete, name, o)
 	a.Old = obj
 	if err := v.admission.mutate(ctx, c, a); err != nil {
 		return err
 	}
 	return v.admission.chain.Validate(ctx, a)
+}
+
+// ending says how an entry is deleted.
+type ending struct {
+	deletion.Grace
+	entry *watchcache.Entry
 }
 
 // remove deletes an entry, or marks its object.
@@ -89,16 +100,16 @@ func (v *Verbs) remove(
 	had, has := object.Meta(obj)["finalizers"]
 	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
 	if !held || c.Resource.IsNamespace() && !end.entry.Deleting {
-		propagate(c, obj, o)
+		deletion.Propagate(c.Resource.Strategy, obj, o)
 	}
-	last := !held && len(object.Finalizers(obj)) == 0 && end.period == 0
+	last := !held && len(object.Finalizers(obj)) == 0 && end.Period == 0
 	switch {
-	case end.graceful:
-		end.mark(obj)
+	case end.Graceful:
+		end.Mark(obj)
 	case last:
 		object.SetOrDelete(object.Meta(obj), "finalizers", had, has) // the answer shows what went
 	default:
-		v.markDeleted(obj)
+		deletion.Mark(obj, v.now())
 	}
 	mark := change{entry: end.entry, old: obj, obj: obj, name: c.Name, options: c.raise(obj)}
 	switch {
@@ -106,7 +117,7 @@ func (v *Verbs) remove(
 		return &Result{Object: obj, Deleted: last}, nil
 	case !last:
 		return v.writer.swap(ctx, c, mark)
-	case !end.graceful:
+	case !end.Graceful:
 		return v.writer.drop(ctx, c, obj, end.entry.Revision)
 	}
 	// Two writes, as in Kubernetes: those who watch see that it is being deleted, and then that it is gone.
@@ -119,6 +130,15 @@ func (v *Verbs) remove(
 		return &Result{Object: marked.Object, Deleted: true}, nil // another client was faster, and wanted the same
 	}
 	return res, err
+}
+
+// WarnDependents tells a client that names no policy what becomes of what the object owns, where that surprises.
+func (c *Call) WarnDependents(ctx context.Context, o *metav1.DeleteOptions) {
+	//lint:ignore SA1019 older clients send the old option
+	silent := o.PropagationPolicy == nil && o.OrphanDependents == nil
+	if strategy := c.Strategy(); silent && strategy != nil && strategy.WarnDependents != "" {
+		request.Warn(ctx, strategy.WarnDependents)
+	}
 }
 
 // CheckPreconditions returns why an entry is not the one that a deletion is about, nil if it is.

@@ -64,7 +64,7 @@ func (w *writer) stillThere(ctx context.Context, c *Call, name string) error {
 		return nil
 	}
 	return w.lifecycle.Mutate(ctx,
-		w.admission.admissionAttributes(ctx, c, admit.Create, name, &metav1.CreateOptions{}, false))
+		w.admission.admissionAttributes(ctx, c, admit.Create, name, &metav1.CreateOptions{}))
 }
 
 // raise returns the options of the write that begins the deletion of obj.

@@ -2,10 +2,6 @@ package verb
 
 import (
 	"context"
-	"strconv"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -21,19 +17,9 @@ func (r *Reader) Get(ctx context.Context, c *Call, resourceVersion string) (*wat
 	if _, err := r.catchUp(ctx, resourceVersion); err != nil {
 		return nil, err
 	}
-	e, err := r.seen(c)
+	e, err := r.seen(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	return r.inVersion(ctx, c, e)
-}
-
-// parseRevision reads a resourceVersion parameter. The error is the one that kube makes a 500 of for a get and a
-// watch, and a 400 for a list.
-func parseRevision(text string) (int64, error) {
-	v, err := strconv.ParseUint(text, 10, 63)
-	if err != nil {
-		return 0, field.Invalid(field.NewPath("resourceVersion"), text, err.Error())
-	}
-	return int64(v), nil
 }

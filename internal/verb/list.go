@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/revision"
+	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Page is what one list request answers.
@@ -46,22 +48,25 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Revision: start.snapshot.Revision}
-	if r.convert.NeedsWebhook(c.Resource) {
-		return p, r.listConverted(ctx, c, o, sel, start, p)
+	if start, err = r.readableFrom(ctx, c, sel, start); err != nil {
+		return nil, err
 	}
-	if sel.name != "" && o.Continue == "" && (sel.namespace != "" || !c.Resource.Namespaced) {
-		if e := start.snapshot.Get(sel.namespace, sel.name); sel.matches(e) {
+	if r.convert.NeedsWebhook(c.Resource) {
+		return r.listConverted(ctx, c, o, sel, start)
+	}
+	p := &Page{Revision: start.snapshot.Revision}
+	if sel.Name != "" && o.Continue == "" && (sel.Namespace != "" || !c.Resource.Namespaced) {
+		if e := start.snapshot.Get(sel.Namespace, sel.Name); sel.Matches(e) {
 			p.Entries = append(p.Entries, e)
 		}
 		return p, nil
 	}
-	if sel.all() && o.Limit == 0 && c.Namespace == "" {
+	if sel.All() && o.Limit == 0 && c.Namespace == "" {
 		p.Entries = make([]*watchcache.Entry, 0, start.snapshot.Len())
 	}
 	more := false
-	start.scan(sel, func(e *watchcache.Entry) bool {
-		if !sel.matches(e) {
+	sel.Scan(start.snapshot, start.after, func(e *watchcache.Entry) bool {
+		if !sel.Matches(e) {
 			return true
 		}
 		if o.Limit > 0 && int64(len(p.Entries)) == o.Limit {
@@ -83,17 +88,11 @@ type listStart struct {
 	after    string // the key before the first one
 }
 
-// scan calls f for the entries that sel may keep, in order, until f returns false.
-func (l listStart) scan(sel *selector, f func(*watchcache.Entry) bool) {
-	if ix, value, ok := sel.index(); ok && l.snapshot.Find(ix.Name, value, sel.namespace, l.after, f) {
-		return
-	}
-	l.snapshot.Scan(sel.namespace, l.after, f)
-}
-
 // start chooses the snapshot by continue, resourceVersion and resourceVersionMatch, as the table "The
 // resourceVersionMatch parameter" of the Kubernetes API concepts has it.
-func (r *Reader) start(ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector) (listStart, error) {
+func (r *Reader) start(
+	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector.Selector,
+) (listStart, error) {
 	collection := r.view.Collection(c.Resource.Prefix)
 	if o.Continue != "" {
 		return r.startAtToken(ctx, c, collection, o)
@@ -101,33 +100,33 @@ func (r *Reader) start(ctx context.Context, c *Call, o *metainternal.ListOptions
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
 		o.ResourceVersionMatch == "" && o.Limit > 0 && o.ResourceVersion != "" && o.ResourceVersion != "0"
 	if _, err := r.catchUp(ctx, o.ResourceVersion); err != nil {
-		return listStart{}, badListRevision(err)
+		return listStart{}, revision.InList(err)
 	}
 	if exact {
-		revision, err := parseRevision(o.ResourceVersion)
+		at, err := revision.ParseVersion(o.ResourceVersion)
 		if err != nil {
 			return listStart{}, err
 		}
-		snapshot, err := collection.SnapshotAt(ctx, revision)
+		snapshot, err := collection.SnapshotAt(ctx, at)
 		if errors.Is(err, watchcache.ErrExpired) {
-			return listStart{}, tooOldList()
+			return listStart{}, revision.TooOldList()
 		}
 		return listStart{snapshot: snapshot}, err
 	}
-	return listStart{snapshot: sel.snapshot(collection)}, nil
+	return listStart{snapshot: sel.Snapshot(collection)}, nil
 }
 
 func (r *Reader) startAtToken(
 	ctx context.Context, c *Call, collection *watchcache.Collection, o *metainternal.ListOptions,
 ) (listStart, error) {
-	token, err := parseContinue(o.Continue)
+	token, err := revision.Parse(o.Continue)
 	if err != nil {
 		return listStart{}, err
 	}
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
 		return listStart{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
-	after := token.after()
+	after := token.After()
 	if c.Namespace != "" {
 		after = c.Namespace + "/" + after
 	}
@@ -140,17 +139,17 @@ func (r *Reader) startAtToken(
 	}
 	snapshot, err := collection.SnapshotAt(ctx, token.Revision)
 	if errors.Is(err, watchcache.ErrExpired) {
-		return listStart{}, tooOldContinue(continueToken{Revision: -1, Start: token.Start}.encode())
+		return listStart{}, revision.TooOldToken(revision.Token{Revision: -1, Start: token.Start}.Encode())
 	}
 	return listStart{snapshot: snapshot, after: after}, err
 }
 
 // toBeContinued gives a page its continue token and says how many objects follow, which only lists without selectors
 // do.
-func (r *Reader) toBeContinued(c *Call, p *Page, start listStart, sel *selector) {
+func (r *Reader) toBeContinued(c *Call, p *Page, start listStart, sel *selector.Selector) {
 	last := p.Entries[len(p.Entries)-1]
 	key := last.Key()
-	if sel.all() {
+	if sel.All() {
 		left := int64(start.snapshot.Count(c.Namespace, key))
 		p.Remaining = &left
 	}
@@ -158,5 +157,5 @@ func (r *Reader) toBeContinued(c *Call, p *Page, start listStart, sel *selector)
 		key = last.Name // tokens of one namespace do not name it
 	}
 	r.view.Collection(c.Resource.Prefix).Pin(start.snapshot)
-	p.Continue = continueToken{Revision: p.Revision, Start: key + "\x00"}.encode()
+	p.Continue = revision.Token{Revision: p.Revision, Start: key + "\x00"}.Encode()
 }

@@ -16,5 +16,18 @@ func fieldValidation(v string) string {
 
 func isDryRun(values []string) bool { return len(values) > 0 }
 
+// asksDryRun is isDryRun for the options of admissionAttributes.
+func asksDryRun(options any) bool {
+	switch o := options.(type) {
+	case *metav1.CreateOptions:
+		return isDryRun(o.DryRun)
+	case *metav1.UpdateOptions:
+		return isDryRun(o.DryRun)
+	case *metav1.DeleteOptions:
+		return isDryRun(o.DryRun)
+	}
+	return false
+}
+
 // manager returns the name under which a write is recorded: the fieldManager parameter, or the client's program name.
 func (c *Call) manager(param string) string { return apply.ManagerName(param, c.Agent) }

@@ -8,13 +8,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 )
 
 // fillSystemFields gives a new object what only the server knows.
 func (t *tracker) fillSystemFields(c *Call, obj object.Object) {
 	meta := object.Meta(obj)
 	meta["uid"] = t.newUID()
-	meta["creationTimestamp"] = stamp(t.now())
+	meta["creationTimestamp"] = objectmeta.Stamp(t.now())
 	if !c.Resource.NoGeneration {
 		meta["generation"] = int64(1)
 	}

@@ -8,12 +8,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
+	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Reader reads objects. It stands on the view, which has all objects in memory, and on the catalog, which says in which
@@ -24,6 +28,7 @@ type Reader struct {
 	convert *convert.Converter
 	finders map[string]Finder
 	now     func() time.Time
+	corrupt corrupt.Texts
 }
 
 // View returns the view that is read.
@@ -39,11 +44,12 @@ func (r *Reader) Now() time.Time { return r.now() }
 func (r *Reader) Read(
 	ctx context.Context, res *catalog.Resource, v *catalog.Version, e *watchcache.Entry,
 ) (object.Object, error) {
-	e, err := r.convert.Entry(ctx, res, v, e)
+	c := &Call{Resource: res, Version: v}
+	e, err := r.inVersion(ctx, c, e)
 	if err != nil {
 		return nil, err
 	}
-	return r.Object(&Call{Resource: res, Version: v}, e)
+	return r.Object(c, e)
 }
 
 // Env is what the rules of the call's kind may know about the world.
@@ -56,13 +62,17 @@ func (r *Reader) Current(ctx context.Context, c *Call) (*watchcache.Entry, error
 	if _, err := r.view.Fresh(ctx); err != nil {
 		return nil, err
 	}
-	return r.seen(c)
+	return r.seen(ctx, c)
 }
 
-// seen returns the named object as the view has it.
-func (r *Reader) seen(c *Call) (*watchcache.Entry, error) {
+// seen returns the named object as the view has it. An object that cannot be read is an error.
+func (r *Reader) seen(ctx context.Context, c *Call) (*watchcache.Entry, error) {
 	e := r.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
-	if e != nil {
+	switch {
+	case e == nil:
+	case e.Unreadable() != nil:
+		return r.heal(ctx, c, e)
+	default:
 		return e, nil
 	}
 	//lint:ignore SA1019 kube's rule, kept where kube keeps it
@@ -102,25 +112,41 @@ func (r *Reader) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
 // inVersion returns an entry as of the call's version, if that takes a webhook. All that looks at an entry's
 // content comes after it.
 func (r *Reader) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {
+	if err := r.corrupt.Read(e); err != nil {
+		return nil, err
+	}
 	return r.convert.Entry(ctx, c.Resource, c.Version, e)
 }
 
 // allInVersion is inVersion for many. The slice is not changed.
 func (r *Reader) allInVersion(ctx context.Context, c *Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
+	for _, e := range entries {
+		if err := r.corrupt.Read(e); err != nil {
+			return nil, err
+		}
+	}
 	return r.convert.Entries(ctx, c.Resource, c.Version, entries)
 }
 
 // Object decodes an entry that inVersion returned into the call's version. The caller owns the result.
 func (r *Reader) Object(c *Call, e *watchcache.Entry) (object.Object, error) {
+	return r.ObjectIn(c.Resource, c.Version, e)
+}
+
+// ObjectIn is Object for callers without a call.
+func (r *Reader) ObjectIn(res *catalog.Resource, ver *catalog.Version, e *watchcache.Entry) (object.Object, error) {
 	if e.IsConverted() {
 		return decodeStored(e.JSON())
 	}
-	if raw := e.Cached(c.Version); raw != nil {
+	if raw := e.Cached(ver); raw != nil {
 		return decodeStored(raw)
+	}
+	if err := r.corrupt.Read(e); err != nil {
+		return nil, err
 	}
 	// Most entries that are written again have not been read since, so there are no bytes to decode, and no reader
 	// needs them.
-	return presented(c, e.JSON())
+	return presented(res, ver, e.JSON())
 }
 
 func decodeStored(raw []byte) (object.Object, error) {
@@ -135,22 +161,33 @@ func decodeStored(raw []byte) (object.Object, error) {
 	return obj, nil
 }
 
-// JSON returns the bytes of an entry that inVersion returned, in the call's version, encoded at most once for each
-// definition of the version.
+// JSON returns the bytes of an entry that inVersion returned, in the call's version and as its user sees them, encoded
+// at most once for each definition of the version.
 func (r *Reader) JSON(c *Call, e *watchcache.Entry) ([]byte, error) {
+	if c.Secrecy.Masked {
+		return r.maskedJSON(c, e)
+	}
+	return r.JSONIn(c.Resource, c.Version, e)
+}
+
+// JSONIn is JSON for callers without a call, who see everything.
+func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcache.Entry) ([]byte, error) {
 	if e.IsConverted() {
 		return e.JSON(), nil
 	}
-	if raw := e.Cached(c.Version); raw != nil { // nearly always, and without making a closure
+	if raw := e.Cached(ver); raw != nil { // nearly always, and without making a closure
 		return raw, nil
 	}
-	return e.Encoded(c.Version, func() ([]byte, error) { return present(c, e.JSON()) })
+	if err := r.corrupt.Read(e); err != nil {
+		return nil, err
+	}
+	return e.Encoded(ver, func() ([]byte, error) { return present(res, ver, e.JSON()) })
 }
 
-// present brings stored bytes into the call's version. What is stored under today's definition in the asked version
+// present brings stored bytes into a version. What is stored under today's definition in the asked version
 // comes back unchanged, as the same slice.
-func present(c *Call, stored []byte) ([]byte, error) {
-	obj, err := presented(c, stored)
+func present(res *catalog.Resource, ver *catalog.Version, stored []byte) ([]byte, error) {
+	obj, err := presented(res, ver, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -160,11 +197,28 @@ func present(c *Call, stored []byte) ([]byte, error) {
 	return stored, nil
 }
 
-// presented decodes stored bytes into the call's version.
-func presented(c *Call, stored []byte) (object.Object, error) {
+// presented decodes stored bytes into a version.
+func presented(res *catalog.Resource, ver *catalog.Version, stored []byte) (object.Object, error) {
 	obj, err := decodeStored(stored)
 	if err != nil {
 		return nil, err
 	}
-	return obj, convert.Present(c.Resource, c.Version, obj)
+	return obj, convert.Present(res, ver, obj)
+}
+
+// selector returns what a list or a watch keeps of the call's collection.
+func (r *Reader) selector(c *Call, l labels.Selector, f fields.Selector) (*selector.Selector, error) {
+	return selector.New(selector.Collection{
+		Resource: c.Resource, Version: c.Version, Namespace: c.Namespace,
+		NeedsWebhook: r.convert.NeedsWebhook(c.Resource), Entries: r,
+	}, l, f, c.Visible)
+}
+
+// IndexOf returns the name of the index that leads to what selectors keep, and the value to look for; nil if none does.
+func (r *Reader) IndexOf(c *Call, l labels.Selector, f fields.Selector) (name any, value string) {
+	if sel, err := r.selector(c, l, f); err == nil {
+		ix, value, _ := sel.Index()
+		return ix.Name, value
+	}
+	return nil, ""
 }

@@ -66,7 +66,13 @@ func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry
 		return false, err
 	}
 	if string(raw) == string(e.JSON()) {
-		return false, nil
+		stale, err := v.writer.encoder.stale(ctx, c, c.Name, e.Revision)
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil || !stale {
+			return false, err
+		}
 	}
 	obj, err := decodeStored(raw)
 	if err != nil {

@@ -3,24 +3,23 @@ package verb
 import (
 	"context"
 	"fmt"
-	"math"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/apply"
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
+	"github.com/bowsprit/bowsprit/internal/verb/scale"
 )
 
 // The scale subresource is a view of three fields of an object as an autoscaling/v1 Scale. Changing the view changes
@@ -32,7 +31,7 @@ func (r *Reader) Scale(c *Call, e *watchcache.Entry) (*autoscalingv1.Scale, erro
 	if err != nil {
 		return nil, err
 	}
-	scale, found, err := scaleOf(obj, c.Version.Scale)
+	view, found, err := scale.Of(obj, c.Version.Scale)
 	if err != nil {
 		return nil, err
 	}
@@ -40,25 +39,26 @@ func (r *Reader) Scale(c *Call, e *watchcache.Entry) (*autoscalingv1.Scale, erro
 		return nil, apierrors.NewInternalError(
 			fmt.Errorf("the spec replicas field %q does not exist", c.Version.Scale.SpecReplicasPath))
 	}
-	return scale, nil
+	return view, nil
 }
 
 // ReplaceScale replaces the scale of the named object by the one in body.
 func (v *Verbs) ReplaceScale(
-	ctx context.Context, c *Call, body Body, o metav1.UpdateOptions,
+	ctx context.Context, c *Call, body decode.Body, o metav1.UpdateOptions,
 ) (*autoscalingv1.Scale, error) {
-	typed := func() any { return &autoscalingv1.Scale{} }
-	obj, problems, err := decodeBody(ctx, body, true, scaleKind, typed)
+	sent := &autoscalingv1.Scale{}
+	obj, problems, err := decode.Read(ctx, body, true, scale.Kind, func() any { return &autoscalingv1.Scale{} })
 	if err == nil {
-		err = v.decoder.sameKind(obj, scaleKind)
+		err = v.decoder.Same(obj, scale.Kind)
 	}
 	if err == nil {
-		problems, err = readInto(obj, typed(), scaleKind, body, problems)
+		problems, err = decode.Into(obj, sent, scale.Kind, body, problems)
 	}
 	if err == nil {
-		err = reportAs(ctx, scaleKind, obj, problems, fieldValidation(o.FieldValidation))
+		err = decode.Report(ctx, scale.Kind, obj, problems, fieldValidation(o.FieldValidation))
 	}
 	if err == nil {
+		c.recordTyped(sent, scale.Kind)
 		err = c.matches(obj)
 	}
 	if err != nil {
@@ -70,12 +70,12 @@ func (v *Verbs) ReplaceScale(
 
 // PatchScale patches the scale of the named object, or applies to it.
 func (v *Verbs) PatchScale(
-	ctx context.Context, c *Call, patch Patch, o metav1.PatchOptions,
+	ctx context.Context, c *Call, patch decode.Patch, o metav1.PatchOptions,
 ) (*autoscalingv1.Scale, error) {
-	if IsApply(patch.Type) {
+	if patch.IsApply() {
 		return v.applyScale(ctx, c, patch, o)
 	}
-	patch.into = func() any { return &autoscalingv1.Scale{} }
+	patch.Into = func() any { return &autoscalingv1.Scale{} }
 	return v.changeScale(ctx, c, updateOptionsOf(o), func(current object.Object) (object.Object, error) {
 		return v.patchedScale(ctx, c, current, patch, fieldValidation(o.FieldValidation))
 	})
@@ -83,17 +83,17 @@ func (v *Verbs) PatchScale(
 
 // patchedScale returns what the patch makes of the current Scale, which it does not change.
 func (v *Verbs) patchedScale(
-	ctx context.Context, c *Call, current object.Object, patch Patch, validation string,
+	ctx context.Context, c *Call, current object.Object, patch decode.Patch, validation string,
 ) (object.Object, error) {
-	obj, problems, err := patch.applyTo(ctx, current, validation)
+	obj, problems, err := patch.ApplyTo(ctx, current, validation)
 	if err != nil {
 		return nil, err
 	}
 	invalid := func(why string) error {
-		return patch.invalid(ctx, current, why)
+		return patch.Invalid(ctx, current, why)
 	}
 	if patch.Type != types.StrategicMergePatchType { // see normalizePatched
-		if why := v.decoder.unlike(kindOf(obj), scaleKind); why != nil {
+		if why := v.decoder.Unlike(decode.KindOf(obj), scale.Kind); why != nil {
 			return nil, invalid(why.Error())
 		}
 	}
@@ -109,17 +109,17 @@ func (v *Verbs) patchedScale(
 		problems = append(problems, e.Error())
 	}
 	if len(problems) > 0 && validation == metav1.FieldValidationStrict {
-		return nil, invalid(strictText(problems))
+		return nil, invalid(decode.StrictText(problems))
 	}
-	warnStrict(ctx, problems)
+	decode.Warn(ctx, problems)
 	return obj, nil
 }
 
 // applyScale is server-side apply of a scale.
 func (v *Verbs) applyScale(
-	ctx context.Context, c *Call, patch Patch, options metav1.PatchOptions,
+	ctx context.Context, c *Call, patch decode.Patch, options metav1.PatchOptions,
 ) (*autoscalingv1.Scale, error) {
-	applied, _, err := decodeApply(patch, false)
+	applied, _, err := patch.Applied(false)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (v *Verbs) changeScale(
 			return nil, err
 		}
 		// Who writes owns what the Go type writes, which does not mention 0.
-		typed, err := typedScale(next)
+		typed, err := scale.Typed(next)
 		if err != nil {
 			return nil, err
 		}
@@ -165,11 +165,11 @@ func (v *Verbs) rescale(
 	main.Subresource, main.through = "", "scale"
 	own := apply.NewScaleOwnership()
 	res, err := v.Edit(ctx, &main, o, func(e *watchcache.Entry, old object.Object) (object.Object, error) {
-		current, err := scaleObject(old, c.Version.Scale)
+		current, err := scale.Object(old, c.Version.Scale)
 		if err != nil {
 			return nil, err
 		}
-		if _, found, _ := unstructured.NestedInt64(old, splitPath(c.Version.Scale.SpecReplicasPath)...); !found {
+		if !scale.HasReplicas(old, c.Version.Scale) {
 			unstructured.RemoveNestedField(current, "spec", "replicas") // the change must set it
 		}
 		entries, err := apply.ScaleEntries(c.Resource, c.Version, old)
@@ -177,7 +177,7 @@ func (v *Verbs) rescale(
 			return nil, err
 		}
 		object.SetOrDelete(object.Meta(current), "managedFields", entries, len(entries) > 0)
-		a := v.admission.admissionAttributes(ctx, &main, admit.Update, c.Name, &o, isDryRun(o.DryRun))
+		a := v.admission.admissionAttributes(ctx, &main, admit.Update, c.Name, &o)
 		a.Old = current
 		if a.Object, err = change(own, current); err != nil {
 			return nil, err
@@ -198,103 +198,30 @@ func (v *Verbs) rescale(
 	if err != nil {
 		return nil, err
 	}
-	scale, _, err := scaleOf(res.Object, c.Version.Scale)
-	return scale, err
+	view, _, err := scale.Of(res.Object, c.Version.Scale)
+	return view, err
 }
 
 // scaled returns old with the replicas of a Scale that a client sent.
-func (c *Call) scaled(old, scale object.Object) (object.Object, error) {
-	if err := c.checkScale(scale); err != nil {
+func (c *Call) scaled(old, sent object.Object) (object.Object, error) {
+	if err := c.checkScale(sent); err != nil {
 		return nil, err
 	}
-	path := c.Version.Scale.SpecReplicasPath
-	replicas, found, err := unstructured.NestedInt64(scale, "spec", "replicas")
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if !found {
-		if _, found, _ = unstructured.NestedInt64(old, splitPath(path)...); !found {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", path))
-		}
-	}
-	obj := runtime.DeepCopyJSON(old)
-	if err := unstructured.SetNestedField(obj, replicas, splitPath(path)...); err != nil {
-		return nil, err
-	}
-	for _, key := range []string{"resourceVersion", "uid"} {
-		if v := object.String(object.Meta(scale), key); v != "" {
-			object.Meta(obj)[key] = v
-		}
-	}
-	return obj, nil
-}
-
-var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
-
-// typedScale decodes a Scale that a client sent.
-func typedScale(scale object.Object) (*autoscalingv1.Scale, error) {
-	typed := &autoscalingv1.Scale{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(codec.AppendJSON(nil, scale), typed); err != nil {
-		return nil, codec.Unhandled(scale, err, scaleKind)
-	}
-	return typed, nil
+	return scale.Put(old, sent, c.Version.Scale)
 }
 
 // checkScale returns what is wrong with a Scale that a client sent.
-func (c *Call) checkScale(scale object.Object) error {
-	typed, err := typedScale(scale)
+func (c *Call) checkScale(sent object.Object) error {
+	typed, err := scale.Typed(sent)
 	if err != nil {
 		return err
 	}
-	if err := c.matches(scale); err != nil {
+	if err := c.matches(sent); err != nil {
 		return err
 	}
 	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation says so
-		return apierrors.NewInvalid(scaleKind.GroupKind(), c.Name,
+		return apierrors.NewInvalid(scale.Kind.GroupKind(), c.Name,
 			field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
 	}
 	return nil
-}
-
-// scaleOf returns the Scale of an object; found is false if the object has no spec replicas.
-func scaleOf(obj object.Object, p *catalog.Scale) (scale *autoscalingv1.Scale, found bool, err error) {
-	spec, found, err := unstructured.NestedInt64(obj, splitPath(p.SpecReplicasPath)...)
-	if err != nil {
-		return nil, false, err
-	}
-	status, _, err := unstructured.NestedInt64(obj, splitPath(p.StatusReplicasPath)...)
-	if err != nil {
-		return nil, false, err
-	}
-	if spec > math.MaxInt32 || spec < math.MinInt32 || status > math.MaxInt32 || status < math.MinInt32 {
-		return nil, false,
-			apierrors.NewInternalError(fmt.Errorf("the replicas of %v do not fit into 32 bits", obj["kind"]))
-	}
-	var labels string
-	if p.Selector != nil {
-		labels = p.Selector(obj)
-	} else if p.LabelSelectorPath != "" {
-		if labels, _, err = unstructured.NestedString(obj, splitPath(p.LabelSelectorPath)...); err != nil {
-			return nil, false, err
-		}
-	}
-	meta := access(obj)
-	return &autoscalingv1.Scale{
-		TypeMeta: metav1.TypeMeta{Kind: "Scale", APIVersion: "autoscaling/v1"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: meta.GetName(), Namespace: meta.GetNamespace(), UID: meta.GetUID(),
-			ResourceVersion: meta.GetResourceVersion(), CreationTimestamp: meta.GetCreationTimestamp(),
-		},
-		Spec:   autoscalingv1.ScaleSpec{Replicas: int32(spec)},
-		Status: autoscalingv1.ScaleStatus{Replicas: int32(status), Selector: labels},
-	}, found, nil
-}
-
-// scaleObject is scaleOf as decoded JSON.
-func scaleObject(obj object.Object, p *catalog.Scale) (object.Object, error) {
-	scale, _, err := scaleOf(obj, p)
-	if err != nil {
-		return nil, err
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 }

@@ -1,8 +1,11 @@
 package verb
 
 import (
+	"context"
+	"errors"
 	"sync"
 
+	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
@@ -43,5 +46,31 @@ func (q *sequences) refresh(c *Call) {
 	c.Snapshot = q.catalog.Snapshot()
 	if q.needsSequence(c) {
 		c.sequence = store.Sequence{Name: c.Resource.Qualified(), Seen: seen}
+	}
+}
+
+// follow gives the write that admission was asked about the place in the sequence that a validator wants. In a store
+// that no other process writes to, the validator's own lock does.
+func (q *sequences) follow(c *Call, a *admit.Attributes) {
+	if c.Resource.Strategy != nil && c.Resource.Strategy.Serial {
+		return // it has its own
+	}
+	c.sequence = store.Sequence{}
+	if s := a.Sequence; s != nil && q.store.Shared() {
+		c.sequence = store.Sequence{Name: s.Name, Seen: s.Seen}
+	}
+}
+
+// commitNew commits a new object in the sequence that a validator wants.
+func (v *Verbs) commitNew(ctx context.Context, c *Call, a *admit.Attributes, ch change) (*Result, error) {
+	for {
+		v.sequences.follow(c, a)
+		made, err := v.writer.commit(ctx, c, ch)
+		if a.Sequence == nil || !errors.Is(err, store.ErrOvertaken) {
+			return made, err
+		}
+		if a.Sequence.Seen, err = a.Sequence.Again(ctx); err != nil {
+			return nil, err
+		}
 	}
 }

@@ -1,16 +1,14 @@
 package verb
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 // toStorage encodes an object of the call's version as the store keeps it: in the storage version, without a revision.
@@ -25,71 +23,55 @@ func (en *encoder) toStorage(ctx context.Context, c *Call, obj object.Object) (c
 // encoder makes the bytes that stand in the store.
 type encoder struct {
 	*Reader
-	cbor bool // custom objects are CBOR
+	store  *store.Store
+	cbor   bool           // custom objects are CBOR
+	cipher convert.Cipher // nil if nothing is encrypted
 }
 
-// persisted returns the bytes that go into the store for an object's JSON.
-func (en *encoder) persisted(c *Call, stored codec.Stored) []byte {
-	var out []byte
-	var err error
+// persisted returns the bytes that go into the store under the call's name for an object's JSON.
+func (en *encoder) persisted(ctx context.Context, c *Call, name string, stored codec.Stored) ([]byte, error) {
+	raw := convert.ToStored(c.Resource, stored.JSON, en.cbor)
+	if en.cipher == nil {
+		return raw, nil
+	}
+	raw, err := en.cipher.Encrypt(ctx, en.covered(c), c.key(name), raw)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return raw, nil
+}
+
+// covered returns the prefix by which the cipher knows how to encrypt the call's objects.
+func (en *encoder) covered(c *Call) string {
+	if c.Resource.Sensitive && !en.cipher.Covers(c.Resource.Prefix) {
+		return en.cipher.Instead(c.Resource.Prefix)
+	}
+	return c.Resource.Prefix
+}
+
+// stale reports whether an object that does not change is written all the same, because its stored value would be
+// encrypted otherwise today. Only the store knows that value.
+func (en *encoder) stale(ctx context.Context, c *Call, name string, revision int64) (bool, error) {
+	if en.cipher == nil {
+		return false, nil
+	}
+	prefix := en.covered(c)
+	if !en.cipher.Covers(prefix) {
+		return false, nil
+	}
+	r, err := en.store.Get(ctx, c.key(name))
 	switch {
-	case c.Resource.Form != nil:
-		out, err = c.Resource.Form.Encode(stored.JSON)
-	case en.cbor && c.Resource.Custom():
-		out, err = codec.ToCBOR(stored.JSON)
-	default:
-		return stored.JSON
+	case err != nil:
+		return false, err
+	case r.Revision != revision:
+		return false, store.ErrConflict
 	}
-	if err != nil {
-		return stored.JSON // which is read as well
-	}
-	return out
+	return en.cipher.Stale(prefix, r.Key, r.Value), nil
 }
 
-// StoredReader returns the function that makes JSON of what lies in the store under a resource's prefix: of what
-// persisted has written, whatever the settings were then, and of what kube-apiserver stores: CBOR and protobuf. JSON
-// comes back as it is. resources are those whose objects may be in another form than JSON and CBOR.
-func StoredReader(resources []*catalog.Resource) func(prefix string, value []byte) ([]byte, error) {
-	kinds := map[string]*catalog.Resource{}
-	for _, r := range resources {
-		if !r.Virtual && !r.Secondary {
-			kinds[r.Prefix] = r
-		}
-	}
-	return func(prefix string, value []byte) ([]byte, error) {
-		kind := kinds[prefix]
-		var err error
-		switch {
-		case codec.TaggedCBOR(value):
-			value, err = jsonOfCBOR(value)
-		case kind != nil && codec.InEnvelope(value):
-			value, err = jsonOfProtobuf(kind, value)
-		}
-		if err == nil && kind != nil && kind.Form != nil {
-			value, err = kind.Form.Decode(bytes.TrimSpace(value))
-		}
-		return value, err
-	}
-}
-
-func jsonOfCBOR(value []byte) ([]byte, error) {
-	var obj map[string]any
-	if err := codec.UnmarshalCBOR(value, &obj); err != nil {
-		return nil, fmt.Errorf("decode CBOR: %w", err)
-	}
-	return json.Marshal(obj)
-}
-
-// jsonOfProtobuf decodes what kube-apiserver has stored of a built-in kind. A version that is not served has the same
-// fields as the one that objects are stored in, or Form knows better.
-func jsonOfProtobuf(kind *catalog.Resource, value []byte) ([]byte, error) {
-	envelope, err := codec.OpenEnvelope(value)
-	if err != nil {
-		return nil, err
-	}
-	version := kind.Storage
-	if gv, err := schema.ParseGroupVersion(envelope.APIVersion); err == nil && kind.Version(gv.Version) != nil {
-		version = kind.Version(gv.Version)
-	}
-	return codec.FromProtobuf(value, version.New())
+// Persisted returns what goes into the store for obj, of the storage version, under the name of the call, and its JSON.
+func (v *Verbs) Persisted(ctx context.Context, c *Call, obj object.Object) (raw []byte, json codec.Stored, err error) {
+	json = codec.EncodeStored(obj)
+	raw, err = v.writer.encoder.persisted(ctx, c, c.Name, json)
+	return raw, json, err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Finder finds out the objects of a virtual resource at each read: the one of that name, or all of them if name is "",
@@ -35,7 +36,7 @@ func (r *Reader) unstored(ctx context.Context, c *Call, name string) ([]*watchca
 
 // listUnstored returns all that the selector keeps, in one page. Limits and revisions mean nothing here; Kubernetes
 // ignores them too.
-func (r *Reader) listUnstored(ctx context.Context, c *Call, sel *selector) (*Page, error) {
+func (r *Reader) listUnstored(ctx context.Context, c *Call, sel *selector.Selector) (*Page, error) {
 	entries, err := r.unstored(ctx, c, "")
-	return &Page{Entries: slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.matches(e) })}, err
+	return &Page{Entries: slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.Matches(e) })}, err
 }

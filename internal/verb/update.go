@@ -3,6 +3,7 @@ package verb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,20 +14,24 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/api/secrecy"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // Replace is a PUT: it replaces the named object by the one in body, or makes it, for the kinds that allow it.
-func (v *Verbs) Replace(ctx context.Context, c *Call, body Body, o metav1.UpdateOptions) (*Result, error) {
+func (v *Verbs) Replace(ctx context.Context, c *Call, body decode.Body, o metav1.UpdateOptions) (*Result, error) {
 	validation := fieldValidation(o.FieldValidation)
 	obj, err := v.decoder.decode(ctx, c, body, validation)
 	if err != nil {
 		return nil, err
 	}
+	c.recordSent(obj)
 	if err := c.matches(obj); err != nil { // before it is known whether the object is there
 		return nil, err
 	}
@@ -50,7 +55,7 @@ func (v *Verbs) Replace(ctx context.Context, c *Call, body Body, o metav1.Update
 func (v *Verbs) createByUpdate(
 	ctx context.Context, c *Call, obj object.Object, o metav1.UpdateOptions,
 ) (*Result, error) {
-	if err := matchName(obj, c); err != nil {
+	if err := objectmeta.MatchName(obj, c.Name); err != nil {
 		return nil, err
 	}
 	if err := v.checkUID(c, obj, ""); err != nil {
@@ -86,7 +91,10 @@ func (v *Verbs) Update(
 		if err := v.checkUID(c, obj, e.UID); err != nil {
 			return nil, err
 		}
-		dropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
+		if err := c.unmask(obj, old); err != nil {
+			return nil, err
+		}
+		objectmeta.DropDuplicateOwners(obj, func(text string) { request.Warn(ctx, text) })
 		v.tracker.track(own, old, obj, c.manager(o.FieldManager))
 		return obj, nil
 	})
@@ -121,7 +129,7 @@ func (v *Verbs) Edit(
 		if err != nil {
 			return nil, err
 		}
-		a := v.admission.admissionAttributes(ctx, c, admit.Update, c.Name, &o, isDryRun(o.DryRun))
+		a := v.admission.admissionAttributes(ctx, c, admit.Update, c.Name, &o)
 		if c.through == "" && !c.admitted { // or edit has asked
 			a.Object, a.Old = obj, old
 			if err := v.admission.mutate(ctx, c, a); err != nil {
@@ -129,27 +137,37 @@ func (v *Verbs) Edit(
 			}
 			obj = a.Object
 		}
+		if err := v.guard(ctx, c, obj, old); err != nil {
+			return nil, err
+		}
 		if err := c.checkRevision(obj, e); err != nil {
 			return nil, err
 		}
 		if err := v.prepareUpdate(ctx, c, obj, old, a.DryRun); err != nil {
 			return nil, err
 		}
-		if !c.admitted {
-			if err := v.admission.judgeUpdate(ctx, c, a, obj, old); err != nil {
-				return nil, err
-			}
-		}
-		c.canonicalize(obj)
-		c.dryRun = a.DryRun
-		res, err := v.writer.swap(ctx, c, change{
-			entry: e, old: old, obj: obj, name: c.Name, options: store.Options{TTL: c.ttl(), Sequence: c.sequence},
-		})
+		res, err := v.admitSwap(ctx, c, a, change{entry: e, old: old, obj: obj, name: c.Name})
 		if retry(err) {
 			continue // a client that insists on a revision gets the conflict from checkRevision now
 		}
-		return res, storeError(err, c, c.Name)
+		return res, err
 	}
+}
+
+// admitSwap asks admission about an update that is complete and valid, and commits it.
+func (v *Verbs) admitSwap(ctx context.Context, c *Call, a *admit.Attributes, ch change) (*Result, error) {
+	defer a.EndSequence()
+	if !c.admitted {
+		if err := v.admission.validateUpdate(ctx, c, a, ch.obj, ch.old); err != nil {
+			return nil, err
+		}
+	}
+	c.canonicalize(ch.obj)
+	c.dryRun = a.DryRun
+	v.sequences.follow(c, a)
+	ch.options = store.Options{TTL: c.ttl(), Sequence: c.sequence}
+	res, err := v.writer.swap(ctx, c, ch)
+	return res, storeError(err, c, c.Name)
 }
 
 // checkUID compares the uid that a client sends in a whole object with that of the stored one, "" if there is none. In
@@ -224,8 +242,9 @@ func (v *Verbs) prepareUpdate(ctx context.Context, c *Call, obj, old object.Obje
 	if err != nil {
 		return err
 	}
-	if errs = append(v.validateIn(ctx, c, obj, old), errs...); len(errs) > 0 {
-		return apierrors.NewInvalid(c.kindOf(obj), object.String(meta, "name"), errs)
+	errs = slices.Concat(v.validateIn(ctx, c, obj, old), v.limit(ctx, c, obj, old), errs)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(c.kindOf(obj), object.String(meta, "name"), secrecy.Redact(c.Version, errs))
 	}
 	c.warnings(ctx, obj, old)
 	apply.KeepTimes(old, obj) // a write that changes nothing else does not change the times of managedFields either

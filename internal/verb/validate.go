@@ -111,8 +111,6 @@ func (c *Call) validateType(obj object.Object) (errs field.ErrorList) {
 	return errs
 }
 
-func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
-
 // warnings tells the client what is allowed but unwise in what it wrote.
 func (c *Call) warnings(ctx context.Context, obj, old object.Object) {
 	if rules := c.Strategy(); rules != nil && rules.Warnings != nil {

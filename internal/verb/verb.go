@@ -24,6 +24,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
+	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
 // Config is what Verbs work with. All fields are required unless they say otherwise.
@@ -46,6 +48,12 @@ type Config struct {
 	// "certificatesigningrequests.certificates.k8s.io/status". They get the object as it was and as it is, and change
 	// neither. Optional.
 	Updated map[string]func(old, now object.Object)
+	// Guards are those of the kinds whose objects give rights: "roles.rbac.authorization.k8s.io". Optional.
+	Guards map[string]Guard
+	// Limits are those of the kinds of which some users may change only parts: "resourceclaims.resource.k8s.io/status".
+	// Optional.
+	Limits  map[string]Limit
+	Keepers keeper.Keepers // of kinds that are kept somewhere else; optional
 	// Authorizer is asked whether an update or an apply may create what does not exist. Nil allows it.
 	Authorizer authz.Authorizer
 	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
@@ -54,6 +62,11 @@ type Config struct {
 	NewSuffix func() string
 	// StoreCBOR writes custom objects as CBOR, which every server reads. Otherwise they are JSON.
 	StoreCBOR bool
+	// Cipher encrypts what is stored. Optional.
+	Cipher convert.Cipher
+	// UnsafeDeletion lets those who may do that delete objects that cannot be read: kube's feature gate
+	// AllowUnsafeMalformedObjectDeletion.
+	UnsafeDeletion bool
 	// Log is optional.
 	Log *slog.Logger
 }
@@ -71,6 +84,8 @@ type Verbs struct {
 
 	answers   map[string]Answer
 	actions   map[string]Action
+	guards    map[string]Guard
+	limits    map[string]Limit
 	newSuffix func() string
 	log       *slog.Logger
 }
@@ -84,21 +99,23 @@ func New(c Config) *Verbs {
 		c.Convert = convert.New(convert.Options{})
 	}
 	r := &Reader{catalog: c.Catalog, view: c.View, convert: c.Convert, finders: c.Finders, now: c.Now}
+	r.corrupt = corrupt.Texts{Named: c.UnsafeDeletion, Path: c.Store.Path}
 	v := &Verbs{
 		Reader:    r,
 		decoder:   newDecoder(c.Catalog, c.Actions),
 		admission: &admission{Reader: r, chain: c.Admit, authorizer: c.Authorizer},
 		tracker:   &tracker{Reader: r, newUID: c.NewUID, log: c.Log},
 		sequences: &sequences{Reader: r, store: c.Store},
-		answers:   c.Answers, actions: c.Actions, newSuffix: c.NewSuffix, log: c.Log,
+		answers:   c.Answers, actions: c.Actions, guards: c.Guards, limits: c.Limits,
+		newSuffix: c.NewSuffix, log: c.Log,
 	}
-	encoder := &encoder{Reader: r, cbor: c.StoreCBOR}
+	encoder := &encoder{Reader: r, store: c.Store, cbor: c.StoreCBOR, cipher: c.Cipher}
 	v.allocations = &allocations{
 		Reader: r, store: c.Store, allocators: c.Allocators, encoder: encoder, tracker: v.tracker, log: c.Log,
 	}
 	v.writer = &writer{
 		Reader: r, store: c.Store, encoder: encoder, allocations: v.allocations, admission: v.admission,
-		hooks: c.Updated,
+		hooks: c.Updated, keepers: c.Keepers,
 	}
 	for _, p := range c.Admit.Plugins {
 		if l, ok := p.(admit.Lifecycle); ok {

@@ -8,14 +8,17 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // Answer says what a POST to a virtual resource gets: an object of the same kind that is not stored, a review with its
 // status. obj is what the client sent, decoded, defaulted and changed by admission; it belongs to the answer. When it
-// has found nothing wrong with it, and before it does anything, it asks judge: admission's verdict about the object.
+// has found nothing wrong with it, and before it does anything, it asks validateAdmission about the object.
 // For a subresource Call.Name and Call.Namespace are those of the object that it stands below.
-type Answer func(ctx context.Context, c *Call, obj object.Object, judge func(object.Object) error) (object.Object,
-	error)
+type Answer func(
+	ctx context.Context, c *Call, obj object.Object, validateAdmission func(object.Object) error,
+) (object.Object, error)
 
 // Virtual returns what a POST to a virtual resource is about: the call as it would be for a resource of the virtual
 // kind, which for a subresource is not the one that it stands below. It is an error if the server has no answer to it.
@@ -35,16 +38,17 @@ func (v *Verbs) answer(c *Call) Answer { return v.answers[c.Target()] }
 
 // Answer answers a POST to a virtual resource: a creation without what comes after admission. of is what Virtual
 // returned.
-func (v *Verbs) Answer(ctx context.Context, c, of *Call, body Body, o metav1.CreateOptions) (*Result, error) {
+func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o metav1.CreateOptions) (*Result, error) {
 	obj, err := v.decoder.decode(ctx, of, body, fieldValidation(o.FieldValidation))
 	if err != nil {
 		return nil, err
 	}
-	if err := matchNamespace(obj, c.Namespace); err != nil {
+	c.recordSent(obj)
+	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
 	if c.Subresource == "" { // below an object its metadata may say which one is meant
-		wipeSystemFields(object.Meta(obj))
+		objectmeta.WipeSystemFields(object.Meta(obj))
 	}
 	by := *of
 	by.Subresource = c.Subresource
@@ -73,7 +77,7 @@ func (v *Verbs) Answer(ctx context.Context, c, of *Call, body Body, o metav1.Cre
 func (ad *admission) askedVirtual(
 	ctx context.Context, c, of *Call, o *metav1.CreateOptions, obj object.Object,
 ) *admit.Attributes {
-	a := ad.admissionAttributes(ctx, c, admit.Create, named(c, obj), o, isDryRun(o.DryRun))
+	a := ad.admissionAttributes(ctx, c, admit.Create, named(c, obj), o)
 	a.Kind, a.Object = of.Kind(), obj
 	if c.Subresource != "" {
 		a.Convert = func(_ context.Context, obj object.Object, _, _ *catalog.Version) (object.Object, error) {

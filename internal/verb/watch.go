@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/revision"
+	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
 // Watch is one watch of a collection: the state at its start, if that is wanted, and the changes after it, as selectors
@@ -17,12 +19,13 @@ import (
 type Watch struct {
 	r       *Reader
 	c       *Call
-	sel     *selector
+	sel     *selector.Selector
 	from    int64                // events after this revision are sent
 	initial *watchcache.Snapshot // what is sent first; nil for nothing
 	watcher *watchcache.Watcher
 	err     error // why there is no watcher
 	window  []Event
+	turned  bool // what the caller may see has changed since the last call of Turned
 }
 
 // Event is a change as a watch shows it: the object after and before it, in the watch's version. For kinds without a
@@ -30,6 +33,8 @@ type Watch struct {
 type Event struct {
 	*watchcache.Event
 	Entry, Prev *watchcache.Entry
+	// kind is what Show returns, if that is known already.
+	kind watch.EventType
 }
 
 // Watch begins a watch. The error is about its parameters; what goes wrong later is told by Initial and Poll, because
@@ -45,6 +50,10 @@ func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions
 	w := &Watch{r: r, c: c, sel: sel}
 	if err := w.start(ctx, o); err != nil {
 		return nil, err
+	}
+	if !w.seeAt(w.from) {
+		w.err = watchcache.ErrExpired
+		return w, nil
 	}
 	w.watcher, w.err = r.view.Collection(c.Resource.Prefix).Watch(w.from)
 	return w, nil
@@ -69,7 +78,7 @@ func (c *Call) watchOne(o *metainternal.ListOptions) error {
 func (w *Watch) start(ctx context.Context, o *metainternal.ListOptions) (err error) {
 	wantsInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !wantsInitial {
-		w.from, err = parseRevision(o.ResourceVersion)
+		w.from, err = revision.ParseVersion(o.ResourceVersion)
 		return err
 	}
 	revision, err := w.r.catchUp(ctx, o.ResourceVersion)
@@ -80,7 +89,12 @@ func (w *Watch) start(ctx context.Context, o *metainternal.ListOptions) (err err
 		w.from = revision
 		return nil
 	}
-	w.initial = w.sel.snapshot(w.r.view.Collection(w.c.Resource.Prefix))
+	w.initial = w.sel.Snapshot(w.r.view.Collection(w.c.Resource.Prefix))
+	start, err := w.r.readableFrom(ctx, w.c, w.sel, listStart{snapshot: w.initial})
+	if err != nil {
+		return err
+	}
+	w.initial = start.snapshot
 	w.from = w.initial.Revision
 	return nil
 }
@@ -110,21 +124,21 @@ func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, 
 		return ok, nil
 	}
 	if !w.r.convert.NeedsWebhook(w.c.Resource) {
-		listStart{snapshot: w.initial}.scan(w.sel, func(e *watchcache.Entry) bool {
-			if w.sel.matches(e) {
+		w.sel.Scan(w.initial, "", func(e *watchcache.Entry) bool {
+			if w.sel.Matches(e) {
 				ok = send(e)
 			}
 			return ok
 		})
 		return ok, nil
 	}
-	windows(w.initial, w.c.Namespace, "", convertedWindow, w.sel.mayMatch, func(window []*watchcache.Entry) bool {
+	w.sel.Windows(w.initial, "", convertedWindow, func(window []*watchcache.Entry) bool {
 		if window, err = w.r.allInVersion(ctx, w.c, window); err != nil {
 			ok = false
 			return false
 		}
 		for _, e := range window {
-			if ok = !w.sel.matches(e) || send(e); !ok {
+			if ok = !w.sel.Matches(e) || send(e); !ok {
 				return false
 			}
 		}
@@ -138,7 +152,7 @@ func (w *Watch) HasInitial() bool { return w.initial != nil }
 
 // Follow makes the watch wait only for events that its selectors may show. It comes after Initial and before Poll.
 func (w *Watch) Follow() {
-	if ix, value, ok := w.sel.concern(); ok {
+	if ix, value, ok := w.sel.Concern(); ok {
 		w.watcher.Where(ix, value)
 	}
 }
@@ -147,11 +161,17 @@ func (w *Watch) Follow() {
 // until the next call; From is then the revision up to which there are no others. more is true if there may be further
 // ones at once. An error ends the watch; it is ctx.Err() if the watch is over.
 func (w *Watch) Poll(ctx context.Context) (changes []Event, more bool, err error) {
+	if err := w.awaitGrant(ctx); err != nil {
+		return nil, false, err
+	}
 	events, revision, err := w.watcher.Poll()
 	if err != nil {
 		return nil, false, w.expired(err)
 	}
-	if changes, err = w.changes(ctx, events); err != nil && ctx.Err() != nil {
+	if changes, err = w.changes(ctx, events); err == nil && w.sel.Sight != nil {
+		changes, err = w.visible(ctx, changes, revision)
+	}
+	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	w.from = max(w.from, revision)
@@ -165,20 +185,20 @@ func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Even
 	defer func() { w.window = out }()
 	if !w.r.convert.NeedsWebhook(w.c.Resource) {
 		for _, ev := range events {
-			out = append(out, Event{ev, ev.Entry, ev.Prev})
+			out = append(out, Event{Event: ev, Entry: ev.Entry, Prev: ev.Prev})
 		}
 		return out, nil
 	}
 	var entries []*watchcache.Entry
 	for _, ev := range events {
-		if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace || !w.sel.mayMatch(ev.Entry) {
+		if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace || !w.sel.MayMatch(ev.Entry) {
 			continue
 		}
-		one := Event{ev, ev.Entry, ev.Prev}
+		one := Event{Event: ev, Entry: ev.Entry, Prev: ev.Prev}
 		if ev.Type == watchcache.Deleted && ev.Prev != nil {
 			one.Entry = nil
 		}
-		if w.sel.all() && one.Entry != nil {
+		if w.sel.All() && one.Entry != nil {
 			one.Prev = nil // nothing looks at it
 		}
 		out, entries = append(out, one), append(entries, one.Entry, one.Prev)
@@ -202,14 +222,20 @@ const Left watch.EventType = "LEFT"
 // Show returns the type of event as which the watch shows a change: an object that comes into what is selected is
 // ADDED, one that leaves it has Left. It is not ok if the watch does not show it.
 func (w *Watch) Show(ev *Event) (kind watch.EventType, ok bool) {
+	if ev.kind != "" {
+		return ev.kind, true
+	}
 	if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace {
 		return "", false
 	}
-	if w.sel.all() {
+	if w.sel.All() {
 		return watchType(ev.Type), true
 	}
-	now := ev.Type != watchcache.Deleted && w.sel.matches(ev.Entry)
-	before := ev.Type != watchcache.Added && w.sel.matches(ev.Prev)
+	if ev.Entry.Unreadable() != nil { // whether it is selected is not known, so the client must hear of it
+		return watchType(ev.Type), w.sel.MayMatch(ev.Entry)
+	}
+	now := ev.Type != watchcache.Deleted && w.sel.Matches(ev.Entry)
+	before := ev.Type != watchcache.Added && w.sel.Matches(ev.Prev)
 	switch {
 	case now && before:
 		return watch.Modified, true
@@ -236,7 +262,7 @@ func watchType(t watchcache.EventType) watch.EventType {
 // expired words the error of a watch whose events are no longer there.
 func (w *Watch) expired(err error) error {
 	if errors.Is(err, watchcache.ErrExpired) {
-		return tooOldWatch(w.from, w.r.view.Revision())
+		return revision.TooOldWatch(w.from, w.r.view.Revision())
 	}
 	return err
 }

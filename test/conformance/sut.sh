@@ -3,7 +3,8 @@
 #   sut.sh start WORKDIR [flags of kube-apiserver]   sut.sh stop WORKDIR
 #   sut.sh store STOREDIR                            sut.sh stop-store STOREDIR
 # Servers of one SUT_STORE_DIR share one etcd (test/oracle/etcd), which the tests may read and write as well.
-# Needs bin/bowsprit (make build), Go for the first run, curl and flock.
+# Needs bin/bowsprit (make build), Go for the first run, curl and flock. With KUBE_APISERVER=PATH the server is that
+# kube-apiserver: what it passes is what bin/bowsprit is counted against. SUT_FLAGS are flags for every server.
 set -u
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 BOWSPRIT=${BOWSPRIT:-$ROOT/bin/bowsprit}
@@ -11,7 +12,7 @@ ETCD=$ROOT/bin/conformance-etcd
 
 die() { echo "sut.sh: $*"; exit 1; }
 alive() { [ -s "$1" ] && runs "$(cat "$1")"; }
-# runs PID tells whether the process has not ended. One that init has yet to bury is no more.
+# runs PID reports whether the process has not ended. One that init has yet to bury is no more.
 runs() { kill -0 "$1" 2>/dev/null && [[ $(ps -o stat= -p "$1") != Z* ]]; }
 
 # finish PIDFILE ends the process politely, then not.
@@ -46,9 +47,48 @@ store() {
   ) 9>"$1/etcd.lock"
 }
 
+# bowsprit DIR starts bin/bowsprit and sets url. It and kube use the variables of start.
+bowsprit() {
+  setsid "$BOWSPRIT" kube-apiserver --bind-address=127.0.0.1 --secure-port=0 --cert-dir="$certs" \
+    --etcd-servers="$url" --etcd-prefix="$prefix" --token-auth-file="$1/tokens.csv" --v=2 "${flags[@]}" ${SUT_FLAGS:-} \
+    >"$1/log" 2>&1 </dev/null &
+  echo $! >"$1/pid"
+  for _ in $(seq 1200); do
+    grep -q ' msg=ready ' "$1/log" && break
+    alive "$1/pid" || { cat "$1/log"; die "the server ended"; }
+    sleep 0.05
+  done
+  url=$(sed -n 's/.* msg=ready url=\([^ ]*\).*/\1/p' "$1/log")
+  [ -n "$url" ] || { cat "$1/log"; finish "$1/pid"; die "not ready after a minute"; }
+}
+
+# kube DIR starts $KUBE_APISERVER on a port that is free, with keys for tokens of service accounts unless flags name some.
+kube() {
+  local port own=() key=$1/service-account.key
+  if [[ " ${flags[*]} " != *" --service-account-key-file="* ]]; then
+    openssl genrsa -out "$key" 2048 2>/dev/null || die "no key"
+    own=(--service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$key"
+      --service-account-signing-key-file="$key")
+  fi
+  for _ in 1 2 3; do
+    port=$((20000 + RANDOM % 12000))
+    setsid "$KUBE_APISERVER" --bind-address=127.0.0.1 --secure-port=$port --cert-dir="$certs" --etcd-servers="$url" \
+      --etcd-prefix="$prefix" --token-auth-file="$1/tokens.csv" --v=2 "${own[@]}" "${flags[@]}" ${SUT_FLAGS:-} \
+      >"$1/log" 2>&1 </dev/null &
+    echo $! >"$1/pid"
+    for _ in $(seq 600); do
+      grep -q 'Serving securely on' "$1/log" && { url=https://127.0.0.1:$port; return 0; }
+      alive "$1/pid" || break
+      sleep 0.1
+    done
+    grep -q 'address already in use' "$1/log" || break
+  done
+  cat "$1/log"; finish "$1/pid"; die "not ready"
+}
+
 # start WORKDIR FLAGS starts the drop-in for kube-apiserver with the flags, but for those that say where it keeps and serves what.
 start() {
-  local dir=$1 prefix=/registry flags=() tokens=/dev/null name value url
+  local dir=$1 prefix=/registry flags=() tokens=/dev/null certs=$1/certs name value url
   shift
   mkdir -p "$dir" || exit 1
   while [ $# -gt 0 ]; do
@@ -61,31 +101,22 @@ start() {
     case $name in
       --etcd-prefix) prefix=$value ;;
       --token-auth-file) tokens=$value ;;
-      --etcd-servers | --bind-address | --secure-port | --cert-dir | --tls-cert-file | --tls-private-key-file | --logging-format | --v) ;;
+      --cert-dir) certs=$value ;;
+      --etcd-servers | --bind-address | --secure-port | --tls-cert-file | --tls-private-key-file | --logging-format | --v) ;;
       *) flags+=("$name=$value") ;;
     esac
   done
   url=$(store "${SUT_STORE_DIR:-$dir/store}") || die "no etcd"
   echo "$url" >"$dir/etcd-endpoint"
   { echo 'conformance,system:apiserver,system:apiserver,"system:masters"'; cat "$tokens"; } >"$dir/tokens.csv"
-  setsid "$BOWSPRIT" kube-apiserver --bind-address=127.0.0.1 --secure-port=0 --cert-dir="$dir/certs" \
-    --etcd-servers="$url" --etcd-prefix="$prefix" --token-auth-file="$dir/tokens.csv" --v=2 "${flags[@]}" \
-    >"$dir/log" 2>&1 </dev/null &
-  echo $! >"$dir/pid"
-  for _ in $(seq 300); do
-    grep -q ' msg=ready ' "$dir/log" && break
-    alive "$dir/pid" || { cat "$dir/log"; die "the server ended"; }
-    sleep 0.05
-  done
-  url=$(sed -n 's/.* msg=ready url=\([^ ]*\).*/\1/p' "$dir/log")
-  [ -n "$url" ] || { cat "$dir/log"; finish "$dir/pid"; die "not ready after 15 s"; }
+  if [ -n "${KUBE_APISERVER:-}" ]; then kube "$dir"; else bowsprit "$dir"; fi
   cat >"$dir/kubeconfig" <<EOF
 apiVersion: v1
 kind: Config
 current-context: conformance
 clusters:
 - name: conformance
-  cluster: {server: "$url", certificate-authority: "$dir/certs/apiserver.crt"}
+  cluster: {server: "$url", certificate-authority: "$certs/apiserver.crt"}
 users:
 - name: system:apiserver
   user: {token: conformance}
@@ -94,7 +125,7 @@ contexts:
   context: {cluster: conformance, user: system:apiserver}
 EOF
   [ -n "${SUT_SKIP_READY:-}" ] && return 0
-  curl -sf -H "Authorization: Bearer conformance" --max-time 10 --retry 20 --retry-delay 1 --retry-all-errors --cacert "$dir/certs/apiserver.crt" "$url/readyz" >/dev/null && return 0
+  curl -sf -H "Authorization: Bearer conformance" --max-time 10 --retry 20 --retry-delay 1 --retry-all-errors --cacert "$certs/apiserver.crt" "$url/readyz" >/dev/null && return 0
   finish "$dir/pid"
   die "/readyz is not ok"
 }

@@ -33,13 +33,11 @@ func TestDiskFull(t *testing.T) {
 			acknowledged := map[string]string{}
 			value := string(bytes.Repeat([]byte("x"), 100<<10))
 			for i := 0; ; i++ {
-				short, done := context.WithTimeout(ctx, 5*time.Second)
-				made, err := client.Create(short,
+				made, err := client.Create(ctx,
 					&corev1.ConfigMap{
 						ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("a-%04d", i)},
 						Data:       map[string]string{"x": value},
 					}, metav1.CreateOptions{})
-				done()
 				if err != nil {
 					t.Logf("after %d objects: %v", i, err)
 					break

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // exchanged are objects of every way in which the two servers store: protobuf, JSON, definitions and policies in an
@@ -70,11 +74,57 @@ spec: {holderIdentity: me, renewTime: "2026-01-02T03:04:05.123456Z"}
 // TestExchange has bowsprit and a real kube-apiserver (reference) work on one etcd: each serves what the other stores,
 // so one can take the place of the other.
 func TestExchange(t *testing.T) {
+	exchange(t)
+}
+
+// encryption names resources of every way in which the two servers store, each with another provider.
+const encryption = `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers: [{secretbox: {keys: [{name: box, secret: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=}]}}]
+- resources: [deployments.apps, customresourcedefinitions.apiextensions.k8s.io]
+  providers: [{aescbc: {keys: [{name: cbc, secret: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=}]}}]
+- resources: ['*.example.com', '*.autoscaling', leases.coordination.k8s.io]
+  providers: [{aesgcm: {keys: [{name: gcm, secret: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=}]}}]
+`
+
+// TestExchangeEncrypted is TestExchange with encryption: what one server has encrypted the other decrypts.
+func TestExchangeEncrypted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "encryption.yaml")
+	if err := os.WriteFile(file, []byte(encryption), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	etcd := exchange(t, "--encryption-provider-config="+file)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.members[0].client}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for key, want := range map[string]string{
+		"secrets/default/NAME": "k8s:enc:secretbox:v1:box:", "deployments/default/NAME": "k8s:enc:aescbc:v1:cbc:",
+		"leases/default/NAME": "k8s:enc:aesgcm:v1:gcm:", "horizontalpodautoscalers/default/NAME": "k8s:enc:aesgcm:v1:gcm:",
+		"example.com/NAMEs/default/x":                                      "k8s:enc:aesgcm:v1:gcm:",
+		"apiextensions.k8s.io/customresourcedefinitions/NAMEs.example.com": "k8s:enc:aescbc:v1:cbc:",
+	} {
+		for _, name := range []string{"first", "second"} {
+			key := "/registry/" + strings.ReplaceAll(key, "NAME", name)
+			r, err := client.Get(t.Context(), key)
+			if err != nil || len(r.Kvs) != 1 || !strings.HasPrefix(string(r.Kvs[0].Value), want) {
+				t.Errorf("%s does not begin with %s: %v", key, want, err)
+			}
+		}
+	}
+}
+
+// exchange has both servers store objects in one etcd, and compares what they serve.
+func exchange(t *testing.T, flags ...string) *cluster {
+	t.Helper()
 	if reference == "" {
 		t.Skip("E2E_KUBE_APISERVER is not set")
 	}
 	etcd := startCluster(t, 1, nil)
-	kube := startReference(t, etcd, withoutAccounts)
+	kube := startReference(t, etcd, append([]string{withoutAccounts}, flags...)...)
 	apply := func(p *process, name string) {
 		kubectl(t, p, bytes.ReplaceAll([]byte(exchanged), []byte("NAME"), []byte(name)), "apply", "-f", "-")
 		kubectl(t, p, nil, "wait", "--for=condition=Established", "crd/"+name+"s.example.com")
@@ -83,7 +133,8 @@ func TestExchange(t *testing.T) {
 		kubectl(t, p, []byte(object), "apply", "-f", "-")
 	}
 	apply(kube, "first")
-	ours := startServer(t, "--data-dir="+t.TempDir(), "--etcd-servers="+etcd.endpoints())
+	ours := startServer(t,
+		append([]string{"--data-dir=" + t.TempDir(), "--etcd-servers=" + etcd.endpoints()}, flags...)...)
 	apply(ours, "second")
 	for _, name := range []string{"first", "second"} {
 		kubectl(t, kube, nil, "wait", "--for=condition=Established", "crd/"+name+"s.example.com")
@@ -110,6 +161,7 @@ func TestExchange(t *testing.T) {
 			}
 		}
 	}
+	return etcd
 }
 
 // kubectl runs the command against p and returns what it prints.

@@ -22,7 +22,8 @@ const commandLimit = 60 * time.Second
 // TestStories runs testdata/*.txt, each against a server of its own. A script is a session as a user would paste it:
 //
 //	# text up to the end of the line is a comment
-//	# server --flag …, as the first line, starts the server with flags that bowsprit and kube-apiserver both have
+//	# server --flag …, as the first line, starts the server with flags that bowsprit and kube-apiserver both have, or
+//	  with bowsprit's own: such a story is not held against kube-apiserver
 //	$ command      runs with sh and must succeed; the lines that follow are what it prints, errors included
 //	! command      the same, but it must fail
 //	& command      runs in the background
@@ -85,10 +86,15 @@ func startStory(t *testing.T, accounts bool, flags []string) *process {
 	if !accounts {
 		flags = append(flags, withoutAccounts)
 	}
-	if reference != "" {
-		return startReference(t, startCluster(t, 1, nil), flags...)
+	if reference == "" {
+		return startServer(t, append([]string{"--ephemeral"}, flags...)...)
 	}
-	return startServer(t, append([]string{"--ephemeral"}, flags...)...)
+	for _, flag := range flags {
+		if strings.HasPrefix(flag, "--simulate") {
+			t.Skip("kube-apiserver simulates no workloads")
+		}
+	}
+	return startReference(t, startCluster(t, 1, nil), flags...)
 }
 
 // session is one running script.
@@ -97,6 +103,9 @@ type session struct {
 	dir        string
 	hook       *hook
 	background *background
+	env        []string          // for commands, beside the usual
+	words      map[string]string // what words of the script stand for in this run
+	site       *site             // where server is, if it is started again
 }
 
 // run executes the script and returns it with what its commands really printed.
@@ -121,7 +130,8 @@ func (s *session) run(t *testing.T, lines []string) string {
 					fmt.Fprintln(&content, lines[i])
 				}
 			}
-			if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content.String()), 0o755); err != nil {
+			file := filepath.Join(s.dir, name)
+			if err := os.WriteFile(file, []byte(s.replaced(content.String())), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -182,16 +192,24 @@ func (s *session) command(t *testing.T, line string) (string, error) {
 	return string(out), err
 }
 
+// replaced returns a text of the script with what its words stand for.
+func (s *session) replaced(text string) string {
+	for word, means := range s.words {
+		text = strings.ReplaceAll(text, word, means)
+	}
+	return text
+}
+
 // shell returns the command that runs a line of shell in the session's directory. It and its children end with ctx.
 func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd := exec.CommandContext(ctx, "sh", "-c", s.replaced(line))
 	cmd.Dir = s.dir
-	cmd.Env = []string{
+	cmd.Env = append([]string{
 		"PATH=" + binaries + ":" + s.dir + ":" + os.Getenv("PATH"),
 		"HOME=" + s.dir, "TMPDIR=" + s.dir, "KUBECONFIG=" + s.server.kubeconfig,
 		"HOOK_URL=" + s.hook.URL, "HOOK_PORT=" + s.hook.port(), "HOOK_CA=" + s.hook.ca,
 		"HOURS_AGO=" + time.Now().UTC().Add(-40*time.Hour-30*time.Minute).Format("2006-01-02T15:04:05"),
-	}
+	}, s.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
@@ -200,6 +218,9 @@ func (s *session) shell(ctx context.Context, line string) *exec.Cmd {
 
 // settle replaces what differs from run to run, and cuts white space at the ends of lines.
 func (s *session) settle(out string) string {
+	for word, means := range s.words {
+		out = strings.ReplaceAll(out, means, word)
+	}
 	out = strings.ReplaceAll(steady(out), s.dir, "DIR")
 	out = strings.ReplaceAll(strings.ReplaceAll(out, ":"+s.hook.port(), ":PORT"), s.hook.ca, "CA")
 	// An age keeps its width in a column: what follows it does not move.

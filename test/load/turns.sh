@@ -6,7 +6,9 @@
 #	turns.sh LOADGEN BEFORE AFTER [ROUNDS]
 #
 # LOADGEN is the program of ../shared/loadgen. CRDS names a directory of definitions, which are loaded, too. OPERATIONS
-# names other work, one a line. Each turn starts a fresh server on a fresh directory.
+# names other work, one a line. Each turn starts a fresh server on a fresh directory, with FLAGS_BEFORE or FLAGS_AFTER.
+# With USER_AFTER the work is done after by a user of that name, who may do it by RBAC, where the administrator does it
+# before: what it costs to know, to ask and to note who does what.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 loadgen=${1:?turns.sh LOADGEN BEFORE AFTER [ROUNDS]} before=${2:?BEFORE is missing} after=${3:?AFTER is missing} rounds=${4:-5}
@@ -18,7 +20,7 @@ watch -w 200 -n 100
 patch -n 3000 -c 16
 apply -n 3000 -c 8"}
 . test/load/functions.sh
-declare -A binary=([before]=$before [after]=$after)
+declare -A binary=([before]=$before [after]=$after) flags=([before]=${FLAGS_BEFORE:-} [after]=${FLAGS_AFTER:-})
 
 now() { date +%s%N; }
 
@@ -37,12 +39,26 @@ turn() {
 	rm -rf "$dir/data"
 	: >"$dir/log" # the last server's "ready" is not this one's
 	start=$(now)
-	"${binary[$name]}" serve --data-dir "$dir/data" --secure-port 0 >"$dir/log" 2>&1 &
+	# shellcheck disable=SC2086
+	"${binary[$name]}" serve --data-dir "$dir/data" --secure-port 0 ${flags[$name]} >"$dir/log" 2>&1 &
 	of[$name]=$! pids=($!)
 	await "$dir/log" ready
 	note "$name" "start, ms" $((($(now) - start) / 1000000))
 	note "$name" "start, CPU ms" $(($(ticks "$name") * 10))
 	cp "$dir/data/kubeconfig" "$dir/$name.kubeconfig"
+	if [ $name = after ] && [ -n "${USER_AFTER:-}" ]; then
+		"$after" kubectl --kubeconfig "$dir/data/kubeconfig" create -f - >/dev/null <<-END
+			apiVersion: rbac.authorization.k8s.io/v1
+			kind: ClusterRole
+			metadata: {name: worker}
+			rules:
+			- {apiGroups: [bench.example.com], resources: [widgets], verbs: ["*"]}
+			- {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: ["*"]}
+		END
+		"$after" kubectl --kubeconfig "$dir/data/kubeconfig" create clusterrolebinding worker --clusterrole=worker \
+			--user="$USER_AFTER" >/dev/null
+		"$after" kubeconfig --data-dir "$dir/data" --user "$USER_AFTER" --group workers >"$dir/after.kubeconfig"
+	fi
 	sleep 5
 	memory "$name" idle
 	local spent

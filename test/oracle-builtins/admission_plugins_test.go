@@ -8,14 +8,16 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/pkg/features"
+
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,12 +35,14 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/approval"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/ctbattest"
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodedeclaredfeatures"
+	"k8s.io/kubernetes/plugin/pkg/admission/noderestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
 	"k8s.io/kubernetes/plugin/pkg/admission/podresize"
 	"k8s.io/kubernetes/plugin/pkg/admission/podtopologylabels"
@@ -49,29 +53,11 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/kinds"
-	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
+	"github.com/bowsprit/bowsprit/internal/testing/plugintest"
 )
-
-// admissionCases is what a file of ../../internal/kinds/plugin/testdata says; see TestPlugins there.
-type admissionCases struct {
-	Configuration json.RawMessage
-	Stored        []json.RawMessage
-	Cases         []struct {
-		Name, Subresource string
-		User              string
-		Stored            []json.RawMessage
-		Operation         admission.Operation
-		Object, Old, Want json.RawMessage
-		Groups            []string
-		Refused           string
-		Causes            []metav1.CauseType
-		Warnings          []string
-		Notes             map[string]string
-	}
-}
 
 // suffix is the random end of the names that plugins make.
 var suffix = regexp.MustCompile(`(kube-api-access-)[a-z0-9]{5}\b`)
@@ -85,72 +71,57 @@ func TestAdmissionPlugins(t *testing.T) {
 		defaultingressclass.Register, resize.Register,
 		runtimeclass.Register, limitranger.Register, serviceaccount.Register,
 		storageobjectinuseprotection.Register, podsecurity.Register, approval.Register, signing.Register,
-		subjectrestriction.Register,
+		ctbattest.Register,
+		subjectrestriction.Register, noderestriction.Register,
 		nodedeclaredfeatures.Register, podresize.Register, podtopologylabels.Register,
 	} {
 		register(registry)
 	}
-	if ours := slices.Sorted(slices.Values(plugin.Names())); !slices.Equal(ours, registry.Registered()) {
+	if ours := slices.Sorted(slices.Values(pluginlist.Names())); !slices.Equal(ours, registry.Registered()) {
 		t.Fatalf("compared are %q, there are %q", registry.Registered(), ours)
 	}
-	files, err := filepath.Glob("../../internal/kinds/plugin/testdata/*.yaml")
-	if err != nil || len(files) < len(registry.Registered()) {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, file := range files {
-		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "-")
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			data, err := os.ReadFile(file)
+	files := plugintest.Each(t, "../../internal/kinds/*/plugins/testdata/*.yaml",
+		func(t *testing.T, name string, all *plugintest.Cases, c *plugintest.Write) {
+			t.Helper()
+			p := startPlugin(t, registry, name, all.Configuration, slices.Concat(all.Stored, c.Stored))
+			var obj, old runtime.Object
+			var gvk schema.GroupVersionKind
+			if len(c.Old) > 0 {
+				old, gvk = hub(t, c.Old)
+			}
+			if len(c.Object) > 0 {
+				obj, gvk = hub(t, c.Object)
+			}
+			said := &heard{}
+			ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), said))
+			err := admitWith(ctx, t, p, obj, old, gvk, c.Subresource,
+				cmp.Or(admission.Operation(c.Operation), admission.Create),
+				&user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups})
+			refused := ""
 			if err != nil {
-				t.Fatal(err)
+				refused = err.Error()
 			}
-			var all admissionCases
-			if err := yaml.UnmarshalStrict(data, &all); err != nil {
-				t.Fatal(err)
+			if causes := causesOf(err); refused != c.Refused || !slices.Equal(causes, c.Causes) {
+				t.Errorf("refused: %s %q\nfile says: %s %q", refused, causes, c.Refused, c.Causes)
 			}
-			for _, c := range all.Cases {
-				t.Run(c.Name, func(t *testing.T) {
-					t.Parallel()
-					p := startPlugin(t, registry, name, all.Configuration, slices.Concat(all.Stored, c.Stored))
-					op := c.Operation
-					if op == "" {
-						op = admission.Create
-					}
-					obj, gvk := hub(t, c.Object)
-					var old runtime.Object
-					if len(c.Old) > 0 {
-						old, _ = hub(t, c.Old)
-					}
-					said := &heard{}
-					ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), said))
-					err := admitWith(ctx, t, p, obj, old, gvk, c.Subresource, op,
-						&user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups})
-					refused := ""
-					if err != nil {
-						refused = err.Error()
-					}
-					if causes := causesOf(err); refused != c.Refused || !slices.Equal(causes, c.Causes) {
-						t.Errorf("refused: %s %q\nfile says: %s %q", refused, causes, c.Refused, c.Causes)
-					}
-					notes := map[string]string{}
-					for key, value := range audit.AuditContextFrom(ctx).GetEventAnnotations() {
-						notes[strings.TrimPrefix(key, "pod-security.kubernetes.io/")] = value
-					}
-					if !slices.Equal(said.warnings, c.Warnings) || !maps.Equal(notes, c.Notes) {
-						t.Errorf("warnings %q, notes %q\nfile says %q, %q", said.warnings, notes, c.Warnings, c.Notes)
-					}
-					if err != nil {
-						return
-					}
-					want, _ := hub(t, mergePatch(t, c.Object, c.Want))
-					got := suffix.ReplaceAllString(string(marshal(t, spoke(t, obj, gvk))), "${1}abcde")
-					if d := difference("", tree(t, []byte(got)), tree(t, marshal(t, spoke(t, want, gvk)))); len(d) > 0 {
-						t.Errorf("the object differs from what the file says:\n%s", strings.Join(d, "\n"))
-					}
-				})
+			notes := map[string]string{}
+			for key, value := range audit.AuditContextFrom(ctx).GetEventAnnotations() {
+				notes[strings.TrimPrefix(key, "pod-security.kubernetes.io/")] = value
+			}
+			if !slices.Equal(said.warnings, c.Warnings) || !maps.Equal(notes, c.Notes) {
+				t.Errorf("warnings %q, notes %q\nfile says %q, %q", said.warnings, notes, c.Warnings, c.Notes)
+			}
+			if err != nil || obj == nil {
+				return
+			}
+			want, _ := hub(t, mergePatch(t, c.Object, c.Want))
+			got := suffix.ReplaceAllString(string(marshal(t, spoke(t, obj, gvk))), "${1}abcde")
+			if d := difference("", tree(t, []byte(got)), tree(t, marshal(t, spoke(t, want, gvk)))); len(d) > 0 {
+				t.Errorf("the object differs from what the file says:\n%s", strings.Join(d, "\n"))
 			}
 		})
+	if files < len(registry.Registered()) {
+		t.Errorf("there are %d files for %d plugins", files, len(registry.Registered()))
 	}
 }
 
@@ -194,9 +165,19 @@ func startPlugin(
 	if err != nil {
 		t.Fatal(err)
 	}
+	if gated, ok := p.(initializer.WantsFeatures); ok { // some do less, or nothing, without gates that are off
+		gated.InspectFeatureGates(opened{utilfeature.DefaultFeatureGate})
+	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	return p
+}
+
+// opened are feature gates, of which those of certificates are on.
+type opened struct{ featuregate.FeatureGate }
+
+func (g opened) Enabled(name featuregate.Feature) bool {
+	return name == features.ClusterTrustBundle || name == features.PodCertificateRequest || g.FeatureGate.Enabled(name)
 }
 
 // admitWith sends a write through both halves of a plugin.
@@ -205,7 +186,11 @@ func admitWith(
 	subresource string, op admission.Operation, who user.Info,
 ) error {
 	t.Helper()
-	m, err := meta.Accessor(obj)
+	named := obj
+	if obj == nil { // a deletion
+		named = old
+	}
+	m, err := meta.Accessor(named)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,8 +216,11 @@ func admitWith(
 
 func resourceOf(t *testing.T, gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	t.Helper()
-	if gvk.Kind == "Binding" { // it comes through a subresource of pods
-		return gvk.GroupVersion().WithResource("pods")
+	switch gvk.Kind { // what comes through a subresource
+	case "Binding", "Eviction":
+		return corev1.SchemeGroupVersion.WithResource("pods")
+	case "TokenRequest":
+		return corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 	}
 	for _, r := range kinds.Resources() {
 		if r.Kind == gvk.Kind && r.Group == gvk.Group {

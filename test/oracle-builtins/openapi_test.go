@@ -73,7 +73,9 @@ func TestPublishedSchemas(t *testing.T) {
 // everything is all kinds in all their versions, also those that are served on demand.
 func everything() []*catalog.Resource {
 	resources := kinds.Resources()
-	kinds.RuntimeConfig{"api/all": "true"}.Apply(resources)
+	if _, err := (kinds.RuntimeConfig{"api/all": "true"}).Apply(resources, kinds.Emulation{}); err != nil {
+		panic(err) // it is valid
+	}
 	return resources
 }
 

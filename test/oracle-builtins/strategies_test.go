@@ -15,6 +15,8 @@ import (
 	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/certificates/certificates"
+	"k8s.io/kubernetes/pkg/registry/certificates/clustertrustbundle"
+	"k8s.io/kubernetes/pkg/registry/certificates/podcertificaterequest"
 	"k8s.io/kubernetes/pkg/registry/coordination/lease"
 	"k8s.io/kubernetes/pkg/registry/coordination/leasecandidate"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
@@ -46,6 +48,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/rbac/role"
 	"k8s.io/kubernetes/pkg/registry/rbac/rolebinding"
 	"k8s.io/kubernetes/pkg/registry/resource/deviceclass"
+	"k8s.io/kubernetes/pkg/registry/resource/devicetaintrule"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
@@ -56,6 +59,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
+	"k8s.io/utils/clock"
 )
 
 // strategy is how Kubernetes prepares and judges writes of a kind.
@@ -88,11 +92,14 @@ var strategies = map[string]strategy{
 	"CSIDriver":     csidriver.Strategy, "CSINode": csinode.Strategy, "CSIStorageCapacity": csistoragecapacity.Strategy,
 	"StorageClass": storageclass.Strategy, "VolumeAttributesClass": volumeattributesclass.Strategy,
 	"VolumeAttachment": volumeattachment.Strategy, "CertificateSigningRequest": certificates.Strategy,
+	"ClusterTrustBundle": clustertrustbundle.Strategy, "PodCertificateRequest": podRequests,
 	"FlowSchema": flowschema.Strategy, "PriorityLevelConfiguration": prioritylevelconfiguration.Strategy,
-	"DeviceClass": deviceclass.Strategy, "ResourceClaim": claims,
+	"DeviceClass": deviceclass.Strategy, "DeviceTaintRule": devicetaintrule.Strategy, "ResourceClaim": claims,
 	"ResourceClaimTemplate": resourceclaimtemplate.NewStrategy(namespaces),
 	"ResourceSlice":         resourceslice.Strategy,
 }
+
+var podRequests = podcertificaterequest.NewStrategy()
 
 // namespaces has the one namespace, whose labels allow nothing.
 var namespaces = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}}).CoreV1().Namespaces()
@@ -116,8 +123,11 @@ var parts = map[string]rest.RESTUpdateStrategy{
 	"Service/status":               service.StatusStrategy, "Ingress/status": ingress.StatusStrategy,
 	"ServiceCIDR/status":         servicecidr.StatusStrategy,
 	"PodDisruptionBudget/status": poddisruptionbudget.StatusStrategy, "Namespace/status": namespace.StatusStrategy,
-	"VolumeAttachment/status":            volumeattachment.StatusStrategy,
-	"CertificateSigningRequest/status":   certificates.StatusStrategy,
+	"VolumeAttachment/status":          volumeattachment.StatusStrategy,
+	"CertificateSigningRequest/status": certificates.StatusStrategy,
+	"DeviceTaintRule/status":           devicetaintrule.StatusStrategy,
+	"PodCertificateRequest/status": podcertificaterequest.NewStatusStrategy(podRequests,
+		authorizerfactory.NewAlwaysAllowAuthorizer(), clock.RealClock{}),
 	"CertificateSigningRequest/approval": certificates.ApprovalStrategy, "FlowSchema/status": flowschema.StatusStrategy,
 	"PriorityLevelConfiguration/status": prioritylevelconfiguration.StatusStrategy,
 	"ResourceClaim/status":              resourceclaim.NewStatusStrategy(claims),

@@ -212,9 +212,6 @@ func (c *comparison) create(obj map[string]any) {
 // warned compares what both warn about. Kubernetes' order is partly that of Go's maps.
 func (c *comparison) warned(what string, ours, theirs []string) {
 	c.t.Helper()
-	if c.r.Group == "rbac.authorization.k8s.io" { // ours says that such objects grant nothing yet (docs/differences.md)
-		ours = slices.DeleteFunc(ours, func(w string) bool { return strings.HasPrefix(w, "RBAC is not enforced") })
-	}
 	slices.Sort(ours)
 	slices.Sort(theirs)
 	c.heard = append(c.heard, theirs...)

@@ -35,7 +35,7 @@ type Limited struct {
 	Group         string   `json:"apiGroup"`
 	Resource      string   `json:"resource"`
 	MatchContains []string `json:"matchContains"`
-	// MatchScopes are read and mean nothing, as quotas with scopes count nothing here.
+	// MatchScopes are the scopes that an object of any kind may be in only if a quota is about them.
 	MatchScopes []corev1.ScopedResourceSelectorRequirement `json:"matchScopes"`
 }
 

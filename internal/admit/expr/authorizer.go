@@ -85,8 +85,11 @@ func (a *Authorizer) Authorize(ctx context.Context, q authorizer.Attributes) (au
 		a.answers[key] = found
 	}
 	decision := authorizer.DecisionNoOpinion
-	if found.decision.Allowed {
+	switch found.decision.Verdict {
+	case authz.Allow:
 		decision = authorizer.DecisionAllow
+	case authz.Deny:
+		decision = authorizer.DecisionDeny
 	}
 	return decision, found.decision.Reason, found.err
 }

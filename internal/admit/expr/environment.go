@@ -2,7 +2,6 @@ package expr
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -42,13 +41,13 @@ var shared = func() map[Scope]func() *environment.EnvSet {
 	m := map[Scope]func() *environment.EnvSet{}
 	for i := range 8 {
 		s := Scope{Params: i&1 != 0, Authorizer: i&2 != 0, Patch: i&4 != 0}
-		m[s] = sync.OnceValue(func() *environment.EnvSet { return scoped(s) })
+		m[s] = schemacel.ForReleases(func(v *version.Version) *environment.EnvSet { return scoped(s, v) })
 	}
 	return m
 }()
 
 // scoped builds the environment of a scope. It panics if the libraries linked into the binary do not fit together.
-func scoped(s Scope) *environment.EnvSet {
+func scoped(s Scope, compatible *version.Version) *environment.EnvSet {
 	request, namespace := requestType(), namespaceType()
 	declared := []cel.EnvOption{
 		cel.Variable(objectName, cel.DynType),
@@ -68,7 +67,7 @@ func scoped(s Scope) *environment.EnvSet {
 		{IntroducedVersion: always, EnvOptions: declared, DeclTypes: []*apiservercel.DeclType{namespace, request}},
 		environment.StrictCostOpt,
 	}
-	set := extend(environment.MustBaseEnvSet(schemacel.CompatibilityVersion()), options...)
+	set := extend(environment.MustBaseEnvSet(compatible), options...)
 	if s.Patch {
 		set = extend(set, environment.VersionedOptions{IntroducedVersion: always, EnvOptions: []cel.EnvOption{
 			common.ResolverEnvOption(&mutation.DynamicTypeResolver{}),

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
-	"github.com/bowsprit/bowsprit/internal/admit/match"
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // callError says that a webhook could not be asked, or did not give a usable answer. The failure policy decides what
@@ -34,12 +34,21 @@ type refusal struct{ status *apierrors.StatusError }
 
 func (e *refusal) Error() string { return e.status.Error() }
 
+// phase is what a request spends time on that waits for the webhook.
+func (h *hook) phase() request.Phase {
+	if h.half == admitting {
+		return request.MutatingWebhooks
+	}
+	return request.ValidatingWebhooks
+}
+
 // ask does what call does to ask the webhook, counts it, and returns the client's answer: nil if the write may go on.
 // annotation is the key under which the audit log is told that it does so though the webhook could not be asked.
 func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotation string, call func() error) error {
 	began := time.Now()
 	err := call()
 	took := time.Since(began)
+	request.Spend(ctx, h.phase(), took)
 	counted := admit.WebhookCall{Name: h.Name, Type: h.half, Operation: a.Operation, Code: http.StatusOK}
 	if err == nil {
 		c.Metrics.WebhookCalled(counted, took, "")
@@ -84,7 +93,7 @@ func (h *hook) ask(ctx context.Context, c *Config, a *admit.Attributes, annotati
 // call asks the webhook about a write that it wants to see, and returns its answer. An error is a *callError, a
 // *refusal, or what the client gets.
 func (h *hook) call(
-	ctx context.Context, c *Config, a *admit.Attributes, t match.Target, obj, old map[string]any,
+	ctx context.Context, c *Config, a *admit.Attributes, what shown,
 ) (*verdict, error) {
 	fail := func(code int32, format string, args ...any) (*verdict, error) {
 		return nil, &callError{h.Name, code, fmt.Errorf(format, args...)}
@@ -114,14 +123,11 @@ func (h *hook) call(
 			target.Timeout += time.Second // the webhook is told whole seconds
 		}
 	}
-	raw, err := c.Client.Call(ctx, target, encodeReview(version, uid, a, t, obj, old))
+	ctx, span := h.startSpan(ctx, a, uid)
+	defer span.End()
+	raw, err := c.Client.Call(ctx, target, encodeReview(version, uid, a, what))
 	if err != nil {
-		code := int32(http.StatusServiceUnavailable)
-		var status *apierrors.StatusError
-		if errors.As(err, &status) {
-			code = status.ErrStatus.Code
-		}
-		return fail(code, "failed to call webhook: %w", err)
+		return fail(codeOf(err), "failed to call webhook: %w", err)
 	}
 	v, err := decodeReview(version, uid, h.half == admitting, raw)
 	if err != nil {
@@ -183,4 +189,13 @@ func timedOut(ctx context.Context) error {
 		return nil
 	}
 	return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
+}
+
+// codeOf is the code under which metrics count a call that has failed.
+func codeOf(err error) int32 {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		return status.ErrStatus.Code
+	}
+	return http.StatusServiceUnavailable
 }

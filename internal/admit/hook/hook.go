@@ -58,8 +58,8 @@ func (c Config) withDefaults() Config {
 
 // The halves of admission, as metrics call them.
 const (
-	admitting = "admit"
-	judging   = "validating"
+	admitting  = "admit"
+	validating = "validating"
 )
 
 // hook is one webhook of a configuration.

@@ -52,21 +52,21 @@ func (p *Mutating) Mutate(ctx context.Context, a *admit.Attributes) error {
 		if !ok || r.Skip(h.id) {
 			continue
 		}
-		if err := p.ask(ctx, a, h, t, r, index); err != nil {
+		round := 0
+		if r.Second() {
+			round = 1
+		}
+		if err := p.ask(ctx, a, h, t, fmt.Sprintf("round_%d_index_%d", round, index)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask calls one webhook and does to the object what it wants.
-func (p *Mutating) ask(
-	ctx context.Context, a *admit.Attributes, h *hook, t match.Target, r *admit.Reinvocation, index int,
-) error {
-	place := fmt.Sprintf("round_%d_index_%d", 0, index)
-	if r.Second() {
-		place = fmt.Sprintf("round_%d_index_%d", 1, index)
-	}
+// ask calls one webhook and does to the object what it wants. place is where it stands among the others, for the audit
+// log.
+func (p *Mutating) ask(ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string) error {
+	r := a.Reinvocation(p.Name())
 	failed := false
 	err := h.ask(ctx, &p.config, a, "failed-open.mutation.webhook.admission.k8s.io/"+place, func() error {
 		changed, err := p.change(ctx, a, h, t, place)
@@ -94,9 +94,9 @@ type note struct {
 	PatchType     string `json:"patchType,omitempty"`
 }
 
-func annotate(a *admit.Attributes, key string, n note) {
+func annotate(to func(key, value string), key string, n note) {
 	if value, err := json.Marshal(n); err == nil {
-		a.Annotate(key, string(value))
+		to(key, string(value))
 	}
 }
 
@@ -105,14 +105,14 @@ func (p *Mutating) change(
 	ctx context.Context, a *admit.Attributes, h *hook, t match.Target, place string,
 ) (changed bool, err error) {
 	defer func() {
-		annotate(a, "mutation.webhook.admission.k8s.io/"+place,
+		annotate(a.Annotate, "mutation.webhook.admission.k8s.io/"+place,
 			note{Configuration: h.configuration, Webhook: h.Name, Mutated: &changed})
 	}()
 	obj, old, err := a.In(ctx, t.Version)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	v, err := h.call(ctx, &p.config, a, t, obj, old)
+	v, err := h.call(ctx, &p.config, a, shown{t, obj, old})
 	if err != nil || len(v.patch) == 0 {
 		return false, err
 	}
@@ -143,7 +143,7 @@ func (p *Mutating) change(
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
-	annotate(a, "patch.webhook.admission.k8s.io/"+place,
+	annotate(a.AnnotateRequest, "patch.webhook.admission.k8s.io/"+place,
 		note{Configuration: h.configuration, Webhook: h.Name, Patch: patch, PatchType: string(v.patchType)})
 	changed = !reflect.DeepEqual(obj, next)
 	return changed, put(ctx, a, t, next)

@@ -12,15 +12,14 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/expr"
-	"github.com/bowsprit/bowsprit/internal/admit/match"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // encodeReview returns the AdmissionReview that asks about a write.
-func encodeReview(version, uid string, a *admit.Attributes, t match.Target, obj, old map[string]any) []byte {
-	request := expr.Request(a, t.Resource, t.Kind)
+func encodeReview(version, uid string, a *admit.Attributes, what shown) []byte {
+	request := expr.Request(a, what.target.Resource, what.target.Kind)
 	request["uid"] = uid
-	request["object"], request["oldObject"] = orNull(obj), orNull(old)
+	request["object"], request["oldObject"] = orNull(what.obj), orNull(what.old)
 	return codec.AppendJSON(nil, map[string]any{
 		"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/" + version, "request": request,
 	})

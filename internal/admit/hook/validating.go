@@ -23,7 +23,7 @@ var _ admit.Validator = (*Validating)(nil)
 // NewValidating returns the plugin.
 func NewValidating(c Config) *Validating {
 	c = c.withDefaults()
-	return &Validating{config: c, hooks: newHookSource(&c, "validatingwebhookconfigurations", judging, readValidating)}
+	return &Validating{config: c, hooks: newHookSource(&c, "validatingwebhookconfigurations", validating, readValidating)}
 }
 
 // Name returns kube's name for the plugin.
@@ -31,7 +31,12 @@ func (*Validating) Name() string { return "ValidatingAdmissionWebhook" }
 
 // question is one call that is to be made.
 type question struct {
-	hook     *hook
+	hook *hook
+	shown
+}
+
+// shown is what a webhook is shown of a write: the objects in the version that it wants.
+type shown struct {
 	target   match.Target
 	obj, old map[string]any
 }
@@ -52,7 +57,7 @@ func (p *Validating) Validate(ctx context.Context, a *admit.Attributes) error {
 		wg.Go(func() {
 			annotation := fmt.Sprintf("failed-open.validating.webhook.admission.k8s.io/round_0_index_%d", i)
 			errs[i] = q.hook.ask(ctx, &p.config, a, annotation, func() error {
-				_, err := q.hook.call(ctx, &p.config, a, q.target, q.obj, q.old)
+				_, err := q.hook.call(ctx, &p.config, a, q.shown)
 				return err
 			})
 		})

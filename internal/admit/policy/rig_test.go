@@ -40,7 +40,7 @@ func rig(t testing.TB, stored map[string]string) Config {
 	go func() { _ = v.Run(ctx); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	return Config{
-		View: v, Catalog: catalog.New(widgets()), Authz: authz.Basic{},
+		View: v, Catalog: catalog.New(widgets()), Authz: authz.Union{},
 		Read: func(_ context.Context, _ *catalog.Resource, _ *catalog.Version, e *watchcache.Entry) (map[string]any,
 			error) {
 			v, err := codec.DecodeJSON(e.JSON())

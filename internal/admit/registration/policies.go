@@ -40,13 +40,12 @@ func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPo
 	if len(spec.Variables) > 0 {
 		c = expr.Composed()
 	}
-	before := map[string]bool{}
-	messages := map[string]bool{}
+	before := stored{map[string]bool{}, map[string]bool{}}
 	for _, v := range was.Validations {
-		before[v.Expression] = true
-		messages[v.MessageExpression] = true
+		before.expressions[v.Expression] = true
+		before.messages[v.MessageExpression] = true
 	}
-	errs = append(errs, checkVariables(c, spec.Variables, params, before, path.Child("variables"))...)
+	errs = append(errs, checkVariables(c, spec.Variables, params, before.expressions, path.Child("variables"))...)
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
 		const why = "validations or auditAnnotations must contain at least one item"
 		return append(errs, field.Required(path.Child("validations"), why),
@@ -54,7 +53,7 @@ func CheckValidatingPolicy(p, old *admissionregistrationv1.ValidatingAdmissionPo
 	}
 	for i := range spec.Validations {
 		errs = append(errs,
-			checkValidation(c, &spec.Validations[i], params, before, messages, path.Child("validations").Index(i))...)
+			checkValidation(c, &spec.Validations[i], params, before, path.Child("validations").Index(i))...)
 	}
 	return append(errs, checkAnnotations(c, p.Name, spec, was.AuditAnnotations, path.Child("auditAnnotations"))...)
 }
@@ -118,22 +117,24 @@ func conditionTexts(list []admissionregistrationv1.MatchCondition) map[string]bo
 	return texts
 }
 
+// stored are the texts of expressions that the policy has had already, of validations and of their messages.
+type stored struct{ expressions, messages map[string]bool }
+
 func checkValidation(
-	c *expr.Compiler, v *admissionregistrationv1.Validation, params bool, before, messages map[string]bool,
-	path *field.Path,
+	c *expr.Compiler, v *admissionregistrationv1.Validation, params bool, before stored, path *field.Path,
 ) (errs field.ErrorList) {
 	if strings.TrimSpace(v.Expression) == "" {
 		errs = append(errs, field.Required(path.Child("expression"), "expression is not specified"))
 	} else {
-		e := c.Compile(v.Expression, expr.Scope{Params: params, Authorizer: true}, mode(before[v.Expression]),
-			expr.Bool)
+		e := c.Compile(v.Expression, expr.Scope{Params: params, Authorizer: true},
+			mode(before.expressions[v.Expression]), expr.Bool)
 		errs = append(errs, e.Problems(path.Child("expression"), v.Expression)...)
 	}
 	if at := path.Child("messageExpression"); v.MessageExpression != "" {
 		if strings.TrimSpace(v.MessageExpression) == "" {
 			errs = append(errs, field.Invalid(at, v.MessageExpression, "must be non-empty if specified"))
 		} else {
-			e := c.Compile(v.MessageExpression, expr.Scope{Params: params}, mode(messages[v.MessageExpression]),
+			e := c.Compile(v.MessageExpression, expr.Scope{Params: params}, mode(before.messages[v.MessageExpression]),
 				expr.String)
 			errs = append(errs, e.Problems(at, v.MessageExpression)...)
 		}

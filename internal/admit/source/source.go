@@ -62,7 +62,11 @@ func (s *Source[T]) List() *List[T] {
 		if old != nil {
 			r, known = old.made[e]
 		}
-		if !known {
+		if !known && e.Unreadable() != nil {
+			if last := e.LastReadable(); last != nil {
+				r.item, r.ok = s.compile(last)
+			}
+		} else if !known {
 			r.item, r.ok = s.compile(e)
 		}
 		next.made[e] = r

@@ -152,4 +152,9 @@ func TestStrategicMerge(t *testing.T) {
 	if len(meta["finalizers"].([]any)) != 2 || len(secrets) != 2 {
 		t.Errorf("%v, want %v", got, want)
 	}
+	// At this the library panics.
+	broken := decode(t, `{"metadata":{"$retainKeys":[{"name":"a"}]}}`).(map[string]any)
+	if got, err := StrategicMerge(got, broken, corev1.ServiceAccount{}); got != nil || !apierrors.IsBadRequest(err) {
+		t.Errorf("%v, %v", got, err)
+	}
 }

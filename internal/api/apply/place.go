@@ -58,8 +58,12 @@ func rootOf(root *schema.Node, preserveUnknown bool) place {
 	return place{node: root, preserve: preserveUnknown || root.PreserveUnknown, root: true, global: preserveUnknown}
 }
 
-// at is the place of n below p.
+// at is the place of n below p. What is sensitive is owned as a whole: the names of what is in it are not for everyone
+// who may see who owns what.
 func (p place) at(n *schema.Node) place {
+	if n.Sensitive {
+		return place{node: untyped, global: p.global}
+	}
 	return place{node: n, preserve: p.preserve || n.PreserveUnknown, root: n.Embedded, global: p.global}
 }
 

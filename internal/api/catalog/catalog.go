@@ -15,14 +15,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"k8s.io/apimachinery/pkg/version"
 )
 
 // Catalog publishes snapshots.
 type Catalog struct {
-	mu  sync.Mutex // serialises writers; readers use cur
-	cur atomic.Pointer[Snapshot]
+	mu       sync.Mutex // serialises writers; readers use cur
+	services map[GroupVersionName]*Service
+	changed  chan struct{} // closed when services change next; nil if this matters to no caller
+	cur      atomic.Pointer[Snapshot]
 }
 
 // New returns a catalog that serves the given resources.
@@ -43,26 +43,11 @@ func (c *Catalog) Snapshot() *Snapshot { return c.cur.Load() }
 func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.cur.Load()
-	next := &Snapshot{
-		Revision: max(revision, old.Revision), Stamp: old.Stamp + 1, groups: maps.Clone(old.groups),
-		byPrefix: maps.Clone(old.byPrefix),
-	}
-	changed := map[string]*Group{}
+	next := c.draftLocked()
+	next.Revision = max(next.Revision, revision)
 	var retired []*Resource
-	open := func(name string) *Group {
-		g := changed[name]
-		if g == nil {
-			g = &Group{Name: name, Stamp: next.Stamp, resources: map[string]*Resource{}}
-			if was := old.groups[name]; was != nil {
-				g.resources = maps.Clone(was.resources)
-			}
-			changed[name] = g
-		}
-		return g
-	}
 	for _, gr := range remove {
-		g := open(gr.Group)
+		g := next.open(gr.Group)
 		if r := g.resources[gr.Resource]; r != nil {
 			if !r.Secondary && !r.Virtual {
 				delete(next.byPrefix, r.Prefix)
@@ -72,7 +57,7 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 		}
 	}
 	for _, r := range put {
-		g := open(r.Group)
+		g := next.open(r.Group)
 		if was := g.resources[r.Plural]; was != nil {
 			retired = append(retired, was)
 		}
@@ -82,18 +67,52 @@ func (c *Catalog) Update(revision int64, put []*Resource, remove []GroupResource
 			next.byPrefix[r.Prefix] = r
 		}
 	}
-	for name, g := range changed {
-		g.arrange()
-		if len(g.resources) == 0 {
-			delete(next.groups, name)
-		} else {
-			next.groups[name] = g
-		}
-	}
-	c.cur.Store(next)
+	c.publishLocked(next)
 	for _, r := range retired {
 		r.retire()
 	}
+}
+
+// draft is the next snapshot while it is made.
+type draft struct {
+	*Snapshot
+	old     *Snapshot
+	changed map[string]*Group
+}
+
+// draftLocked begins the next snapshot: it has what the one before it has.
+func (c *Catalog) draftLocked() *draft {
+	old := c.cur.Load()
+	return &draft{old: old, changed: map[string]*Group{}, Snapshot: &Snapshot{
+		Revision: old.Revision, Stamp: old.Stamp + 1, groups: maps.Clone(old.groups),
+		byPrefix: maps.Clone(old.byPrefix), remotes: old.remotes,
+	}}
+}
+
+// open returns the named group, which may be changed.
+func (d *draft) open(name string) *Group {
+	g := d.changed[name]
+	if g == nil {
+		g = &Group{Name: name, Stamp: d.Stamp, resources: map[string]*Resource{}}
+		if was := d.old.groups[name]; was != nil {
+			g.resources = maps.Clone(was.resources)
+		}
+		d.changed[name] = g
+	}
+	return g
+}
+
+// publishLocked makes d the snapshot that readers get.
+func (c *Catalog) publishLocked(d *draft) {
+	for name, g := range d.changed {
+		g.arrange(c.services)
+		if len(g.resources) == 0 && len(g.Versions) == 0 {
+			delete(d.groups, name)
+		} else {
+			d.groups[name] = g
+		}
+	}
+	c.cur.Store(d.Snapshot)
 }
 
 // GroupResource names a resource without a version.
@@ -108,6 +127,7 @@ type Snapshot struct {
 
 	groups   map[string]*Group
 	byPrefix map[string]*Resource
+	remotes  bool // there are versions for which other servers answer
 }
 
 // Group returns the named group ("" is the core group), or nil.
@@ -207,42 +227,4 @@ func (g *Group) Each(f func(*Resource)) {
 	for _, r := range g.resources {
 		f(r)
 	}
-}
-
-// GroupVersion is one served version of a group.
-type GroupVersion struct {
-	Name      string
-	Resources []*Resource // served in this version, sorted by plural
-}
-
-// arrange derives Versions and Priority from the resources.
-func (g *Group) arrange() {
-	versions := map[string]*GroupVersion{}
-	rank := map[string]int{}
-	g.Priority = 0
-	for _, plural := range slices.Sorted(maps.Keys(g.resources)) {
-		r := g.resources[plural]
-		if !r.Served {
-			continue
-		}
-		g.Priority = max(g.Priority, r.priority())
-		for _, v := range r.Versions {
-			if !v.Served {
-				continue
-			}
-			gv := versions[v.Name]
-			if gv == nil {
-				gv = &GroupVersion{Name: v.Name}
-				versions[v.Name] = gv
-			}
-			rank[v.Name] = max(rank[v.Name], v.Priority)
-			gv.Resources = append(gv.Resources, r)
-		}
-	}
-	g.Versions = slices.SortedFunc(maps.Values(versions), func(a, b *GroupVersion) int {
-		if rank[a.Name] != rank[b.Name] {
-			return rank[b.Name] - rank[a.Name]
-		}
-		return version.CompareKubeAwareVersionStrings(b.Name, a.Name)
-	})
 }

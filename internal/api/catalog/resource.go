@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/object/schema"
+	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
 // Resource is one kind of object with all its versions, built in or custom.
@@ -35,6 +36,9 @@ type Resource struct {
 	// nil means that there is none.
 	Conversion func() (*apiextensionsv1.WebhookConversion, error)
 
+	// Sensitive is true if the definition mentions sensitive fields: objects are encrypted as secrets are.
+	Sensitive bool
+
 	// Served is false for a definition that is not established or is being deleted: no endpoint answers for it.
 	Served bool
 	// Terminating is true while a custom resource's definition is being deleted: existing objects may go, new ones may
@@ -43,6 +47,9 @@ type Resource struct {
 
 	// Definition identifies the CustomResourceDefinition; zero for built-in kinds.
 	Definition Definition
+	// Fixed is true if the definition is the program's and not an object: no client changes it, and an object of the
+	// same name means nothing.
+	Fixed bool
 	// Strategy are what the kind checks and sets beyond its schema, for all versions that have none of their own; nil
 	// for custom kinds.
 	Strategy *Strategy
@@ -155,9 +162,29 @@ func (r *Resource) Subresource(name string) *Subresource {
 type Form struct {
 	// Version is the version that the store's bytes name, "" if it is that of Resource.Storage.
 	Version string
+	// Types are the Go types of versions that are no versions of the resource and have other fields, by their names: as
+	// which the protobuf of an older kube-apiserver is decoded before Decode gets it.
+	Types map[string]func() any
 	// Encode returns what goes into the store for an object's JSON (storage version, sorted keys), Decode the JSON of
 	// what lies there, Encode's or kube-apiserver's. Both may return their argument, and do not change it.
 	Encode, Decode func([]byte) ([]byte, error)
+}
+
+// Over returns a form that writes as f does and reads what f and older, which may be nil, write.
+func (f *Form) Over(older *Form) *Form {
+	if older == nil {
+		return f
+	}
+	out := *f
+	out.Types = older.Types
+	out.Decode = func(raw []byte) ([]byte, error) {
+		raw, err := older.Decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		return f.Decode(raw)
+	}
+	return &out
 }
 
 // Custom reports whether a CustomResourceDefinition brought the resource.
@@ -168,6 +195,14 @@ func (r *Resource) priority() int {
 		return 1000
 	}
 	return r.GroupPriority
+}
+
+// versionPriority orders v among the versions of the group. Those of custom groups are all the same.
+func (r *Resource) versionPriority(v *Version) int {
+	if r.Custom() {
+		return 100
+	}
+	return v.Priority
 }
 
 // Subresource is a path below an object.
@@ -197,6 +232,8 @@ type Version struct {
 	Deprecated bool
 	// Warning is sent with each answer of a deprecated version.
 	Warning string
+	// Removed is the release in which a deprecated version goes, "1.22"; "" if that is not known.
+	Removed string
 	// Columns are the additional printer columns; empty means the default, the object's age.
 	Columns []Column
 	// SelectableFields are the JSON paths that field selectors may use beside metadata.name and metadata.namespace, as
@@ -219,6 +256,10 @@ type Version struct {
 	// Source returns the version's OpenAPI schema. It may decode the definition anew at each call and is not for hot
 	// paths; nil means that the version has no schema.
 	Source func() (*apiextensionsv1.JSONSchemaProps, error)
+
+	// Sensitive returns what of the version's objects is masked for those who may not read it; its result may be nil.
+	// nil means that the definition does not mention any such thing.
+	Sensitive func() (*sensitive.Fields, error)
 
 	// Rules compiles the CEL rules of the schema (schema.Options.Rules); nil means that the kind has none.
 	Rules func(root *schema.Node) (schema.Evaluator, error)
@@ -264,11 +305,26 @@ func (v *Version) Schema() (*schema.Schema, error) {
 		if err != nil || props == nil {
 			return nil, err
 		}
-		return schema.Compile(props,
-			schema.Options{
-				PreserveUnknownFields: v.PreserveUnknownFields, Scale: v.Scale.subresource(), Rules: v.Rules,
-			})
+		masked, err := v.SensitiveFields()
+		if err != nil {
+			return nil, err
+		}
+		o := schema.Options{
+			PreserveUnknownFields: v.PreserveUnknownFields, Scale: v.Scale.subresource(), Rules: v.Rules,
+		}
+		if masked != nil {
+			o.Sensitive = func(path []string) bool { return masked.At(path...).Whole() }
+		}
+		return schema.Compile(props, o)
 	})
+}
+
+// SensitiveFields returns what of the version's objects is sensitive; nil is nothing.
+func (v *Version) SensitiveFields() (*sensitive.Fields, error) {
+	if v.Sensitive == nil {
+		return nil, nil
+	}
+	return v.Sensitive()
 }
 
 // Drop forgets the compiled schema and all that was derived; the next call makes it again.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvk "k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // call converts objs into apiVersion, in one call of r's function or webhook, and checks what comes back. It returns
@@ -99,6 +101,14 @@ func (c *Converter) post(
 		return nil, callFailure, err
 	}
 	uid := c.options.NewUID()
+	ctx, span := request.StartSpan(ctx, "Call conversion webhook")
+	defer span.End()
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.String("custom-resource-definition", r.Plural+"."+r.Group),
+			attribute.String("desired-api-version", apiVersion), attribute.Int("object-count", len(objs)),
+			attribute.String("UID", uid))
+	}
 	answer, err := c.options.Call(ctx, target(hook.ClientConfig), appendReview(nil, version, uid, apiVersion, objs))
 	if err != nil {
 		return nil, callFailure, fmt.Errorf("conversion webhook for %v failed: %v", kind, err)

@@ -136,7 +136,7 @@ func fillStruct(dst reflect.Value, v any, s *shape) error {
 	}
 	for k, child := range m {
 		f := s.members[k]
-		if f == nil || child == nil {
+		if f == nil || child == nil || f.untyped {
 			continue
 		}
 		at := dst.FieldByIndex(f.index)

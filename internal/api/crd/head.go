@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
 // DecodeWithoutSchemas decodes a stored definition without the schemas of its versions and without its managedFields,
@@ -63,6 +65,19 @@ func newScanner(raw []byte) *scanner {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
 	return &scanner{dec: dec, wanted: -1}
+}
+
+// decodeDefinition decodes a whole stored definition.
+func decodeDefinition(raw []byte) (map[string]any, error) {
+	v, err := codec.DecodeJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("decode definition: %w", err)
+	}
+	obj, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("decode definition: not an object")
+	}
+	return obj, nil
 }
 
 func (s *scanner) definition() (map[string]any, error) {

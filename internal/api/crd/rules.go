@@ -31,7 +31,7 @@ func Rules() *catalog.Strategy {
 			if def == nil {
 				return errs
 			}
-			return append(nameErrors(def), v.validateNew(def)...)
+			return append(append(nameErrors(def), v.validateNew(def)...), checkSensitive(obj)...)
 		},
 		ValidateUpdate: func(obj, old catalog.Object, subresource string) field.ErrorList {
 			if subresource == "status" {
@@ -46,7 +46,7 @@ func Rules() *catalog.Strategy {
 			if def == nil || was == nil {
 				return append(errs, oldErrs...)
 			}
-			return v.validateChange(def, was)
+			return append(v.validateChange(def, was), checkSensitive(obj)...)
 		},
 		Warnings: warnings,
 		Serial:   true,
@@ -88,6 +88,7 @@ func prepareUpdate(obj, old catalog.Object, subresource string, e catalog.Env) {
 		obj["spec"] = old["spec"]
 		return
 	}
+	KeepSensitive(obj, old)
 	obj["status"] = clone(old["status"])
 	metadata, _ := obj["metadata"].(map[string]any)
 	before, _ := old["metadata"].(map[string]any)

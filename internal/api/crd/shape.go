@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
 // shape is what a Go type looks like as decoded JSON. It is read only once made; recursive types have cyclic shapes.
@@ -29,6 +31,7 @@ type member struct {
 	omitEmpty bool
 	omitZero  bool
 	shape     *shape
+	untyped   bool // the Go type has no such field: it is in the object alone
 }
 
 type form int
@@ -95,6 +98,7 @@ func (known shapes) of(t reflect.Type) *shape {
 		s.form = structForm
 		s.members = map[string]*member{}
 		known.members(s, t, nil)
+		known.keyword(s, t)
 		for _, m := range s.members {
 			// omitempty does not hold for structs.
 			if !m.pointer && !m.omitZero && (!m.omitEmpty || m.shape.typ.Kind() == reflect.Struct) {
@@ -121,6 +125,16 @@ func (known shapes) of(t reflect.Type) *shape {
 		panic(fmt.Sprintf("crd: no JSON shape for %v", t))
 	}
 	return s
+}
+
+// keyword adds to a schema what its Go type does not have.
+func (known shapes) keyword(s *shape, t reflect.Type) {
+	if t == schemaType {
+		anything := known.of(reflect.TypeFor[apiextensionsv1.JSON]())
+		s.members[sensitive.Keyword] = &member{
+			name: sensitive.Keyword, omitZero: true, untyped: true, shape: anything,
+		}
+	}
 }
 
 // members adds the fields of struct type t, those of embedded structs without a name included.

@@ -244,7 +244,7 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		if def == nil {
 			return errs
 		}
-		return append(nameErrors(def), v.validateFresh(def, betaLeave())...)
+		return append(append(nameErrors(def), v.validateFresh(def, betaLeave())...), checkSensitive(asV1(obj))...)
 	}
 	beta.ValidateUpdate = func(obj, old catalog.Object, subresource string) field.ErrorList {
 		if subresource == "status" {
@@ -255,7 +255,7 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		if def == nil || was == nil {
 			return append(errs, oldErrs...)
 		}
-		return v.validateUpdated(def, was, betaLeave())
+		return append(v.validateUpdated(def, was, betaLeave()), checkSensitive(asV1(obj))...)
 	}
 	beta.Warnings = func(obj, _ catalog.Object, subresource string) []string {
 		return rules.Warnings(asV1(obj), nil, subresource)

@@ -7,8 +7,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
-// warnings returns what a client should know about a definition that is valid: formats that mean nothing.
+// warnings returns what a client should know about a definition that is valid: formats that mean nothing, and sensitive
+// fields that another version may show.
 func warnings(obj, _ map[string]any, _ string) (out []string) {
+	return append(formatWarnings(obj), sensitiveWarnings(obj)...)
+}
+
+func formatWarnings(obj map[string]any) (out []string) {
 	if !mayHaveUnknownFormat(obj["spec"]) {
 		return nil
 	}

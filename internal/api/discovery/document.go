@@ -101,6 +101,14 @@ func aggregatedGroup(g *catalog.Group) apidiscoveryv2.APIGroupDiscovery {
 		version := apidiscoveryv2.APIVersionDiscovery{
 			Version: gv.Name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
 		}
+		if gv.Remote != nil {
+			version.Resources = gv.Remote.Resources
+			if gv.Remote.Stale {
+				version.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
+			}
+			out.Versions = append(out.Versions, version)
+			continue
+		}
 		for _, r := range gv.Resources {
 			own := metav1.GroupVersionKind{Kind: r.Kind}
 			if r.Custom() { // Kubernetes leaves group and version of its own kinds to the reader

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // object is a document that all encodings can be made from.
@@ -36,6 +37,10 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, m media, a answe
 		h.options.WriteError(w, r, err)
 		return
 	}
+	if err := record(r, a); err != nil {
+		h.options.WriteError(w, r, err)
+		return
+	}
 	w.Header().Set("Content-Type", m.header())
 	if len(body) <= compressFrom || !takesGzip(r) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -52,6 +57,19 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, m media, a answe
 	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // fails for an unknown level only
 	z.Write(body)
 	z.Close()
+}
+
+// record notes the answer for the audit log, as JSON.
+func record(r *http.Request, a answer) error {
+	log := request.RecordOf(r.Context())
+	if log == nil || !log.Answers() {
+		return nil
+	}
+	doc, err := encode(media{contentType: runtime.ContentTypeJSON}, a)
+	if err == nil {
+		log.ResponseObject(doc)
+	}
+	return err
 }
 
 func takesGzip(r *http.Request) bool {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,7 +51,8 @@ func generalPaths() []path {
 
 // groupPath is the path that describes a group of built-in kinds; false if g is none, or the core group.
 func groupPath(g *catalog.Group) (path, bool) {
-	if g.Name == "" || g.Versions[0].Resources[0].Custom() {
+	own := slices.IndexFunc(g.Versions, func(gv *catalog.GroupVersion) bool { return gv.Remote == nil })
+	if g.Name == "" || own < 0 || g.Versions[own].Resources[0].Custom() {
 		return path{}, false
 	}
 	short := strings.TrimSuffix(g.Name, ".k8s.io")

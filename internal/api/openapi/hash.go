@@ -25,7 +25,7 @@ type groupHashes struct {
 	versions map[string]string
 }
 
-// of returns the hashes of g's documents by version.
+// of returns the hashes of g's documents by version, "" for those that another server has and that are not known.
 func (h *hashes) of(g *catalog.Group, serverVersion string) (map[string]string, error) {
 	h.mu.Lock()
 	known, ok := h.groups[g.Name]
@@ -35,6 +35,10 @@ func (h *hashes) of(g *catalog.Group, serverVersion string) (map[string]string, 
 	}
 	made := groupHashes{stamp: g.Stamp, versions: map[string]string{}}
 	for _, gv := range g.Versions {
+		if gv.Remote != nil {
+			made.versions[gv.Name] = gv.Remote.V3.Hash
+			continue
+		}
 		sum := sha512.New()
 		fmt.Fprintf(sum, "%s\n%s\n%s/%s\n", format, serverVersion, g.Name, gv.Name)
 		for _, r := range gv.Resources {

@@ -97,6 +97,11 @@ func (p published) properties() (*spec.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	masked, err := p.version.SensitiveFields()
+	if err != nil {
+		return nil, err
+	}
+	markSensitive(s, masked)
 	if p.v2 {
 		lossy(s)
 	}

@@ -109,7 +109,7 @@ func (m *models) closure(names ...string) map[string]json.RawMessage {
 
 // ofGroup names the definitions of options and events in a document of built-in kinds: each group version has them as
 // kinds of its own.
-func (m *models) ofGroup(definitions map[string]any, group, version string) error {
+func (m *models) ofGroup(definitions map[string]json.RawMessage, group, version string) error {
 	for _, name := range []string{deleteOptionsName, watchEventName} {
 		if definitions[name] == nil {
 			continue
@@ -123,7 +123,9 @@ func (m *models) ofGroup(definitions map[string]any, group, version string) erro
 			return fmt.Errorf("decode %s: %w", name, err)
 		}
 		s.AddExtension("x-kubernetes-group-version-kind", kindsOf(name, known))
-		definitions[name] = s
+		if definitions[name], err = appendSchema(nil, s); err != nil {
+			return fmt.Errorf("encode %s: %w", name, err)
+		}
 	}
 	return nil
 }

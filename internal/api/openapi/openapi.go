@@ -7,8 +7,8 @@
 //
 // Nothing is built until a client asks for it. The index of v3, which every kubectl reads, and ETags name documents by
 // what they are made from (the identity and revision of each definition), so they need no document at all. Documents
-// are built one at a time, and kept compressed within a budget of bytes as long as their hash is the same; Drop frees
-// them.
+// are built on all processors, few at a time, and kept compressed within a budget of bytes as long as their hash is the
+// same; Drop frees them.
 //
 // A Handler is safe for concurrent use. Answers depend on nothing but the snapshot and the request, so that replicas
 // agree, hashes included.
@@ -41,9 +41,10 @@ type Handler struct {
 	models  func() *models
 	hashes  hashes
 	kept    kept
-	// building is held while a document is built, because building takes much memory for a short time.
-	building sync.Mutex
-	homes    map[string]string // of homesV2; guarded by building
+	// building are held while documents are built, because building takes much memory for a short time and no document
+	// should be built twice: the first for the parts of v2, one of the others for a document of v3, by its name.
+	building [3]sync.Mutex
+	homes    map[string]string // of homesV2; guarded by building[0]
 }
 
 // New returns a handler that holds nothing yet.

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
 // fromProps returns the schema of a definition as v3 publishes it: everything that it says, x-kubernetes-* included,
@@ -165,6 +167,27 @@ func spellIntOrString(s *spec.Schema, p *apiextensionsv1.JSONSchemaProps) {
 	}
 	s.AllOf = append([]spec.Schema{*spec.ComposedSchema()}, s.AllOf...)
 	s.AllOf[0].AnyOf = spelled
+}
+
+// markSensitive puts the keyword of sensitive fields where they begin.
+func markSensitive(s *spec.Schema, masked *sensitive.Fields) {
+	switch {
+	case masked == nil || s == nil:
+		return
+	case masked.Whole():
+		s.AddExtension(sensitive.Keyword, true)
+		return
+	}
+	for name, property := range s.Properties {
+		markSensitive(&property, masked.Property(name))
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		markSensitive(s.Items.Schema, masked.Items())
+	}
+	if s.AdditionalProperties != nil {
+		markSensitive(s.AdditionalProperties.Schema, masked.Additional())
+	}
 }
 
 func typed(t string) *spec.Schema { return new(spec.Schema).Typed(t, "") }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/proto"
@@ -38,6 +39,11 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, snap *catalog.
 		fmt.Fprintf(sum, "%s %s\n", g.Name, hash)
 	}
 	h.hashes.forget(snap)
+	for _, doc := range remotesV2(d.groups) {
+		d.remotes = append(d.remotes, doc)
+		d.remoteHash += doc.Hash
+		fmt.Fprintf(sum, "%s\n", doc.Hash)
+	}
 	w.Header().Set("Content-Type", contentType)
 	if fresh(w, r, fmt.Sprintf("%X", sum.Sum(nil))) {
 		return
@@ -62,6 +68,52 @@ type documentV2 struct {
 	form   string
 	groups []*catalog.Group
 	hashes []string // of the groups
+	// remotes are the documents of other servers, remoteHash what identifies all of them.
+	remotes    []catalog.Document
+	remoteHash string
+	// others is what remotes add, nil before it is needed.
+	others *remoteV2
+}
+
+// join returns what other servers add. h.building[0] is held.
+func (d *documentV2) join() (*remoteV2, error) {
+	if d.others != nil {
+		return d.others, nil
+	}
+	homes, err := d.h.homesV2(d.groups)
+	if err != nil {
+		return nil, err
+	}
+	_, _, parameters, err := d.h.sharedV2()
+	if err != nil {
+		return nil, err
+	}
+	shared := map[string]json.RawMessage{}
+	if err := json.Unmarshal(slices.Concat([]byte("{"), parameters, []byte("}")), &shared); err != nil {
+		return nil, err
+	}
+	d.others, err = joinV2(d.remotes, func(name string) bool { return homes[name] != "" || shared[name] != nil })
+	return d.others, err
+}
+
+// writeOthers writes what other servers add in one place, which encode makes of all of it. It is kept as long as their
+// documents are the same.
+func (d *documentV2) writeOthers(w *partsWriter, place string, encode func(*remoteV2) ([]byte, error)) error {
+	if len(d.remotes) == 0 {
+		return nil
+	}
+	k := key{"v2 *" + place, d.form, d.remoteHash}
+	packed, err := d.h.packed(k, true, func(data []byte) []byte { return newPart(data) }, func() ([]byte, error) {
+		others, err := d.join()
+		if err != nil {
+			return nil, err
+		}
+		return encode(others)
+	})
+	if err == nil {
+		w.part(packed)
+	}
+	return err
 }
 
 func (d *documentV2) write(w io.Writer, gzipped bool) error {
@@ -92,20 +144,31 @@ func (d *documentV2) writeJSON(w *partsWriter) error {
 		if err != nil {
 			return err
 		}
+		if len(paths) == 0 {
+			continue // others answer for all of it
+		}
 		if _, err := fmt.Fprintf(w, ",%s", paths); err != nil {
 			return err
 		}
 	}
+	err = d.writeOthers(w, "paths", func(o *remoteV2) ([]byte, error) { return moreMembers(o.Paths) })
+	if err != nil {
+		return err
+	}
 	if _, err := fmt.Fprintf(w, `},"definitions":{%s`, definitions); err != nil {
+		return err
+	}
+	err = d.writeOthers(w, "definitions", func(o *remoteV2) ([]byte, error) { return moreMembers(o.Definitions) })
+	if err != nil {
 		return err
 	}
 	for i, g := range d.groups {
 		packed, err := d.packed(i, func() ([]byte, error) {
-			definitions, err := d.h.definitionsV2(d.groups, g)
-			if err != nil || len(definitions) == 0 {
+			schemas, err := d.h.definitionsV2(d.groups, g)
+			if err != nil || len(schemas) == 0 {
 				return nil, err
 			}
-			out, err := members(definitions)
+			out, err := encodeDefinitions(schemas)
 			return append([]byte(","), out...), err
 		})
 		if err != nil {
@@ -113,8 +176,24 @@ func (d *documentV2) writeJSON(w *partsWriter) error {
 		}
 		w.part(packed)
 	}
-	_, err = fmt.Fprintf(w, `},"parameters":{%s}}`, parameters)
+	if _, err = fmt.Fprintf(w, `},"parameters":{%s`, parameters); err != nil {
+		return err
+	}
+	err = d.writeOthers(w, "parameters", func(o *remoteV2) ([]byte, error) { return moreMembers(o.Parameters) })
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "}}")
 	return err
+}
+
+// moreMembers encodes members that follow others of an object.
+func moreMembers(more map[string]json.RawMessage) ([]byte, error) {
+	if len(more) == 0 {
+		return nil, nil
+	}
+	text, err := members(more)
+	return append([]byte(","), text...), err
 }
 
 func (d *documentV2) writeHead(w io.Writer) error {
@@ -154,7 +233,7 @@ func (d *documentV2) writeProtobuf(w *partsWriter) error {
 		}
 		w.part(packed)
 	}
-	return nil
+	return d.writeOthers(w, "", (*remoteV2).protobuf)
 }
 
 // sharedProtobuf encodes what does not depend on what is served.

@@ -6,9 +6,11 @@ import (
 	"crypto/sha512"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,6 +36,9 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request, snap *catal
 			return
 		}
 		for _, gv := range g.Versions {
+			if versions[gv.Name] == "" {
+				continue
+			}
 			path := indexPath(g, gv)
 			index.Paths[path] = item{relativeURL(path, versions[gv.Name])}
 		}
@@ -104,6 +109,9 @@ func (h *Handler) serveV3(w http.ResponseWriter, r *http.Request, snap *catalog.
 func (h *Handler) document(snap *catalog.Snapshot, name string) (hash string, build func() ([]byte, error), err error) {
 	if g, gv := lookup(snap, name); gv != nil {
 		versions, err := h.hashes.of(g, h.options.Version)
+		if gv.Remote != nil {
+			return versions[gv.Name], gv.Remote.V3.Read, err
+		}
 		return versions[gv.Name], func() ([]byte, error) { return h.buildV3(g.Name, gv) }, err
 	}
 	if at, ok := generalDocuments(snap)[name]; ok {
@@ -131,8 +139,12 @@ func (h *Handler) packed(k key, scan bool, compress func([]byte) []byte, build f
 	if packed := h.kept.get(k); packed != nil {
 		return packed, nil
 	}
-	h.building.Lock()
-	defer h.building.Unlock()
+	building := &h.building[0] // parts of v2 know of each other
+	if !scan {
+		building = &h.building[1+crc32.ChecksumIEEE([]byte(k.name))%uint32(len(h.building)-1)]
+	}
+	building.Lock()
+	defer building.Unlock()
 	if packed := h.kept.get(k); packed != nil { // another request built it meanwhile
 		return packed, nil
 	}
@@ -177,11 +189,17 @@ func writePacked(w http.ResponseWriter, r *http.Request, packed []byte) {
 	}
 }
 
+// pack compresses a document, pieces of it at the same time.
 func pack(body []byte) []byte {
+	pieces := slices.Collect(slices.Chunk(body, 256<<10))
+	parts := make([]part, len(pieces))
+	parallel(len(pieces), func(i int) { parts[i] = newPart(pieces[i]) })
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // fails for an unknown level only
-	z.Write(body)
-	z.Close()
+	w := newPartsWriter(&b, true)
+	for _, p := range parts {
+		w.part(p)
+	}
+	_ = w.Close() // a buffer takes everything
 	return b.Bytes()
 }
 

@@ -65,7 +65,7 @@ func (h *Handler) pathsV2(g *catalog.Group) map[string]pathV2 {
 }
 
 // definitionsV2 returns the "definitions" of the v2 document for g, one of groups, without those that stand in another
-// group's part or among what is shared. h.building is held.
+// group's part or among what is shared. h.building[0] is held.
 func (h *Handler) definitionsV2(groups []*catalog.Group, g *catalog.Group) (map[string]*spec.Schema, error) {
 	homes, err := h.homesV2(groups)
 	if err != nil {
@@ -92,7 +92,7 @@ const sharedHome = "*"
 // homesV2 says where in the v2 document each definition of a built-in type stands, for it may stand there once only:
 // with what is shared, or in the part of the first group that refers to it. What a definition refers to has no later
 // home than itself, so who leaves one out need not look behind it. Built-in kinds are served as long as the handler
-// lives, so this is found out once. h.building is held.
+// lives, so this is found out once. h.building[0] is held.
 func (h *Handler) homesV2(groups []*catalog.Group) (map[string]string, error) {
 	if h.homes != nil {
 		return h.homes, nil
@@ -158,7 +158,7 @@ func (h *Handler) sharedV2() (paths, definitions, parameters []byte, err error) 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if definitions, err = members(schemas); err != nil {
+	if definitions, err = encodeDefinitions(schemas); err != nil {
 		return nil, nil, nil, err
 	}
 	shared := map[string]parameterV2{}

@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -74,49 +75,91 @@ var bearerToken = map[string]securityScheme{
 // buildV3 returns the JSON of the v3 document of gv, a version of the group named group.
 func (h *Handler) buildV3(group string, gv *catalog.GroupVersion) ([]byte, error) {
 	m := h.models()
-	doc := documentV3{OpenAPI: "3.0.0", Info: info{"Kubernetes CRD Swagger", "v0.1.0"}, Paths: map[string]pathV3{}}
-	doc.Components.Schemas = map[string]any{}
-	shared, builtin := []string{objectMetaName}, false
-	for _, r := range gv.Resources {
-		p := published{resource: r, version: r.Version(gv.Name)}
-		if !r.Custom() {
-			doc.Info, doc.Components.SecuritySchemes = info{"Kubernetes", h.options.Version}, bearerToken
-			shared = append(shared, resourceListName)
-			builtin = true
-			if r.Answers("watch") {
-				shared = append(shared, watchEventName)
-			}
+	parts := make([]partV3, len(gv.Resources))
+	parallel(len(parts), func(i int) {
+		r := gv.Resources[i]
+		parts[i].build(published{resource: r, version: r.Version(gv.Name)}, m)
+	})
+	schemas, paths := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	shared, builtin, size := []string{objectMetaName}, false, 1<<17
+	for i, part := range parts {
+		if part.err != nil {
+			return nil, fmt.Errorf("encode OpenAPI v3 of %s/%s: %w", group, gv.Name, part.err)
 		}
-		if r.Answers("list") {
-			shared = append(shared, listMetaName, statusName, deleteOptionsName, patchName)
-		}
-		if p.version.Scale != nil {
-			shared = append(shared, scaleName)
-		}
-		schemas, err := p.schemas(m)
-		if err != nil {
-			return nil, err
-		}
-		for name, s := range schemas {
-			doc.Components.Schemas[name] = s
-		}
-		for _, at := range p.paths(m) {
-			doc.Paths[at.path] = at.v3()
-		}
+		builtin = builtin || !gv.Resources[i].Custom()
+		shared = append(shared, part.shared...)
+		maps.Copy(schemas, part.schemas)
+		maps.Copy(paths, part.paths)
+		size += part.size
 	}
-	for name, s := range m.closure(shared...) {
-		doc.Components.Schemas[name] = s
-	}
+	maps.Copy(schemas, m.closure(shared...))
+	head := info{"Kubernetes CRD Swagger", "v0.1.0"}
 	if builtin {
-		if err := m.ofGroup(doc.Components.Schemas, group, gv.Name); err != nil {
+		head = info{"Kubernetes", h.options.Version}
+		if err := m.ofGroup(schemas, group, gv.Name); err != nil {
 			return nil, err
 		}
 	}
-	body, err := json.Marshal(doc)
-	if err != nil {
-		return nil, fmt.Errorf("encode OpenAPI v3 of %s/%s: %w", group, gv.Name, err)
+	w := memberWriter{dst: append(make([]byte, 0, size), '{')}
+	w.text("openapi", "3.0.0")
+	w.value("info", head)
+	w.key("paths")
+	w.dst = appendObject(w.dst, paths)
+	w.key("components")
+	components := memberWriter{dst: append(w.dst, '{')}
+	components.key("schemas")
+	components.dst = appendObject(components.dst, schemas)
+	if builtin {
+		components.value("securitySchemes", bearerToken)
 	}
-	return body, nil
+	return append(components.dst, "}}"...), components.err
+}
+
+// partV3 is what one resource adds to a document.
+type partV3 struct {
+	schemas, paths map[string]json.RawMessage
+	shared         []string // definitions that all kinds have in common
+	size           int      // of schemas and paths
+	err            error
+}
+
+// build makes the part of p.
+func (part *partV3) build(p published, m *models) {
+	r := p.resource
+	if !r.Custom() {
+		part.shared = append(part.shared, resourceListName)
+		if r.Answers("watch") {
+			part.shared = append(part.shared, watchEventName)
+		}
+	}
+	if r.Answers("list") {
+		part.shared = append(part.shared, listMetaName, statusName, deleteOptionsName, patchName)
+	}
+	if p.version.Scale != nil {
+		part.shared = append(part.shared, scaleName)
+	}
+	part.schemas, part.paths = map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	schemas, err := p.schemas(m)
+	if err != nil {
+		part.err = err
+		return
+	}
+	for name, s := range schemas {
+		encoded, err := appendSchema(nil, s)
+		if err != nil {
+			part.err = fmt.Errorf("%s: %w", name, err)
+		}
+		part.schemas[name] = encoded
+		part.size += len(name) + len(encoded) + 8
+	}
+	for _, at := range p.paths(m) {
+		encoded, err := json.Marshal(at.v3())
+		if err != nil {
+			part.err = fmt.Errorf("%s: %w", at.path, err)
+		}
+		part.paths[at.path] = encoded
+		part.size += len(at.path) + len(encoded) + 8
+	}
 }
 
 func (at path) v3() pathV3 {

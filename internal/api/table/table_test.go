@@ -248,7 +248,7 @@ func TestBuiltins(t *testing.T) {
 	}
 }
 
-// TestShared prints with one compiled version from many goroutines; the race detector judges.
+// TestShared prints with one compiled version from many goroutines; the race detector checks.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	r, v := custom(

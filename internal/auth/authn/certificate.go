@@ -24,6 +24,7 @@ const certificateCacheSize = 1024
 type certificates struct {
 	roots func() *x509.CertPool
 	now   func() time.Time
+	names func(verified *x509.Certificate) (user.Info, error) // nil without an error: it names no user
 
 	mu       sync.Mutex // serialises writers; readers use verified
 	verified atomic.Pointer[verifiedSet]
@@ -71,7 +72,7 @@ func (c *certificates) verify(chain []*x509.Certificate, roots *x509.CertPool, n
 	if err != nil {
 		return nil, fmt.Errorf("client certificate %q: %w", leaf.Subject.String(), err)
 	}
-	who, err := certificateUser(leaf)
+	who, err := c.names(leaf)
 	if who == nil || err != nil {
 		return nil, err
 	}

@@ -18,13 +18,16 @@ const extraPrefix = "Impersonate-Extra-"
 
 // Impersonation returns the user that the headers Impersonate-User, -Uid, -Group and -Extra-* ask to act as, with
 // nothing added, and removes these headers: nothing behind may act differently because of them. It returns nil if
-// there are none, and a 400 if they name everything but a user, or more than can be checked.
+// there are none, and a 400 if they name everything but a user, or more than can be checked. The headers by which
+// front proxies name users go too, whether a proxy sent them or not.
 func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 	asked := false
 	for key := range h {
-		if strings.HasPrefix(key, "Impersonate-") {
+		switch {
+		case strings.HasPrefix(key, "Impersonate-"):
 			asked = true
-			break
+		case strings.HasPrefix(key, "X-Remote-") && frontProxyHeader(key):
+			delete(h, key)
 		}
 	}
 	if !asked {
@@ -44,7 +47,7 @@ func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 		if wanted.Extra == nil {
 			wanted.Extra = map[string][]string{}
 		}
-		name := extraName(key)
+		name := extraKey(key[len(extraPrefix):])
 		wanted.Extra[name] = append(wanted.Extra[name], values...)
 	}
 	if wanted.Name == "" {
@@ -70,12 +73,18 @@ func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 	return wanted, nil
 }
 
-// extraName returns the key that a header Impersonate-Extra-{key} means: lower case, since header names have no case,
-// and percent-decoded, if it is encoded correctly.
-func extraName(header string) string {
-	name := strings.ToLower(header[len(extraPrefix):])
-	if decoded, err := url.PathUnescape(name); err == nil {
+// frontProxyHeader reports whether the API server names users in this header when it is a front proxy itself.
+func frontProxyHeader(key string) bool {
+	return key == "X-Remote-User" || key == "X-Remote-Uid" || key == "X-Remote-Group" ||
+		strings.HasPrefix(key, "X-Remote-Extra-")
+}
+
+// extraKey returns the key that the rest of a header's name means: lower case, since header names have no case, and
+// percent-decoded, if it is encoded correctly.
+func extraKey(rest string) string {
+	key := strings.ToLower(rest)
+	if decoded, err := url.PathUnescape(key); err == nil {
 		return decoded
 	}
-	return name
+	return key
 }

@@ -29,9 +29,8 @@ func protocolToken(r *http.Request) (token string, others []string, err error) {
 		name = strings.TrimSpace(name)
 		encoded, is := strings.CutPrefix(name, tokenProtocol)
 		switch {
-		case !is && name != "":
+		case !is: // an empty name too, as in Kubernetes
 			others = append(others, name)
-		case !is:
 		case seen:
 			return "", nil, errors.New("multiple base64.bearer.authorization tokens specified")
 		default:

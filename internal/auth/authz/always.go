@@ -12,18 +12,30 @@ import (
 // AlwaysAllow allows everything to every user. A server that uses it refuses anonymous requests.
 type AlwaysAllow struct{}
 
+// AlwaysDeny has no opinion about anything and says that everything is forbidden, as Kubernetes does: what stands
+// after it may still allow.
+type AlwaysDeny struct{}
+
 var (
-	_ Authorizer = AlwaysAllow{}
-	_ Ruler      = AlwaysAllow{}
+	_ Mode = AlwaysAllow{}
+	_ Mode = AlwaysDeny{}
 )
 
 // Authorize implements Authorizer.
 func (AlwaysAllow) Authorize(context.Context, user.Info, *request.Info) (Decision, error) {
-	return Decision{Allowed: true}, nil
+	return Decision{Verdict: Allow}, nil
 }
 
 // Rules implements Ruler.
 func (AlwaysAllow) Rules(context.Context, user.Info, string) (Rules, error) { return everything(), nil }
+
+// Authorize implements Authorizer.
+func (AlwaysDeny) Authorize(context.Context, user.Info, *request.Info) (Decision, error) {
+	return Decision{Reason: "Everything is forbidden."}, nil
+}
+
+// Rules implements Ruler.
+func (AlwaysDeny) Rules(context.Context, user.Info, string) (Rules, error) { return Rules{}, nil }
 
 func everything() Rules {
 	all := []string{"*"}

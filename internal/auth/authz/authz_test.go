@@ -3,10 +3,13 @@ package authz
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -14,10 +17,8 @@ import (
 )
 
 var (
-	master    = &user.DefaultInfo{Name: "root", Groups: []string{"system:masters", "system:authenticated"}}
-	bob       = &user.DefaultInfo{Name: "bob", Groups: []string{"system:authenticated"}}
-	anonymous = &user.DefaultInfo{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
-	nobody    = &user.DefaultInfo{Name: "nobody"}
+	master = &user.DefaultInfo{Name: "root", Groups: []string{"system:masters", "system:authenticated"}}
+	bob    = &user.DefaultInfo{Name: "bob", Groups: []string{"system:authenticated"}}
 )
 
 func info(t *testing.T, method, target string) *request.Info {
@@ -27,33 +28,6 @@ func info(t *testing.T, method, target string) *request.Info {
 		t.Fatal(err)
 	}
 	return i
-}
-
-func TestBasic(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		method, target string
-		allowed        string // m: masters, b: authenticated, a: anonymous, n: neither
-	}{
-		{"GET", "/healthz", "mba"}, {"GET", "/livez", "mba"}, {"GET", "/readyz?verbose", "mba"},
-		{"GET", "/version", "mba"}, {"GET", "/version/", "mba"},
-		{"GET", "/readyz/etcd", "m"}, {"HEAD", "/healthz", "m"}, {"POST", "/version", "m"}, {"GET", "/metrics", "m"},
-		{"GET", "/", "m"}, {"GET", "/foo", "m"},
-		{"GET", "/api", "mb"}, {"GET", "/api/v1", "mb"}, {"GET", "/apis", "mb"}, {"GET", "/apis/g", "mb"},
-		{"GET", "/apis/g/v1", "mb"}, {"GET", "/openapi", "mb"}, {"GET", "/openapi/v3/apis/g/v1", "mb"},
-		{"GET", "/apisx", "m"}, {"POST", "/api/v1", "m"},
-		{"GET", "/api/v1/pods", "m"}, {"GET", "/api/v1/namespaces/n/pods/x", "m"}, {"DELETE", "/apis/g/v1/cs/x", "m"},
-	} {
-		for letter, who := range map[string]*user.DefaultInfo{"m": master, "b": bob, "a": anonymous, "n": nobody} {
-			d, err := Basic{}.Authorize(t.Context(), who, info(t, tc.method, tc.target))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Allowed != strings.Contains(tc.allowed, letter) {
-				t.Errorf("%s %s by %s: allowed %v", tc.method, tc.target, who.Name, d.Allowed)
-			}
-		}
-	}
 }
 
 func TestForbidden(t *testing.T) {
@@ -87,7 +61,7 @@ func (g granted) Authorize(_ context.Context, _ user.Info, what *request.Info) (
 	if what.Subresource != "" {
 		resource += "/" + what.Subresource
 	}
-	return Decision{Allowed: g[what.Verb+" "+what.Group+"/"+resource+"/"+what.Name]}, nil
+	return allowIf(g[what.Verb+" "+what.Group+"/"+resource+"/"+what.Name]), nil
 }
 
 func TestImpersonate(t *testing.T) {
@@ -103,16 +77,16 @@ func TestImpersonate(t *testing.T) {
 		wanted user.DefaultInfo
 		want   string // name uid groups, or the error
 	}{
-		{"master", Basic{}, master, user.DefaultInfo{Name: "jane"}, "jane  system:authenticated"},
-		{"master as master", Basic{}, master, user.DefaultInfo{Name: "jane", Groups: []string{"system:masters"}},
+		{"master", Union{}, master, user.DefaultInfo{Name: "jane"}, "jane  system:authenticated"},
+		{"master as master", Union{}, master, user.DefaultInfo{Name: "jane", Groups: []string{"system:masters"}},
 			"jane  system:masters,system:authenticated"},
-		{"master as anonymous", Basic{}, master, user.DefaultInfo{Name: "system:anonymous"},
+		{"master as anonymous", Union{}, master, user.DefaultInfo{Name: "system:anonymous"},
 			"system:anonymous  system:unauthenticated"},
-		{"master as unauthenticated", Basic{}, master,
+		{"master as unauthenticated", Union{}, master,
 			user.DefaultInfo{Name: "x", Groups: []string{"system:unauthenticated"}}, "x  system:unauthenticated"},
-		{"master as service account", Basic{}, master, user.DefaultInfo{Name: "system:serviceaccount:ns:sa"},
+		{"master as service account", Union{}, master, user.DefaultInfo{Name: "system:serviceaccount:ns:sa"},
 			"system:serviceaccount:ns:sa  system:serviceaccounts,system:serviceaccounts:ns,system:authenticated"},
-		{"master as node", Basic{}, master, user.DefaultInfo{Name: "system:node:n1"},
+		{"master as node", Union{}, master, user.DefaultInfo{Name: "system:node:n1"},
 			"system:node:n1  system:nodes,system:authenticated"},
 		{"nothing granted", granted{}, bob, user.DefaultInfo{Name: "jane"},
 			`pods "x" is forbidden: User "bob" cannot impersonate-on:user-info:get resource "pods" in API group "" in the namespace "n"`},
@@ -162,12 +136,13 @@ func TestImpersonate(t *testing.T) {
 			user.DefaultInfo{Name: "jane", Groups: []string{"a", "b", "c", "d"}}, "jane  a,b,c,d,system:authenticated"},
 	} {
 		before := len(tc.wanted.Groups)
-		as, err := Impersonate(t.Context(), tc.a, tc.who, &tc.wanted, info(t, "GET", "/api/v1/namespaces/n/pods/x"))
+		as, err := NewImpersonations(tc.a, nil).Impersonate(t.Context(), tc.who, &tc.wanted,
+			info(t, "GET", "/api/v1/namespaces/n/pods/x"))
 		got := ""
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = as.GetName() + " " + as.GetUID() + " " + strings.Join(as.GetGroups(), ",")
+			got = as.User.GetName() + " " + as.User.GetUID() + " " + strings.Join(as.User.GetGroups(), ",")
 		}
 		if got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", tc.name, got, tc.want)
@@ -186,8 +161,98 @@ func (broken) Authorize(context.Context, user.Info, *request.Info) (Decision, er
 
 func TestImpersonateWithBrokenAuthorizer(t *testing.T) {
 	t.Parallel()
-	_, err := Impersonate(t.Context(), broken{}, bob, &user.DefaultInfo{Name: "jane"}, info(t, "GET", "/x"))
+	_, err := NewImpersonations(broken{}, nil).Impersonate(t.Context(), bob,
+		&user.DefaultInfo{Name: "jane"}, info(t, "GET", "/x"))
 	if want := `forbidden: User "bob" cannot impersonate-on:user-info:get path "/x": no roles: why`; err == nil ||
+		err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// seen notes what an authorizer is asked, and allows what is granted.
+type seen struct {
+	granted
+	asked []string
+}
+
+func (s *seen) Authorize(ctx context.Context, who user.Info, what *request.Info) (Decision, error) {
+	s.asked = append(s.asked, fmt.Sprint(what.Verb, " ", what.Resource, " ", what.Name, " ", who.GetExtra()))
+	return s.granted.Authorize(ctx, who, what)
+}
+
+// The mode that worked last is tried first, by which a user who may act in the older way needs one question for a name.
+func TestLastModeFirst(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	a := &seen{granted: granted{"impersonate /users/jane": true}}
+	m := NewImpersonations(a, registry)
+	wanted := &user.DefaultInfo{Name: "jane"}
+	for _, want := range [][]string{
+		{"impersonate-on:user-info:get pods x map[]", "impersonate users jane map[]"}, {"impersonate users jane map[]"},
+	} {
+		a.asked = nil
+		as, err := m.Impersonate(t.Context(), bob, wanted, info(t, "GET", "/api/v1/namespaces/n/pods/x"))
+		if err != nil || as.Constraint != "" || !slices.Equal(a.asked, want) {
+			t.Errorf("got %+v, %v, asked %q, want %q", as, err, a.asked, want)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != 4 {
+		t.Fatal(len(families), err)
+	}
+	if got := families[1].GetMetric()[0].GetCounter().GetValue(); families[1].GetName() !=
+		"apiserver_impersonation_attempts_total" || got != 2 {
+		t.Errorf("%s is %v", families[1].GetName(), got)
+	}
+}
+
+// Who acts as the node that it runs on is asked about without saying which node that is.
+func TestAssociatedNodeIsNotNamed(t *testing.T) {
+	t.Parallel()
+	a := &seen{granted: granted{
+		"impersonate-on:associated-node:get /pods/x":                true,
+		"impersonate:associated-node authentication.k8s.io/nodes/*": true,
+	}}
+	agent := &user.DefaultInfo{
+		Name: "system:serviceaccount:kube-system:agent", Extra: map[string][]string{serviceaccount.NodeNameKey: {"n1"}},
+	}
+	as, err := NewImpersonations(a, nil).Impersonate(t.Context(), agent, &user.DefaultInfo{Name: "system:node:n1"},
+		info(t, "GET", "/api/v1/namespaces/n/pods/x"))
+	const extra = "map[authentication.kubernetes.io/associated-node-keys:[authentication.kubernetes.io/node-name]]"
+	want := []string{"impersonate-on:associated-node:get pods x " + extra, "impersonate:associated-node nodes * " + extra}
+	if err != nil || as.Constraint != "impersonate:associated-node" || !slices.Equal(a.asked, want) {
+		t.Errorf("got %+v, %v, asked %q, want %q", as, err, a.asked, want)
+	}
+}
+
+func TestLastModesAreBounded(t *testing.T) {
+	t.Parallel()
+	var l lastModes
+	for i := range 2*lastModesLimit + 1 {
+		l.set(fmt.Sprint(i), legacy)
+		if len(l.modes) > lastModesLimit {
+			t.Fatalf("%d users", len(l.modes))
+		}
+	}
+}
+
+// Where only the older way is left, the permissions of the constrained modes are worth nothing.
+func TestLegacyImpersonationOnly(t *testing.T) {
+	t.Parallel()
+	m := NewImpersonations(granted{
+		"impersonate-on:user-info:get /pods/x":                   true,
+		"impersonate:user-info authentication.k8s.io/users/jane": true,
+	}, nil)
+	ask := func() error {
+		_, err := m.Impersonate(t.Context(), bob, &user.DefaultInfo{Name: "jane"},
+			info(t, "GET", "/api/v1/namespaces/n/pods/x"))
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+	m.LegacyOnly = true
+	if err, want := ask(), `users "jane" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope`; err == nil ||
 		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

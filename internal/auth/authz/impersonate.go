@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -17,6 +20,29 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
+// Impersonations decides who may act as whom. It remembers by which mode a user has last acted as another, and tries
+// that one first.
+type Impersonations struct {
+	authorizer Authorizer
+	metrics    *impersonationMetrics
+	last       lastModes
+	// LegacyOnly leaves out the constrained modes.
+	LegacyOnly bool
+}
+
+// NewImpersonations returns Impersonations that ask a, and count what they decide in registry.
+func NewImpersonations(a Authorizer, registry *prometheus.Registry) *Impersonations {
+	return &Impersonations{authorizer: a, metrics: newImpersonationMetrics(registry)}
+}
+
+// Impersonated is a user as whom another may act.
+type Impersonated struct {
+	User user.Info
+	// Constraint is the verb by which constrained impersonation allowed it, such as "impersonate:user-info"; "" if the
+	// older way did.
+	Constraint string
+}
+
 // Impersonate decides whether who may do what as wanted, and returns wanted as it acts then, with the groups that
 // follow from its name. The error is a 403 that names what who lacks.
 //
@@ -24,66 +50,113 @@ import (
 // impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE), and the older one, with
 // permissions for the properties only (impersonate). Either is enough; if neither is granted, the answer tells what
 // the first lacks.
-func Impersonate(
-	ctx context.Context, a Authorizer, who user.Info, wanted *user.DefaultInfo, what *request.Info,
-) (user.Info, error) {
-	i := impersonation{authorizer: a, who: who, wanted: wanted}
+func (m *Impersonations) Impersonate(
+	ctx context.Context, who user.Info, wanted *user.DefaultInfo, what *request.Info,
+) (Impersonated, error) {
+	began := time.Now()
 	var refused error
-	for _, mode := range i.modes() {
-		on := *what
-		on.Verb = "impersonate-on:" + mode + ":" + what.Verb
-		err := i.check(ctx, &on)
+	for _, mode := range m.modes(who, wanted) {
+		i := impersonation{authorizer: m.authorizer, metrics: m.metrics, who: who, wanted: wanted, mode: mode}
+		as, err := i.try(ctx, what)
 		if err == nil {
-			i.verb, i.constrained = "impersonate:"+mode, true
-			var as user.Info
-			if as, err = i.checkProperties(ctx); err == nil {
-				return as, nil
-			}
+			m.last.set(who.GetName(), mode)
+			m.metrics.attempt(mode, true, time.Since(began))
+			return as, nil
 		}
 		if refused == nil {
 			refused = err
 		}
 	}
-	i.verb, i.constrained = "impersonate", false
-	as, err := i.checkProperties(ctx)
-	if err == nil {
-		return as, nil
-	}
-	if refused != nil {
-		err = refused
-	}
-	return nil, err
+	m.metrics.attempt("", false, time.Since(began))
+	return Impersonated{}, refused
 }
 
+// modes returns the modes to try, in this order.
+func (m *Impersonations) modes(who user.Info, wanted *user.DefaultInfo) []string {
+	if m.LegacyOnly {
+		return []string{legacy}
+	}
+	return m.last.first(who.GetName(), modesFor(who, wanted))
+}
+
+// impersonation is one attempt in one mode.
 type impersonation struct {
-	authorizer  Authorizer
-	who         user.Info
-	wanted      *user.DefaultInfo
-	verb        string
-	constrained bool
+	authorizer Authorizer
+	metrics    *impersonationMetrics
+	who        user.Info
+	wanted     *user.DefaultInfo
+	mode       string
+	verb       string
 }
 
-// modes returns the constrained modes that apply, in the order in which Kubernetes tries them. Which one does depends
-// on the kind of name; nodes and service accounts have fixed groups and cannot be given others.
-func (i *impersonation) modes() []string {
-	nameOnly := i.wanted.UID == "" && len(i.wanted.Groups) == 0 && len(i.wanted.Extra) == 0
-	if node := nodeName(i.wanted.Name); node != "" {
-		if !nameOnly {
-			return nil
+// The modes, the older way last.
+const (
+	associatedNode     = "associated-node"
+	arbitraryNode      = "arbitrary-node"
+	serviceAccountMode = "serviceaccount"
+	userInfo           = "user-info"
+	legacy             = "legacy"
+)
+
+func (i *impersonation) constrained() bool { return i.mode != legacy }
+
+// try returns wanted as it acts, if all permissions of the mode are there.
+func (i *impersonation) try(ctx context.Context, what *request.Info) (Impersonated, error) {
+	as := Impersonated{}
+	i.verb = "impersonate"
+	if i.constrained() {
+		i.verb += ":" + i.mode
+		as.Constraint = i.verb
+		if i.mode == associatedNode {
+			i.who = onSomeNode(i.who)
 		}
-		if _, _, err := serviceaccount.SplitUsername(i.who.GetName()); err == nil &&
-			slices.Equal(i.who.GetExtra()[serviceaccount.NodeNameKey], []string{node}) {
-			return []string{"associated-node", "arbitrary-node"}
+		on := *what
+		on.Verb = "impersonate-on:" + i.mode + ":" + what.Verb
+		if err := i.check(ctx, &on); err != nil {
+			return as, err
 		}
-		return []string{"arbitrary-node"}
 	}
-	if _, _, err := serviceaccount.SplitUsername(i.wanted.Name); err == nil {
-		if !nameOnly {
-			return nil
-		}
-		return []string{"serviceaccount"}
+	var err error
+	as.User, err = i.checkProperties(ctx)
+	return as, err
+}
+
+// onSomeNode returns who as authorizers see it when it acts as the node that it runs on: the permission is one for all
+// nodes, so the one it runs on must not matter. Of what is known besides, only the names are shown.
+func onSomeNode(who user.Info) user.Info {
+	keys := slices.Sorted(maps.Keys(who.GetExtra()))
+	return &user.DefaultInfo{
+		Name: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(),
+		Extra: map[string][]string{"authentication.kubernetes.io/associated-node-keys": keys},
 	}
-	return []string{"user-info"}
+}
+
+// modesFor returns the modes that apply, in the order in which Kubernetes tries them. Which one does depends on the
+// kind of name; nodes and service accounts have fixed groups and cannot be given others.
+func modesFor(who user.Info, wanted *user.DefaultInfo) []string {
+	nameOnly := wanted.UID == "" && len(wanted.Groups) == 0 && len(wanted.Extra) == 0
+	if node := nodeName(wanted.Name); node != "" {
+		if !nameOnly {
+			return []string{legacy}
+		}
+		if RunsOn(who, node) {
+			return []string{associatedNode, arbitraryNode, legacy}
+		}
+		return []string{arbitraryNode, legacy}
+	}
+	if _, _, err := serviceaccount.SplitUsername(wanted.Name); err == nil {
+		if !nameOnly {
+			return []string{legacy}
+		}
+		return []string{serviceAccountMode, legacy}
+	}
+	return []string{userInfo, legacy}
+}
+
+// RunsOn reports whether who is a service account of a pod on the node, as its token says.
+func RunsOn(who user.Info, node string) bool {
+	_, _, err := serviceaccount.SplitUsername(who.GetName())
+	return err == nil && slices.Equal(who.GetExtra()[serviceaccount.NodeNameKey], []string{node})
 }
 
 // checkProperties asks for the permission to be each property of wanted.
@@ -106,9 +179,9 @@ func (i *impersonation) checkProperties(ctx context.Context) (user.Info, error) 
 
 func (i *impersonation) checkName(ctx context.Context, as *user.DefaultInfo) error {
 	what := i.property(i.group(), "users", as.Name)
-	if node := nodeName(as.Name); node != "" && i.constrained {
+	if node := nodeName(as.Name); node != "" && i.constrained() {
 		what.Resource, what.Name = "nodes", node
-		if i.verb == "impersonate:associated-node" {
+		if i.mode == associatedNode {
 			what.Name = "*" // the permission is for whatever node the caller runs on
 		}
 		as.Groups = []string{user.NodesGroup}
@@ -137,7 +210,7 @@ func (i *impersonation) checkGroups(ctx context.Context, _ *user.DefaultInfo) er
 	if len(groups) == 0 {
 		return nil
 	}
-	if i.constrained {
+	if i.constrained() {
 		if slices.Contains(groups, "") {
 			return Forbidden(i.who, i.property(i.group(), "groups", ""),
 				"impersonating the empty string group is not allowed")
@@ -162,7 +235,7 @@ func (i *impersonation) checkExtra(ctx context.Context, as *user.DefaultInfo) er
 	if len(as.Extra) == 0 {
 		return nil
 	}
-	if i.constrained {
+	if i.constrained() {
 		if err := validateExtra(as.Extra); err != nil {
 			return Forbidden(i.who, i.property(authenticationGroup, "userextras", ""), err.Error())
 		}
@@ -213,7 +286,7 @@ const authenticationGroup = "authentication.k8s.io"
 
 // group is the API group of users and groups, which the older way has in the core group.
 func (i *impersonation) group() string {
-	if i.constrained {
+	if i.constrained() {
 		return authenticationGroup
 	}
 	return ""
@@ -224,8 +297,10 @@ func (i *impersonation) property(group, resource, name string) *request.Info {
 }
 
 func (i *impersonation) check(ctx context.Context, what *request.Info) error {
+	began := time.Now()
 	d, err := i.authorizer.Authorize(ctx, i.who, what)
-	if d.Allowed {
+	i.metrics.check(i.mode, d.Verdict == Allow, time.Since(began))
+	if d.Allowed() {
 		return nil
 	}
 	if apierrors.IsForbidden(err) {

@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,9 @@ import (
 
 // refreshEvery is how often Run looks for expiry and changed files.
 const refreshEvery = 10 * time.Second
+
+// lookEvery is how often Run asks whether the user's files have changed, which costs less.
+const lookEvery = time.Second
 
 // Config is what a PKI is made from. The zero value is a PKI in memory.
 type Config struct {
@@ -39,8 +43,17 @@ type Config struct {
 	// ignored.
 	Hosts []string
 
-	ServingCertFile, ServingKeyFile string // the user's serving certificate instead of an own one; both or none
-	ClientCAFile                    string // further authorities for client certificates
+	ServingCertFile, ServingKeyFile string  // the user's serving certificate instead of an own one; both or none
+	Named                           []Named // the user's serving certificates for some names
+	ClientCAFile                    string  // further authorities for client certificates
+	ProxyCAFile                     string  // authorities of the certificates of front proxies
+	// ProxyClientCertFile and ProxyClientKeyFile are what the server shows as a front proxy itself; both or none.
+	// Without them it makes an own certificate, unless ProxyCAFile says that there is an authority of front proxies, or
+	// NoOwnClients that no own one is wanted.
+	ProxyClientCertFile, ProxyClientKeyFile string
+
+	// NoOwnClients says that client certificates of the own authority are not believed.
+	NoOwnClients bool
 
 	MinVersion   uint16   // of TLS; 0 is 1.2
 	CipherSuites []uint16 // for versions before 1.3; nil is Go's choice
@@ -56,12 +69,18 @@ type PKI struct {
 	mu struct {
 		sync.Mutex
 		authority, serving, admin *pair // serving is nil with a user's files
+		kubeletClient             *pair // nil until it is asked for
 		supplied                  *supplied
-		clientCA                  []byte // content of ClientCAFile
+		named                     []*named
+		clientCA, proxyCA         []byte // content of ClientCAFile and ProxyCAFile
 		kubeconfigs               []kubeconfigFile
+		changed                   chan struct{} // closed and replaced by publishLocked
 	}
-	tls   atomic.Pointer[tls.Config] // for new connections
-	roots atomic.Pointer[x509.CertPool]
+	proxyClient proxyClient // but for what is in use, guarded by mu
+
+	tls        atomic.Pointer[tls.Config] // for new connections
+	roots      atomic.Pointer[x509.CertPool]
+	proxyRoots atomic.Pointer[x509.CertPool]
 }
 
 // Open loads the certificates, and makes those that are missing, unusable, near their end, or lack one of the hosts.
@@ -93,6 +112,9 @@ func Open(c Config) (*PKI, error) {
 	if _, err := p.renewLocked(); err != nil {
 		return nil, err
 	}
+	if err := p.openProxyClientLocked(); err != nil {
+		return nil, err
+	}
 	if c.ServingCertFile != "" {
 		s, err := loadSupplied(c.ServingCertFile, c.ServingKeyFile)
 		if err != nil {
@@ -100,12 +122,19 @@ func Open(c Config) (*PKI, error) {
 		}
 		p.mu.supplied = s
 	}
-	if c.ClientCAFile != "" {
-		data, err := readAuthorities(c.ClientCAFile)
+	for _, n := range c.Named {
+		s, err := loadSupplied(n.CertFile, n.KeyFile)
 		if err != nil {
 			return nil, err
 		}
-		p.mu.clientCA = data
+		p.mu.named = append(p.mu.named, &named{supplied: s, names: n.Names})
+	}
+	for _, f := range p.authorityFilesLocked() {
+		data, err := readAuthorities(f.file)
+		if err != nil {
+			return nil, err
+		}
+		*f.content = data
 	}
 	p.publishLocked()
 	return p, nil
@@ -117,6 +146,7 @@ func (p *PKI) Refresh() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	renewed, err := p.renewLocked()
+	err = errors.Join(err, p.refreshProxyClientLocked())
 	changed := p.reloadLocked() || renewed
 	if changed {
 		p.publishLocked()
@@ -125,18 +155,39 @@ func (p *PKI) Refresh() error {
 	return err
 }
 
-// Run calls Refresh from time to time until ctx ends.
+// Changed returns a channel that is closed when other certificates or authorities are in use than now.
+func (p *PKI) Changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.changed
+}
+
+// Run calls Refresh from time to time, and when one of the user's files has changed, until ctx ends.
 func (p *PKI) Run(ctx context.Context) {
-	ticker := time.NewTicker(refreshEvery)
-	defer ticker.Stop()
+	refresh := time.NewTicker(refreshEvery)
+	defer refresh.Stop()
+	var look <-chan time.Time
+	files := p.userFiles()
+	if len(files) > 0 {
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	seen := stamps(files)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			if err := p.Refresh(); err != nil {
-				p.config.Log.Error("cannot renew certificates", "error", err)
+		case <-look:
+			now := stamps(files)
+			if slices.Equal(now, seen) {
+				continue
 			}
+			seen = now
+		case <-refresh.C:
+		}
+		if err := p.Refresh(); err != nil {
+			p.config.Log.Error("cannot renew certificates", "error", err)
 		}
 	}
 }
@@ -217,24 +268,31 @@ func (p *PKI) renewLocked() (renewed bool, err error) {
 
 // reloadLocked reads the user's files again and reports whether one has changed.
 func (p *PKI) reloadLocked() (changed bool) {
-	if old := p.mu.supplied; old != nil {
-		next, err := loadSupplied(old.certFile, old.keyFile)
+	current := []**supplied{&p.mu.supplied}
+	for _, n := range p.mu.named {
+		current = append(current, &n.supplied)
+	}
+	for _, old := range current {
+		if *old == nil {
+			continue
+		}
+		next, err := loadSupplied((*old).certFile, (*old).keyFile)
 		switch {
 		case err != nil:
 			p.config.Log.Warn("keeping the serving certificate in use", "error", err)
-		case !next.same(old):
-			p.config.Log.Info("read the serving certificate again", "file", old.certFile)
-			p.mu.supplied, changed = next, true
+		case !next.same(*old):
+			p.config.Log.Info("read the serving certificate again", "file", next.certFile)
+			*old, changed = next, true
 		}
 	}
-	if p.config.ClientCAFile != "" {
-		next, err := readAuthorities(p.config.ClientCAFile)
+	for _, f := range p.authorityFilesLocked() {
+		next, err := readAuthorities(f.file)
 		switch {
 		case err != nil:
 			p.config.Log.Warn("keeping the client authorities in use", "error", err)
-		case string(next) != string(p.mu.clientCA):
-			p.config.Log.Info("read the client authorities again", "file", p.config.ClientCAFile)
-			p.mu.clientCA, changed = next, true
+		case string(next) != string(*f.content):
+			p.config.Log.Info("read the client authorities again", "file", f.file)
+			*f.content, changed = next, true
 		}
 	}
 	return changed
@@ -242,15 +300,51 @@ func (p *PKI) reloadLocked() (changed bool) {
 
 // publishLocked makes the current certificates the ones that new connections and authenticators see.
 func (p *PKI) publishLocked() {
+	if p.mu.changed != nil {
+		close(p.mu.changed)
+	}
+	p.mu.changed = make(chan struct{})
 	roots := x509.NewCertPool()
-	roots.AddCert(p.mu.authority.cert)
+	if !p.config.NoOwnClients {
+		roots.AddCert(p.mu.authority.cert)
+	}
 	roots.AppendCertsFromPEM(p.mu.clientCA)
 	p.roots.Store(roots)
+	asked := roots
+	if p.mu.proxyCA != nil {
+		proxies := x509.NewCertPool()
+		proxies.AppendCertsFromPEM(p.mu.proxyCA)
+		p.proxyRoots.Store(proxies)
+		asked = roots.Clone()
+		asked.AppendCertsFromPEM(p.mu.proxyCA)
+	}
 	serving := p.mu.serving
 	if p.mu.supplied != nil {
 		serving = &p.mu.supplied.pair
 	}
-	p.tls.Store(p.config.serverTLS(serving.tls, roots))
+	config := p.config.serverTLS(serving.tls, asked)
+	if len(p.mu.named) > 0 {
+		config.Certificates, config.GetCertificate = nil, byName(p.mu.named, serving.tls)
+	}
+	p.tls.Store(config)
+}
+
+// authorityFile is a file of authorities and where its content is kept.
+type authorityFile struct {
+	file    string
+	content *[]byte
+}
+
+func (p *PKI) authorityFilesLocked() []authorityFile {
+	var files []authorityFile
+	for _, f := range []authorityFile{
+		{p.config.ClientCAFile, &p.mu.clientCA}, {p.config.ProxyCAFile, &p.mu.proxyCA},
+	} {
+		if f.file != "" {
+			files = append(files, f)
+		}
+	}
+	return files
 }
 
 func (p *PKI) file(name string) string { return filepath.Join(p.config.Dir, name) }

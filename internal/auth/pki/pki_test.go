@@ -108,7 +108,7 @@ func TestFilesAreKeptAndPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data", "pki")
 	first := open(t, Config{Dir: dir}, start)
 	before := read(t, dir)
-	if len(before) != 6 {
+	if len(before) != 10 { // pairs of two authorities, the server, the administrator and the front proxy
 		t.Fatalf("files %v", before)
 	}
 	for name := range before {
@@ -150,15 +150,18 @@ func TestReopenMakesWhatIsMissing(t *testing.T) {
 		{name: "leaf half way", later: leafLife / 2},
 		{
 			name: "leaves due", later: leafLife * 3 / 4,
-			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key"},
+			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "front-proxy-client.crt",
+				"front-proxy-client.key"},
 		},
 		{
 			name: "authority due", later: authorityLife * 3 / 4,
-			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"},
+			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt",
+				"front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key"},
 		},
 		{
 			name: "clock set back", later: -48 * time.Hour,
-			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt"},
+			changed: []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt",
+				"front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key"},
 		},
 		{name: "new host", hosts: []string{"10.0.0.9"}, changed: []string{"apiserver.crt", "apiserver.key"}},
 		{name: "no admin key", damage: remove("admin.key"), changed: []string{"admin.crt", "admin.key"}},
@@ -337,7 +340,13 @@ func TestSuppliedFilesAreReloaded(t *testing.T) {
 	}
 
 	place("two")
+	before := p.Changed()
 	must(t, p.Refresh())
+	select {
+	case <-before:
+	default:
+		t.Error("nothing says that another file is in use")
+	}
 	if !serves(t, p, "a.example", start).Equal(leaf(t, mustRead(t, in("two/apiserver.crt")))) || verifies(one) ||
 		!verifies(two) || !verifies(p) {
 		t.Error("changed files were not used")

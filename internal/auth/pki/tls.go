@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"slices"
 )
 
 // TLSConfig returns the server's side of TLS: versions and suites as configured, HTTP/2 and HTTP/1.1. Client
@@ -27,5 +29,48 @@ func (c Config) serverTLS(certificate *tls.Certificate, clients *x509.CertPool) 
 		Certificates: []tls.Certificate{*certificate},
 		ClientAuth:   tls.RequestClientCert,
 		ClientCAs:    clients, // only a hint, by which clients with several certificates choose
+	}
+}
+
+// ProxyRoots returns the authorities of front proxies, nil without any. The pool is another one after each change.
+func (p *PKI) ProxyRoots() *x509.CertPool { return p.proxyRoots.Load() }
+
+// ClientCA returns, in PEM, the authorities whose client certificates are believed, the own one first.
+func (p *PKI) ClientCA() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.config.NoOwnClients {
+		return p.mu.clientCA
+	}
+	return slices.Concat(p.mu.authority.certPEM, p.mu.clientCA)
+}
+
+// ProxyCA returns, in PEM, the authorities of front proxies, nil without any.
+func (p *PKI) ProxyCA() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.proxyCA
+}
+
+// ProxiesOverlap reports whether an authority of front proxies also signs the certificates of other clients.
+func (p *PKI) ProxiesOverlap() bool {
+	clients := map[string]bool{}
+	for _, der := range certificates(p.ClientCA()) {
+		clients[string(der)] = true
+	}
+	return slices.ContainsFunc(certificates(p.ProxyCA()), func(der []byte) bool { return clients[string(der)] })
+}
+
+// certificates returns the DER bytes of the certificates in PEM.
+func certificates(data []byte) [][]byte {
+	var all [][]byte
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			return all
+		}
+		if block.Type == "CERTIFICATE" {
+			all = append(all, block.Bytes)
+		}
 	}
 }

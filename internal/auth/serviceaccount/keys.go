@@ -18,9 +18,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/keyutil"
 )
 
@@ -33,14 +35,16 @@ type KeyConfig struct {
 	// believed; if there are none, that of SigningFile.
 	SigningFile string
 	KeyFiles    []string
-	Log         *slog.Logger // nil is silent
+	Log         *slog.Logger          // nil is silent
+	Metrics     prometheus.Registerer // of a program that signs; optional
 }
 
 // Keys are the keys that sign tokens and those that prove them. They change while the server runs when their files do,
 // so that a key can be replaced: first it is added to those that are believed, then it signs.
 type Keys struct {
-	config  KeyConfig
-	current atomic.Pointer[keySet]
+	config   KeyConfig
+	current  atomic.Pointer[keySet]
+	external *external // nil if keys are here
 }
 
 // keySet is the keys at one time.
@@ -56,6 +60,8 @@ type Key struct {
 	ID        string
 	Algorithm string // "RS256", "ES256", "ES384" or "ES512"
 	Public    crypto.PublicKey
+	// Unpublished keys prove tokens and are not shown to others.
+	Unpublished bool
 }
 
 // ownKeyFile is the file of the server's own keys.
@@ -271,6 +277,10 @@ const refreshEvery = 10 * time.Second
 
 // Run reads the files again when they change, until ctx ends.
 func (k *Keys) Run(ctx context.Context) {
+	if k.external != nil {
+		k.runExternal(ctx)
+		return
+	}
 	if k.config.SigningFile == "" && k.config.Dir == "" {
 		return
 	}
@@ -302,5 +312,7 @@ func (k *Keys) Refresh() error {
 	return nil
 }
 
-// Public returns the keys whose tokens are believed.
-func (k *Keys) Public() []Key { return k.current.Load().all }
+// Public returns the keys whose tokens are believed, without those that are not published.
+func (k *Keys) Public() []Key {
+	return slices.DeleteFunc(slices.Clone(k.current.Load().all), func(key Key) bool { return key.Unpublished })
+}

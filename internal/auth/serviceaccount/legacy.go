@@ -26,7 +26,7 @@ const (
 	InvalidSinceLabel = "kubernetes.io/legacy-token-invalid-since"
 )
 
-// checkLegacy judges the token of a secret: it ends with the secret, with its service account, and with a label.
+// checkLegacy checks the token of a secret: it ends with the secret, with its service account, and with a label.
 func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (user.Info, error) {
 	for _, claim := range []struct{ value, text string }{
 		{c.Subject, "sub claim is missing"}, {c.Namespace, "namespace claim is missing"},

@@ -79,11 +79,11 @@ func TestKeysOfFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			tokens := New(Config{Keys: keys})
-			token, err := tokens.Issue(aRequest)
+			token, err := tokens.Issue(t.Context(), aRequest)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := New(Config{Keys: keys}).prove(token)
+			c, err := New(Config{Keys: keys}).prove(t.Context(), token)
 			if err != nil || c.Subject != "system:serviceaccount:shop:robot" || c.Bound.Account.UID != "1" {
 				t.Fatalf("%+v, %v", c, err)
 			}
@@ -121,7 +121,7 @@ func TestRotation(t *testing.T) {
 		t.Fatalf("the key's file: %v, %v", info, err)
 	}
 	tokens := New(Config{Keys: keys})
-	old, err := tokens.Issue(aRequest)
+	old, err := tokens.Issue(t.Context(), aRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,28 +143,28 @@ func TestRotation(t *testing.T) {
 	if err := set(append(append([]byte{}, fresh...), was...)); err != nil {
 		t.Fatal(err)
 	}
-	next, err := tokens.Issue(aRequest)
+	next, err := tokens.Issue(t.Context(), aRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, token := range map[string]string{"old": old, "new": next} {
-		if _, err := tokens.prove(token); err != nil {
+		if _, err := tokens.prove(t.Context(), token); err != nil {
 			t.Errorf("the %s token: %v", name, err)
 		}
 	}
 	if err := set([]byte("nonsense")); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("a broken file: %v", err)
 	}
-	if _, err := tokens.prove(old); err != nil {
+	if _, err := tokens.prove(t.Context(), old); err != nil {
 		t.Errorf("after a broken file: %v", err)
 	}
 	if err := set(fresh); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tokens.prove(old); err == nil || err.Error() != "invalid signature, no keys found" {
+	if _, err := tokens.prove(t.Context(), old); err == nil || err.Error() != "invalid signature, no keys found" {
 		t.Errorf("a token of a key that is gone: %v", err)
 	}
-	if _, err := tokens.prove(next); err != nil {
+	if _, err := tokens.prove(t.Context(), next); err != nil {
 		t.Error(err)
 	}
 }
@@ -176,7 +176,7 @@ func TestForgeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := New(Config{Keys: keys})
-	token, err := tokens.Issue(aRequest)
+	token, err := tokens.Issue(t.Context(), aRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestForgeries(t *testing.T) {
 		"no signature": unsigned, "shared secret": shared, "another key": other,
 		"other claims": parts[0] + "." + swapped[1] + "." + parts[2], "cut": parts[0] + "." + parts[1] + ".",
 	} {
-		if _, err := tokens.prove(forged); err == nil {
+		if _, err := tokens.prove(t.Context(), forged); err == nil {
 			t.Errorf("%s: is believed", name)
 		}
 	}

@@ -1,6 +1,7 @@
 package serviceaccount
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -69,7 +70,7 @@ type claims struct {
 	AccountUID  string `json:"kubernetes.io/serviceaccount/service-account.uid,omitempty"`
 }
 
-// The library asks for these and is told not to judge them: checkBound does.
+// The library asks for these and is told not to check them: checkBound does.
 func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) { return nil, nil }
 func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)       { return nil, nil }
 func (c *claims) GetNotBefore() (*jwt.NumericDate, error)      { return nil, nil }
@@ -78,9 +79,9 @@ func (c *claims) GetSubject() (string, error)                  { return c.Subjec
 func (c *claims) GetAudience() (jwt.ClaimStrings, error)       { return jwt.ClaimStrings(c.Audience), nil }
 
 // Issue returns a signed token.
-func (t *Tokens) Issue(r Request) (string, error) {
+func (t *Tokens) Issue(ctx context.Context, r Request) (string, error) {
 	now := r.Now.Unix()
-	return t.sign(&claims{
+	return t.sign(ctx, &claims{
 		Issuer: t.config.Issuers[0], Subject: username(r.Namespace, r.Account.Name),
 		Audience: slices.Clone(r.Audiences),
 		ID:       r.ID, Issued: float64(now), NotBefore: float64(now), Expires: float64(now) + r.Life.Seconds(),
@@ -89,14 +90,20 @@ func (t *Tokens) Issue(r Request) (string, error) {
 }
 
 // IssueLegacy returns the token of a secret: it says no audience and never expires, but ends with the secret.
-func (t *Tokens) IssueLegacy(namespace string, account Named, secret string) (string, error) {
-	return t.sign(&claims{
+func (t *Tokens) IssueLegacy(ctx context.Context, namespace string, account Named, secret string) (string, error) {
+	return t.sign(ctx, &claims{
 		Issuer: LegacyIssuer, Subject: username(namespace, account.Name),
 		Namespace: namespace, SecretName: secret, AccountName: account.Name, AccountUID: account.UID,
 	})
 }
 
-func (t *Tokens) sign(c *claims) (string, error) {
+// MaxLife returns how long tokens may last at most, 0 if there is no bound.
+func (t *Tokens) MaxLife() time.Duration { return t.config.Keys.MaxLife() }
+
+func (t *Tokens) sign(ctx context.Context, c *claims) (string, error) {
+	if t.config.Keys.external != nil {
+		return t.config.Keys.signExternally(ctx, c)
+	}
 	set := t.config.Keys.current.Load()
 	token := jwt.NewWithClaims(jwt.GetSigningMethod(set.signing.Algorithm), c)
 	token.Header = map[string]any{"alg": set.signing.Algorithm, "kid": set.signing.ID}

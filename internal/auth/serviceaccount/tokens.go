@@ -5,7 +5,7 @@
 // KeySet).
 //
 // Keys sign and prove; they come from the data directory or from files. Tokens makes JSON Web Tokens (RFC 7519) and
-// judges them: signature, times, audience, and that what a token is bound to still exists. What was proven once about
+// checks them: signature, times, audience, and that what a token is bound to still exists. What was proven once about
 // a signature is remembered, the rest is looked at each time.
 //
 // Rules: pkg/serviceaccount of Kubernetes 1.36. Keys and Tokens are safe for concurrent use.
@@ -47,7 +47,7 @@ type Config struct {
 	Now  func() time.Time // nil is time.Now
 }
 
-// Tokens makes and judges tokens.
+// Tokens makes and checks tokens.
 type Tokens struct {
 	config Config
 
@@ -81,6 +81,9 @@ func New(c Config) *Tokens {
 // Issuer returns who issues the tokens.
 func (t *Tokens) Issuer() string { return t.config.Issuers[0] }
 
+// Issuers returns whose tokens are believed. Read only.
+func (t *Tokens) Issuers() []string { return t.config.Issuers }
+
 // Audiences returns the names of this server in tokens. Read only.
 func (t *Tokens) Audiences() []string { return t.config.Audiences }
 
@@ -91,7 +94,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 	if !ok || issuer != LegacyIssuer && !slices.Contains(t.config.Issuers, issuer) {
 		return nil, nil, nil
 	}
-	c, err := t.prove(token)
+	c, err := t.prove(ctx, token)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,13 +153,16 @@ func issuerOf(token string) (string, bool) {
 }
 
 // prove checks the signature.
-func (t *Tokens) prove(token string) (*claims, error) {
+func (t *Tokens) prove(ctx context.Context, token string) (*claims, error) {
 	keys, digest := t.config.Keys.current.Load(), sha256.Sum256([]byte(token))
 	t.mu.Lock()
 	known, ok := t.proven[digest]
 	t.mu.Unlock()
 	if ok && known.keys == keys {
 		return known.claims, nil
+	}
+	if t.config.Keys.external != nil {
+		keys = t.config.Keys.lookFor(ctx, keyIDOf(token), externalUnknown)
 	}
 	var problem error
 	tried := false
@@ -184,6 +190,16 @@ func (t *Tokens) prove(token string) (*claims, error) {
 		return nil, errors.New("invalid signature, no keys found")
 	}
 	return nil, problem
+}
+
+// keyIDOf returns what a token says it is signed with, "" if nothing that can be read.
+func keyIDOf(token string) string {
+	parsed, _, err := jwt.NewParser().ParseUnverified(token, &claims{})
+	if err != nil {
+		return ""
+	}
+	id, _ := parsed.Header["kid"].(string)
+	return id
 }
 
 var errOtherKey = errors.New("signed with another key")

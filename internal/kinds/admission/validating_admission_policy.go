@@ -2,6 +2,7 @@ package admission
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -12,6 +13,7 @@ func validatingPolicyKind() rule.Kind {
 	k := admissionKind("ValidatingAdmissionPolicy", "validatingadmissionpolicies", validatingPolicyRules(),
 		rule.Printed(validatingPolicyCells))
 	k.Status, k.StatusOnly = true, true
+	k.Also = rule.OnDemand[admissionregistrationv1beta1.ValidatingAdmissionPolicy](admissionregistrationV1beta1)
 	return rule.Of[admissionregistrationv1.ValidatingAdmissionPolicy](k)
 }
 

@@ -2,6 +2,7 @@ package admission
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -9,9 +10,10 @@ import (
 )
 
 func validatingBindingKind() rule.Kind {
-	return rule.Of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](
-		admissionKind("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", validatingBindingRules(),
-			rule.Printed(validatingBindingCells)))
+	k := admissionKind("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings",
+		validatingBindingRules(), rule.Printed(validatingBindingCells))
+	k.Also = rule.OnDemand[admissionregistrationv1beta1.ValidatingAdmissionPolicyBinding](admissionregistrationV1beta1)
+	return rule.Of[admissionregistrationv1.ValidatingAdmissionPolicyBinding](k)
 }
 
 func validatingBindingRules() *catalog.Strategy {

@@ -236,15 +236,30 @@ func signingRequest(val *rule.Validation) {
 
 // checkRequest wants a certificate request of PKCS#10 in PEM, signed by its own key.
 func checkRequest(data []byte) error {
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return errors.New("PEM block type must be CERTIFICATE REQUEST")
-	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
+	request, err := ParseRequest(data)
 	if err != nil {
 		return err
 	}
 	return request.CheckSignature()
+}
+
+// RequestOf returns the request of a CertificateSigningRequest in decoded JSON, where it is PEM in base64.
+func RequestOf(obj map[string]any) (*x509.CertificateRequest, error) {
+	text, _ := object.Map(obj, "spec")["request"].(string)
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRequest(data)
+}
+
+// ParseRequest returns the request of PKCS#10 that data has in PEM. Its signature is not checked.
+func ParseRequest(data []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("PEM block type must be CERTIFICATE REQUEST")
+	}
+	return x509.ParseCertificateRequest(block.Bytes)
 }
 
 // checkCertificates wants certificates in PEM and nothing else between them.

@@ -17,12 +17,15 @@ var files embed.FS
 
 // text is what the files say, made once.
 var text = sync.OnceValue(func() *rule.Text {
-	return rule.NewText(files, nil, certificateSigningRequestFunctions())
+	return rule.NewText(files, nil, certificateSigningRequestFunctions(), clusterTrustBundleFunctions(),
+		podCertificateRequestFunctions())
 })
 
 // Kinds returns the kinds. Each call makes new values, which a catalog may own.
 func Kinds() []*catalog.Resource {
 	return text().Resources(
 		certificateSigningRequestKind(),
+		clusterTrustBundleKind(),
+		podCertificateRequestKind(),
 	)
 }

@@ -13,11 +13,12 @@ import (
 )
 
 func leaseCandidateKind() rule.Kind {
+	warning, removed := rule.Outdated(coordinationV1beta1, new(coordinationv1beta1.LeaseCandidate))
 	return rule.Of[coordinationv1beta1.LeaseCandidate](rule.Kind{
 		Group: coordinationV1beta1, Kind: "LeaseCandidate", AnyFinalizer: true, Plural: "leasecandidates",
 		OnDemand:   true,
-		Deprecated: rule.Outdated(coordinationV1beta1, new(coordinationv1beta1.LeaseCandidate)),
-		Also:       rule.OnDemand[coordinationv1alpha2.LeaseCandidate](coordinationV1alpha2),
+		Deprecated: warning, Removed: removed,
+		Also: rule.OnDemand[coordinationv1alpha2.LeaseCandidate](coordinationV1alpha2),
 		Strategy: &catalog.Strategy{
 			ValidName:      rule.NameIsConfigKey,
 			CreateOnUpdate: true,

@@ -37,8 +37,8 @@ func eventAlias() *catalog.Resource {
 		Strategy: &catalog.Strategy{
 			ValidName:           rule.NameIsSegment,
 			MetadataLast:        true,
-			Validate:            judgeNewEvent,
-			ValidateUpdate:      judgeEventUpdate,
+			Validate:            validateAlias,
+			ValidateUpdate:      validateAliasUpdate,
 			UnconditionalUpdate: true,
 			CreateOnUpdate:      true,
 			TTL:                 time.Hour,
@@ -88,8 +88,8 @@ func newEventFields() map[string]func(object.Object) string {
 	return out
 }
 
-// judgeNewEvent reads an event as one of core/v1, whose names kube's errors have too.
-func judgeNewEvent(obj object.Object) field.ErrorList {
+// validateAlias reads an event as one of core/v1, whose names kube's errors have too.
+func validateAlias(obj object.Object) field.ErrorList {
 	e, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(obj)))
 	if errs != nil {
 		return errs
@@ -97,7 +97,7 @@ func judgeNewEvent(obj object.Object) field.ErrorList {
 	return validateNewEvent(e)
 }
 
-func judgeEventUpdate(obj, old object.Object, _ string) field.ErrorList {
+func validateAliasUpdate(obj, old object.Object, _ string) field.ErrorList {
 	e, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(obj)))
 	if errs != nil {
 		return errs

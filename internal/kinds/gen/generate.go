@@ -13,6 +13,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration"
 )
 
 // schema is what the files hold for a type: the part of OpenAPI that structural schemas have, with $ref to other types
@@ -61,7 +62,7 @@ type groupKind struct {
 // generate returns the contents of all files by name.
 func generate() (map[string][]byte, error) {
 	g := &generator{src: newSources(), done: map[typeName]*schema{}, kinds: map[typeName][]groupKind{}}
-	for _, r := range kinds.Resources() {
+	for _, r := range append(kinds.Resources(), apiregistration.Kinds()...) {
 		g.wantVersions(r, "", "List")
 		for _, s := range r.Subresources {
 			if s.Virtual != nil {

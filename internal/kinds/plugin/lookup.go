@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// lookup returns an object that others refer to by name, nil if there is none. namespace is "" for cluster-wide ones.
-func lookup[T any](ctx context.Context, view *watchcache.View, prefix, namespace, name string) (*T, error) {
+// Lookup returns an object that others refer to by name, nil if there is none. namespace is "" for cluster-wide ones.
+func Lookup[T any](ctx context.Context, view *watchcache.View, prefix, namespace, name string) (*T, error) {
 	c := view.Collection(prefix)
 	e := c.Snapshot().Get(namespace, name)
 	if e == nil {
@@ -21,10 +21,11 @@ func lookup[T any](ctx context.Context, view *watchcache.View, prefix, namespace
 			return nil, nil
 		}
 	}
-	return decode[T](e)
+	return Decode[T](e)
 }
 
-func decode[T any](e *watchcache.Entry) (*T, error) {
+// Decode returns the object of an entry as its Go type.
+func Decode[T any](e *watchcache.Entry) (*T, error) {
 	out := new(T)
 	if err := json.Unmarshal(e.JSON(), out); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", e.Key(), err)
@@ -32,9 +33,9 @@ func decode[T any](e *watchcache.Entry) (*T, error) {
 	return out, nil
 }
 
-// defaultClass knows which class of a kind objects get that name none: of those with one of the annotations the
+// DefaultClass knows which class of a kind objects get that name none: of those with one of the annotations the
 // newest, and of several that are as new the first by name.
-type defaultClass struct {
+type DefaultClass struct {
 	marked *source.Source[candidate]
 	chosen source.Derived[candidate, string]
 }
@@ -45,10 +46,10 @@ type candidate struct {
 	created string // RFC 3339, UTC: it sorts as time does
 }
 
-// newDefaultClass returns the default of the objects under prefix. marks are paths of annotations, of which one must
+// NewDefaultClass returns the default of the objects under prefix. marks are paths of annotations, of which one must
 // be "true".
-func newDefaultClass(view *watchcache.View, prefix string, marks ...string) *defaultClass {
-	return &defaultClass{marked: source.New(view.Collection(prefix), func(e *watchcache.Entry) (candidate, bool) {
+func NewDefaultClass(view *watchcache.View, prefix string, marks ...string) *DefaultClass {
+	return &DefaultClass{marked: source.New(view.Collection(prefix), func(e *watchcache.Entry) (candidate, bool) {
 		for _, path := range marks {
 			if v, _ := e.Field(path); v == "true" {
 				created, _ := e.Field("metadata.creationTimestamp")
@@ -59,8 +60,8 @@ func newDefaultClass(view *watchcache.View, prefix string, marks ...string) *def
 	})}
 }
 
-// name returns the default's name, "" if there is none.
-func (d *defaultClass) name() string {
+// Name returns the default's name, "" if there is none.
+func (d *DefaultClass) Name() string {
 	return d.chosen.Get(d.marked.List(), func(all []candidate) string {
 		var best candidate
 		for _, c := range all { // in the order of their names

@@ -1,8 +1,10 @@
-// Package plugin has the admission plugins of Kubernetes that are about a few built-in kinds each: they fill in what an
-// administrator has laid down for all objects of a kind (classes, limits, accounts), and refuse what goes against it.
+// Package plugin says what an admission plugin is made of. Those of Kubernetes here are about a few built-in kinds
+// each: they fill in what an administrator has laid down for all objects of a kind (classes, limits, accounts), and
+// refuse what goes against it.
 //
 // It stands in the chain between the namespace's lifecycle and the policies and webhooks that are objects. A Plugin is
-// data: which writes it is about, and what it does then. Each has a file of its own, named after it.
+// data: which writes it is about, and what it does then. Each stands beside the kinds that it is about, in the folder
+// plugins of their group; package pluginlist has the order of all.
 //
 // What they look up (classes, service accounts, limits) they read from the view. Writes of those kinds return when the
 // view shows them, so a write counts for every request after it on this server; what the view does not know is looked
@@ -17,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	podsecurity "k8s.io/pod-security-admission/admission/api"
 
 	"github.com/bowsprit/bowsprit/internal/admit"
@@ -28,7 +31,7 @@ import (
 // Config is what plugins work with.
 type Config struct {
 	View *watchcache.View
-	// Authz decides who may approve and sign requests for certificates.
+	// Authz decides who may approve and sign requests for certificates, and which kubelets get tokens for any audience.
 	Authz authz.Authorizer
 	// NewSuffix returns the random end of a generated name, five letters.
 	NewSuffix func() string
@@ -39,74 +42,42 @@ type Config struct {
 	// NotReadySeconds and UnreachableSeconds are how long pods stay on nodes that are not ready or cannot be reached,
 	// 300 if nil.
 	NotReadySeconds, UnreachableSeconds *int64
+	// AnyAudience gives kubelets tokens of the pods on their nodes for any audience.
+	AnyAudience bool
+	// Metrics is optional.
+	Metrics prometheus.Registerer
 }
 
 // Plugin is one plugin.
 type Plugin struct {
 	name  string
-	rules []rule
+	rules []Rule
 }
 
-// rule says what a plugin does with one kind of write. A nil function lets it pass.
-type rule struct {
-	group, plural string
-	subresource   string
-	operations    []admit.Operation
-	mutate        step
-	validate      step
+// Rule says what a plugin does with one kind of write. A nil function lets it pass.
+type Rule struct {
+	Group, Plural string
+	Subresource   string // or AnySubresource
+	Operations    []admit.Operation
+	Mutate        Step
+	Validate      Step
 }
 
-// step is one half of a plugin's work. It changes the object by a.Edit or a.Replace.
-type step func(ctx context.Context, a *admit.Attributes) error
+// Step is one half of a plugin's work. It changes the object by a.Edit or a.Replace.
+type Step func(ctx context.Context, a *admit.Attributes) error
+
+// AnySubresource is for rules about an object and all its subresources.
+const AnySubresource = "*"
 
 // What rules are about.
 var (
-	creates = []admit.Operation{admit.Create}
-	updates = []admit.Operation{admit.Update}
-	writes  = []admit.Operation{admit.Create, admit.Update}
+	Creates = []admit.Operation{admit.Create}
+	Updates = []admit.Operation{admit.Update}
+	Writes  = []admit.Operation{admit.Create, admit.Update}
 )
 
-// known are all plugins, in kube's order (AllOrderedPlugins in k8s.io/kubernetes/pkg/kubeapiserver/options).
-var known = []struct {
-	name string
-	make func(Config) []rule
-}{
-	{"LimitRanger", limitRanger},
-	{"ServiceAccount", serviceAccount},
-	{"TaintNodesByCondition", nodeTaint},
-	{"PodSecurity", podSecurity},
-	{"Priority", priority},
-	{"DefaultTolerationSeconds", tolerationSeconds},
-	{"DefaultStorageClass", storageClass},
-	{"StorageObjectInUseProtection", storageProtection},
-	{"PersistentVolumeClaimResize", claimResize},
-	{"RuntimeClass", runtimeClass},
-	{"CertificateApproval", certificateApproval},
-	{"CertificateSigning", certificateSigning},
-	{"CertificateSubjectRestriction", certificateSubject},
-	{"DefaultIngressClass", ingressClass},
-	{"NodeDeclaredFeatureValidator", declaredFeature},
-	{"PodResizeValidator", podResize},
-	{"PodTopologyLabels", podTopology},
-}
-
-// Names returns the names of all plugins, which are kube's, in the order in which they are asked.
-func Names() []string {
-	var out []string
-	for _, p := range known {
-		out = append(out, p.name)
-	}
-	return out
-}
-
-// All returns all plugins in the order in which they are asked.
-func All(c Config) []admit.Plugin {
-	var out []admit.Plugin
-	for _, p := range known {
-		out = append(out, &Plugin{p.name, p.make(c)})
-	}
-	return out
-}
+// New returns a plugin.
+func New(name string, rules []Rule) *Plugin { return &Plugin{name, rules} }
 
 var (
 	_ admit.Mutator   = (*Plugin)(nil)
@@ -123,7 +94,7 @@ func (p *Plugin) Concerns(r *catalog.Resource) bool {
 		return false
 	}
 	for i := range p.rules {
-		if p.rules[i].plural == r.Plural && p.rules[i].group == r.Group {
+		if p.rules[i].Plural == r.Plural && p.rules[i].Group == r.Group {
 			return true
 		}
 	}
@@ -132,37 +103,36 @@ func (p *Plugin) Concerns(r *catalog.Resource) bool {
 
 // Mutate changes the object or refuses the write.
 func (p *Plugin) Mutate(ctx context.Context, a *admit.Attributes) error {
-	if r := p.rule(a); r != nil && r.mutate != nil {
-		return r.mutate(ctx, a)
+	if r := p.rule(a); r != nil && r.Mutate != nil {
+		return r.Mutate(ctx, a)
 	}
 	return nil
 }
 
 // Validate refuses the write or lets it pass.
 func (p *Plugin) Validate(ctx context.Context, a *admit.Attributes) error {
-	if r := p.rule(a); r != nil && r.validate != nil {
-		return r.validate(ctx, a)
+	if r := p.rule(a); r != nil && r.Validate != nil {
+		return r.Validate(ctx, a)
 	}
 	return nil
 }
 
 // rule returns the rule about a write; no two are about the same one.
-func (p *Plugin) rule(a *admit.Attributes) *rule {
+func (p *Plugin) rule(a *admit.Attributes) *Rule {
 	for i := range p.rules {
 		r := &p.rules[i]
-		if r.plural == a.Resource.Plural && r.group == a.Resource.Group && r.subresource == a.Subresource &&
-			slices.Contains(r.operations, a.Operation) {
+		if r.Plural == a.Resource.Plural && r.Group == a.Resource.Group &&
+			(r.Subresource == a.Subresource || r.Subresource == AnySubresource) &&
+			slices.Contains(r.Operations, a.Operation) {
 			return r
 		}
 	}
 	return nil
 }
 
-type object = admit.Object
-
-// with returns a copy of obj that has a value under a name.
-func with(obj object, name string, value any) object {
-	out := make(object, len(obj)+1)
+// With returns a copy of obj that has a value under a name.
+func With(obj admit.Object, name string, value any) admit.Object {
+	out := make(admit.Object, len(obj)+1)
 	maps.Copy(out, obj)
 	out[name] = value
 	return out

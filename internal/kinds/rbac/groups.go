@@ -8,16 +8,12 @@ import (
 
 var rbacV1 = rule.Group{Name: "rbac.authorization.k8s.io", Version: "v1", Priority: 17000, Rank: 15}
 
-// accessRules are those of roles and bindings: their names may have colons.
+// accessRules are those of roles and bindings: their names may have colons, and the requests after a write are decided
+// under it.
 func accessRules() *catalog.Strategy {
 	return &catalog.Strategy{
-		ValidName: rule.NameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true, Warnings: warnNotEnforced,
+		ValidName: rule.NameIsSegment, UnconditionalUpdate: true, CreateOnUpdate: true, VisibleOnReturn: true,
 	}
-}
-
-// warnNotEnforced is there until RBAC authorizes: an object that is accepted and has no effect must say so.
-func warnNotEnforced(object.Object, object.Object, string) []string {
-	return []string{"RBAC is not enforced by this server: this object is stored and grants nothing"}
 }
 
 func bindingRules(cells func(object.Object, catalog.Env) []any) *catalog.Strategy {

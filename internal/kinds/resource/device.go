@@ -76,11 +76,11 @@ func deviceExpression(val *rule.Validation, s string, a age, path *field.Path) {
 		val.Add(field.TooLong(path, "", resourcev1.CELSelectorExpressionMaxLength))
 		return
 	}
-	judge := selector.New
+	compile := selector.New
 	if a == stored {
-		judge = selector.Stored
+		compile = selector.Stored
 	}
-	switch v := judge(s); {
+	switch v := compile(s); {
 	case v.Err != nil:
 		val.Add(field.InternalError(path, v.Err))
 	case v.Invalid != "":

@@ -16,6 +16,7 @@ func deviceClassKind() rule.Kind {
 		Group: resourceV1, Kind: "DeviceClass", Plural: "deviceclasses", ClusterScoped: true, Generation: true,
 		ReturnsDeleted: true,
 		Also:           rule.OnDemand[resourcev1beta2.DeviceClass](resourceV1beta2),
+		Form:           olderClassForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.NameAndAge, ValidName: rule.NameIsLong, UnconditionalUpdate: true,
 		},

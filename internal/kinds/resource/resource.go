@@ -19,13 +19,14 @@ var files embed.FS
 // text is what the files say, made once.
 var text = sync.OnceValue(func() *rule.Text {
 	return rule.NewText(files, []*rule.Text{pod.Text()}, deviceClassFunctions(), resourceClaimFunctions(),
-		resourceClaimTemplateFunctions(), resourceSliceFunctions())
+		resourceClaimTemplateFunctions(), deviceTaintRuleFunctions(), resourceSliceFunctions())
 })
 
 // Kinds returns the kinds. Each call makes new values, which a catalog may own.
 func Kinds() []*catalog.Resource {
 	return text().Resources(
 		deviceClassKind(),
+		deviceTaintRuleKind(),
 		resourceClaimKind(),
 		resourceClaimTemplateKind(),
 		resourceSliceKind(),

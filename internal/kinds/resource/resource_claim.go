@@ -22,6 +22,7 @@ func resourceClaimKind() rule.Kind {
 		Group: resourceV1, Kind: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusOnly: true,
 		ReturnsDeleted: true,
 		Also:           rule.OnDemand[resourcev1beta2.ResourceClaim](resourceV1beta2),
+		Form:           olderClaimForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.Printed(resourceClaimCells), Default: defaultResourceClaim,
 			PrepareUpdate: prepareDeviceClaimUpdate,

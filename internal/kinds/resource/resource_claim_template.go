@@ -13,6 +13,7 @@ func resourceClaimTemplateKind() rule.Kind {
 	return rule.Of[resourcev1.ResourceClaimTemplate](rule.Kind{
 		Group: resourceV1, Kind: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", ReturnsDeleted: true,
 		Also: rule.OnDemand[resourcev1beta2.ResourceClaimTemplate](resourceV1beta2),
+		Form: olderTemplateForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.NameAndAge, Default: defaultResourceClaimTemplate, ValidateIn: templatePrivileges,
 			UnconditionalUpdate: true,

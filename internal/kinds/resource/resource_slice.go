@@ -23,6 +23,7 @@ func resourceSliceKind() rule.Kind {
 		Group: resourceV1, Kind: "ResourceSlice", Plural: "resourceslices", ClusterScoped: true, Generation: true,
 		ReturnsDeleted: true,
 		Also:           rule.OnDemand[resourcev1beta2.ResourceSlice](resourceV1beta2),
+		Form:           olderSliceForm(),
 		Strategy: &catalog.Strategy{Cells: rule.Printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate,
 			PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true,
 			FieldLabels:  rule.FieldLabels("spec.nodeName", "spec.driver"),

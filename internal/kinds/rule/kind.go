@@ -38,8 +38,9 @@ type Kind struct {
 	// DropGated drops from obj what Kubernetes has behind feature gates that are off, unless old has it. It runs before
 	// PrepareCreate, with a nil old, and before PrepareUpdate but for updates of status. nil drops nothing.
 	DropGated func(obj, old object.Object)
-	// Deprecated is the warning that goes with every answer about the kind, usually "".
-	Deprecated string
+	// Deprecated is the warning that goes with every answer about the kind, usually "", and Removed the release in
+	// which it goes.
+	Deprecated, Removed string
 	// OnDemand is true if the storage version too is served only if the runtime configuration asks for it.
 	OnDemand bool
 	// AnyFinalizer is true for the few kinds whose finalizers may have any name.
@@ -85,8 +86,8 @@ type Version struct {
 	// decode is the Decode function of a version that has the fields of the storage version, and else its strategy; see
 	// OnDemand.
 	decode func(object.Object) ([]string, error)
-	// Deprecated is the warning of a version that is no longer recommended.
-	Deprecated string
+	// Deprecated is the warning of a version that is no longer recommended, and Removed the release in which it goes.
+	Deprecated, Removed string
 	// onDemand is true of a version that is served only if the runtime configuration asks for it.
 	onDemand bool
 }
@@ -95,7 +96,7 @@ type Version struct {
 func (k Kind) Resource() *catalog.Resource {
 	stored := k.served(k.Group.Version, k.Group.Rank, k.New)
 	stored.Served = !k.OnDemand
-	stored.Deprecated, stored.Warning = k.Deprecated != "", k.Deprecated
+	stored.Deprecated, stored.Warning, stored.Removed = k.Deprecated != "", k.Deprecated, k.Removed
 	r := &catalog.Resource{
 		Group:         k.Group.Name,
 		Plural:        k.Plural,
@@ -124,7 +125,7 @@ func (k Kind) Resource() *catalog.Resource {
 		if also.Strategy == nil {
 			v.Strategy = k.rulesOf(also)
 		}
-		v.Deprecated, v.Warning = also.Deprecated != "", also.Deprecated
+		v.Deprecated, v.Warning, v.Removed = also.Deprecated != "", also.Deprecated, also.Removed
 		r.Versions = append(r.Versions, v)
 	}
 	if len(k.Also) > 0 && k.Convert == nil {

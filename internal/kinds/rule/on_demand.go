@@ -14,9 +14,10 @@ import (
 // OnDemand is the version of a kind in g, of Go type T, that Kubernetes serves only if asked to. It has the fields,
 // defaults and rules of the version that objects are stored in.
 func OnDemand[T any](g Group) []*Version {
+	warning, removed := Outdated(g, new(T))
 	return []*Version{
 		{
-			Name: g.Version, Rank: g.Rank, New: NewOf[T](), decode: DecodeAs[T], Deprecated: Outdated(g, new(T)),
+			Name: g.Version, Rank: g.Rank, New: NewOf[T](), decode: DecodeAs[T], Deprecated: warning, Removed: removed,
 			onDemand: true,
 		},
 	}
@@ -37,27 +38,29 @@ func (k Kind) rulesOf(v *Version) *catalog.Strategy {
 // minor is that of the Kubernetes 1.x whose API this is.
 const minor = 36
 
-// Outdated returns the warning about a version by what its Go type says of its life, "" if it is not deprecated yet.
-func Outdated(g Group, typed any) string {
+// Outdated returns, by what its Go type says of its life, the warning about a version and the release in which it goes;
+// both are "" if it is not deprecated yet.
+func Outdated(g Group, typed any) (warning, removed string) {
 	life, ok := typed.(interface {
 		APILifecycleDeprecated() (major, minor int)
 		APILifecycleRemoved() (major, minor int)
 	})
 	if !ok {
-		return ""
+		return "", ""
 	}
 	major, since := life.APILifecycleDeprecated()
 	if major != 1 || since > minor {
-		return ""
+		return "", ""
 	}
 	goneMajor, goneMinor := life.APILifecycleRemoved()
-	text := fmt.Sprintf("%s/%s %s is deprecated in v%d.%d+, unavailable in v%d.%d+", g.Name, g.Version,
-		reflect.TypeOf(typed).Elem().Name(), major, since, goneMajor, goneMinor)
+	removed = fmt.Sprintf("%d.%d", goneMajor, goneMinor)
+	text := fmt.Sprintf("%s/%s %s is deprecated in v%d.%d+, unavailable in v%s+", g.Name, g.Version,
+		reflect.TypeOf(typed).Elem().Name(), major, since, removed)
 	if replaced, ok := typed.(interface {
 		APILifecycleReplacement() schema.GroupVersionKind
 	}); ok {
 		by := replaced.APILifecycleReplacement()
 		text += fmt.Sprintf("; use %s %s", by.GroupVersion(), by.Kind)
 	}
-	return text
+	return text, removed
 }

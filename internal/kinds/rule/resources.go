@@ -18,7 +18,7 @@ func (t *Text) Resources(kinds ...Kind) []*catalog.Resource {
 		}
 		for i, s := range k.strategies() {
 			k.fill(t, s)
-			k.judge(t, s, i)
+			k.setRules(t, s, i)
 			k.prepare(s)
 		}
 		out = append(out, k.Resource())
@@ -51,8 +51,8 @@ func (k Kind) fill(t *Text, s *catalog.Strategy) {
 	}
 }
 
-// judge makes the rules of the text those of a strategy, the i-th of k.strategies, unless it has some of its own.
-func (k Kind) judge(t *Text, s *catalog.Strategy, i int) {
+// setRules makes the rules of the text those of a strategy, the i-th of k.strategies, unless it has some of its own.
+func (k Kind) setRules(t *Text, s *catalog.Strategy, i int) {
 	inStorage := func(obj object.Object) object.Object { return obj }
 	if i > 0 {
 		inStorage = k.inStorageVersion(k.Also[i-1])

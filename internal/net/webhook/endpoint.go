@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
 // An endpoint is one address under one name, believed by one set of authorities, called by one user: what connections
@@ -45,10 +47,6 @@ const (
 	// maxEndpoints bounds what is remembered; the endpoint not used for the longest time goes. Kube keeps as many
 	// clients.
 	maxEndpoints = 200
-	// idleFor is how long a connection without calls is kept.
-	idleFor = 90 * time.Second
-	// maxIdle is how many connections an HTTP/1 webhook may have left over from busy times.
-	maxIdle = 25
 	// maxLarge is how many long answers of an endpoint are read at a time.
 	maxLarge = 8
 )
@@ -81,22 +79,15 @@ func (c *Client) newEndpoint(key endpointKey, authorities []byte) (*endpoint, er
 			return nil, errors.New("unable to load root certificates: unable to parse bytes as PEM block")
 		}
 	}
-	transport := &http.Transport{
-		DialContext:         c.options.Dial,
-		TLSClientConfig:     config,
-		TLSHandshakeTimeout: 10 * time.Second,
-		IdleConnTimeout:     idleFor,
-		MaxIdleConnsPerHost: maxIdle,
-		ForceAttemptHTTP2:   true,
-		// A connection whose other end has vanished would else swallow calls for minutes.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-	}
+	var transport *http.Transport
 	if key.address == "" {
+		transport = egress.Transport(c.options.Egress.Dial(egress.ControlPlane), config)
 		transport.Proxy = http.ProxyFromEnvironment
 	} else {
-		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return c.options.Dial(ctx, network, key.address)
-		}
+		dial := c.options.Egress.Dial(egress.Cluster)
+		transport = egress.Transport(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dial(ctx, network, key.address)
+		}, config)
 	}
 	return &endpoint{
 		client: &http.Client{

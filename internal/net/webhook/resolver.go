@@ -24,44 +24,81 @@ type Resolver struct {
 	View    *watchcache.View
 }
 
-// Resolve returns an address, "host:port", of a port of a service:
-//
-//   - of a Service of type ExternalName its external name with the port that was asked for;
-//   - else a ready address of its EndpointSlices or, if it has none, of its Endpoints, at random, those of the
-//     service's first
-//     IP family first;
-//   - else its cluster IP, which works on a machine whose network knows it.
-//
-// Errors are *apierrors.StatusError with the texts of kube-aggregator's resolver.
+// Resolve returns an address, "host:port", of a port of a service, one of Addresses at random.
 func (r Resolver) Resolve(ctx context.Context, namespace, name string, port int32) (string, error) {
-	svc := &corev1.Service{}
-	if found, err := r.get(ctx, "", "services", namespace, name, svc); err != nil {
-		return "", err
-	} else if !found {
-		return "", apierrors.NewNotFound(schema.GroupResource{Resource: "service"}, name)
-	}
-	switch svc.Spec.Type {
-	case corev1.ServiceTypeExternalName:
-		return join(svc.Spec.ExternalName, port), nil
-	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, "":
-	default:
-		return "", fmt.Errorf("unsupported service type %q", svc.Spec.Type)
-	}
-	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
-	if i < 0 {
-		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, name))
-	}
-	addresses, err := r.addresses(ctx, svc, svc.Spec.Ports[i].Name)
+	all, err := r.Addresses(ctx, namespace, name, port)
 	if err != nil {
 		return "", err
 	}
-	if len(addresses) > 0 {
-		return addresses[rand.IntN(len(addresses))], nil
+	return all[rand.IntN(len(all))], nil
+}
+
+// Addresses returns the addresses, "host:port", of a port of a service, at least one:
+//
+//   - of a Service of type ExternalName its external name with the port that was asked for;
+//   - else the ready addresses of its EndpointSlices or, if it has none, of its Endpoints; those of the service's first
+//     IP family if there are any;
+//   - else its cluster IP, which works on a machine whose network knows it.
+//
+// Errors are *apierrors.StatusError with the texts of kube-aggregator's resolver.
+func (r Resolver) Addresses(ctx context.Context, namespace, name string, port int32) ([]string, error) {
+	svc, err := r.service(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+		return []string{join(svc.Spec.ExternalName, port)}, nil
+	}
+	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
+	if i < 0 {
+		return nil, noPort(port, name)
+	}
+	addresses, err := r.addresses(ctx, svc, svc.Spec.Ports[i].Name)
+	if err != nil || len(addresses) > 0 {
+		return addresses, err
 	}
 	if ip := svc.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
-		return join(ip, port), nil
+		return []string{join(ip, port)}, nil
 	}
-	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+}
+
+// ClusterAddress returns the cluster IP of a service with its port, or the external name of one that has such.
+func (r Resolver) ClusterAddress(ctx context.Context, namespace, name string, port int32) (string, error) {
+	svc, err := r.service(ctx, namespace, name)
+	switch {
+	case err != nil:
+		return "", err
+	case svc.Spec.Type == corev1.ServiceTypeExternalName:
+		return join(svc.Spec.ExternalName, port), nil
+	case svc.Spec.ClusterIP == corev1.ClusterIPNone:
+		return "", fmt.Errorf("cannot route to service with ClusterIP %q", svc.Spec.ClusterIP)
+	case !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }):
+		return "", noPort(port, name)
+	}
+	return join(svc.Spec.ClusterIP, port), nil
+}
+
+func noPort(port int32, name string) error {
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, name))
+}
+
+// service reads a service that has addresses.
+func (r Resolver) service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+	svc := &corev1.Service{}
+	found, err := r.get(ctx, "services", namespace, name, svc)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "service"}, name)
+	}
+	switch svc.Spec.Type {
+	case corev1.ServiceTypeExternalName, corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer,
+		corev1.ServiceTypeNodePort, "":
+		return svc, nil
+	}
+	return nil, fmt.Errorf("unsupported service type %q", svc.Spec.Type)
 }
 
 // addresses returns where a service's named port is ready.
@@ -96,7 +133,7 @@ func (r Resolver) addresses(ctx context.Context, svc *corev1.Service, portName s
 	}
 	//lint:ignore SA1019 who writes them by hand writes these
 	old := &corev1.Endpoints{}
-	if _, err := r.get(ctx, "", "endpoints", svc.Namespace, svc.Name, old); err != nil {
+	if _, err := r.get(ctx, "endpoints", svc.Namespace, svc.Name, old); err != nil {
 		return nil, err
 	}
 	return readyInEndpoints(old, portName), nil
@@ -131,10 +168,12 @@ func readyInEndpoints(endpoints *corev1.Endpoints, portName string) (found []str
 	return found
 }
 
-// get reads an object of a built-in kind. What the view does not have may have been made on another replica a moment
-// ago.
-func (r Resolver) get(ctx context.Context, group, resource, namespace, name string, into any) (found bool, err error) {
-	kind := r.Catalog.Snapshot().Resource(group, resource)
+// get reads an object of a kind of the core group. What the view does not have may have been made on another replica a
+// moment ago.
+func (r Resolver) get(ctx context.Context, resource, namespace, name string, into any) (
+	found bool, err error,
+) {
+	kind := r.Catalog.Snapshot().Resource("", resource)
 	if kind == nil {
 		return false, nil
 	}

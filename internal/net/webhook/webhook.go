@@ -23,6 +23,11 @@ import (
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -52,8 +57,10 @@ type Service struct {
 type Options struct {
 	// Resolve returns the address, "host:port", of a port of a service. Required for targets that name services.
 	Resolve func(ctx context.Context, namespace, name string, port int32) (hostport string, err error)
-	// Dial opens connections, net.Dialer's if nil.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Certificates counts webhooks whose certificates are of a kind that is no longer believed. Optional.
+	Certificates *Certificates
+	// Egress opens connections to webhooks; nil dials directly.
+	Egress *egress.Egress
 	// Log receives what is odd about webhooks; nil drops it.
 	Log *slog.Logger
 }
@@ -66,8 +73,8 @@ type Client struct {
 
 // New returns a client.
 func New(o Options) *Client {
-	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	if o.Egress == nil {
+		o.Egress = &egress.Egress{}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -96,6 +103,7 @@ func (c *Client) Call(ctx context.Context, t Target, body []byte) (answer []byte
 	where.RawQuery = url.Values{"timeout": {limit.String()}}.Encode()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	ctx = c.options.Egress.ForRequest(ctx)
 	defer request.Wait(ctx)()
 	for attempt := 0; ; attempt++ {
 		answer, wait, err := c.post(ctx, t, where, body)
@@ -130,11 +138,25 @@ func (c *Client) post(ctx context.Context, t Target, where *url.URL, body []byte
 		"User-Agent":   {userAgent},
 	}
 	who.sign(r)
+	ctx, span := request.StartSpan(ctx, "HTTP POST", trace.WithSpanKind(trace.SpanKindClient))
+	defer span.End()
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("http.request.method", http.MethodPost),
+			attribute.String("url.full", where.String()), attribute.String("server.address", where.Hostname()))
+	}
+	request.Propagator.Inject(ctx, propagation.HeaderCarrier(r.Header))
 	resp, err := e.client.Do(r)
 	if err != nil {
+		c.options.Certificates.Failed(ctx, where.Hostname(), err)
 		return nil, -1, err
 	}
 	defer resp.Body.Close()
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
+	}
+	if resp.TLS != nil {
+		c.options.Certificates.Answered(ctx, where.Hostname(), resp.TLS.PeerCertificates)
+	}
 	return e.read(ctx, resp, maxAnswer(len(body)))
 }
 

@@ -41,7 +41,7 @@ func (e *encoder) value(dst []byte, v any) []byte {
 	case nil:
 		return append(dst, "null"...)
 	case string:
-		return appendString(dst, v)
+		return AppendString(dst, v)
 	case map[string]any:
 		return e.object(dst, v)
 	case []any:
@@ -89,7 +89,7 @@ func (e *encoder) object(dst []byte, m map[string]any) []byte {
 			dst = append(dst, ',')
 		}
 		// e.fields may move while the value is written; read it by index each time.
-		dst = appendString(dst, e.fields[i].name)
+		dst = AppendString(dst, e.fields[i].name)
 		dst = append(dst, ':')
 		dst = e.value(dst, e.fields[i].value)
 	}
@@ -125,7 +125,8 @@ var plain = func() (t [utf8.RuneSelf]bool) {
 	return t
 }()
 
-func appendString(dst []byte, s string) []byte {
+// AppendString appends s as a JSON string, escaped as encoding/json escapes it.
+func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {

@@ -17,6 +17,9 @@ import (
 // the caller can count and log it: code 500 with reason "" is an unexpected error.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Status {
 	status := StatusOf(err)
+	if f, ok := w.(Failer); ok {
+		f.Failed(status)
+	}
 	header := w.Header()
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
@@ -44,6 +47,9 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) *metav1.Statu
 	_, _ = w.Write(body)
 	return status
 }
+
+// Failer is a response writer that wants to know which Status WriteError is about to write.
+type Failer interface{ Failed(status *metav1.Status) }
 
 // EncodeStatus returns a complete Status as WriteObject takes it: in protobuf if that is m's form, else as JSON.
 func EncodeStatus(status *metav1.Status, m Media) ([]byte, error) {

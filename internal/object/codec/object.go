@@ -40,7 +40,7 @@ func DecodeObject(data []byte, contentType string, strict bool, want schema.Grou
 }
 
 // DecodeTyped is DecodeObject for a kind that has a Go type in Kubernetes. A body without apiVersion and kind is taken
-// for one of want, and they are set in obj; a body of another kind or version is the caller's to judge.
+// for one of want, and they are set in obj; a body of another kind or version is the caller's to refuse.
 func DecodeTyped(data []byte, contentType string, strict bool, want schema.GroupVersionKind) (obj map[string]any,
 	strictErrs []string, err error) {
 	return decodeObject(contentType, body{original: data, json: data, strict: strict, want: want, typed: true})

@@ -43,7 +43,7 @@ func EncodeStored(obj map[string]any) Stored {
 			dst = append(dst, ',')
 		}
 		wrote = true
-		dst = appendString(dst, name)
+		dst = AppendString(dst, name)
 		dst = append(dst, ':')
 		if name == "metadata" {
 			dst = s.metadata(dst, e, meta)
@@ -85,7 +85,7 @@ func (s *Stored) metadata(dst []byte, e *encoder, meta map[string]any) []byte {
 		if s.before == "" && name > field {
 			s.at, s.before, s.after = len(dst), `"`+field+`":`, `,`
 		}
-		dst = appendString(dst, name)
+		dst = AppendString(dst, name)
 		dst = append(dst, ':')
 		dst = e.value(dst, e.fields[i].value)
 	}

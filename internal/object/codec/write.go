@@ -31,12 +31,15 @@ func WriteKind(w http.ResponseWriter, r *http.Request, code int, doc []byte, m M
 
 // WriteBinary answers with a finished document in m's form, Protobuf or CBOR, as WriteObject does.
 func WriteBinary(w http.ResponseWriter, r *http.Request, code int, doc []byte, m Media) {
-	write(w, r, code, m.Type, doc, nil)
+	write(w, r, code, m.Type, doc)
 }
 
-func write(w http.ResponseWriter, r *http.Request, code int, contentType string, body, end []byte) {
+func write(w http.ResponseWriter, r *http.Request, code int, contentType string, body ...[]byte) {
 	w.Header().Set("Content-Type", contentType)
-	size := len(body) + len(end)
+	size := 0
+	for _, part := range body {
+		size += len(part)
+	}
 	if size > compressAbove && acceptsGzip(r) {
 		c := Compress(w, r)
 		defer c.Close()
@@ -45,8 +48,9 @@ func write(w http.ResponseWriter, r *http.Request, code int, contentType string,
 		w.Header().Set("Content-Length", strconv.Itoa(size))
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client has gone; there is no one left to answer
-	_, _ = w.Write(end)
+	for _, part := range body {
+		_, _ = w.Write(part) // an error means that the client has gone
+	}
 }
 
 // render returns doc in the form m.

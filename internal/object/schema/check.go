@@ -22,7 +22,7 @@ type CheckOptions struct {
 	AllowLooseMapKeys    bool
 	// Rules checks the CEL rules of the whole schema: that they compile, and what they cost. It is called only if
 	// schema and defaults are structurally sound. skip tells, for the path of a node, whether the node or one below
-	// has another error, in which case its rules cannot be judged. nil means no check.
+	// has another error, in which case its rules cannot be checked. nil means no check.
 	Rules func(root *Node, path *field.Path, skip func(path string) bool) field.ErrorList
 	// DefaultRules holds a default against the CEL rules of its schema and below. resource is true for the root and for
 	// embedded objects. budget is the evaluation cost that the schema's other defaults have left, 0 for all of it;

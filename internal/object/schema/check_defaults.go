@@ -18,7 +18,7 @@ func checkDefaults(props *apiextensionsv1.JSONSchemaProps, path *field.Path, o C
 		return nil, nil
 	}
 	c := compiler{}
-	root, err := c.node(props, true)
+	root, err := c.node(props, true, nil)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}, nil
 	}
@@ -200,11 +200,11 @@ func HasUnprunedDefault(props *apiextensionsv1.JSONSchemaProps) bool {
 		return false
 	}
 	c := compiler{}
-	raw, err := c.node(props, true)
+	raw, err := c.node(props, true, nil)
 	if err != nil {
 		return false
 	}
-	pruned, err := c.node(props, true)
+	pruned, err := c.node(props, true, nil)
 	if err != nil || pruneDefaults(pruned) != nil {
 		return false
 	}

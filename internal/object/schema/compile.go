@@ -15,11 +15,13 @@ type compiler struct {
 	defaults bool // a default was seen
 	rules    bool // a rule was seen
 	shared   interner
+
+	sensitive func(path []string) bool // Options.Sensitive
 }
 
 // node compiles p. spine tells the structural part of the schema from what stands below allOf, anyOf, oneOf and not,
-// where list types and embedded resources mean nothing.
-func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool) (*Node, error) {
+// where list types and embedded resources mean nothing. path leads to p.
+func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool, path []string) (*Node, error) {
 	if err := unsupported(p); err != nil {
 		return nil, err
 	}
@@ -32,7 +34,7 @@ func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool) (*Node, 
 		MinItems: p.MinItems, MinLength: p.MinLength, MinProps: p.MinProperties,
 		Minimum: p.Minimum, Maximum: p.Maximum, MultipleOf: p.MultipleOf,
 		ExclusiveMinimum: p.ExclusiveMinimum, ExclusiveMaximum: p.ExclusiveMaximum,
-		Rules: p.XValidations,
+		Rules: p.XValidations, Sensitive: c.sensitive != nil && spine && c.sensitive(path),
 	}
 	if p.XPreserveUnknownFields != nil {
 		if !*p.XPreserveUnknownFields {
@@ -49,7 +51,7 @@ func (c *compiler) node(p *apiextensionsv1.JSONSchemaProps, spine bool) (*Node, 
 	if err := c.values(n, p); err != nil {
 		return nil, err
 	}
-	if err := c.children(n, p, spine); err != nil {
+	if err := c.children(n, p, spine, path); err != nil {
 		return nil, err
 	}
 	if err := c.junctions(n, p); err != nil {
@@ -111,13 +113,15 @@ func decodeValue(raw []byte) (v any, err error) {
 }
 
 // children compiles items, properties and additionalProperties.
-func (c *compiler) children(n *Node, p *apiextensionsv1.JSONSchemaProps, spine bool) (err error) {
+func (c *compiler) children(
+	n *Node, p *apiextensionsv1.JSONSchemaProps, spine bool, path []string,
+) (err error) {
 	if p.Items != nil {
 		if len(p.Items.JSONSchemas) > 0 {
 			return errors.New("OpenAPIV3Schema 'items' must be a schema, but is an array")
 		}
 		if p.Items.Schema != nil {
-			if n.Items, err = c.node(p.Items.Schema, spine); err != nil {
+			if n.Items, err = c.node(p.Items.Schema, spine, c.below(path, "")); err != nil {
 				return err
 			}
 		}
@@ -127,7 +131,7 @@ func (c *compiler) children(n *Node, p *apiextensionsv1.JSONSchemaProps, spine b
 		n.fields = make([]property, 0, len(p.Properties))
 		for name := range p.Properties {
 			props := p.Properties[name]
-			child, err := c.property(name, &props, spine)
+			child, err := c.property(name, &props, spine, c.below(path, name))
 			if err != nil {
 				return err
 			}
@@ -143,23 +147,33 @@ func (c *compiler) children(n *Node, p *apiextensionsv1.JSONSchemaProps, spine b
 		}
 		if a.Schema == nil {
 			n.AllowsAdditional = a.Allows
-		} else if n.AdditionalProperties, err = c.node(a.Schema, spine); err != nil {
+		} else if n.AdditionalProperties, err = c.node(a.Schema, spine, c.below(path, "")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// below is the path of what name leads to, which is kept only if it matters.
+func (c *compiler) below(path []string, name string) []string {
+	if c.sensitive == nil {
+		return nil
+	}
+	return append(slices.Clip(path), name)
+}
+
 // property compiles a property. Those that every resource has share nothing with other places, because pruning treats
 // their defaults as it treats no others.
-func (c *compiler) property(name string, p *apiextensionsv1.JSONSchemaProps, spine bool) (*Node, error) {
+func (c *compiler) property(
+	name string, p *apiextensionsv1.JSONSchemaProps, spine bool, path []string,
+) (*Node, error) {
 	if !isMeta(name) {
-		return c.node(p, spine)
+		return c.node(p, spine, path)
 	}
 	outside := c.shared.nodes
 	c.shared.nodes = nil
 	defer func() { c.shared.nodes = outside }()
-	return c.node(p, spine)
+	return c.node(p, spine, path)
 }
 
 // junctions compiles allOf, anyOf, oneOf and not.
@@ -169,7 +183,7 @@ func (c *compiler) junctions(n *Node, p *apiextensionsv1.JSONSchemaProps) (err e
 		out *[]*Node
 	}{{p.AllOf, &n.AllOf}, {p.AnyOf, &n.AnyOf}, {p.OneOf, &n.OneOf}} {
 		for i := range j.in {
-			child, err := c.node(&j.in[i], false)
+			child, err := c.node(&j.in[i], false, nil)
 			if err != nil {
 				return err
 			}
@@ -177,7 +191,7 @@ func (c *compiler) junctions(n *Node, p *apiextensionsv1.JSONSchemaProps) (err e
 		}
 	}
 	if p.Not != nil {
-		n.Not, err = c.node(p.Not, false)
+		n.Not, err = c.node(p.Not, false, nil)
 	}
 	return err
 }
@@ -201,7 +215,7 @@ func (n *Node) prepare(spine bool, shared *interner) {
 	if len(n.fields) > 0 || n.flags.has(hasAdditional) {
 		n.flags |= boundsChildren
 	}
-	if len(n.Rules) > 0 || n.Default != nil && !isScalar(n.Default) {
+	if len(n.Rules) > 0 || n.Default != nil && !isScalar(n.Default) || n.Sensitive {
 		n.flags |= unique
 	}
 	if spine {

@@ -22,6 +22,7 @@ type Node struct {
 	ListType             string // "", atomic, set, map
 	ListMapKeys          []string
 	MapType              string // "", granular, atomic
+	Sensitive            bool   // masked as a whole; what is below such a node is, too
 	Default              any    // decoded JSON, pruned; HasDefault tells a null default from none
 	HasDefault           bool
 

@@ -32,6 +32,9 @@ type Options struct {
 	PreserveUnknownFields bool
 	// Scale is the version's scale subresource; what its paths name is validated too. nil means none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
+	// Sensitive reports which nodes are Sensitive, by the names of the fields that lead to them; "" stands for the
+	// items of a list and for fields that have no name in the schema. nil reports none.
+	Sensitive func(path []string) bool
 	// Rules compiles the tree's CEL rules (package schema/cel provides it); nil means that rules are not evaluated. It
 	// is called only if the schema has rules.
 	Rules func(root *Node) (Evaluator, error)
@@ -61,8 +64,8 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (*Schema, error)
 	if props == nil {
 		props = &apiextensionsv1.JSONSchemaProps{}
 	}
-	c := compiler{}
-	root, err := c.node(props, true)
+	c := compiler{sensitive: o.Sensitive}
+	root, err := c.node(props, true, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,12 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 			fault.set(err.Error())
 			return
 		}
+		if c.FirstRevision > 0 {
+			if err := beginAt(c.Dir, c.FirstRevision); err != nil {
+				result <- started{nil, err}
+				return
+			}
+		}
 		e, err := embed.StartEtcd(cfg)
 		if err == nil {
 			err = becomeLeader(ctx, e.Server, fault)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -18,7 +19,13 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // connectTimeout bounds Open when etcd does not answer.
@@ -42,7 +49,9 @@ type remote struct {
 	}
 }
 
-func openExternal(ctx context.Context, c External, prefix string, log *slog.Logger) (backend, *clientv3.Client, error) {
+func openExternal(
+	ctx context.Context, c External, prefix string, tracing trace.TracerProvider, log *slog.Logger,
+) (backend, *clientv3.Client, error) {
 	if len(c.Endpoints) == 0 {
 		return nil, nil, errors.New("store: external etcd has no endpoints; name them with --etcd-servers")
 	}
@@ -59,6 +68,7 @@ func openExternal(ctx context.Context, c External, prefix string, log *slog.Logg
 		DialKeepAliveTimeout: 3 * time.Second,
 		MaxCallSendMsgSize:   16 << 20, // the cluster's own limit decides
 		Logger:               etcdLogger(log, newFault()),
+		DialOptions:          append(dialOptions(tracing), c.dialOptions()...),
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("store: etcd at %s: %w; check --etcd-servers", names, err)
@@ -82,6 +92,28 @@ func openExternal(ctx context.Context, c External, prefix string, log *slog.Logg
 				names, err)
 	}
 	return r, client, nil
+}
+
+// dialOptions have connections opened by Dial.
+func (c *External) dialOptions() []grpc.DialOption {
+	if c.Dial == nil {
+		return nil
+	}
+	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		return c.Dial(ctx, "tcp", address)
+	})}
+}
+
+// dialOptions have the calls of a traced request traced.
+func dialOptions(tracing trace.TracerProvider) []grpc.DialOption {
+	if tracing == nil {
+		return nil
+	}
+	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(
+		otelgrpc.WithMessageEvents(otelgrpc.ReceivedEvents, otelgrpc.SentEvents),
+		otelgrpc.WithPropagators(request.Propagator), otelgrpc.WithTracerProvider(tracing),
+		otelgrpc.WithMeterProvider(noop.NewMeterProvider()),
+	))}
 }
 
 // connect retries until a linearizable read succeeds; the last error says more than "deadline exceeded".

@@ -18,7 +18,9 @@ type Record struct {
 
 // Get returns the record of key as of a moment after the call began. ErrNotFound if there is none.
 func (s *Store) Get(ctx context.Context, key string) (Record, error) {
+	ctx, done := s.begin(ctx, "get", key)
 	kvs, _, _, err := s.read(ctx, []byte(s.prefix+key), nil, 0, 0)
+	done.end(ctx, err)
 	if err == nil && len(kvs) == 0 {
 		err = ErrNotFound
 	}
@@ -55,7 +57,9 @@ func (s *Store) Range(ctx context.Context, o RangeOptions) (Range, error) {
 	if o.After != "" {
 		start = append([]byte(s.prefix+o.After), 0)
 	}
+	ctx, done := s.begin(ctx, "list", o.Prefix)
 	kvs, more, rev, err := s.read(ctx, start, end, int64(o.Limit), o.Revision)
+	done.end(ctx, err)
 	if err != nil {
 		return Range{}, fmt.Errorf("range %s: %w", o.Prefix, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Config says which etcd to use and how. Exactly one of Embedded and External is set.
@@ -40,6 +42,11 @@ type Config struct {
 	// CompactInterval is how often history is compacted, and how much of it is kept; 0 means 5 minutes, as
 	// kube-apiserver; negative means never.
 	CompactInterval time.Duration
+	// Observe is called after each read or write of keys with what was done (create, update, delete, get, list), to
+	// which key or to those that begin with it, and what came of it. Nil is not called.
+	Observe func(ctx context.Context, operation, key string, took time.Duration, err error)
+	// Tracing traces requests to an external etcd. Nil traces none.
+	Tracing trace.TracerProvider
 }
 
 // Embedded runs a single-member etcd in this process.
@@ -56,12 +63,17 @@ type Embedded struct {
 	Quota int64
 	// MaxRequestBytes is how large a write may be; 0 means 1.5 MiB, etcd's own default.
 	MaxRequestBytes uint
+	// FirstRevision is the revision that a new data directory begins after; 0 is etcd's own. It is for data that is
+	// made anew at each start: whose clients would otherwise meet their revisions again with another content.
+	FirstRevision int64
 }
 
 // External names a running etcd cluster.
 type External struct {
 	Endpoints                 []string
 	CAFile, CertFile, KeyFile string // PEM; CertFile and KeyFile go together
+	// Dial opens connections to an address, "host:port"; nil dials directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // backend is what differs between the embedded and the external etcd. Writes do not: both go through clientv3.KV.
@@ -89,6 +101,7 @@ type Store struct {
 	backend  backend
 	client   *clientv3.Client
 	log      *slog.Logger
+	observe  func(ctx context.Context, operation, key string, took time.Duration, err error) // may be nil
 
 	written   atomic.Int64 // see Written
 	leases    *leases
@@ -141,6 +154,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{
 		prefix: "/" + prefix + "/", embedded: c.Embedded != nil, log: c.Log, leases: newLeases(),
 		room: room{wanted: make(chan struct{}, 1)}, background: background{done: make(chan struct{})},
+		observe: c.Observe,
 	}
 	var err error
 	switch {
@@ -149,7 +163,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case c.Embedded != nil:
 		s.backend, s.client, err = openEmbedded(ctx, *c.Embedded, c.Log)
 	case c.External != nil:
-		s.backend, s.client, err = openExternal(ctx, *c.External, s.prefix, c.Log)
+		s.backend, s.client, err = openExternal(ctx, *c.External, s.prefix, c.Tracing, c.Log)
 	default:
 		return nil, errors.New("store: neither an embedded nor an external etcd is configured")
 	}

@@ -72,7 +72,7 @@ func (s *Store) Delete(ctx context.Context, key string, rev int64) (newRev int64
 
 // Create is Store.Create; ErrFenced and ErrOvertaken take precedence over ErrExists.
 func (w Writer) Create(ctx context.Context, key string, value []byte) (rev int64, err error) {
-	rev, found, err := w.swap(ctx, Change{Key: key, Value: value})
+	rev, found, err := w.swap(ctx, "create", Change{Key: key, Value: value})
 	if err == nil && found {
 		err = ErrExists
 	}
@@ -102,7 +102,7 @@ func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error
 		return 0,
 			fmt.Errorf("%s %s: revision %d: a change needs the revision that it replaces", verb, c.Key, c.Revision)
 	}
-	newRev, found, err := w.swap(ctx, c)
+	newRev, found, err := w.swap(ctx, verb, c)
 	switch {
 	case err != nil || newRev > 0:
 	case found:
@@ -115,7 +115,9 @@ func (w Writer) change(ctx context.Context, verb string, c Change) (int64, error
 
 // swap makes the change if the key has the revision that it must have and no fence stands, in one transaction, and
 // returns the new revision. If not, nothing happens: newRev is 0, and found reports whether the key is there.
-func (w Writer) swap(ctx context.Context, c Change) (newRev int64, found bool, err error) {
+func (w Writer) swap(ctx context.Context, verb string, c Change) (newRev int64, found bool, err error) {
+	ctx, done := w.store.begin(ctx, verb, c.Key)
+	defer func() { done.end(ctx, err) }()
 	newRev, found, err = w.try(ctx, c)
 	// etcd may forget leases that we remember: they were revoked, or a backup was restored
 	if errors.Is(err, errLeaseLost) {
@@ -197,17 +199,19 @@ func (s *Store) wrote(rev int64) {
 }
 
 // happened finds out whether a write that was answered with ErrNoSpace took place: etcd applies the write with which
-// the database reaches its quota, and then says that there was no room.
+// the database reaches its quota, and then says that there was no room. It reads as all reads do: with the embedded
+// etcd from the key space, where the write is by now if it took place, and not through raft's read index, which has
+// been seen to wait without end on a busy machine while the alarm is being raised.
 func (w Writer) happened(ctx context.Context, c Change) (newRev int64, found bool, err error) {
-	resp, err := w.store.client.Get(ctx, w.store.prefix+c.Key)
+	kvs, _, _, err := w.store.backend.read(ctx, []byte(w.store.prefix+c.Key), nil, 0, 0)
 	switch {
 	case err != nil:
-		return 0, false, writeError(err)
-	case len(resp.Kvs) == 0 && c.Revision == 0, len(resp.Kvs) > 0 && resp.Kvs[0].ModRevision == c.Revision:
+		return 0, false, fmt.Errorf("%w: %w", ErrUncertain, err)
+	case len(kvs) == 0 && c.Revision == 0, len(kvs) > 0 && kvs[0].ModRevision == c.Revision:
 		return 0, false, ErrNoSpace // as it was
-	case len(resp.Kvs) > 0 && !c.Remove && bytes.Equal(resp.Kvs[0].Value, c.Value):
-		w.store.wrote(resp.Kvs[0].ModRevision)
-		return resp.Kvs[0].ModRevision, false, nil
+	case len(kvs) > 0 && !c.Remove && bytes.Equal(kvs[0].Value, c.Value):
+		w.store.wrote(kvs[0].ModRevision)
+		return kvs[0].ModRevision, false, nil
 	}
 	return 0, false, fmt.Errorf("%w: %w", ErrUncertain, ErrNoSpace) // another writer has written since
 }

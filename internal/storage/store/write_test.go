@@ -103,7 +103,7 @@ func TestTTL(t *testing.T) {
 	t.Parallel()
 	forEachMode(t, func(t *testing.T, s *Store) {
 		ctx := testContext(t)
-		short := s.With(Options{TTL: time.Second}) // etcd makes 2 s of it
+		short := s.With(Options{TTL: 5 * time.Second}) // long enough for a busy machine to update b before it is gone
 		a, err := short.Create(ctx, "a", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,8 @@ type state struct {
 	root *node
 	last int64  // revision of the last event that it contains
 	next uint64 // sequence number of the first event that it does not contain
+	// unreadable is how many of the objects are.
+	unreadable int
 }
 
 func newCollection(v *View, prefix string) *Collection {
@@ -47,7 +49,13 @@ func (c *Collection) Snapshot() *Snapshot {
 	// events, while the rest of the server does not know them; then it is the state of the last one's revision.
 	rev := c.view.Revision()
 	s := c.state.Load()
-	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next}
+	return &Snapshot{Revision: max(rev, s.last), root: s.root, last: s.last, next: s.next, unreadable: s.unreadable}
+}
+
+// History returns how many events there have been since the start, and how many the memory for watches has room for.
+func (c *Collection) History() (events uint64, room int) {
+	r := c.history.ring.Load()
+	return r.next.Load() - 1, len(r.slots)
 }
 
 // IsCurrent reports whether the collection has the same objects as a snapshot of it. It costs two loads, and no
@@ -96,7 +104,9 @@ type Snapshot struct {
 	root     *node
 	last     int64
 	next     uint64 // 0 if it is not a state that the collection has published
-	index    *index // by which it can be searched beside the keys; nil for none
+	// unreadable is how many of the objects are.
+	unreadable int
+	index      *index // by which it can be searched beside the keys; nil for none
 }
 
 // Same reports whether two snapshots of one collection hold the same objects. It compares two pointers.
@@ -122,12 +132,14 @@ func (s *Snapshot) Scan(namespace, after string, f func(*Entry) bool) {
 
 // Count returns how many objects Scan would visit. It costs the depth of the tree.
 func (s *Snapshot) Count(namespace, after string) int {
-	from, end := bounds(namespace, after)
-	n := s.root.len()
-	if end != "" {
-		n = s.root.rank(end)
-	}
-	return max(0, n-s.root.rank(from))
+	return s.root.between(bounds(namespace, after)).entries
+}
+
+// Weigh returns how many objects of namespace ("": all) there are, and how many bytes of JSON they have. It costs the
+// depth of the tree.
+func (s *Snapshot) Weigh(namespace string) (objects, bytes int) {
+	w := s.root.between(bounds(namespace, ""))
+	return w.entries, w.bytes
 }
 
 // bounds returns the first key (inclusive) and the end (exclusive, "" for none).

@@ -22,6 +22,8 @@ type Entry struct {
 	Generation int64
 	// Deleting is true if metadata.deletionTimestamp is set.
 	Deleting bool
+	// converted is true of what Converted and NewUnstored made.
+	converted bool
 	// Labels are shared with other entries; nil if there are none. Read only.
 	Labels map[string]string
 
@@ -29,8 +31,7 @@ type Entry struct {
 	json       []byte // nil if there is a compressed
 	compressed *compressed
 	version    span // of the digits in the JSON
-	// converted is true of what Converted and NewUnstored made.
-	converted bool
+	unreadable *ReadError
 
 	encoded slots
 	fields  atomic.Pointer[fieldValue]
@@ -39,7 +40,8 @@ type Entry struct {
 // Key returns the key below the collection's prefix: "namespace/name" or "name".
 func (e *Entry) Key() string { return e.key }
 
-// JSON returns the object as JSON with sorted keys and its resourceVersion. It is shared: read only.
+// JSON returns the object as JSON with sorted keys and its resourceVersion, nil if the entry is unreadable. It is
+// shared: read only.
 func (e *Entry) JSON() []byte {
 	if e.compressed != nil {
 		return e.compressed.open(e)
@@ -64,16 +66,6 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 
 // Cached returns what Encoded has kept for this key, nil if nothing.
 func (e *Entry) Cached(key any) []byte { return e.encoded.known(key) }
-
-// entry makes an entry of what the store holds below a collection's prefix; rest is the key there.
-func (v *View) entry(prefix, rest string, r store.Record, in *interner) (e *Entry, err error) {
-	if v.read != nil {
-		if r.Value, err = v.read(prefix, r.Value); err != nil {
-			return nil, err
-		}
-	}
-	return newEntry(rest, r, in)
-}
 
 // newEntry makes an entry of JSON; rest is the key below the collection's prefix. Keys may have any order, and there
 // may be whitespace; what is not an object with metadata is an error.
@@ -142,18 +134,24 @@ func (e *Entry) at(rev int64) *Entry {
 	out := &Entry{
 		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
 		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID,
-		converted: e.converted,
+		converted: e.converted, unreadable: e.unreadable,
+	}
+	if e.unreadable != nil {
+		return out
 	}
 	out.json, out.version = splice(e.JSON(), layout{version: span{e.version.from - 1, e.version.to + 1}}, rev)
 	return out
 }
 
 // size is about the memory that the entry holds.
-func (e *Entry) size() int {
+func (e *Entry) size() int { return e.length() + 256 }
+
+// length is that of the entry's JSON.
+func (e *Entry) length() int {
 	if e.compressed != nil {
-		return e.compressed.size + 256 // also while it is packed: what is counted once must be counted alike
+		return e.compressed.size // also while it is packed: what is counted once must be counted alike
 	}
-	return len(e.json) + 256
+	return len(e.json)
 }
 
 // trim cuts JSON's whitespace off both ends: kube-apiserver ends stored objects with a newline.

@@ -50,6 +50,9 @@ func FieldOf(data []byte, path string) (string, bool) {
 
 // lookup finds path in data, which is JSON without whitespace and with sorted keys.
 func lookup(data []byte, path string) (string, bool) {
+	if len(data) == 0 { // of an unreadable entry
+		return "", false
+	}
 	i := 0
 	for more := path != ""; more; {
 		var name string

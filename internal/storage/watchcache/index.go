@@ -68,6 +68,21 @@ func (c *Collection) SnapshotBy(ix Index) *Snapshot {
 	return s
 }
 
+// WeighBy returns Snapshot.Weigh of the objects whose value by an index is value, if there is the index. It brings none
+// up to date and waits for none: the answer may be of a short while ago.
+func (c *Collection) WeighBy(name any, value, namespace string) (objects, bytes int, ok bool) {
+	if !c.indexes.mu.TryLock() {
+		return 0, 0, false
+	}
+	defer c.indexes.mu.Unlock()
+	at := slices.IndexFunc(c.indexes.list, func(u *indexUse) bool { return u.Name == name })
+	if at < 0 || c.indexes.list[at].current == nil {
+		return 0, 0, false
+	}
+	w := c.indexes.list[at].current.root.between(indexBounds(value, namespace, ""))
+	return w.entries, w.bytes, true
+}
+
 // use finds or adds what is known about ix. The caller holds mu.
 func (x *indexes) use(ix Index, now time.Time) *indexUse {
 	at := slices.IndexFunc(x.list, func(u *indexUse) bool { return u.Name == ix.Name })
@@ -87,8 +102,12 @@ func (x *indexes) use(ix Index, now time.Time) *indexUse {
 	return u
 }
 
+// sweep forgets what is not used. While a search builds an index it leaves that to the next round: it is called by the
+// view's goroutine, which waits for no reader.
 func (x *indexes) sweep(now time.Time) {
-	x.mu.Lock()
+	if !x.mu.TryLock() {
+		return
+	}
 	defer x.mu.Unlock()
 	x.list = slices.DeleteFunc(x.list, func(u *indexUse) bool { return now.Sub(u.used) > indexAge })
 	if len(x.list) == 0 {
@@ -153,12 +172,15 @@ func (s *Snapshot) Find(name any, value, namespace, after string, f func(*Entry)
 	if s.index == nil || s.index.name != name || value == "" {
 		return false
 	}
-	from, end := bounds(namespace, after)
-	if from = indexKey(value, from); end != "" {
-		end = indexKey(value, end)
-	} else {
-		end = value + "\x01"
-	}
+	from, end := indexBounds(value, namespace, after)
 	s.index.root.scan(from, end, f)
 	return true
+}
+
+// indexBounds are bounds among the objects of one value.
+func indexBounds(value, namespace, after string) (from, end string) {
+	if from, end = bounds(namespace, after); end == "" {
+		return indexKey(value, from), value + "\x01"
+	}
+	return indexKey(value, from), indexKey(value, end)
 }

@@ -26,8 +26,11 @@ func (v *View) list(ctx context.Context) error {
 			trees[c] = t
 		}
 		// An object that has not changed keeps its entry, and with it what has been encoded and who holds it.
-		if old := c.tree.root.get(e.key); old != nil && old.Revision == e.Revision {
+		old := c.tree.root.get(e.key)
+		if old != nil && old.Revision == e.Revision && (old.unreadable == nil) == (e.unreadable == nil) {
 			e = old
+		} else {
+			e.inherit(old)
 		}
 		t.put(e.key, e)
 	})
@@ -42,6 +45,7 @@ func (v *View) list(ctx context.Context) error {
 			t = &tree{}
 		}
 		events = c.replace(t, rev, events, len(v.subscribers) > 0)
+		v.warnAll(c)
 	}
 	if v.Revision() > 0 {
 		slices.SortStableFunc(events, func(a, b *Event) int {
@@ -72,7 +76,7 @@ func (c *Collection) replace(t *tree, rev int64, events []*Event, wanted bool) [
 		switch was := old.get(e.key); {
 		case was == nil:
 			events = append(events, &Event{Type: Added, Revision: e.Revision, Entry: e, Collection: c})
-		case was.Revision != e.Revision:
+		case was.Revision != e.Revision || was.unreadable != nil && e.unreadable == nil:
 			events = append(events, &Event{Type: Modified, Revision: e.Revision, Entry: e, Prev: was, Collection: c})
 		}
 		return true
@@ -90,7 +94,7 @@ func (c *Collection) replace(t *tree, rev int64, events []*Event, wanted bool) [
 type page struct {
 	records  []store.Record
 	prefixes []string
-	entries  []*Entry // nil where a record is no object
+	entries  []*Entry // nil where a record is not an object's
 	done     chan struct{}
 }
 
@@ -157,9 +161,8 @@ func (v *View) parse(p *page, in *interner) {
 			v.log.Debug("key in the store is not that of an object", "key", r.Key)
 			continue
 		}
-		e, err := v.entry(prefix, rest, r, in)
-		if err != nil {
-			v.skipped(r.Key, err)
+		e := v.entry(prefix, rest, r, in)
+		if e == nil {
 			continue
 		}
 		v.compressor.take(prefix, e)

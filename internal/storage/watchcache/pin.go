@@ -73,7 +73,7 @@ func (c *Collection) SnapshotAt(ctx context.Context, rev int64) (*Snapshot, erro
 	}
 	now := c.Snapshot()
 	if rev >= now.last {
-		return &Snapshot{Revision: rev, root: now.root, last: now.last}, nil
+		return &Snapshot{Revision: rev, root: now.root, last: now.last, unreadable: now.unreadable}, nil
 	}
 	if s := c.pins.get(rev, c.view.now()); s != nil {
 		return s, nil
@@ -110,7 +110,7 @@ func (c *Collection) rewind(s *Snapshot, rev int64) *Snapshot {
 	if end < from || end-from > rewindLimit {
 		return nil
 	}
-	t := tree{root: s.root}
+	t := tree{root: s.root, unreadable: s.unreadable}
 	for n := end; n > from; n-- {
 		e := r.at(n - 1)
 		if e == nil {
@@ -122,10 +122,10 @@ func (c *Collection) rewind(s *Snapshot, rev int64) *Snapshot {
 			t.put(e.Prev.key, e.Prev)
 		}
 	}
-	return &Snapshot{Revision: rev, root: t.freeze(), last: rev}
+	return &Snapshot{Revision: rev, root: t.freeze(), last: rev, unreadable: t.unreadable}
 }
 
-// fetch reads the collection at rev from the store.
+// fetch reads the collection at rev from the store, 0 meaning now. Then pages may be of different revisions.
 func (c *Collection) fetch(ctx context.Context, rev int64) (*Snapshot, error) {
 	var t tree
 	in := newInterner()
@@ -143,12 +143,12 @@ func (c *Collection) fetch(ctx context.Context, rev int64) (*Snapshot, error) {
 			if !ok {
 				continue
 			}
-			if e, err := c.view.entry(c.prefix, rest, rec, in); err == nil {
+			if e := c.view.entry(c.prefix, rest, rec, in); e != nil {
 				t.put(e.key, e)
 			}
 		}
 		if !r.More {
-			return &Snapshot{Revision: rev, root: t.freeze(), last: rev}, nil
+			return &Snapshot{Revision: rev, root: t.freeze(), last: rev, unreadable: t.unreadable}, nil
 		}
 		o.After = r.Records[len(r.Records)-1].Key
 	}

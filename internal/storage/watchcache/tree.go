@@ -11,6 +11,8 @@ import "slices"
 type tree struct {
 	root *node
 	era  *era // nodes of this era are the writer's own
+	// unreadable is how many of the entries are.
+	unreadable int
 }
 
 // era tells the nodes that the writer may change from those that a reader may hold. Its size is not zero, so that each
@@ -23,6 +25,7 @@ type node struct {
 	entries []*Entry
 	kids    []*node // nil in a leaf; else one more than entries
 	size    int     // entries here and below
+	bytes   int     // of their JSON
 }
 
 // maxEntries of a node: 31 pointers and 31 strings fill size classes of the allocator, and a copied node stays at 1 KB.
@@ -47,7 +50,9 @@ func (t *tree) own(n *node) *node {
 	if n.era == t.era {
 		return n
 	}
-	return &node{era: t.era, keys: roomy(n.keys), entries: roomy(n.entries), kids: roomy(n.kids), size: n.size}
+	return &node{
+		era: t.era, keys: roomy(n.keys), entries: roomy(n.entries), kids: roomy(n.kids), size: n.size, bytes: n.bytes,
+	}
 }
 
 // roomy copies s with room for one more: what is copied is about to be inserted into.
@@ -61,10 +66,11 @@ func roomy[T any](s []T) []T {
 // put stores e under key and returns the entry that it replaces, or nil.
 func (t *tree) put(key string, e *Entry) (old *Entry) {
 	root, s, old := t.insert(t.root, key, e)
+	t.unreadable += e.unread() - old.unread()
 	if s.right != nil {
 		root = &node{
 			era: t.era, keys: []string{s.key}, entries: []*Entry{s.entry}, kids: []*node{root, s.right},
-			size: root.size + s.right.size + 1,
+			size: root.size + s.right.size + 1, bytes: root.bytes + s.right.bytes + s.entry.length(),
 		}
 	}
 	t.root = root
@@ -86,14 +92,19 @@ func (t *tree) insert(n *node, key string, e *Entry) (self *node, over spill, ol
 	case found:
 		// The new key is the same text, but only its memory lives as long as the entry.
 		old, n.keys[i], n.entries[i] = n.entries[i], key, e
+		n.bytes += e.length() - old.length()
 		return n, spill{}, old
 	case n.kids == nil:
 		n.keys, n.entries = slices.Insert(n.keys, i, key), slices.Insert(n.entries, i, e)
 		n.size++
+		n.bytes += e.length()
 	default:
 		n.kids[i], over, old = t.insert(n.kids[i], key, e)
+		n.bytes += e.length()
 		if old == nil {
 			n.size++
+		} else {
+			n.bytes -= old.length()
 		}
 		if over.right != nil {
 			n.keys, n.entries = slices.Insert(n.keys, i, over.key), slices.Insert(n.entries, i, over.entry)
@@ -131,6 +142,7 @@ func (t *tree) remove(key string) (old *Entry) {
 		return nil
 	}
 	root, old := t.cut(t.root, key)
+	t.unreadable -= old.unread()
 	switch {
 	case root.size == 0:
 		root = nil
@@ -148,6 +160,7 @@ func (t *tree) cut(n *node, key string) (*node, *Entry) {
 	n.size--
 	if n.kids == nil {
 		old := n.entries[i]
+		n.bytes -= old.length()
 		n.keys, n.entries = slices.Delete(n.keys, i, i+1), slices.Delete(n.entries, i, i+1)
 		return n, old
 	}
@@ -159,6 +172,7 @@ func (t *tree) cut(n *node, key string) (*node, *Entry) {
 	} else {
 		n.kids[i], old = t.cut(n.kids[i], key)
 	}
+	n.bytes -= old.length()
 	if len(n.kids[i].entries) < minEntries {
 		t.fill(n, i)
 	}
@@ -187,9 +201,13 @@ func (t *tree) fill(n *node, i int) {
 }
 
 func (n *node) count() {
-	n.size = len(n.entries)
+	n.size, n.bytes = len(n.entries), 0
+	for _, e := range n.entries {
+		n.bytes += e.length()
+	}
 	for _, k := range n.kids {
 		n.size += k.size
+		n.bytes += k.bytes
 	}
 }
 
@@ -239,24 +257,53 @@ func (n *node) get(key string) *Entry {
 	return nil
 }
 
-// rank returns how many entries have a key below key. n may be nil.
-func (n *node) rank(key string) int {
-	rank := 0
+// weight is how many entries there are, and how many bytes of JSON they have.
+type weight struct{ entries, bytes int }
+
+func (n *node) weight() weight {
+	if n == nil {
+		return weight{}
+	}
+	return weight{n.size, n.bytes}
+}
+
+// below returns the weight of the entries whose key is below key. n may be nil.
+func (n *node) below(key string) (w weight) {
 	for n != nil {
 		i, found := n.find(key)
-		rank += i
-		if n.kids == nil {
-			return rank
+		w.entries += i
+		for _, e := range n.entries[:i] {
+			w.bytes += e.length()
 		}
-		for _, k := range n.kids[:i] {
-			rank += k.size
+		if n.kids == nil {
+			return w
+		}
+		kids := n.kids[:i]
+		if found {
+			kids = n.kids[:i+1]
+		}
+		for _, k := range kids {
+			w.entries += k.size
+			w.bytes += k.bytes
 		}
 		if found {
-			return rank + n.kids[i].size
+			return w
 		}
 		n = n.kids[i]
 	}
-	return rank
+	return w
+}
+
+// between returns the weight of the entries that scan calls f for.
+func (n *node) between(from, end string) weight {
+	w, before := n.weight(), weight{}
+	if end != "" {
+		w = n.below(end)
+	}
+	if from != "" {
+		before = n.below(from)
+	}
+	return weight{max(0, w.entries-before.entries), max(0, w.bytes-before.bytes)}
 }
 
 // scan calls f for the entries whose keys are not below from and below end ("": all that follow), in order, until f

@@ -28,7 +28,7 @@ func TestTree(t *testing.T) {
 			}
 			grow := (i/1500)%2 == 0
 			if r.IntN(4) > 0 == grow {
-				e := &Entry{key: key}
+				e := &Entry{key: key, json: make([]byte, r.IntN(100))}
 				if got := tr.put(e.key, e); got != want[key] {
 					t.Fatalf("seed %d: put replaced %v, want %v", seed, got, want[key])
 				}
@@ -66,10 +66,14 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 	if !slices.Equal(got, keys) || root.len() != len(keys) {
 		t.Fatalf("%d keys (%d), want %d", len(got), root.len(), len(keys))
 	}
+	bytes := 0
 	for i, k := range keys {
-		if root.get(k) != want[k] || root.rank(k) != i || root.rank(k+"\x00") != i+1 {
-			t.Fatalf("%s: rank %d and %d, want %d", k, root.rank(k), root.rank(k+"\x00"), i)
+		before, through := root.below(k), root.below(k+"\x00")
+		if root.get(k) != want[k] || before != (weight{i, bytes}) ||
+			through != (weight{i + 1, bytes + want[k].length()}) {
+			t.Fatalf("%s: %v and %v, want %d, %d", k, before, through, i, bytes)
 		}
+		bytes += want[k].length()
 		var first *Entry
 		root.scan(k+"\x00", "", func(e *Entry) bool {
 			first = e
@@ -86,9 +90,13 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 			len(n.kids) != len(n.entries)+1 {
 			t.Fatalf("node with %d entries and %d kids", len(n.entries), len(n.kids))
 		}
-		size := len(n.entries)
+		size, bytes := len(n.entries), 0
+		for _, e := range n.entries {
+			bytes += e.length()
+		}
 		for _, k := range n.kids {
 			size += walk(k, at+1)
+			bytes += k.bytes
 		}
 		if n.kids == nil {
 			if depth >= 0 && depth != at {
@@ -96,8 +104,8 @@ func checkTree(t *testing.T, root *node, want map[string]*Entry) {
 			}
 			depth = at
 		}
-		if size != n.size {
-			t.Fatalf("size %d, counted %d", n.size, size)
+		if size != n.size || bytes != n.bytes {
+			t.Fatalf("size %d of %d bytes, counted %d of %d", n.size, n.bytes, size, bytes)
 		}
 		return size
 	}

@@ -41,6 +41,12 @@ type Options struct {
 	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means
 	// that all is JSON. It is called by several goroutines at a time.
 	Read func(prefix string, value []byte) ([]byte, error)
+	// Decrypt makes of the value of a key what Read reads, which may be its own bytes; nil means that nothing is
+	// encrypted. It is called by several goroutines at a time.
+	Decrypt func(prefix, key string, value []byte) ([]byte, error)
+	// Foreign reports whether what lies below a prefix is not objects that are served: it is passed over where it
+	// cannot be read. nil means that all is objects.
+	Foreign func(prefix string) bool
 }
 
 // View is the store's content in memory.
@@ -48,7 +54,10 @@ type View struct {
 	store *store.Store
 	log   *slog.Logger
 	now   func() time.Time
-	read  func(prefix string, value []byte) ([]byte, error)
+
+	read    func(prefix string, value []byte) ([]byte, error)
+	decrypt func(prefix, key string, value []byte) ([]byte, error)
+	foreign func(prefix string) bool
 
 	revision    atomic.Int64
 	start       atomic.Int64 // revision of the last list: no collection's history reaches behind it
@@ -67,7 +76,10 @@ type View struct {
 
 // New returns an empty view of s. Then come Subscribe, Load and Run, in this order.
 func New(s *store.Store, o Options) *View {
-	v := &View{store: s, log: o.Log, now: o.Now, read: o.Read, plays: make(chan func()), in: newInterner()}
+	v := &View{
+		store: s, log: o.Log, now: o.Now, read: o.Read, decrypt: o.Decrypt, foreign: o.Foreign,
+		plays: make(chan func()), in: newInterner(),
+	}
 	if v.log == nil {
 		v.log = slog.Default()
 	}
@@ -126,6 +138,7 @@ func (v *View) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { v.notifier.run(ctx) })
 	wg.Go(func() { v.compressor.run(ctx) })
+	wg.Go(func() { v.healEvery(ctx) })
 	defer wg.Wait()
 	defer cancel()
 	sweep := time.NewTicker(sweepInterval)
@@ -213,16 +226,18 @@ func (v *View) change(s *store.Event) *Event {
 	c := v.Collection(prefix)
 	var e *Entry
 	if !s.Deleted {
-		var err error
-		if e, err = v.entry(prefix, rest,
-			store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in); err != nil {
-			v.skipped(s.Key, err)
-		} else {
-			v.compressor.take(prefix, e)
+		e = v.entry(prefix, rest,
+			store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in)
+	}
+	if e != nil {
+		v.compressor.take(prefix, e)
+		if e.unreadable != nil {
+			e.inherit(c.tree.root.get(rest))
+			v.warn(e.unreadable)
 		}
 	}
 	out := &Event{Type: Added, Revision: s.Revision, Entry: e, Collection: c}
-	if e == nil { // deleted, or replaced with what is no object
+	if e == nil { // deleted, or replaced with what is not an object's
 		if out.Prev = c.tree.remove(rest); out.Prev == nil {
 			return nil
 		}
@@ -240,11 +255,9 @@ func (v *View) change(s *store.Event) *Event {
 
 // publish makes the tree visible to readers.
 func (c *Collection) publish() {
-	c.state.Store(&state{root: c.tree.freeze(), last: c.last, next: c.history.ring.Load().next.Load()})
-}
-
-func (v *View) skipped(key string, err error) {
-	v.log.Warn("value in the store is not an object; it is not served", "key", key, "error", err)
+	c.state.Store(&state{
+		root: c.tree.freeze(), last: c.last, next: c.history.ring.Load().next.Load(), unreadable: c.tree.unreadable,
+	})
 }
 
 func (v *View) tell(events []*Event) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -40,10 +41,10 @@ type Cluster struct {
 }
 
 // Start starts a server. The test runs in parallel with others.
-func Start(t *testing.T) *Cluster {
+func Start(t *testing.T, configure ...func(*bowsprit.Config)) *Cluster {
 	t.Helper()
 	t.Parallel()
-	config := testserver.Start(t).RESTConfig()
+	config := testserver.Start(t, configure...).RESTConfig()
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,7 @@ func (c *Cluster) Delete(
 }
 
 // Patience bounds every wait; it is reached only if a test fails.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // Until waits for the names of the objects of a resource to be those that are wanted, separated by spaces.
 func (c *Cluster) Until(gvr schema.GroupVersionResource, namespace, want string) {

@@ -18,6 +18,8 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/auth/rbac"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -43,7 +45,8 @@ func Start(t *testing.T, st *store.Store, parts ...part.Part) *Server {
 	s := &Server{T: t, Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	s.Host = &part.Host{
 		Log: slog.New(slog.DiscardHandler), Store: st, Now: func() time.Time { return s.Time }, NewUID: uuid.NewString,
-		Runs: func(string) bool { return true }, Port: 6443,
+		AfterFunc: func(time.Duration, func()) func() bool { return func() bool { return true } },
+		Runs:      func(string) bool { return true }, Port: 6443,
 	}
 	resources := kinds.Resources()
 	kinds.CoordinateLeases(resources)
@@ -54,6 +57,9 @@ func Start(t *testing.T, st *store.Store, parts ...part.Part) *Server {
 	}
 	s.Catalog, s.View = catalog.New(resources...), watchcache.New(st, watchcache.Options{Log: s.Host.Log})
 	control.Publish(s.Catalog, s.View, s.Host.Log)
+	s.Roles = rbac.New(s.Host.Log)
+	s.Roles.Follow(s.View)
+	s.Authorizer = authz.Union{s.Roles}
 	var handlers part.Handlers
 	for _, one := range parts {
 		if one.Handlers != nil {
@@ -65,6 +71,7 @@ func Start(t *testing.T, st *store.Store, parts ...part.Part) *Server {
 		Log:     s.Host.Log,
 		Answers: handlers.Answers, Actions: handlers.Actions, Finders: handlers.Finders,
 		Allocators: handlers.Allocators,
+		Guards:     handlers.Guards,
 		Updated:    handlers.Updated,
 	}
 	s.Verbs = verb.New(s.config)

@@ -54,7 +54,7 @@ func BenchmarkValidatingPolicy(b *testing.B) {
 			"metadata": map[string]any{"name": "w", "namespace": "red", "labels": map[string]any{"a": "b"}},
 			"spec":     map[string]any{"replicas": int64(3), "list": []any{"a", "b", "c"}}}
 		b.Run(test.name+"/impl=Bowsprit", func(b *testing.B) {
-			config := policy.Config{Catalog: catalog.New(resources()...), Authz: authz.Basic{},
+			config := policy.Config{Catalog: catalog.New(resources()...), Authz: authz.Union{},
 				View: view(b,
 					map[string]any{"validatingadmissionpolicies/p": p, "validatingadmissionpolicybindings/b": binding})}
 			plugin := policy.NewValidating(config)

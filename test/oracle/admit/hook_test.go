@@ -153,7 +153,7 @@ func hookConfig(t *testing.T, objects map[string]any) (hook.Config, *catalog.Cat
 	client := webhook.New(webhook.Options{})
 	t.Cleanup(client.Close)
 	return hook.Config{
-		View: view(t, objects), Authz: authz.Basic{}, Client: client,
+		View: view(t, objects), Authz: authz.Union{}, Client: client,
 		NewUID: func() string { return "705ab4f5-6393-11e8-b7cc-42010a800002" },
 	}, catalog.New(resources()...)
 }

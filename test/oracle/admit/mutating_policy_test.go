@@ -124,7 +124,7 @@ func TestMutatingPolicies(t *testing.T) {
 		}
 		counters, metrics := count(t)
 		config := policy.Config{
-			View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Basic{}, Metrics: metrics,
+			View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Union{}, Metrics: metrics,
 		}
 		ours := admit.Chain{Plugins: []admit.Plugin{policy.NewMutating(config)}}
 		for range writes {

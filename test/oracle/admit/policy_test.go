@@ -85,7 +85,7 @@ func TestValidatingPolicies(t *testing.T) {
 		}
 		counters, metrics := count(t)
 		config := policy.Config{
-			View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Basic{}, Metrics: metrics,
+			View: view(t, objects), Catalog: catalog.New(resources()...), Authz: authz.Union{}, Metrics: metrics,
 		}
 		ours := policy.NewValidating(config)
 		for range writes {

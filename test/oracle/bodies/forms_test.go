@@ -346,7 +346,7 @@ func TestWatchInEveryForm(t *testing.T) {
 
 func watchForm(t *testing.T, c *caller, path, name, form, transform string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r := c.request("GET", path+
 		"?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", form+

@@ -168,7 +168,7 @@ func (s *side) must(method, path, contentType string, body any) []byte {
 // after the last event about their definition.
 func (s *side) until(path string, good func(code int, body []byte) bool) {
 	s.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		code, body := s.do("GET", path, "", nil)
 		if good(code, body) {
 			return

@@ -48,8 +48,8 @@ func run(dir string) error {
 	defer e.Close()
 	select {
 	case <-e.Server.ReadyNotify():
-	case <-time.After(30 * time.Second):
-		return fmt.Errorf("not ready after 30 s")
+	case <-time.After(2 * time.Minute):
+		return fmt.Errorf("not ready after two minutes")
 	}
 	fmt.Printf("http://%s\n", e.Clients[0].Addr())
 	select {

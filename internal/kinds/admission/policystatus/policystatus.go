@@ -17,7 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
-	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // policyManager is the field manager of kube's controller.
@@ -98,7 +98,7 @@ func (p *policyTypes) report(
 	}
 	call.Subresource = "status"
 	force := true
-	_, err = p.Verbs.Apply(ctx, call, verb.Patch{Type: types.ApplyYAMLPatchType, Data: body},
+	_, err = p.Verbs.Apply(ctx, call, decode.Patch{Type: types.ApplyYAMLPatchType, Data: body},
 		metav1.PatchOptions{FieldManager: policyManager, Force: &force})
 	if apierrors.IsNotFound(err) {
 		return nil

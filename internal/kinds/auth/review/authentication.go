@@ -14,9 +14,9 @@ import (
 
 // self answers a SelfSubjectReview: who am I.
 func (r Reviews) self(
-	_ context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+	_ context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
-	if err := judge(obj); err != nil {
+	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
 	return write(&authenticationv1.SelfSubjectReview{
@@ -27,7 +27,7 @@ func (r Reviews) self(
 
 // token answers a TokenReview: whose token is this, and may it be used for these audiences.
 func (r Reviews) token(
-	ctx context.Context, _ *verb.Call, obj object.Object, judge func(object.Object) error,
+	ctx context.Context, _ *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
 	review, err := read[authenticationv1.TokenReview](obj)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r Reviews) token(
 	if review.Spec.Token == "" {
 		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}
-	if err := judge(obj); err != nil {
+	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
 	who, audiences, err := r.Token(ctx, review.Spec.Token, review.Spec.Audiences)

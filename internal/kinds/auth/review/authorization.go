@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -24,7 +26,7 @@ import (
 
 // access answers a SubjectAccessReview: may a user do that.
 func (r Reviews) access(
-	ctx context.Context, _ *verb.Call, obj object.Object, judge func(object.Object) error,
+	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
 	review, err := read[authorizationv1.SubjectAccessReview](obj)
 	if err != nil {
@@ -34,17 +36,17 @@ func (r Reviews) access(
 	if err := invalid(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
 		return nil, err
 	}
-	if err := judge(obj); err != nil {
+	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
-	review.Status = r.decide(ctx, subject(review.Spec), review.Spec.ResourceAttributes,
-		review.Spec.NonResourceAttributes)
-	return write(review)
+	q := question{c.User, subject(review.Spec), review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes}
+	review.Status = r.decide(ctx, q)
+	return r.answer(ctx, q, review, review.Status)
 }
 
 // localAccess answers a LocalSubjectAccessReview, which is about one namespace.
 func (r Reviews) localAccess(
-	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
 	review, err := read[authorizationv1.LocalSubjectAccessReview](obj)
 	if err != nil {
@@ -69,16 +71,17 @@ func (r Reviews) localAccess(
 	if err := invalid(errs); err != nil {
 		return nil, err
 	}
-	if err := judge(obj); err != nil {
+	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
-	review.Status = r.decide(ctx, subject(review.Spec), review.Spec.ResourceAttributes, nil)
-	return write(review)
+	q := question{c.User, subject(review.Spec), review.Spec.ResourceAttributes, nil}
+	review.Status = r.decide(ctx, q)
+	return r.answer(ctx, q, review, review.Status)
 }
 
 // selfAccess answers a SelfSubjectAccessReview: may I do that.
 func (r Reviews) selfAccess(
-	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
 	review, err := read[authorizationv1.SelfSubjectAccessReview](obj)
 	if err != nil {
@@ -89,16 +92,17 @@ func (r Reviews) selfAccess(
 	if err := invalid(append(errs, checkEmpty(review.ObjectMeta, "must be empty")...)); err != nil {
 		return nil, err
 	}
-	if err := judge(obj); err != nil {
+	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
-	review.Status = r.decide(ctx, c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes)
-	return write(review)
+	q := question{c.User, c.User, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes}
+	review.Status = r.decide(ctx, q)
+	return r.answer(ctx, q, review, review.Status)
 }
 
 // rules answers a SelfSubjectRulesReview: what may I do.
 func (r Reviews) rules(
-	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
 	review, err := read[authorizationv1.SelfSubjectRulesReview](obj)
 	if err != nil {
@@ -107,7 +111,7 @@ func (r Reviews) rules(
 	if review.Spec.Namespace == "" {
 		return nil, apierrors.NewBadRequest("no namespace on request")
 	}
-	if err := judge(obj); err != nil {
+	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
 	may, err := r.Ruler.Rules(ctx, c.User, review.Spec.Namespace)
@@ -122,41 +126,92 @@ func (r Reviews) rules(
 	return write(out)
 }
 
-func (r Reviews) decide(
-	ctx context.Context, who user.Info, resource *authorizationv1.ResourceAttributes,
-	other *authorizationv1.NonResourceAttributes,
-) authorizationv1.SubjectAccessReviewStatus {
-	what := &request.Info{}
-	if resource != nil {
-		what = &request.Info{
-			IsResource: true, Verb: resource.Verb, Namespace: resource.Namespace, Group: resource.Group,
-			Version:  resource.Version,
-			Resource: resource.Resource, Subresource: resource.Subresource, Name: resource.Name,
-		}
-		if what.Version == "" {
-			what.Version = "*"
-		}
-		what.FieldSelector, what.LabelSelector = fieldSelector(resource.FieldSelector),
-			labelSelector(resource.LabelSelector)
-	} else {
-		what.Verb, what.Path = other.Verb, other.Path
+// question is what an access review asks: may who do what. caller is whose request it is.
+type question struct {
+	caller, who user.Info
+	resource    *authorizationv1.ResourceAttributes
+	other       *authorizationv1.NonResourceAttributes
+}
+
+// what returns what is asked about as a request, and what of it means nothing to the server.
+func (q *question) what() (what *request.Info, problems []string) {
+	resource := q.resource
+	if resource == nil {
+		return &request.Info{Verb: q.other.Verb, Path: q.other.Path}, nil
 	}
-	decision, err := r.Authorizer.Authorize(ctx, who, what)
-	status := authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Reason: decision.Reason}
+	what = &request.Info{
+		IsResource: true, Verb: resource.Verb, Namespace: resource.Namespace, Group: resource.Group,
+		Version:  resource.Version,
+		Resource: resource.Resource, Subresource: resource.Subresource, Name: resource.Name,
+	}
+	if what.Version == "" {
+		what.Version = "*"
+	}
+	var lost string
+	if what.FieldSelector, lost = fieldSelector(resource.FieldSelector); lost != "" {
+		problems = append(problems, "spec.resourceAttributes.fieldSelector "+lost)
+	}
+	if what.LabelSelector, lost = labelSelector(resource.LabelSelector); lost != "" {
+		problems = append(problems, "spec.resourceAttributes.labelSelector "+lost)
+	}
+	return what, problems
+}
+
+func (r Reviews) decide(ctx context.Context, q question) authorizationv1.SubjectAccessReviewStatus {
+	what, problems := q.what()
+	decision, err := r.Authorizer.Authorize(ctx, q.who, what)
+	status := authorizationv1.SubjectAccessReviewStatus{
+		Allowed: decision.Verdict == authz.Allow, Denied: decision.Verdict == authz.Deny, Reason: decision.Reason,
+	}
 	if err != nil {
-		status.EvaluationError = err.Error()
+		problems = slices.Insert(problems, 0, err.Error())
 	}
+	status.EvaluationError = strings.Join(problems, "; ")
 	return status
 }
 
-// fieldSelector returns the text of a selector by which access is limited. Requirements that mean nothing to the
-// server are left out, as in Kubernetes: what is asked for then is more.
-func fieldSelector(a *authorizationv1.FieldSelectorAttributes) string {
-	if a == nil {
+// answer returns a review as the client gets it. If the request asks why and it is not allowed, its status has the
+// field explanation besides those of Kubernetes, which clients that do not know it leave out.
+func (r Reviews) answer(
+	ctx context.Context, q question, review any, status authorizationv1.SubjectAccessReviewStatus,
+) (object.Object, error) {
+	obj, err := write(review)
+	if err != nil || status.Allowed || r.Explain == nil || !request.Explains(ctx) {
+		return obj, err
+	}
+	explanation := object.Object{"summary": "an authorizer has refused this for good: no role allows it"}
+	if !status.Denied {
+		what, _ := q.what()
+		if explanation, err = write(r.Explain(ctx, q.caller, q.who, what)); err != nil {
+			return nil, err
+		}
+	}
+	object.Child(obj, "status")["explanation"] = explanation
+	return obj, nil
+}
+
+// lost says how much of a selector means nothing to the server, "" if all is understood.
+func lost(given, understood int) string {
+	switch understood {
+	case given:
 		return ""
+	case 0:
+		return "ignored due to parse error"
+	}
+	return "partially ignored due to parse error"
+}
+
+// fieldSelector returns the text of a selector by which access is limited. Requirements that mean nothing to the
+// server are left out, as in Kubernetes: what is asked for then is more. problem says that there were any.
+func fieldSelector(a *authorizationv1.FieldSelectorAttributes) (text, problem string) {
+	if a == nil {
+		return "", ""
 	}
 	if len(a.Requirements) == 0 {
-		return a.RawSelector
+		if _, err := fields.ParseSelector(a.RawSelector); err != nil {
+			return "", lost(1, 0)
+		}
+		return a.RawSelector, ""
 	}
 	var all []fields.Selector
 	for _, r := range a.Requirements {
@@ -170,7 +225,7 @@ func fieldSelector(a *authorizationv1.FieldSelectorAttributes) string {
 			all = append(all, fields.OneTermNotEqualSelector(r.Key, r.Values[0]))
 		}
 	}
-	return fields.AndSelectors(all...).String()
+	return fields.AndSelectors(all...).String(), lost(len(a.Requirements), len(all))
 }
 
 // selectionOperators are those of label selectors in reviews.
@@ -180,21 +235,26 @@ var selectionOperators = map[metav1.LabelSelectorOperator]selection.Operator{
 }
 
 // labelSelector is fieldSelector for labels.
-func labelSelector(a *authorizationv1.LabelSelectorAttributes) string {
+func labelSelector(a *authorizationv1.LabelSelectorAttributes) (text, problem string) {
 	if a == nil {
-		return ""
+		return "", ""
 	}
 	if len(a.Requirements) == 0 {
-		return a.RawSelector
+		if _, err := labels.Parse(a.RawSelector); err != nil {
+			return "", lost(1, 0)
+		}
+		return a.RawSelector, ""
 	}
+	understood := 0
 	out := labels.NewSelector()
 	for _, r := range a.Requirements {
 		op, known := selectionOperators[r.Operator]
 		if one, err := labels.NewRequirement(r.Key, op, r.Values); known && err == nil {
 			out = out.Add(*one)
+			understood++
 		}
 	}
-	return out.String()
+	return out.String(), lost(len(a.Requirements), understood)
 }
 
 func subject(spec authorizationv1.SubjectAccessReviewSpec) user.Info {

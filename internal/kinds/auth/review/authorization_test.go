@@ -27,13 +27,17 @@ func TestReviewsPassSelectors(t *testing.T) {
 	type fieldTerm = metav1.FieldSelectorRequirement
 	type labelTerm = metav1.LabelSelectorRequirement
 	for _, c := range []struct {
-		field       *authorizationv1.FieldSelectorAttributes
-		label       *authorizationv1.LabelSelectorAttributes
-		wantF, want string
+		field                 *authorizationv1.FieldSelectorAttributes
+		label                 *authorizationv1.LabelSelectorAttributes
+		wantF, want, problems string
 	}{
-		{nil, nil, "", ""},
+		{nil, nil, "", "", ""},
 		{&authorizationv1.FieldSelectorAttributes{RawSelector: "spec.nodeName=n1"},
-			&authorizationv1.LabelSelectorAttributes{RawSelector: "a in (b,c)"}, "spec.nodeName=n1", "a in (b,c)"},
+			&authorizationv1.LabelSelectorAttributes{RawSelector: "a in (b,c)"}, "spec.nodeName=n1", "a in (b,c)", ""},
+		{&authorizationv1.FieldSelectorAttributes{RawSelector: "a"},
+			&authorizationv1.LabelSelectorAttributes{Requirements: []labelTerm{{Key: "d", Operator: "Later"}}}, "", "",
+			"spec.resourceAttributes.fieldSelector ignored due to parse error; " +
+				"spec.resourceAttributes.labelSelector ignored due to parse error"},
 		{&authorizationv1.FieldSelectorAttributes{Requirements: []fieldTerm{
 			{Key: "spec.nodeName", Operator: "In", Values: []string{"n,1"}},
 			{Key: "metadata.name", Operator: "NotIn", Values: []string{"x"}},
@@ -41,15 +45,21 @@ func TestReviewsPassSelectors(t *testing.T) {
 		}}, &authorizationv1.LabelSelectorAttributes{Requirements: []labelTerm{
 			{Key: "a", Operator: "In", Values: []string{"b"}}, {Key: "c", Operator: "DoesNotExist"},
 			{Key: "d", Operator: "Later", Values: []string{"e"}}, {Key: "/", Operator: "Exists"},
-		}}, `spec.nodeName=n\,1,metadata.name!=x`, "a in (b),!c"},
+		}}, `spec.nodeName=n\,1,metadata.name!=x`, "a in (b),!c",
+			"spec.resourceAttributes.fieldSelector partially ignored due to parse error; " +
+				"spec.resourceAttributes.labelSelector partially ignored due to parse error"},
 	} {
 		n := &noted{}
 		r := Reviews{Config{Authorizer: n}}
-		r.decide(t.Context(), &user.DefaultInfo{Name: "bob"}, &authorizationv1.ResourceAttributes{
-			Verb: "list", Resource: "pods", FieldSelector: c.field, LabelSelector: c.label,
-		}, nil)
+		status := r.decide(t.Context(), question{who: &user.DefaultInfo{Name: "bob"},
+			resource: &authorizationv1.ResourceAttributes{
+				Verb: "list", Resource: "pods", FieldSelector: c.field, LabelSelector: c.label,
+			}})
 		if n.what.FieldSelector != c.wantF || n.what.LabelSelector != c.want {
 			t.Errorf("%q and %q, want %q and %q", n.what.FieldSelector, n.what.LabelSelector, c.wantF, c.want)
+		}
+		if status.EvaluationError != c.problems {
+			t.Errorf("evaluation error %q, want %q", status.EvaluationError, c.problems)
 		}
 	}
 }

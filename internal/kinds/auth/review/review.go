@@ -17,11 +17,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Config is what Reviews works with. All fields are required but MaxTokenLife.
+// Config is what Reviews works with. All fields are required but MaxTokenLife and Explain.
 type Config struct {
 	// Token says whose bearer token it is: authn.Authenticator.Token.
 	Token      func(ctx context.Context, token string, audiences []string) (user.Info, []string, error)
@@ -31,6 +32,9 @@ type Config struct {
 	View       *watchcache.View
 	Now        func() time.Time
 	NewUID     func() string
+	// Explain says to a caller why a user may not do something: an object for the review's status. Nil is no
+	// explanations.
+	Explain func(ctx context.Context, caller, who user.Info, what *request.Info) any
 	// MaxTokenLife shortens the tokens that are asked for; 0 means not to.
 	MaxTokenLife time.Duration
 }

@@ -33,7 +33,7 @@ var tokenRequest = schema.GroupVersionKind{Group: authenticationv1.GroupName, Ve
 
 // issue answers a TokenRequest: a new token for the service account that the request stands below.
 func (r Reviews) issue(
-	ctx context.Context, c *verb.Call, obj object.Object, judge func(object.Object) error,
+	ctx context.Context, c *verb.Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error) {
 	req, err := read[authenticationv1.TokenRequest](obj)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r Reviews) issue(
 	if obj, err = write(req); err != nil {
 		return nil, err
 	}
-	if err := judge(obj); err != nil {
+	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
 	want := serviceaccount.Request{
@@ -79,9 +79,12 @@ func (r Reviews) issue(
 		return nil, err
 	}
 	r.setLife(ctx, req, &want)
-	token, err := r.Tokens.Issue(want)
+	token, err := r.Tokens.Issue(ctx, want)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
+	}
+	if c.Audit != nil {
+		c.Audit.Annotate("authentication.kubernetes.io/issued-credential-id", "JTI="+want.ID)
 	}
 	req.Status = authenticationv1.TokenRequestStatus{
 		Token:               token,
@@ -99,7 +102,12 @@ func otherUID(name string, asked types.UID, uid string) error {
 // longer for the token of a pod, which kubelets ask for with a known number of seconds and which warns when it is used
 // late.
 func (r Reviews) setLife(ctx context.Context, req *authenticationv1.TokenRequest, want *serviceaccount.Request) {
-	if limit := int64(r.MaxTokenLife.Seconds()); limit > 0 && *req.Spec.ExpirationSeconds > limit {
+	longest := r.Tokens.MaxLife() // of the program that signs
+	limit := int64(r.MaxTokenLife.Seconds())
+	if most := int64(longest.Seconds()); most > 0 && (limit == 0 || most < limit) {
+		limit = most
+	}
+	if limit > 0 && *req.Spec.ExpirationSeconds > limit {
 		request.Warn(ctx, fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds",
 			*req.Spec.ExpirationSeconds, limit))
 		req.Spec.ExpirationSeconds = &limit
@@ -108,6 +116,9 @@ func (r Reviews) setLife(ctx context.Context, req *authenticationv1.TokenRequest
 	if want.Pod != nil && seconds == projectedSeconds && r.forThisServer(req.Spec.Audiences) {
 		want.WarnAfter = want.Now.Unix() + seconds
 		seconds = extendedSeconds
+		if most := int64(longest.Seconds()); most > 0 {
+			seconds = min(seconds, most)
+		}
 	}
 	want.Life = time.Duration(seconds) * time.Second
 }

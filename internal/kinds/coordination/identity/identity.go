@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -55,8 +56,17 @@ const (
 	withdrawTimeout = 3 * time.Second
 )
 
-// identityName is the Lease's name on a host.
-func identityName(hostname string) string {
+// OfHost is the Lease's name on this host, by which metrics call the server.
+func OfHost() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return Name(host)
+}
+
+// Name is the Lease's name on a host.
+func Name(hostname string) string {
 	var text []byte
 	for _, part := range []string{hostname, identityServer} {
 		text = binary.BigEndian.AppendUint16(text, uint16(len(part)))
@@ -68,7 +78,7 @@ func identityName(hostname string) string {
 
 // Begin makes the Lease, in place of one that another run of the server has left.
 func (l *Lease) Begin(ctx context.Context) error {
-	name := identityName(l.Hostname)
+	name := Name(l.Hostname)
 	l.holder = name + "_" + l.Verbs.NewUID()
 	if l.Verbs.View().Collection(leasesPrefix).Snapshot().Get(identityNamespace, name) != nil {
 		if err := l.delete(ctx, name, metav1.DeleteOptions{}); err != nil {
@@ -96,7 +106,7 @@ func (l *Lease) Run(ctx context.Context) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 			defer cancel()
-			err := l.delete(last, identityName(l.Hostname), metav1.DeleteOptions{})
+			err := l.delete(last, Name(l.Hostname), metav1.DeleteOptions{})
 			if err != nil && !errors.Is(err, store.ErrGaveUp) { // the process ends with that one
 				l.Verbs.Log().Info("the lease that shows this server stays until it has expired", "error", err)
 			}
@@ -107,7 +117,7 @@ func (l *Lease) Run(ctx context.Context) {
 
 // renew says that the server is there now. If a client has deleted the Lease, it makes a new one.
 func (l *Lease) renew(ctx context.Context) error {
-	call, err := l.call(identityName(l.Hostname))
+	call, err := l.call(Name(l.Hostname))
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func start(t *testing.T, st *store.Store) *still {
 // The name is the one that a running kube-apiserver 1.36.3 has on a host of that name.
 func TestIdentityName(t *testing.T) {
 	t.Parallel()
-	if got, want := identityName("vm"), "apiserver-wlv32tlttr4jl3gtroqexyxapa"; got != want {
+	if got, want := Name("vm"), "apiserver-wlv32tlttr4jl3gtroqexyxapa"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -106,7 +106,7 @@ func TestIdentityLease(t *testing.T) {
 	s.Time = s.Time.Add(time.Hour)
 	do(another.renew(t.Context()))
 	another.collect(t.Context())
-	if l := s.leases(); len(l) != 3 || l[identityName("gone")] == nil {
+	if l := s.leases(); len(l) != 3 || l[Name("gone")] == nil {
 		t.Errorf("%d leases", len(l))
 	}
 	s.Time = s.Time.Add(time.Second)

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"time"
 
 	"github.com/bowsprit/bowsprit/internal/part"
 )
-
-// beginTimeout bounds the first write. A webhook that does not answer must not keep the server from starting.
-const beginTimeout = 5 * time.Second
 
 // Part brings the Lease of this server. advertised returns where others reach it, or why there is no such address.
 func Part(advertised func() (netip.Addr, error)) part.Part {
@@ -25,7 +21,7 @@ func Part(advertised func() (netip.Addr, error)) part.Part {
 		if ip, err := advertised(); err == nil && h.Port != 0 {
 			lease.Peer = netip.AddrPortFrom(ip, uint16(h.Port)).String()
 		}
-		ctx, cancel := context.WithTimeout(ctx, beginTimeout)
+		ctx, cancel := h.Starting(ctx)
 		defer cancel()
 		if err := lease.Begin(ctx); err != nil {
 			h.Log.Warn("there is no lease that shows this server; retried every 10 seconds", "error", err)

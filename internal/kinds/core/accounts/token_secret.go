@@ -103,13 +103,16 @@ func (t *tokenSecrets) fill(ctx context.Context, namespace, name string) error {
 	}
 	_, err = t.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
 		func(obj object.Object) (object.Object, error) {
-			return obj, t.complete(obj, namespace, name, serviceaccount.Named{Name: account.Name, UID: account.UID})
+			of := serviceaccount.Named{Name: account.Name, UID: account.UID}
+			return obj, t.complete(ctx, obj, namespace, name, of)
 		})
 	return control.IgnoreNotFound(err)
 }
 
 // complete puts what is missing into a secret. A token that is there stays, wherever it came from.
-func (t *tokenSecrets) complete(secret object.Object, namespace, name string, account serviceaccount.Named) error {
+func (t *tokenSecrets) complete(
+	ctx context.Context, secret object.Object, namespace, name string, account serviceaccount.Named,
+) error {
 	data, _ := secret["data"].(object.Object)
 	if data == nil {
 		data = object.Object{}
@@ -124,7 +127,7 @@ func (t *tokenSecrets) complete(secret object.Object, namespace, name string, ac
 		data[corev1.ServiceAccountNamespaceKey], changed = encode([]byte(namespace)), true
 	}
 	if v, _ := data[corev1.ServiceAccountTokenKey].(string); v == "" {
-		token, err := t.Tokens.IssueLegacy(namespace, account, name)
+		token, err := t.Tokens.IssueLegacy(ctx, namespace, account, name)
 		if err != nil {
 			return err
 		}

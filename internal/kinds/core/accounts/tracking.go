@@ -14,6 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // trackingConfigMap says since which day uses of tokens in secrets are noted, under the key trackingSince: what has no
@@ -83,7 +84,7 @@ func noteTokenUse(ctx context.Context, r *verb.Verbs, secret *watchcache.Entry, 
 	if err == nil {
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, secret.UID, serviceaccount.LastUsedLabel,
 			day)
-		_, err = r.Patch(request.NewContext(ctx, nil), call, verb.Patch{Type: types.MergePatchType, Data: patch},
+		_, err = r.Patch(request.NewContext(ctx, nil), call, decode.Patch{Type: types.MergePatchType, Data: patch},
 			metav1.PatchOptions{FieldManager: "kube-apiserver"})
 	}
 	if err != nil && ctx.Err() == nil {

@@ -2,9 +2,9 @@ package subresource
 
 import "github.com/bowsprit/bowsprit/internal/part"
 
-// Part brings what subresources of pods, services and nodes do.
+// Part brings what subresources of pods do.
 func Part() part.Part {
 	return part.Part{Name: "subresources of pods", Handlers: func(*part.Host) part.Handlers {
-		return part.Handlers{Actions: Actions(), Connections: Connections()}
+		return part.Handlers{Actions: Actions()}
 	}}
 }

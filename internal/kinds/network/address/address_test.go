@@ -35,6 +35,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 var (
@@ -147,7 +148,7 @@ func (r *replica) make(obj object.Object) (object.Object, error) {
 func (r *replica) patch(name, spec string) (object.Object, error) {
 	c := r.call(services, name)
 	res, err := r.Patch(r.t.Context(), c,
-		verb.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":` + spec + `}`)}, metav1.PatchOptions{})
+		decode.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":` + spec + `}`)}, metav1.PatchOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -372,7 +373,7 @@ func TestReserved(t *testing.T) {
 	c := r.call(services, "both")
 	finalizers := func(list string) {
 		t.Helper()
-		if _, err := r.Patch(t.Context(), r.call(services, "both"), verb.Patch{
+		if _, err := r.Patch(t.Context(), r.call(services, "both"), decode.Patch{
 			Type: types.MergePatchType, Data: []byte(`{"metadata":{"finalizers":` + list + `}}`),
 		}, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)

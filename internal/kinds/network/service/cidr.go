@@ -81,8 +81,16 @@ func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
 	if said != nil && said.Status == metav1.ConditionTrue && said.Reason == "" && said.Message == message {
 		return nil
 	}
-	return control.IgnoreNotFound(rangeCondition(ctx, s.Verbs, control.ControllerUser(rangeController), name,
-		rangeController, object.Object{"status": "True", "reason": "", "message": message}))
+	return s.setReady(ctx, name, object.Object{"status": "True", "reason": "", "message": message})
+}
+
+// setReady applies the condition Ready of a ServiceCIDR; one that is gone needs none.
+func (s *serviceRanges) setReady(ctx context.Context, name string, condition object.Object) error {
+	call, err := s.Verbs.Call(rangesResource, "", name, control.ControllerUser(rangeController))
+	if err != nil {
+		return err
+	}
+	return control.IgnoreNotFound(rangeCondition(ctx, s.Verbs, call, rangeController, condition))
 }
 
 // release lets a ServiceCIDR go that is being deleted, once no service has an address that would then be outside every
@@ -97,9 +105,8 @@ func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCI
 			said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
 			return nil
 		}
-		return control.IgnoreNotFound(rangeCondition(ctx, s.Verbs, control.ControllerUser(rangeController), obj.Name,
-			rangeController,
-			object.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message}))
+		return s.setReady(ctx, obj.Name,
+			object.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message})
 	}
 	if left := rangeGrace - s.Now().Sub(obj.DeletionTimestamp.Time); left > 0 {
 		return control.Again(left)

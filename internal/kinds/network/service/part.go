@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -69,9 +68,6 @@ func (s *services) keep(ctx context.Context) (err error) {
 	return err
 }
 
-// announceTimeout bounds the first announcement. A webhook that does not answer must not keep the server from starting.
-const announceTimeout = 5 * time.Second
-
 // announce makes the server an endpoint of the service "kubernetes", as long as it runs.
 func announce(ctx context.Context, h *part.Host, advertised func() (netip.Addr, error)) {
 	ip, err := advertised()
@@ -79,7 +75,7 @@ func announce(ctx context.Context, h *part.Host, advertised func() (netip.Addr, 
 		h.Log.Info("the service kubernetes gets no endpoint: name one with --advertise-address", "error", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	ctx, cancel := h.Starting(ctx)
 	defer cancel()
 	endpoints := &EndpointReconciler{Verbs: h.Verbs, Store: h.Store, Address: ip, Port: h.Port}
 	if err := endpoints.Announce(ctx); err != nil {

@@ -12,13 +12,13 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
 // bootstrapRange makes the ServiceCIDR of the flag, gives it a second network if the flag has got one, and says that
@@ -130,30 +130,30 @@ func readRange(e *watchcache.Entry) (*networkingv1.ServiceCIDR, *metav1.Conditio
 }
 
 func defaultRangeReady(ctx context.Context, r *verb.Verbs) error {
-	return rangeCondition(ctx, r, verb.ServerUser(), address.DefaultRange, "kubernetes-service-cidr-controller",
-		object.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
-}
-
-// rangeCondition applies the condition Ready of a ServiceCIDR, as the manager's own.
-func rangeCondition(
-	ctx context.Context, r *verb.Verbs, who user.Info, name, manager string, condition object.Object,
-) error {
-	call, err := r.Call(rangesResource, "", name, who)
+	call, err := r.Call(rangesResource, "", address.DefaultRange, verb.ServerUser())
 	if err != nil {
 		return err
 	}
+	return rangeCondition(ctx, r, call, "kubernetes-service-cidr-controller",
+		object.Object{"status": "True", "message": "Kubernetes default Service CIDR is ready"})
+}
+
+// rangeCondition applies the condition Ready of the call's ServiceCIDR, as the manager's own.
+func rangeCondition(
+	ctx context.Context, r *verb.Verbs, call *verb.Call, manager string, condition object.Object,
+) error {
 	call.Subresource = "status"
 	condition["type"], condition["lastTransitionTime"] = networkingv1.ServiceCIDRConditionReady,
 		r.Now().UTC().Format(time.RFC3339)
 	body, err := json.Marshal(object.Object{
-		"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": object.Object{"name": name},
+		"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": object.Object{"name": call.Name},
 		"status": object.Object{"conditions": []any{condition}},
 	})
 	if err != nil {
 		return err
 	}
 	force := true
-	_, err = r.Apply(ctx, call, verb.Patch{Type: types.ApplyYAMLPatchType, Data: body},
+	_, err = r.Apply(ctx, call, decode.Patch{Type: types.ApplyYAMLPatchType, Data: body},
 		metav1.PatchOptions{FieldManager: manager, Force: &force})
 	return err
 }

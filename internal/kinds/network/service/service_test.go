@@ -71,7 +71,7 @@ func TestServiceCIDRDeletion(t *testing.T) {
 	s.Time = s.Time.Add(rangeGrace)
 	s.Does(ranges, "more")
 	if got := show("more"); got != "" {
-		t.Errorf("nobody has an address of it: %s", got)
+		t.Errorf("no service has an address of it: %s", got)
 	}
 }
 

@@ -27,12 +27,12 @@ type Verdict struct {
 }
 
 // New validates an expression that a client writes: it may use what the release before this one knows too.
-func New(expression string) Verdict { return judge(expression, environment.NewExpressions) }
+func New(expression string) Verdict { return compile(expression, environment.NewExpressions) }
 
 // Stored validates an expression that was there before.
-func Stored(expression string) Verdict { return judge(expression, environment.StoredExpressions) }
+func Stored(expression string) Verdict { return compile(expression, environment.StoredExpressions) }
 
-func judge(expression string, env environment.Type) Verdict {
+func compile(expression string, env environment.Type) Verdict {
 	compiler := devicecel.GetCompiler(devicecel.Features{EnableConsumableCapacity: true}) // on by default in 1.36
 	compiled := compiler.CompileCELExpression(expression, devicecel.Options{EnvType: &env})
 	switch err := compiled.Error; {

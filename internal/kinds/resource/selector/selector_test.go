@@ -16,8 +16,8 @@ func TestNew(t *testing.T) {
 		`1 + 1`:                                               "must evaluate to bool or the unknown type, not int",
 		`device.attributes.all(d, device.attributes[d].all(k, device.attributes.all(e, device.attributes[e].all(l, k.matches(l)))))`: "costly",
 	} {
-		for name, judge := range map[string]func(string) Verdict{"New": New, "Stored": Stored} {
-			v := judge(expression)
+		for name, compile := range map[string]func(string) Verdict{"New": New, "Stored": Stored} {
+			v := compile(expression)
 			got := v.Invalid
 			if v.Costly {
 				got = "costly"

@@ -22,12 +22,12 @@ const (
 
 // CheckOptions of Check. The zero options are those for a new definition.
 type CheckOptions struct {
-	// PreexistingRules and PreexistingMessages are the expressions of the definition before an update. They are judged
+	// PreexistingRules and PreexistingMessages are the expressions of the definition before an update. They are checked
 	// by the environment for stored expressions.
 	PreexistingRules, PreexistingMessages map[string]bool
 	// SuppressPerExpressionCost drops the limit for single rules: the schema has not changed in an update.
 	SuppressPerExpressionCost bool
-	// Skip says whether the rules of the node at path cannot be judged, because the schema there or below has other
+	// Skip says whether the rules of the node at path cannot be checked, because the schema there or below has other
 	// errors. It is asked only for nodes with rules. nil skips none.
 	Skip func(path string) bool
 }
@@ -292,7 +292,7 @@ func internalRule(r *apiextensionsv1.ValidationRule) apiextensions.ValidationRul
 	}
 }
 
-// cost judges the cost of one expression and adds it to that of the schema.
+// cost checks the cost of one expression and adds it to that of the schema.
 func (c *check) cost(path *field.Path, what string, cost uint64) {
 	if cost > ruleCostLimit && !c.options.SuppressPerExpressionCost {
 		c.add(field.Forbidden(path, tooExpensive(what, cost, ruleCostLimit)))
@@ -318,7 +318,7 @@ func (c *check) cost(path *field.Path, what string, cost uint64) {
 	c.dearest = c.dearest[:min(len(c.dearest), 4)]
 }
 
-// total judges the cost of all expressions together.
+// total checks the cost of all expressions together.
 func (c *check) total(path *field.Path) {
 	if c.sum <= schemaCostLimit {
 		return

@@ -35,7 +35,7 @@ func TestCheckOptions(t *testing.T) {
 	}{
 		{"all costs", dear, CheckOptions{}, 3},
 		{"costs of the schema only", dear, CheckOptions{SuppressPerExpressionCost: true}, 2},
-		{"preexisting rules are judged, too", broken, CheckOptions{PreexistingRules: map[string]bool{"nope": true}}, 1},
+		{"preexisting rules are checked, too", broken, CheckOptions{PreexistingRules: map[string]bool{"nope": true}}, 1},
 		{"skip", broken, CheckOptions{Skip: func(path string) bool { return path == "x.properties[spec]" }}, 0},
 		{"skip another place", broken, CheckOptions{Skip: func(path string) bool { return path == "x" }}, 1},
 	} {
@@ -107,7 +107,7 @@ func FuzzRule(f *testing.F) {
 			return
 		}
 		New(&root, true).Evaluate(context.Background(), resource(spec), resource(spec))
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("took %v", took)
 		}
 	})

@@ -3,6 +3,7 @@ package cel
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -30,11 +31,10 @@ type environment struct {
 // Kubernetes keeps two environments, so that a control plane can be rolled back by one release: what the release before
 // does not know may not be used in new expressions.
 var (
-	kubeEnvironments = sync.OnceValue(func() *kubeenv.EnvSet {
-		return kubeenv.MustBaseEnvSet(CompatibilityVersion())
-	})
+	// kubeEnvironments are for the releases that a control plane can be rolled back to.
+	kubeEnvironments = ForReleases(func(v *version.Version) *kubeenv.EnvSet { return kubeenv.MustBaseEnvSet(v) })
 	// newExpressions is for expressions that enter the system.
-	newExpressions = sync.OnceValue(func() *environment {
+	newExpressions = ForReleases(func(*version.Version) *environment {
 		return newEnvironment(kubeEnvironments().NewExpressionsEnv())
 	})
 	// storedExpressions is for expressions that were accepted before, and for running all of them.
@@ -44,9 +44,43 @@ var (
 )
 
 // CompatibilityVersion returns the oldest release of Kubernetes to which a control plane can be rolled back: the one
-// before ours. New expressions use what it knows. The libraries' own default follows their version, which a program
-// that imports us may raise.
-func CompatibilityVersion() *version.Version { return version.MajorMinor(1, 35) }
+// before ours, or an older one that KeepCompatible was told of. New expressions use what it knows. The libraries' own
+// default follows their version, which a program that imports us may raise.
+func CompatibilityVersion() *version.Version {
+	return version.MajorMinor(1, newest-uint(rolledBack.Load()))
+}
+
+// newest is the newest release that makes a difference, and the one before ours.
+const newest = 35
+
+// rolledBack is by how many releases CompatibilityVersion is older than newest. It only ever grows: what one server of
+// the process must not accept, none does.
+var rolledBack atomic.Uint32
+
+// KeepCompatible has new expressions use no more than release v knows, in the whole process, from now on. It is for the
+// start of a server.
+func KeepCompatible(v *version.Version) {
+	for {
+		was := rolledBack.Load()
+		if v.Minor() >= newest-uint(was) ||
+			rolledBack.CompareAndSwap(was, uint32(newest-v.Minor())) { //nolint:gosec // a small number
+			return
+		}
+	}
+}
+
+// ForReleases returns a function that gives what build makes for CompatibilityVersion, once for each.
+func ForReleases[T any](build func(*version.Version) T) func() T {
+	var made sync.Map // func() T by minor version
+	return func() T {
+		v := CompatibilityVersion()
+		once, ok := made.Load(v.Minor())
+		if !ok {
+			once, _ = made.LoadOrStore(v.Minor(), sync.OnceValue(func() T { return build(v) }))
+		}
+		return once.(func() T)()
+	}
+}
 
 // newEnvironment takes env apart. It panics if the libraries linked into the binary do not fit together.
 func newEnvironment(env *cel.Env) *environment {

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storageversion"
@@ -24,13 +26,15 @@ import (
 
 	"conformance.local/sut"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/test/integration/framework/standin"
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
 // TearDownFunc stops a server.
 type TearDownFunc func()
 
-// TestServerInstanceOptions are about a server in the test's own process; none of them means anything here.
+// TestServerInstanceOptions are about a server in the test's own process; StorageVersionWrapFunc and BinaryVersion mean
+// nothing here.
 type TestServerInstanceOptions struct {
 	SkipHealthzCheck       bool
 	EnableCertAuth         bool
@@ -72,8 +76,11 @@ func NewDefaultTestServerOptions() *TestServerInstanceOptions {
 
 // StartTestServer starts a server with the flags, of those that $SUT_CMD passes on, on the keys of storage.
 func StartTestServer(
-	t ktesting.TB, _ *TestServerInstanceOptions, flags []string, storage *storagebackend.Config,
+	t ktesting.TB, o *TestServerInstanceOptions, flags []string, storage *storagebackend.Config,
 ) (TestServer, error) {
+	if o == nil {
+		o = NewDefaultTestServerOptions()
+	}
 	s := TestServer{ServerOpts: options.NewServerRunOptions(), EtcdStoragePrefix: storage.Prefix}
 	s.ServerOpts.Etcd.StorageConfig = *storage
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -84,14 +91,22 @@ func StartTestServer(
 	if err := set.Parse(flags); err != nil {
 		return s, err
 	}
+	if err := emulate(t, flags); err != nil {
+		return s, err
+	}
+	var err error
+	if s.TmpDir, err = os.MkdirTemp("", "kube-apiserver"); err != nil {
+		return s, err
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(s.TmpDir) })
+	s.ServerOpts.SecureServing.ServerCert.CertDirectory = s.TmpDir
 	all := append(sut.GateFlags(utilfeature.DefaultMutableFeatureGate, "1.36", flags), flags...)
-	if !sut.Has(flags, "--etcd-prefix") {
-		all = append(all, "--etcd-prefix="+storage.Prefix)
+	for _, flag := range defaults(t, o, &s) {
+		if name, _, _ := strings.Cut(flag, "="); !sut.Has(flags, name) {
+			all = append(all, flag)
+		}
 	}
-	if !sut.Has(flags, "--service-cluster-ip-range") {
-		all = append(all, "--service-cluster-ip-range=10.0.0.0/16")
-	}
-	server, err := sut.Start(t, sut.Options{}, all...)
+	server, err := sut.Start(t, sut.Options{SkipReady: o.SkipHealthzCheck}, all...)
 	if err != nil {
 		return s, err
 	}
@@ -103,9 +118,6 @@ func StartTestServer(
 	if s.EtcdClient, _, err = GetEtcdClients(storagebackend.TransportConfig{
 		ServerList: []string{server.EtcdEndpoint},
 	}); err != nil {
-		return s, err
-	}
-	if s.TmpDir, err = os.MkdirTemp("", "kube-apiserver"); err != nil {
 		return s, err
 	}
 	s.TearDownFn = func() {
@@ -123,6 +135,58 @@ func StartTestServer(
 				_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 				return err == nil, nil
 			})
+}
+
+// emulate has the feature gates of the test's own process follow --emulated-version, as they do when the server runs in
+// it: other servers that the test starts there take them over.
+func emulate(t ktesting.TB, flags []string) error {
+	for _, flag := range flags {
+		text, ok := strings.CutPrefix(flag, "--emulated-version=kube=")
+		if !ok {
+			continue
+		}
+		v, err := version.Parse(text)
+		if err != nil {
+			return err
+		}
+		gate := utilfeature.DefaultMutableFeatureGate
+		before := gate.EmulationVersion()
+		if err := gate.SetEmulationVersion(v); err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = gate.SetEmulationVersion(before) })
+	}
+	return nil
+}
+
+// defaults returns the flags that a server gets unless the test says otherwise, and notes them in the options.
+func defaults(t ktesting.TB, o *TestServerInstanceOptions, s *TestServer) []string {
+	key := standin.ServiceAccountKey(t, s.TmpDir)
+	flags := []string{"--etcd-prefix=" + s.EtcdStoragePrefix, "--service-cluster-ip-range=10.0.0.0/16",
+		"--cert-dir=" + s.TmpDir, "--service-account-issuer=https://foo.bar.example.com",
+		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key}
+	if o.RequestTimeout > 0 {
+		flags = append(flags, "--request-timeout="+o.RequestTimeout.String())
+	}
+	if !o.EnableCertAuth {
+		return flags
+	}
+	authentication := s.ServerOpts.Authentication
+	headers := authentication.RequestHeader
+	authentication.ClientCert.ClientCA, _, _ = standin.CA(t, s.TmpDir, "client-ca")
+	if o.ProxyCA == nil {
+		o.ProxyCA = &ProxyCA{}
+		_, o.ProxyCA.ProxySigningCert, o.ProxyCA.ProxySigningKey = standin.CA(t, s.TmpDir, "proxy-ca")
+	}
+	headers.ClientCAFile = standin.WriteCA(t, s.TmpDir, "proxy-ca", o.ProxyCA.ProxySigningCert)
+	s.ServerOpts.ProxyClientCertFile, s.ServerOpts.ProxyClientKeyFile = standin.ClientCert(t, s.TmpDir, "misty",
+		o.ProxyCA.ProxySigningCert, o.ProxyCA.ProxySigningKey)
+	return append(flags, "--client-ca-file="+authentication.ClientCert.ClientCA,
+		"--requestheader-client-ca-file="+headers.ClientCAFile, "--requestheader-allowed-names=ash,misty,brock",
+		"--requestheader-username-headers=x-remote-user", "--requestheader-group-headers=x-remote-group",
+		"--requestheader-extra-headers-prefix=x-remote-extra-",
+		"--proxy-client-cert-file="+s.ServerOpts.ProxyClientCertFile,
+		"--proxy-client-key-file="+s.ServerOpts.ProxyClientKeyFile)
 }
 
 // StartTestServerOrDie is StartTestServer, but for errors.

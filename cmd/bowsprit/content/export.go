@@ -1,0 +1,173 @@
+// Package content has the commands that carry the objects of a server as files: "bowsprit export" and "bowsprit
+// import". There is a file for each object, without what the server has added, so that a directory of them can be kept
+// in git and compared.
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+)
+
+// exportFlags are the flags of "bowsprit export".
+type exportFlags struct {
+	server     connect.Flags
+	directory  string
+	namespaces []string
+	kinds      []string
+	selector   string
+	secrets    bool
+	all        bool
+}
+
+// ExportCommand returns "bowsprit export".
+func ExportCommand() *cobra.Command {
+	var flags exportFlags
+	cmd := &cobra.Command{
+		Use:   "export DIRECTORY",
+		Short: "Write the objects of a server to files, one each, ready for git",
+		Long: `Write the objects of a server to a directory, a YAML file for each:
+
+  cluster/customresourcedefinitions.apiextensions.k8s.io/crontabs.stable.example.com.yaml
+  namespaces/shop/crontabs.stable.example.com/nightly.yaml
+
+What the server adds is left out: managed fields, uid, resourceVersion, times, and status. So are the objects that the
+server or a controller has made and would make again, events, leases, tokens, and, unless --secrets says otherwise,
+Secrets. A directory that export has written before is brought up to date: files of objects that are gone are removed.
+
+"bowsprit import" applies such a directory to a server.`,
+		Example: `  bowsprit export ./state
+  bowsprit export ./state --namespace shop --kind crontabs.stable.example.com`,
+		Args: oneDirectory,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			config, _, err := flags.server.Connect()
+			if err != nil {
+				return err
+			}
+			flags.directory = args[0]
+			return export(cmd.Context(), config, &flags, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&flags.namespaces, "namespace", "n", nil, "only these namespaces, and nothing outside of them")
+	f.StringSliceVar(&flags.kinds, "kind", nil, "only these resources, such as configmaps or crontabs.stable.example.com")
+	f.StringVarP(&flags.selector, "selector", "l", "", "only objects whose labels match")
+	f.BoolVar(&flags.secrets, "secrets", false, "also Secrets, in clear")
+	f.BoolVar(&flags.all, "all", false, "also what the server and its controllers have made")
+	flags.server.Bind(f)
+	return cmd
+}
+
+func oneDirectory(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%q takes one directory, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+
+			" --help")
+	}
+	return nil
+}
+
+// export writes files, then removes those of objects that are gone. What could not be listed leaves its files alone.
+func export(ctx context.Context, config *rest.Config, flags *exportFlags, out, notes io.Writer) error {
+	config.QPS, config.Burst, config.WarningHandler = 200, 400, rest.NoWarnings{} // it lists every kind
+	resources, clients, err := flags.resources(config, notes)
+	if err != nil {
+		return err
+	}
+	tree, err := openTree(flags.directory)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, r := range resources {
+		if err := flags.write(ctx, clients, r, tree); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", r.GroupResource(), err))
+		}
+	}
+	removed := 0
+	if len(failures) == 0 && flags.whole() {
+		if removed, err = tree.prune(); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "%s: %d objects, %d files changed, %d removed.\n", flags.directory, tree.objects, tree.changed, removed)
+	return errors.Join(failures...)
+}
+
+// whole reports whether all is exported, so that other files are of objects that are gone.
+func (f *exportFlags) whole() bool {
+	return len(f.namespaces) == 0 && len(f.kinds) == 0 && f.selector == ""
+}
+
+// resources returns what is to be exported.
+func (f *exportFlags) resources(config *rest.Config, notes io.Writer) ([]connect.Resource, dynamic.Interface, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := connect.Resources(d)
+	if err != nil && len(all) == 0 {
+		return nil, nil, err
+	}
+	if err != nil {
+		fmt.Fprintf(notes, "Warning: some groups do not answer, and are left out: %v\n", err)
+	}
+	for _, kind := range f.kinds {
+		if !slices.ContainsFunc(all, func(r connect.Resource) bool { return names(r, kind) }) {
+			return nil, nil, fmt.Errorf("the server has no resource %q: use its plural, with its group if it has one", kind)
+		}
+	}
+	all = slices.DeleteFunc(all, func(r connect.Resource) bool {
+		if len(f.kinds) > 0 {
+			return !slices.ContainsFunc(f.kinds, func(kind string) bool { return names(r, kind) })
+		}
+		return !f.all && passing(r) || !f.secrets && r.Group == "" && r.Resource == "secrets"
+	})
+	clients, err := dynamic.NewForConfig(config)
+	return all, clients, err
+}
+
+// names reports whether a word is the name of a resource, with or without its group.
+func names(r connect.Resource, word string) bool {
+	return word == r.GroupResource().String() || word == r.Resource || strings.EqualFold(word, r.Kind)
+}
+
+// write writes the objects of a resource.
+func (f *exportFlags) write(ctx context.Context, clients dynamic.Interface, r connect.Resource, t *tree) error {
+	in := []string{metav1.NamespaceAll}
+	if len(f.namespaces) > 0 {
+		if !r.Namespaced {
+			return nil
+		}
+		in = f.namespaces
+	}
+	for _, namespace := range in {
+		pages := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
+			return clients.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, o)
+		}))
+		err := pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: f.selector}, func(item runtime.Object) error {
+			obj, ok := item.(*unstructured.Unstructured)
+			if !ok || !f.all && made(r, obj) {
+				return nil
+			}
+			return t.put(r, clean(obj))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const head = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.stable.example.com}
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+`
+
+// What a server would refuse is said with its words, and everything else is passed over.
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		text             string
+		errors, warnings []string
+	}{
+		"right": {head + "    schema: {openAPIV3Schema: {type: object}}\n", nil, nil},
+		"without a schema": {head, []string{"spec.versions[0].schema.openAPIV3Schema: Required value"},
+			nil},
+		"name": {strings.Replace(head, "{name: crontabs.", "{name: cronjobs.", 1) +
+			"    schema: {openAPIV3Schema: {type: object}}\n", []string{`must be spec.names.plural+"."+spec.group`}, nil},
+		"not structural": {head + "    schema: {openAPIV3Schema: {properties: {a: {type: string}}}}\n",
+			[]string{"openAPIV3Schema.type: Required value: must not be empty at the root"}, nil},
+		"rule": {head + "    schema: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: self.nope}]}}\n",
+			[]string{"undefined field 'nope'"}, nil},
+		"unknown field": {head + "    schemas: {}\n    schema: {openAPIV3Schema: {type: object}}\n", nil,
+			[]string{`unknown field "spec.versions[0].schemas"`}},
+		"format": {head + "    schema: {openAPIV3Schema: {type: object, properties: {a: {type: string, format: odd}}}}\n",
+			nil, []string{`unrecognized format "odd"`}},
+		"version":    {strings.Replace(head, "/v1\n", "/v2\n", 1), []string{"is not apiextensions.k8s.io/v1"}, nil},
+		"wrong type": {strings.Replace(head, "scope: Namespaced", "scope: [a]", 1), []string{"cannot unmarshal"}, nil},
+		"beta": {strings.Replace(head, "/v1\n", "/v1beta1\n", 1) +
+			"    schema: {openAPIV3Schema: {type: object}}\n", nil, []string{"no longer served"}},
+	} {
+		file := filepath.Join(t.TempDir(), "crd.yaml")
+		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + tc.text + "---\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, err := lint([]string{filepath.Dir(file)}, nil)
+		if err != nil || len(all) != 1 {
+			t.Errorf("%s: %v %v", name, err, all)
+			continue
+		}
+		same(t, name+": errors", all[0].Errors, tc.errors)
+		same(t, name+": warnings", all[0].Warnings, tc.warnings)
+		var out bytes.Buffer
+		if err := report(&out, all, "text"); errors.Is(err, errRefused) != (tc.errors != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// same wants each text to have the part that is wanted in its place.
+func same(t *testing.T, name string, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %q, want %q", name, got, want)
+		return
+	}
+	for i := range want {
+		if !strings.Contains(got[i], want[i]) {
+			t.Errorf("%s: %q has no %q", name, got[i], want[i])
+		}
+	}
+}
+
+// Lists and stdin are read, JSON can be had, and files without definitions are a mistake.
+func TestLintForms(t *testing.T) {
+	t.Parallel()
+	all, err := lint([]string{"-"}, strings.NewReader(
+		`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",`+
+			`"metadata":{"name":"a.b"}}]}`))
+	if err != nil || len(all) != 1 || all[0].Name != "a.b" || all[0].File != "stdin" {
+		t.Fatalf("%v %v", err, all)
+	}
+	var out bytes.Buffer
+	if err := report(&out, all, "json"); !errors.Is(err, errRefused) {
+		t.Error(err)
+	}
+	var again []finding
+	if err := json.Unmarshal(out.Bytes(), &again); err != nil || len(again) != 1 || len(again[0].Errors) == 0 {
+		t.Errorf("%v %s", err, &out)
+	}
+	for text, want := range map[string]string{"": "there is no CustomResourceDefinition", "a: [": "stdin: "} {
+		if _, err := lint([]string{"-"}, strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := lint([]string{filepath.Join(t.TempDir(), "none")}, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}

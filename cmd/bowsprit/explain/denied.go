@@ -1,0 +1,218 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/internal/kinds/rbac/why"
+)
+
+// deniedFlags are the flags of "bowsprit why-denied".
+type deniedFlags struct {
+	server       connect.Flags
+	namespace    string
+	wholeCluster bool
+	user         string
+	groups       []string
+	file, output string
+}
+
+// DeniedCommand returns "bowsprit why-denied".
+func DeniedCommand() *cobra.Command {
+	var flags deniedFlags
+	cmd := &cobra.Command{
+		Use:   "why-denied (VERB RESOURCE [NAME] | VERB /PATH | 'TEXT OF A 403' | -f FILE)",
+		Short: "Say why something is refused, and what would allow it",
+		Long: `Say why a request is refused: what the nearest rules lack, which roles would grant it, the least powerful first, and the
+binding that is missing. Of roles and bindings you are told what you may list yourself.
+
+The request is given in words (get pods/log web), or by the text of the refusal, which is enough in quotes or on stdin
+(-). With -f, an object is sent as a dry run, and it is said which admission plugin, policy or webhook refuses it.
+
+Whose request it is, --as and --as-group say; without them it is yours. The groups of a user are not in the text of a
+refusal, and the server does not know them unless they are given.`,
+		Example: `  bowsprit why-denied get pods/log -n dev --as alice --as-group dev
+  bowsprit why-denied 'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "dev"'
+  kubectl get pods --as alice 2>&1 | bowsprit why-denied -
+  bowsprit why-denied -f deployment.yaml --as alice`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return whyDenied(cmd.Context(), &flags, args, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&flags.namespace, "namespace", "n", "", "the namespace (default: that of the context)")
+	f.BoolVarP(&flags.wholeCluster, "all-namespaces", "A", false, "ask about all namespaces")
+	f.StringVar(&flags.user, "as", "", "the user whose request it is; system:serviceaccount:NAMESPACE:NAME for one")
+	f.StringSliceVar(&flags.groups, "as-group", nil, "with --as: a group of the user; may be repeated")
+	f.StringVarP(&flags.file, "filename", "f", "", "send the objects of this file as a dry run; - is stdin")
+	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.server.Bind(f)
+	return cmd
+}
+
+var errWithoutUser = errors.New("--as-group is about the user that --as names: give both")
+
+// wish is a request that is asked about.
+type wish struct {
+	user     string // "" for the caller
+	groups   []string
+	resource *authorizationv1.ResourceAttributes
+	other    *authorizationv1.NonResourceAttributes
+}
+
+func whyDenied(ctx context.Context, flags *deniedFlags, args []string, in io.Reader, out io.Writer) error {
+	switch {
+	case flags.output != "text" && flags.output != "json":
+		return fmt.Errorf("--output %q: use text or json", flags.output)
+	case flags.file != "" && len(args) > 0:
+		return errors.New("-f and words both say what is asked about: give one of them")
+	}
+	config, namespace, err := flags.server.Connect()
+	if err != nil {
+		return err
+	}
+	if flags.namespace != "" {
+		namespace = flags.namespace
+	}
+	if flags.file != "" {
+		return whyRefused(ctx, flags, config, namespace, streams{in, out})
+	}
+	w, err := flags.wish(config, namespace, args, in)
+	if err != nil {
+		return err
+	}
+	answer, err := explained(ctx, config, w)
+	if err != nil {
+		return err
+	}
+	if flags.output == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(answer)
+	}
+	_, err = io.WriteString(out, answer.text(w))
+	return err
+}
+
+// wish returns what the arguments ask about.
+func (f *deniedFlags) wish(config *rest.Config, namespace string, args []string, in io.Reader) (*wish, error) {
+	text := strings.Join(args, " ")
+	if text == "-" {
+		data, err := io.ReadAll(io.LimitReader(in, 1<<20))
+		if err != nil {
+			return nil, err
+		}
+		text = string(data)
+	}
+	if refusal := parseRefusal(text); refusal != nil {
+		if f.user != "" {
+			refusal.user = f.user
+		}
+		refusal.groups = f.groups
+		return refusal, nil
+	}
+	w := &wish{user: f.user, groups: f.groups}
+	switch {
+	case f.user == "" && len(f.groups) > 0:
+		return nil, errWithoutUser
+	case len(args) < 2 || len(args) > 3:
+		return nil, errors.New("what is refused? Give a verb and a resource, such as: get pods/log web, or the text of " +
+			"the refusal, or an object with -f")
+	case strings.HasPrefix(args[1], "/"):
+		w.other = &authorizationv1.NonResourceAttributes{Verb: args[0], Path: args[1]}
+		return w, nil
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	resource, namespaced := findResource(client, args[1])
+	resource.Verb = args[0]
+	if namespaced && !f.wholeCluster {
+		resource.Namespace = namespace
+	}
+	if len(args) == 3 {
+		resource.Name = args[2]
+	}
+	w.resource = resource
+	return w, nil
+}
+
+// answer is what the server says of a wish.
+type answer struct {
+	Allowed     bool             `json:"allowed"`
+	Denied      bool             `json:"denied,omitempty"`
+	Reason      string           `json:"reason,omitempty"`
+	Error       string           `json:"evaluationError,omitempty"`
+	Explanation *why.Explanation `json:"explanation,omitempty"`
+}
+
+// explained asks the server, by a review that wants an explanation.
+func explained(ctx context.Context, config *rest.Config, w *wish) (*answer, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	var body any = &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: w.resource, NonResourceAttributes: w.other,
+	}}
+	path, kind := "selfsubjectaccessreviews", "SelfSubjectAccessReview"
+	if w.user != "" {
+		path, kind = "subjectaccessreviews", "SubjectAccessReview"
+		body = &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: w.user, Groups: w.allGroups(), ResourceAttributes: w.resource, NonResourceAttributes: w.other,
+		}}
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	var typed map[string]any
+	if err := json.Unmarshal(data, &typed); err != nil {
+		return nil, err
+	}
+	typed["apiVersion"], typed["kind"] = "authorization.k8s.io/v1", kind
+	if data, err = json.Marshal(typed); err != nil {
+		return nil, err
+	}
+	data, err = client.AuthorizationV1().RESTClient().Post().Resource(path).Param("explain", "true").
+		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(data).Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("the server cannot be asked: %w", err)
+	}
+	var review struct{ Status answer }
+	if err := json.Unmarshal(data, &review); err != nil {
+		return nil, err
+	}
+	return &review.Status, nil
+}
+
+// allGroups returns the groups of the user: those that are given, those of every service account, and the one of all
+// who are authenticated.
+func (w *wish) allGroups() []string {
+	groups := slices.Clone(w.groups)
+	if rest, ok := strings.CutPrefix(w.user, "system:serviceaccount:"); ok {
+		if namespace, _, ok := strings.Cut(rest, ":"); ok {
+			groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+		}
+	}
+	if w.user == "system:anonymous" {
+		return append(groups, "system:unauthenticated")
+	}
+	if slices.Contains(groups, "system:authenticated") {
+		return groups
+	}
+	return append(groups, "system:authenticated")
+}

@@ -1,0 +1,241 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+)
+
+// StuckCommand returns "bowsprit why-stuck".
+func StuckCommand() *cobra.Command {
+	var server connect.Flags
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "why-stuck RESOURCE NAME",
+		Short: "Say why an object that is being deleted does not go away",
+		Long: `Say why an object that is being deleted does not go away: which finalizers keep it, who has set them and whose they are,
+what a namespace or a definition still has, what depends on the object, and what a pod waits for.`,
+		Example: `  bowsprit why-stuck namespace shop
+  bowsprit why-stuck pvc data -n shop`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 {
+				return nil
+			}
+			return fmt.Errorf("%q takes a resource and a name, such as: namespace shop", cmd.CommandPath())
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				args = strings.Split(args[0], "/")
+			}
+			s, err := newSearch(&server, namespace)
+			if err != nil {
+				return err
+			}
+			return s.run(cmd.Context(), args[0], args[1], cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "the namespace (default: that of the context)")
+	server.Bind(cmd.Flags())
+	return cmd
+}
+
+// search looks for what keeps an object.
+type search struct {
+	discovery discovery.DiscoveryInterface
+	objects   dynamic.Interface
+	namespace string
+	now       time.Time
+}
+
+func newSearch(server *connect.Flags, namespace string) (*search, error) {
+	config, in, err := server.Connect()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst, config.WarningHandler = 100, 200, rest.NoWarnings{} // it lists every kind
+	s := &search{namespace: namespace, now: time.Now()}
+	if namespace == "" {
+		s.namespace = in
+	}
+	if s.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
+		return nil, err
+	}
+	s.objects, err = dynamic.NewForConfig(config)
+	return s, err
+}
+
+func (s *search) run(ctx context.Context, word, name string, out io.Writer) error {
+	resource, namespaced, err := s.find(word)
+	if err != nil {
+		return err
+	}
+	var client dynamic.ResourceInterface = s.objects.Resource(resource)
+	if namespaced {
+		client = s.objects.Resource(resource).Namespace(s.namespace)
+	}
+	obj, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err := fmt.Fprintf(out, "%s %s is not there (any more).\n", resource.Resource, name)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	s.explain(ctx, &b, resource, obj)
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// find returns the resource that a word means, as it can be listed.
+func (s *search) find(word string) (r schema.GroupVersionResource, namespaced bool, err error) {
+	a, namespaced := findResource(s.discovery, word)
+	for _, one := range s.all() {
+		if one.Resource == a.Resource && one.Group == a.Group {
+			return one.GroupVersionResource, namespaced, nil
+		}
+	}
+	return r, false, fmt.Errorf("the server has no resource %q", word)
+}
+
+// all returns the resources of the server. Those of groups that do not answer are not there.
+func (s *search) all() []connect.Resource {
+	all, _ := connect.Resources(s.discovery)
+	return all
+}
+
+// explain writes all that keeps obj.
+func (s *search) explain(
+	ctx context.Context, b *strings.Builder, resource schema.GroupVersionResource, obj *unstructured.Unstructured,
+) {
+	name := obj.GetKind() + " " + obj.GetName()
+	since := obj.GetDeletionTimestamp()
+	if since == nil {
+		fmt.Fprintf(b, "%s is not being deleted.\n", name)
+		s.owners(ctx, b, obj)
+		return
+	}
+	fmt.Fprintf(b, "%s is being deleted since %s.\n", name, since.UTC().Format(time.RFC3339))
+	finalizers := obj.GetFinalizers()
+	for _, f := range finalizers {
+		fmt.Fprintf(b, "\nThe finalizer %s keeps it%s.\n", f, setBy(obj, f))
+		if whose := knownFinalizers[f]; whose != "" {
+			fmt.Fprintf(b, "  %s\n", whose)
+		} else {
+			fmt.Fprintf(b, "  It is not one of Kubernetes': the controller that set it takes it away when it has cleaned up. "+
+				"Does it run?\n")
+		}
+	}
+	switch {
+	case resource.Resource == "namespaces" && resource.Group == "":
+		s.namespaceContent(ctx, b, obj)
+	case resource.Resource == "customresourcedefinitions":
+		s.instances(ctx, b, obj)
+	case resource.Resource == "pods" && resource.Group == "":
+		s.pod(b, obj)
+	}
+	if slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
+		s.dependents(ctx, b, obj)
+	}
+	s.owners(ctx, b, obj)
+	if len(finalizers) > 0 {
+		fmt.Fprintf(b, "\nTaking a finalizer away by hand skips what it waits for; nothing cleans that up afterwards.\n")
+	}
+}
+
+// knownFinalizers are those of Kubernetes, and what they wait for.
+var knownFinalizers = map[string]string{
+	metav1.FinalizerDeleteDependents: "The garbage collector (garbage-collector-controller) takes it away when all " +
+		"dependents that block the deletion are gone.",
+	metav1.FinalizerOrphanDependents: "The garbage collector (garbage-collector-controller) takes it away when no " +
+		"dependent names this owner any more.",
+	"kubernetes.io/pvc-protection": "The controller persistentvolumeclaim-protection-controller takes it away when no " +
+		"pod uses the claim.",
+	"kubernetes.io/pv-protection": "The controller persistentvolume-protection-controller takes it away when no claim " +
+		"is bound to the volume.",
+	"customresourcecleanup.apiextensions.k8s.io": "The API server takes it away when all objects of the kind are gone.",
+	"networking.k8s.io/service-cidr-finalizer":   "It is taken away when no IPAddress of the range is in use.",
+	"service.kubernetes.io/load-balancer-cleanup": "The cloud's controller of services takes it away when the load " +
+		"balancer is gone.",
+	"batch.kubernetes.io/job-tracking": "The controller of Jobs (job-controller) takes it away when it has counted the pod.",
+	"resource.kubernetes.io/delete-protection": "The controller of resource claims takes it away when no pod uses the " +
+		"claim.",
+}
+
+// setBy says which client has set a finalizer, as the object's field managers say.
+func setBy(obj *unstructured.Unstructured, finalizer string) string {
+	for _, m := range obj.GetManagedFields() {
+		var fields struct {
+			Metadata struct {
+				Finalizers map[string]any `json:"f:finalizers"`
+			} `json:"f:metadata"`
+		}
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Metadata.Finalizers[fmt.Sprintf("v:%q", finalizer)]; ok {
+			text := fmt.Sprintf("; %s has set it", m.Manager)
+			if m.Time != nil {
+				text += " (it has last written at " + m.Time.UTC().Format(time.RFC3339) + ")"
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// owners says of which owners are there, and which are gone.
+func (s *search) owners(ctx context.Context, b *strings.Builder, obj *unstructured.Unstructured) {
+	for _, o := range obj.GetOwnerReferences() {
+		state := "is there"
+		switch alive, err := s.owner(ctx, o, obj.GetNamespace()); {
+		case err != nil:
+			state = "cannot be looked at: " + err.Error()
+		case !alive:
+			state = "is gone"
+		}
+		fmt.Fprintf(b, "\nIts owner %s %s %s.\n", o.Kind, o.Name, state)
+	}
+}
+
+func (s *search) owner(ctx context.Context, o metav1.OwnerReference, namespace string) (alive bool, err error) {
+	list, err := s.discovery.ServerResourcesForGroupVersion(o.APIVersion)
+	if err != nil {
+		return false, err
+	}
+	gv, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range list.APIResources {
+		if r.Kind != o.Kind || strings.Contains(r.Name, "/") {
+			continue
+		}
+		var client dynamic.ResourceInterface = s.objects.Resource(gv.WithResource(r.Name))
+		if r.Namespaced {
+			client = s.objects.Resource(gv.WithResource(r.Name)).Namespace(namespace)
+		}
+		owner, err := client.Get(ctx, o.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil && owner.GetUID() == o.UID, err
+	}
+	return false, errors.New("the server has no such kind")
+}

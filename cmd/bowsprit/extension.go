@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+)
+
+func extensionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "extension",
+		Short: "Install extension API servers",
+		Long: `Install extension API servers in a cluster. Such a server is made with the Go package
+github.com/bowsprit/bowsprit/extension, or with k8s.io/apiserver.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(extensionInstallCommand())
+	return cmd
+}
+
+// installation is what "extension install" makes.
+type installation struct {
+	Name, Namespace string
+	APIs            []string // group/version
+	TargetPort      int
+	GroupPriority   int
+	VersionPriority int
+
+	// What is in the secret: PEM.
+	CA, Certificate, Key []byte
+}
+
+func extensionInstallCommand() *cobra.Command {
+	var server connect.Flags
+	var in installation
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "install NAME --api GROUP/VERSION",
+		Short: "Make everything in a cluster that an extension API server needs but its pods",
+		Long: `Make, for an extension API server called NAME, everything but its pods: a namespace, a certificate in the secret
+NAME-tls, a service account that may ask the API server in front who users are and what they may do, a service, and an
+APIService for each version. The pods are yours: with the label app=NAME, the service account NAME, and the secret's
+tls.crt and tls.key as --tls-cert-file and --tls-private-key-file.
+
+Run it again to renew the certificate, which it does when a month of its year is left, or to add a version.`,
+		Example: `  bowsprit extension install ship --api sea.example.com/v1
+  bowsprit extension install ship --api sea.example.com/v1 --dry-run | kubectl apply --filename -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New(`name the server, as in "bowsprit extension install ship --api sea.example.com/v1"`)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in.Name = args[0]
+			if in.Namespace == "" {
+				in.Namespace = in.Name
+			}
+			if err := in.check(); err != nil {
+				return err
+			}
+			to := output{cmd.OutOrStdout(), cmd.ErrOrStderr()}
+			if dryRun {
+				return in.print(to.out)
+			}
+			config, _, err := server.Connect()
+			if err != nil {
+				return err
+			}
+			return in.install(cmd.Context(), config, to)
+		},
+	}
+	f := cmd.Flags()
+	server.Bind(f)
+	f.StringVar(&in.Namespace, "namespace", "", "namespace of the server (default: its name)")
+	f.StringSliceVar(&in.APIs, "api", nil, "a version that it serves, such as sea.example.com/v1; may be given again")
+	f.IntVar(&in.TargetPort, "target-port", 6443, "port on which its pods listen")
+	f.IntVar(&in.GroupPriority, "group-priority", 1000, "groupPriorityMinimum of the APIServices")
+	f.IntVar(&in.VersionPriority, "version-priority", 15, "versionPriority of the APIServices")
+	f.BoolVar(&dryRun, "dry-run", false, "print the manifests, with a new certificate, and make nothing")
+	return cmd
+}
+
+// check says what is wrong with the flags.
+func (in *installation) check() error {
+	if len(in.APIs) == 0 {
+		return errors.New("--api is missing: name a version that the server serves, such as sea.example.com/v1")
+	}
+	for flag, name := range map[string]string{"NAME": in.Name, "--namespace": in.Namespace} {
+		if wrong := validation.IsDNS1035Label(name); len(wrong) > 0 {
+			return fmt.Errorf("%s %q: %s", flag, name, strings.Join(wrong, "; "))
+		}
+	}
+	for _, api := range in.APIs {
+		gv, err := schema.ParseGroupVersion(api)
+		if err != nil || len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || !strings.Contains(gv.Group, ".") ||
+			len(validation.IsDNS1035Label(gv.Version)) > 0 {
+			return fmt.Errorf("--api %q is not a group and a version such as sea.example.com/v1", api)
+		}
+	}
+	if wrong := validation.IsValidPortNum(in.TargetPort); len(wrong) > 0 {
+		return fmt.Errorf("--target-port %d: %s", in.TargetPort, strings.Join(wrong, "; "))
+	}
+	slices.Sort(in.APIs)
+	in.APIs = slices.Compact(in.APIs)
+	return nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	_ "embed"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"text/template"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed extension.yaml
+var extensionManifests string
+
+// extensionManager owns the fields of what is installed.
+const extensionManager = "bowsprit-extension"
+
+// renewBefore is how long before the end of a certificate a new one is made.
+const renewBefore = 30 * 24 * time.Hour
+
+// manifests returns what is to be there, in the order in which it is made.
+func (in *installation) manifests() ([]byte, error) {
+	functions := template.FuncMap{
+		"base64": base64.StdEncoding.EncodeToString,
+		"group":  path.Dir, "version": path.Base,
+		"apiName": func(api string) string { return path.Base(api) + "." + path.Dir(api) },
+	}
+	var out bytes.Buffer
+	err := template.Must(template.New("").Funcs(functions).Parse(extensionManifests)).Execute(&out, in)
+	return out.Bytes(), err
+}
+
+// print prints the manifests, with a new certificate.
+func (in *installation) print(to io.Writer) error {
+	if err := in.certify(); err != nil {
+		return err
+	}
+	text, err := in.manifests()
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(text)
+	return err
+}
+
+// install makes what is not there as it should be, and says so of each object.
+func (in *installation) install(ctx context.Context, config *rest.Config, to output) error {
+	if err := in.keepCertificate(ctx, config, time.Now()); err != nil {
+		return err
+	}
+	text, err := in.manifests()
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &obj.Object); err != nil {
+			return err
+		}
+		if err := apply(ctx, client, obj, to.out); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(to.notes, `Now run the server: pods in the namespace %s with the label app=%s and the service account %s, and
+the secret %s-tls mounted for --tls-cert-file and --tls-private-key-file. They listen on port %d.
+`, in.Namespace, in.Name, in.Name, in.Name, in.TargetPort)
+	return nil
+}
+
+// apply makes one object as it should be.
+func apply(ctx context.Context, client dynamic.Interface, obj *unstructured.Unstructured, to io.Writer) error {
+	plural, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
+	objects := dynamic.ResourceInterface(client.Resource(plural).Namespace(obj.GetNamespace()))
+	name := plural.GroupResource().String() + "/" + obj.GetName()
+	before, err := objects.Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	after, err := objects.Apply(ctx, obj.GetName(), obj,
+		metav1.ApplyOptions{FieldManager: extensionManager, Force: true})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	done := "configured"
+	switch {
+	case before == nil:
+		done = "created"
+	case before.GetResourceVersion() == after.GetResourceVersion():
+		done = "unchanged"
+	}
+	_, err = fmt.Fprintln(to, name, done)
+	return err
+}
+
+// keepCertificate takes the certificate that the secret has, if it is good for a while, and makes one if not.
+func (in *installation) keepCertificate(ctx context.Context, config *rest.Config, now time.Time) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	secret, err := client.CoreV1().Secrets(in.Namespace).Get(ctx, in.Name+"-tls", metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return in.certify()
+	case err != nil:
+		return fmt.Errorf("secrets/%s-tls: %w", in.Name, err)
+	}
+	in.CA, in.Certificate, in.Key = secret.Data["ca.crt"], secret.Data[corev1.TLSCertKey],
+		secret.Data[corev1.TLSPrivateKeyKey]
+	if in.certified(now.Add(renewBefore)) {
+		return nil
+	}
+	return in.certify()
+}
+
+// host is the name by which the API server in front knows the server.
+func (in *installation) host() string { return in.Name + "." + in.Namespace + ".svc" }
+
+// certified reports whether the certificate is good at a time.
+func (in *installation) certified(at time.Time) bool {
+	pair, err := tls.X509KeyPair(in.Certificate, in.Key)
+	if err != nil {
+		return false
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(in.CA)
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{DNSName: in.host(), Roots: authorities, CurrentTime: at})
+	return err == nil
+}
+
+// certify makes an authority and, with it, a certificate for a year. The key of the authority is not kept.
+func (in *installation) certify() error {
+	chain, key, err := cert.GenerateSelfSignedCertKey(in.host(), nil, []string{in.Name + "." + in.Namespace})
+	if err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	_, authority := pem.Decode(chain)
+	in.CA, in.Certificate, in.Key = authority, chain, key
+	return nil
+}

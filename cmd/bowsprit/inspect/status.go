@@ -1,0 +1,293 @@
+// Package inspect has "bowsprit status": what a server is, holds and does, at one moment.
+package inspect
+
+import (
+	"bufio"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+)
+
+// status is what is shown. Its form is that of -o json; what the user may not read is absent.
+type status struct {
+	Server  string `json:"server"`
+	Version string `json:"version"`
+	Ready   bool   `json:"ready"`
+	// Failing are the checks of /readyz that fail.
+	Failing []string `json:"failing,omitempty"`
+	// Certificate and ClientCertificate are when the server's certificate ends, and that of the user.
+	Certificate       *time.Time `json:"certificateEnds,omitempty"`
+	ClientCertificate *time.Time `json:"clientCertificateEnds,omitempty"`
+	Running           *figures   `json:"running,omitempty"`
+	// Missing says why there are no figures.
+	Missing string `json:"missing,omitempty"`
+}
+
+// figures are of the server's metrics.
+type figures struct {
+	Started           time.Time `json:"started"`
+	MemoryBytes       int64     `json:"memoryBytes"`
+	StorageBytes      int64     `json:"storageBytes"`
+	Objects           int64     `json:"objects"`
+	Definitions       int64     `json:"definitions"`
+	Watches           int64     `json:"watches"`
+	RequestsPerSecond float64   `json:"requestsPerSecond"`
+}
+
+// Command returns "bowsprit status".
+func Command() *cobra.Command {
+	var server connect.Flags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show a server: version, readiness, certificates, storage, objects, requests",
+		Long: `Show a server: its version, whether it is ready and what is not, when certificates end, how long it runs, what it
+stores, and how many requests a second it answers, counted over one second. Figures need the permission to get /metrics.
+
+The exit code is 0 if the server is ready, and 1 if it is not or cannot be reached.`,
+		Example: `  bowsprit status
+  bowsprit status --kubeconfig prod.conf -o json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q takes no arguments, but got %q", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"text", "json"}, output) {
+				return fmt.Errorf("--output %q is unknown: use text or json", output)
+			}
+			config, _, err := server.Connect()
+			if err != nil {
+				return err
+			}
+			s, err := look(cmd.Context(), config, time.Second)
+			if err != nil {
+				return err
+			}
+			return s.show(cmd.OutOrStdout(), output)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	server.Bind(cmd.Flags())
+	return cmd
+}
+
+// inquiry asks one server.
+type inquiry struct {
+	http *http.Client
+	url  string
+}
+
+// get returns what a page says. Codes that are no answer to the question are errors.
+func (q *inquiry) get(ctx context.Context, path string, codes ...int) (*http.Response, string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url+path, http.NoBody)
+	if err != nil {
+		return nil, "", err
+	}
+	answer, err := q.http.Do(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && !slices.Contains(codes, answer.StatusCode) {
+		err = fmt.Errorf("GET %s: %s", path, answer.Status)
+	}
+	return answer, string(body), err
+}
+
+// look asks a server; between the two readings of its counters it waits for a time.
+func look(ctx context.Context, config *rest.Config, between time.Duration) (*status, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	q := &inquiry{client, strings.TrimSuffix(config.Host, "/")}
+	answer, text, err := q.get(ctx, "/version", http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	var version struct{ GitVersion string }
+	if err := json.Unmarshal([]byte(text), &version); err != nil {
+		return nil, fmt.Errorf("GET /version: %w", err)
+	}
+	s := &status{Server: q.url, Version: version.GitVersion, ClientCertificate: clientEnd(config)}
+	if answer.TLS != nil && len(answer.TLS.PeerCertificates) > 0 {
+		s.Certificate = &answer.TLS.PeerCertificates[0].NotAfter
+	}
+	_, text, err = q.get(ctx, "/readyz?verbose", http.StatusOK, http.StatusInternalServerError)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(text) {
+		if check, failing := strings.CutPrefix(strings.TrimSpace(line), "[-]"); failing {
+			s.Failing = append(s.Failing, check)
+		}
+	}
+	s.Ready = strings.Contains(text, "readyz check passed")
+	if s.Running, err = q.figures(ctx, between); err != nil {
+		s.Missing = err.Error()
+	}
+	return s, nil
+}
+
+// clientEnd is when the certificate of the user ends, nil if there is none.
+func clientEnd(config *rest.Config) *time.Time {
+	text := config.CertData
+	if len(text) == 0 && config.CertFile != "" {
+		text, _ = os.ReadFile(config.CertFile)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return &certificate.NotAfter
+}
+
+// figures reads the metrics twice.
+func (q *inquiry) figures(ctx context.Context, between time.Duration) (*figures, error) {
+	_, first, err := q.get(ctx, "/metrics", http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	select {
+	case <-time.After(between):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	_, second, err := q.get(ctx, "/metrics", http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	passed := time.Since(began).Seconds()
+	was, is := sums(first), sums(second)
+	seconds, part := math.Modf(is["process_start_time_seconds"])
+	f := &figures{
+		Started:      time.Unix(int64(seconds), int64(part*1e9)).UTC(),
+		MemoryBytes:  int64(is["process_resident_memory_bytes"]),
+		StorageBytes: int64(is["apiserver_storage_size_bytes"]),
+		Objects:      int64(is["apiserver_resource_objects"]),
+		Definitions:  int64(is[definitions]),
+		Watches:      int64(is["apiserver_longrunning_requests"]),
+	}
+	// One of the requests is the first reading of the metrics itself.
+	answered := is["apiserver_request_total"] - was["apiserver_request_total"] - 1
+	f.RequestsPerSecond = math.Round(max(0, answered)/passed*10) / 10
+	return f, nil
+}
+
+// definitions is the key of sums for the number of definitions.
+const definitions = "definitions"
+
+// sums adds up the values of each metric in the text form of Prometheus.
+func sums(text string) map[string]float64 {
+	all := map[string]float64{}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		end := strings.LastIndexByte(line, ' ')
+		if end < 0 || line[0] == '#' {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[end+1:], 64)
+		if err != nil {
+			continue
+		}
+		name, labels, _ := strings.Cut(line[:end], "{")
+		if name == "apiserver_longrunning_requests" && !strings.Contains(labels, `verb="WATCH"`) {
+			continue
+		}
+		all[name] += value
+		if name == "apiserver_resource_objects" && strings.Contains(labels, `resource="customresourcedefinitions"`) {
+			all[definitions] += value
+		}
+	}
+	return all
+}
+
+// errNotReady ends the command with the exit code of a failure.
+var errNotReady = errors.New("the server is not ready")
+
+// show writes what was found.
+func (s *status) show(out io.Writer, form string) error {
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(s); err != nil {
+			return err
+		}
+	} else if err := s.table(out, time.Now()); err != nil {
+		return err
+	}
+	if !s.Ready {
+		return errNotReady
+	}
+	return nil
+}
+
+// table writes a line for each thing.
+func (s *status) table(out io.Writer, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
+	row("Server", "%s", s.Server)
+	row("Version", "%s", s.Version)
+	if s.Ready {
+		row("Ready", "yes")
+	} else {
+		row("Ready", "no: %s", strings.Join(s.Failing, "; "))
+	}
+	if s.Certificate != nil {
+		row("Certificate", "%s", until(*s.Certificate, now))
+	}
+	if s.ClientCertificate != nil {
+		row("Your certificate", "%s", until(*s.ClientCertificate, now))
+	}
+	if f := s.Running; f != nil {
+		row("Running", "since %s (%s)", f.Started.Format(time.RFC3339), now.Sub(f.Started).Round(time.Second))
+		row("Memory", "%s", megabytes(f.MemoryBytes))
+		row("Storage", "%s", megabytes(f.StorageBytes))
+		row("Objects", "%d, %d definitions", f.Objects, f.Definitions)
+		row("Requests", "%.1f a second, %d watches", f.RequestsPerSecond, f.Watches)
+	} else {
+		row("Figures", "none: %s", s.Missing)
+	}
+	return w.Flush()
+}
+
+// until says when something ends.
+func until(end, now time.Time) string {
+	days := int(end.Sub(now).Hours() / 24)
+	switch {
+	case end.Before(now):
+		return "ended " + end.UTC().Format(time.RFC3339)
+	case days < 1:
+		return fmt.Sprintf("ends %s, in %s", end.UTC().Format(time.RFC3339), end.Sub(now).Round(time.Minute))
+	}
+	return fmt.Sprintf("ends %s, in %d days", end.UTC().Format(time.RFC3339), days)
+}
+
+func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

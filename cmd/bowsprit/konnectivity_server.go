@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity/server"
+)
+
+// konnectivityServerFlags are those of upstream's proxy-server.
+type konnectivityServerFlags struct {
+	konnectivityLog
+	pagePorts
+	server.Options
+	server.Account
+	id, strategies, kubeconfig                     string
+	count, frontPort, agentPort, adminPort, health int
+	frontHost, agentHost, adminHost, healthHost    string
+	ciphers                                        []string
+	replaceSocket                                  bool
+}
+
+func konnectivityServerCommand() *cobra.Command {
+	o := &konnectivityServerFlags{}
+	cmd := &cobra.Command{
+		Use:   "konnectivity-server",
+		Short: "Run a Konnectivity server, through which an API server reaches a cluster",
+		Long: `Run a Konnectivity server: API servers ask it for connections into a cluster, and agents there open them
+("bowsprit konnectivity-agent"). It speaks the protocol of sigs.k8s.io/apiserver-network-proxy v0.34 and has the flags of
+its proxy-server; either half may be upstream's. --egress-selector-config-file tells an API server to use it.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+func (o *konnectivityServerFlags) bind(f *pflag.FlagSet) {
+	o.konnectivityLog.bind(f)
+	o.pagePorts.bind(f)
+	f.StringVar(&o.Mode, "mode", server.ModeGRPC, "how API servers ask: grpc or http-connect")
+	f.StringVar(&o.Socket, "uds-name", "", "socket on which API servers ask; \"\" is --server-port")
+	f.BoolVar(&o.replaceSocket, "delete-existing-uds-file", true, "replace a file that is at --uds-name")
+	f.StringVar(&o.frontHost, "server-bind-address", "", "address of --server-port (default: all)")
+	f.IntVar(&o.frontPort, "server-port", 8090, "port on which API servers ask; 0 with --uds-name")
+	f.StringVar(&o.FrontFiles.Cert, "server-cert", "", "certificate that API servers see, PEM")
+	f.StringVar(&o.FrontFiles.Key, "server-key", "", "key of --server-cert, PEM")
+	f.StringVar(&o.FrontFiles.CA, "server-ca-cert", "", "authority of API servers' certificates, PEM (default: any client)")
+	f.StringVar(&o.agentHost, "agent-bind-address", "", "address of --agent-port (default: all)")
+	f.IntVar(&o.agentPort, "agent-port", 8091, "port for agents")
+	f.StringVar(&o.AgentFiles.Cert, "cluster-cert", "", "certificate that agents see, PEM")
+	f.StringVar(&o.AgentFiles.Key, "cluster-key", "", "key of --cluster-cert, PEM")
+	f.StringVar(&o.AgentFiles.CA, "cluster-ca-cert", "", "authority of agents' certificates, PEM; without it they show tokens")
+	f.StringVar(&o.adminHost, "admin-bind-address", "127.0.0.1", "address of --admin-port")
+	f.IntVar(&o.adminPort, "admin-port", 8095, "port for metrics and profiles")
+	f.StringVar(&o.healthHost, "health-bind-address", "", "address of --health-port (default: all)")
+	f.IntVar(&o.health, "health-port", 8092, "port for /healthz, /readyz and metrics")
+	f.DurationVar(&o.Keepalive, "keepalive-time", time.Hour, "how long an agent is silent before it is asked whether it is there")
+	f.DurationVar(&o.FrontKeepalive, "frontend-keepalive-time", time.Hour, "the same for API servers")
+	f.StringVar(&o.id, "server-id", "", "name of this server among several (default $PROXY_SERVER_ID, else a random one)")
+	f.IntVar(&o.count, "server-count", 1, "how many servers there are: agents connect to that many")
+	f.StringVar(&o.Namespace, "agent-namespace", "", "namespace of the agents' service account")
+	f.StringVar(&o.Name, "agent-service-account", "", "service account whose tokens agents must show")
+	f.StringVar(&o.Audience, "authentication-audience", "", "audience that those tokens must have")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig by which tokens are reviewed (default: that of the pod)")
+	f.StringVar(&o.strategies, "proxy-strategies", "default", "how an agent is chosen, the first that finds one: destHost, defaultRoute, default")
+	f.StringSliceVar(&o.ciphers, "cipher-suites", nil, "cipher suites of TLS 1.2 (default: Go's)")
+	// What upstream has for the same things as ours: taken, and without effect.
+	for _, name := range []string{"kubeconfig-qps", "kubeconfig-burst", "xfr-channel-size", "kube-api-content-type"} {
+		f.String(name, "", "taken and ignored")
+		_ = f.MarkHidden(name)
+	}
+}
+
+// check returns what is wrong with the flags, in upstream's words.
+func (o *konnectivityServerFlags) check() error {
+	tokens := o.Namespace != "" || o.Name != "" || o.Audience != ""
+	switch {
+	case o.Mode != server.ModeGRPC && o.Mode != server.ModeHTTPConnect:
+		return fmt.Errorf("mode must be set to either 'grpc' or 'http-connect' not %q", o.Mode)
+	case o.Socket != "" && o.frontPort != 0:
+		return fmt.Errorf("server port should be set to 0 not %d for UDS", o.frontPort)
+	case o.Socket != "" && o.FrontFiles != server.Files{}:
+		return errors.New("server key, cert and ca cert should not be set for UDS")
+	case o.Socket == "" && o.frontPort == 0:
+		return errors.New("--uds-name or --server-port must say where API servers ask")
+	case o.contention && !o.profiling:
+		return errors.New("if --enable-contention-profiling is set, --enable-profiling must also be set")
+	case tokens && o.AgentFiles.CA != "":
+		return errors.New("--cluster-ca-cert can not be used when agent authentication is enabled")
+	case tokens && o.Namespace == "":
+		return errors.New("--agent-namespace cannot be empty when agent authentication is enabled")
+	case tokens && o.Name == "":
+		return errors.New("--agent-service-account cannot be empty when agent authentication is enabled")
+	case tokens && o.Audience == "":
+		return errors.New("--authentication-audience cannot be empty when agent authentication is enabled")
+	}
+	return nil
+}
+
+func (o *konnectivityServerFlags) run(cmd *cobra.Command) error {
+	log, err := o.open(cmd)
+	if err == nil {
+		err = o.check()
+	}
+	if err != nil {
+		return err
+	}
+	c := server.Config{Count: o.count, Log: log}
+	if c.ID = o.id; c.ID == "" {
+		c.ID = envOr("PROXY_SERVER_ID", uuid.NewString)
+	}
+	if c.Strategies, err = server.ParseStrategies(o.strategies); err != nil {
+		return fmt.Errorf("invalid proxy strategies: %w", err)
+	}
+	if o.Options.Ciphers, err = cipherSuites(o.ciphers); err != nil {
+		return err
+	}
+	switch {
+	case o.Namespace != "":
+		config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+		if err != nil {
+			return fmt.Errorf("failed to load kubernetes client config: %w", err)
+		}
+		if c.Authenticate, err = server.Reviewer(config, o.Account); err != nil {
+			return err
+		}
+	case o.AgentFiles.CA == "":
+		log.Warn("any client may be an agent, and get what API servers send into the cluster: give --cluster-ca-cert, or --agent-namespace and its kin")
+	}
+	registry := prometheus.NewRegistry()
+	c.Metrics = server.NewMetrics(registry)
+	at := func(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+	o.KeepSocket, o.Front, o.Agents = !o.replaceSocket, at(o.frontHost, o.frontPort), at(o.agentHost, o.agentPort)
+	o.Pages = konnectivity.Pages{
+		Metrics: registry, Health: at(o.healthHost, o.health), Admin: at(o.adminHost, o.adminPort),
+		Profiles: o.profiling, Contention: o.contention,
+	}
+	ctx, stop := stopOnSignal(cmd.Context())
+	defer stop()
+	return server.New(c).Run(ctx, o.Options)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/internal/auth/token"
+)
+
+func tokenCommand() *cobra.Command {
+	var server connect.Flags
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and delete bootstrap tokens, by which nodes join",
+		Long: `Make, list and delete bootstrap tokens. A node that knows one can find out whom to trust (the ConfigMap cluster-info is
+signed with it), and ask for a certificate of its own, which it gets if the token is of the usual group.
+
+A token is ID.SECRET; it is kept in the secret kube-system/bootstrap-token-ID, and deleted when its time is over.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	server.Bind(cmd.PersistentFlags())
+	cmd.AddCommand(tokenCreateCommand(&server), tokenListCommand(&server), tokenDeleteCommand(&server),
+		tokenGenerateCommand())
+	return cmd
+}
+
+func tokenListCommand(server *connect.Flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the bootstrap tokens, secrets and all",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := server.Clientset()
+			if err != nil {
+				return err
+			}
+			return listTokens(cmd.Context(), client, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+}
+
+func listTokens(ctx context.Context, client kubernetes.Interface, out, notes io.Writer) error {
+	secrets, err := client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{FieldSelector: "type=" + string(token.BootstrapType)})
+	if err != nil {
+		return fmt.Errorf("the tokens cannot be listed: %w", err)
+	}
+	table := tabwriter.NewWriter(out, 10, 4, 3, ' ', 0)
+	fmt.Fprintln(table, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
+	or := func(text, otherwise string) string {
+		if text == "" {
+			return otherwise
+		}
+		return text
+	}
+	for i := range secrets.Items {
+		t, err := token.BootstrapOf(&secrets.Items[i])
+		if err != nil {
+			fmt.Fprintln(notes, err)
+			continue
+		}
+		left, expires := "<forever>", "<never>"
+		if !t.Expires.IsZero() {
+			left, expires = duration.ShortHumanDuration(time.Until(t.Expires)), t.Expires.Format(time.RFC3339)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t, left, expires, or(strings.Join(t.Usages, ","), "<none>"),
+			or(t.Description, "<none>"), or(strings.Join(t.Groups, ","), "<none>"))
+	}
+	return table.Flush()
+}
+
+func tokenDeleteCommand(server *connect.Flags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete TOKEN...",
+		Short:   "Delete bootstrap tokens, by their text or their ID",
+		Example: "  bowsprit token delete abcdef",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("missing argument: which token? Its text, of the form %q, or its ID, of the form %q",
+					token.BootstrapPattern, token.BootstrapIDPattern)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := server.Clientset()
+			if err != nil {
+				return err
+			}
+			for _, arg := range args {
+				id, err := token.ParseBootstrapID(arg)
+				if err != nil {
+					return err
+				}
+				err = client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(cmd.Context(),
+					token.BootstrapNamePrefix+id, metav1.DeleteOptions{})
+				if err != nil {
+					return fmt.Errorf("failed to delete bootstrap token %q: %w", id, err)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "bootstrap token %q deleted\n", id)
+			}
+			return nil
+		},
+	}
+}
+
+func tokenGenerateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "generate",
+		Short: "Print a new bootstrap token that no server knows",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), token.GenerateBootstrap())
+			return err
+		},
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/internal/auth/token"
+)
+
+// nodeGroup is the usual group of tokens of nodes: kubeadm's name.
+const nodeGroup = "system:bootstrappers:kubeadm:default-node-token"
+
+// tokenFlags are the flags of "bowsprit token create", by kubeadm's names.
+type tokenFlags struct {
+	ttl             time.Duration
+	usages, groups  []string
+	description     string
+	printKubeconfig bool
+}
+
+func tokenCreateCommand(server *connect.Flags) *cobra.Command {
+	var flags tokenFlags
+	cmd := &cobra.Command{
+		Use:   "create [TOKEN]",
+		Short: "Make a bootstrap token, and print it",
+		Long: `Make a bootstrap token and print it, or with --print-kubeconfig a kubeconfig by which a node joins: what a kubelet takes
+as --bootstrap-kubeconfig. A token may be given; otherwise it is a random one, which is better.
+
+For tokens of the usual group the bindings are made, if they are missing, by which kubelets may ask for a certificate,
+get it without further questions, and renew it (kubeadm:kubelet-bootstrap, kubeadm:node-autoapprove-bootstrap,
+kubeadm:node-autoapprove-certificate-rotation).`,
+		Example: `  bowsprit token create
+  bowsprit token create --ttl 1h --description "rack 4" --print-kubeconfig > token.conf`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%q makes one token, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+
+					" --help")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			token, err := flags.token(args, time.Now())
+			if err != nil {
+				return err
+			}
+			return createToken(cmd.Context(), server, token, flags.printKubeconfig,
+				output{cmd.OutOrStdout(), cmd.ErrOrStderr()})
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&flags.ttl, "ttl", 24*time.Hour, "how long the token is good for; 0 is for ever")
+	f.StringSliceVar(&flags.usages, "usages", []string{"signing", "authentication"}, "what the token is good for")
+	f.StringSliceVar(&flags.groups, "groups", []string{nodeGroup},
+		"groups of who authenticates by the token; they begin with system:bootstrappers:")
+	f.StringVar(&flags.description, "description", "", "what the token is for")
+	f.BoolVar(&flags.printKubeconfig, "print-kubeconfig", false, "print a kubeconfig with the token, for a kubelet")
+	return cmd
+}
+
+// output is where a command prints what was asked for, and what the user must know besides.
+type output struct{ out, notes io.Writer }
+
+func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, error) {
+	text := token.GenerateBootstrap()
+	if len(args) > 0 {
+		text = args[0]
+	}
+	t, err := token.ParseBootstrap(text)
+	if err != nil {
+		return t, err
+	}
+	t.Usages, t.Groups, t.Description = f.usages, f.groups, f.description
+	switch {
+	case f.ttl < 0:
+		return t, fmt.Errorf("--ttl %s is negative: use a duration such as 24h, or 0 for ever", f.ttl)
+	case f.ttl > 0:
+		t.Expires = now.Add(f.ttl)
+	}
+	if !slices.Contains(t.Usages, "authentication") {
+		if f.printKubeconfig {
+			return t, errors.New("--print-kubeconfig: a token without the usage authentication lets no node in")
+		}
+		t.Groups = nil
+	}
+	return t, t.Validate()
+}
+
+func createToken(
+	ctx context.Context, server *connect.Flags, t token.BootstrapToken, printKubeconfig bool, to output,
+) error {
+	config, _, err := server.Connect()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(t.Groups, nodeGroup) {
+		if err := bindNodes(ctx, client, to.notes); err != nil {
+			return err
+		}
+	}
+	_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, t.AsSecret(),
+		metav1.CreateOptions{FieldManager: "bowsprit"})
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("a token with id %q already exists", t.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("the token cannot be made: %w", err)
+	}
+	if !printKubeconfig {
+		_, err := fmt.Fprintln(to.out, t)
+		return err
+	}
+	text, err := tokenKubeconfig(ctx, client, t)
+	if err != nil {
+		return fmt.Errorf("the token %s... was made, but no kubeconfig: %w", t.ID, err)
+	}
+	_, err = to.out.Write(text)
+	return err
+}
+
+// bindNodes makes the bindings that let kubelets with a token of the usual group join.
+func bindNodes(ctx context.Context, client kubernetes.Interface, notes io.Writer) error {
+	const requests = "system:certificates.k8s.io:certificatesigningrequests:"
+	for _, b := range []struct{ name, role, group string }{
+		{"kubeadm:kubelet-bootstrap", "system:node-bootstrapper", nodeGroup},
+		{"kubeadm:node-autoapprove-bootstrap", requests + "nodeclient", nodeGroup},
+		{"kubeadm:node-autoapprove-certificate-rotation", requests + "selfnodeclient", "system:nodes"},
+	} {
+		_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: b.name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: b.group}},
+		}, metav1.CreateOptions{FieldManager: "bowsprit"})
+		switch {
+		case apierrors.IsAlreadyExists(err):
+		case err != nil:
+			return fmt.Errorf("the binding %s, by which nodes join, cannot be made: %w", b.name, err)
+		default:
+			fmt.Fprintf(notes, "Made the ClusterRoleBinding %s.\n", b.name)
+		}
+	}
+	return nil
+}
+
+// tokenKubeconfig returns a kubeconfig of who has the token, for the server that the ConfigMap cluster-info names.
+func tokenKubeconfig(ctx context.Context, client kubernetes.Interface, t token.BootstrapToken) ([]byte, error) {
+	info, err := client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, "cluster-info", metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("what nodes must know of the server: %w", err)
+	}
+	config, err := clientcmd.Load([]byte(info.Data["kubeconfig"]))
+	if err != nil || config.Clusters[""] == nil {
+		return nil, errors.New("the ConfigMap kube-public/cluster-info has no kubeconfig with a cluster")
+	}
+	const user, name = "tls-bootstrap-token-user", "bowsprit"
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:  map[string]*clientcmdapi.Cluster{name: config.Clusters[""]},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {Token: t.String()}},
+		Contexts: map[string]*clientcmdapi.Context{
+			user + "@" + name: {Cluster: name, AuthInfo: user},
+		},
+		CurrentContext: user + "@" + name,
+	})
+}

@@ -1,0 +1,260 @@
+package bowsprit
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/front/audit"
+)
+
+// AuditConfig says which requests are recorded, and where. Without a policy and a place none is.
+type AuditConfig struct {
+	// PolicyFile is a Policy of audit.k8s.io/v1, which says what is recorded of which requests. Its rules may have the
+	// field changes: JSONPatch.
+	PolicyFile string
+	// LogFile is the file that events go to, a line each; "-" is the standard output, "" is none.
+	LogFile string
+	// Log says how that file is written.
+	Log AuditLogConfig
+	// WebhookConfigFile is a kubeconfig that says where events are posted to; "" is nowhere.
+	WebhookConfigFile string
+	// Webhook says how events are posted there.
+	Webhook AuditWebhookConfig
+}
+
+// AuditLogConfig says how the log of events is written.
+type AuditLogConfig struct {
+	// Format is json, which is the default, or legacy, a line of text.
+	Format string
+	// Version is the group and version of events, audit.k8s.io/v1 if empty; there is no other.
+	Version string
+	// MaxAge and MaxBackups are how many days older files are kept, and how many of them; 366 and 100 if zero, less is
+	// no bound.
+	MaxAge, MaxBackups int
+	// MaxSize is how many megabytes a file may have before another is begun, 100 if zero; less is no bound.
+	MaxSize int
+	// Compress has older files compressed with gzip.
+	Compress bool
+	// Mode is blocking, which is the default, blocking-strict or batch.
+	Mode string
+	// Batch is for the mode batch.
+	Batch AuditBatchConfig
+	// Truncate bounds the size of events.
+	Truncate AuditTruncateConfig
+}
+
+// AuditWebhookConfig says how events are posted.
+type AuditWebhookConfig struct {
+	// Version is the group and version of events, audit.k8s.io/v1 if empty; there is no other.
+	Version string
+	// InitialBackoff is how long to wait before the first retry, 10 seconds if zero.
+	InitialBackoff time.Duration
+	// Mode is batch, which is the default, blocking or blocking-strict.
+	Mode string
+	// Batch is for the mode batch.
+	Batch AuditBatchConfig
+	// Truncate bounds the size of events and batches.
+	Truncate AuditTruncateConfig
+}
+
+// AuditBatchConfig says how events are collected, in the mode batch.
+type AuditBatchConfig struct {
+	// BufferSize is how many events may wait, 10,000 if zero; what comes then is dropped and counted.
+	BufferSize int
+	// MaxSize is how many events go at a time; 400 for the webhook and 1 for the log if zero.
+	MaxSize int
+	// MaxWait is how long the first event of a batch waits for more; 30 seconds for the webhook if zero.
+	MaxWait time.Duration
+	// ThrottleEnable has batches held back that come too fast; nil is true for the webhook alone.
+	ThrottleEnable *bool
+	// ThrottleQPS is how many batches a second may go; 10 for the webhook if zero.
+	ThrottleQPS float32
+	// ThrottleBurst is how many batches may go at once; 15 for the webhook if zero.
+	ThrottleBurst int
+}
+
+// AuditTruncateConfig bounds the size of what is written or posted.
+type AuditTruncateConfig struct {
+	// Enabled has requests and answers left out of events that are too large.
+	Enabled bool
+	// MaxBatchSize and MaxEventSize are in bytes, 10 MiB and 100 KiB if zero.
+	MaxBatchSize, MaxEventSize int64
+}
+
+const auditVersion = "audit.k8s.io/v1"
+
+func (c *AuditConfig) settings() []Setting {
+	all := []Setting{
+		{
+			Name:  "audit-policy-file",
+			Help:  "file of a Policy of audit.k8s.io/v1: what is recorded of which requests (default: nothing)",
+			Value: &c.PolicyFile,
+		},
+		{
+			Name:  "audit-log-path",
+			Help:  "file for a line about each recorded event; '-' is the standard output (default: none)",
+			Value: &c.LogFile,
+		},
+		{
+			Name:  "audit-webhook-config-file",
+			Help:  "kubeconfig that says where recorded events are posted to (default: nowhere)",
+			Value: &c.WebhookConfigFile,
+		},
+	}
+	return append(append(all, c.Log.settings()...), c.Webhook.settings()...)
+}
+
+func (c *AuditLogConfig) settings() []Setting {
+	all := []Setting{
+		{Name: "audit-log-format", Help: "json or legacy", Value: &c.Format, Default: audit.FormatJSON},
+		{
+			Name: "audit-log-version", Help: "group and version of the events in the log", Value: &c.Version,
+			Default: auditVersion,
+		},
+		{
+			Name: "audit-log-maxage", Help: "how many days older audit logs are kept, 0 for ever", Value: &c.MaxAge,
+			Default: 366, Form: Bounded,
+		},
+		{
+			Name: "audit-log-maxbackup", Help: "how many older audit logs are kept, 0 for all", Value: &c.MaxBackups,
+			Default: 100, Form: Bounded,
+		},
+		{
+			Name: "audit-log-maxsize", Help: "megabytes at which another audit log is begun, 0 for never",
+			Value: &c.MaxSize, Default: 100, Form: Bounded,
+		},
+		{Name: "audit-log-compress", Help: "compress older audit logs", Value: &c.Compress},
+	}
+	all = append(all, modeSettings("log", &c.Mode, audit.ModeBlocking)...)
+	return append(append(all, c.Batch.settings("log", logBatch)...), c.Truncate.settings("log")...)
+}
+
+func (c *AuditWebhookConfig) settings() []Setting {
+	all := []Setting{
+		{
+			Name: "audit-webhook-version", Help: "group and version of the events that are posted", Value: &c.Version,
+			Default: auditVersion,
+		},
+		{
+			Name: "audit-webhook-initial-backoff", Help: "how long to wait before the first retry of a post",
+			Value: &c.InitialBackoff, Default: 10 * time.Second,
+		},
+	}
+	all = append(all, modeSettings("webhook", &c.Mode, audit.ModeBatch)...)
+	return append(append(all, c.Batch.settings("webhook", webhookBatch)...), c.Truncate.settings("webhook")...)
+}
+
+func modeSettings(backend string, mode *string, byDefault string) []Setting {
+	return []Setting{{
+		Name:  "audit-" + backend + "-mode",
+		Help:  "batch: requests do not wait for it; blocking: they do; blocking-strict: they fail if it does",
+		Value: mode, Default: byDefault,
+	}}
+}
+
+// kube-apiserver's defaults.
+var (
+	logBatch     = audit.BatchConfig{BufferSize: 10000, MaxBatchSize: 1}
+	webhookBatch = audit.BatchConfig{
+		BufferSize: 10000, MaxBatchSize: 400, MaxBatchWait: 30 * time.Second, ThrottleEnable: true, ThrottleQPS: 10,
+		ThrottleBurst: 15, AsyncDelegate: true,
+	}
+	truncation = audit.TruncateConfig{MaxBatchSize: 10 << 20, MaxEventSize: 100 << 10}
+)
+
+func (c *AuditBatchConfig) settings(backend string, byDefault audit.BatchConfig) []Setting {
+	if c.ThrottleEnable == nil {
+		c.ThrottleEnable = new(byDefault.ThrottleEnable)
+	}
+	name := "audit-" + backend + "-batch-"
+	return []Setting{
+		{
+			Name: name + "buffer-size", Help: "how many events may wait; what comes then is dropped and counted",
+			Value: &c.BufferSize, Default: byDefault.BufferSize,
+		},
+		{
+			Name: name + "max-size", Help: "how many events go at a time", Value: &c.MaxSize,
+			Default: byDefault.MaxBatchSize,
+		},
+		{
+			Name: name + "max-wait", Help: "how long an event waits for more to go with it", Value: &c.MaxWait,
+			Default: byDefault.MaxBatchWait,
+		},
+		{
+			Name: name + "throttle-enable", Help: "hold back batches that come too fast", Value: c.ThrottleEnable,
+			Default: byDefault.ThrottleEnable,
+		},
+		{
+			Name: name + "throttle-qps", Help: "how many batches a second may go", Value: &c.ThrottleQPS,
+			Default: byDefault.ThrottleQPS,
+		},
+		{
+			Name: name + "throttle-burst", Help: "how many batches may go at once", Value: &c.ThrottleBurst,
+			Default: byDefault.ThrottleBurst,
+		},
+	}
+}
+
+func (c *AuditTruncateConfig) settings(backend string) []Setting {
+	name := "audit-" + backend + "-truncate-"
+	return []Setting{
+		{Name: name + "enabled", Help: "leave requests and answers out of events that are too large", Value: &c.Enabled},
+		{
+			Name: name + "max-batch-size", Help: "bytes of a batch, which is divided if it is larger",
+			Value: &c.MaxBatchSize, Default: truncation.MaxBatchSize,
+		},
+		{
+			Name: name + "max-event-size", Help: "bytes of an event", Value: &c.MaxEventSize,
+			Default: truncation.MaxEventSize,
+		},
+	}
+}
+
+func (c *AuditConfig) validate(p *problems) {
+	o := c.options()
+	if err := o.Validate(); err != nil {
+		*p = append(*p, err)
+	}
+}
+
+// options returns what the configuration amounts to.
+func (c *AuditConfig) options() audit.Options {
+	l, w := &c.Log, &c.Webhook
+	return audit.Options{
+		PolicyFile: c.PolicyFile,
+		Log: audit.LogOptions{
+			Path: c.LogFile, Format: cmp.Or(l.Format, audit.FormatJSON), Version: cmp.Or(l.Version, auditVersion),
+			MaxAge: bounded(l.MaxAge, 366), MaxBackups: bounded(l.MaxBackups, 100), MaxSize: bounded(l.MaxSize, 100),
+			Compress: l.Compress, Mode: cmp.Or(l.Mode, audit.ModeBlocking), Batch: l.Batch.options(logBatch),
+			Truncate: l.Truncate.options(),
+		},
+		Webhook: audit.WebhookOptions{
+			ConfigFile: c.WebhookConfigFile, Version: cmp.Or(w.Version, auditVersion),
+			InitialBackoff: cmp.Or(w.InitialBackoff, 10*time.Second), Mode: cmp.Or(w.Mode, audit.ModeBatch),
+			Batch: w.Batch.options(webhookBatch), Truncate: w.Truncate.options(),
+		},
+	}
+}
+
+// bounded returns a number whose 0 is the default, and less no bound, as one whose 0 is no bound.
+func bounded(n, byDefault int) int { return max(cmp.Or(n, byDefault), 0) }
+
+func (c *AuditBatchConfig) options(byDefault audit.BatchConfig) audit.BatchConfig {
+	out := byDefault
+	out.BufferSize = cmp.Or(c.BufferSize, out.BufferSize)
+	out.MaxBatchSize = cmp.Or(c.MaxSize, out.MaxBatchSize)
+	out.MaxBatchWait = cmp.Or(c.MaxWait, out.MaxBatchWait)
+	out.ThrottleQPS = cmp.Or(c.ThrottleQPS, out.ThrottleQPS)
+	out.ThrottleBurst = cmp.Or(c.ThrottleBurst, out.ThrottleBurst)
+	if c.ThrottleEnable != nil {
+		out.ThrottleEnable = *c.ThrottleEnable
+	}
+	return out
+}
+
+func (c *AuditTruncateConfig) options() audit.TruncateOptions {
+	return audit.TruncateOptions{Enabled: c.Enabled, TruncateConfig: audit.TruncateConfig{
+		MaxBatchSize: cmp.Or(c.MaxBatchSize, truncation.MaxBatchSize),
+		MaxEventSize: cmp.Or(c.MaxEventSize, truncation.MaxEventSize),
+	}}
+}

@@ -1,0 +1,283 @@
+package bowsprit
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authn"
+	"github.com/bowsprit/bowsprit/internal/auth/token"
+	"github.com/bowsprit/bowsprit/internal/kinds/auth/trust"
+)
+
+// AuthenticationConfig says how clients prove who they are.
+type AuthenticationConfig struct {
+	// ClientCAFile holds further authorities whose client certificates are believed.
+	ClientCAFile string
+	// RequestHeader says which proxies name users in headers.
+	RequestHeader RequestHeaderConfig
+	// TokenAuthFile holds static bearer tokens: lines of token,user,uid,"group1,group2".
+	TokenAuthFile string
+	// BootstrapTokens lets nodes join by tokens in secrets of the type bootstrap.kubernetes.io/token in kube-system,
+	// and publishes what they must know of the server in the ConfigMap kube-public/cluster-info, which everyone may
+	// read. The command serve has it on.
+	BootstrapTokens bool
+	// OIDC is one issuer of OpenID Connect. ConfigFile is an AuthenticationConfiguration (apiserver.config.k8s.io/v1),
+	// which can name several, and says which anonymous requests there may be. It is read again when it changes.
+	OIDC       OIDCConfig
+	ConfigFile string // see OIDC
+	// Webhook is asked about tokens that are known to no one else.
+	Webhook TokenWebhookConfig
+	// Anonymous false refuses requests without a client certificate or token (401), even those about health; nil is
+	// true, or what ConfigFile says.
+	Anonymous *bool
+	// NoOwnClients believes no client certificate of the server's own authority, that of its administrator included,
+	// and names it to no other server. ClientCAFile has all the authorities then, as in kube-apiserver.
+	NoOwnClients bool
+}
+
+// RequestHeaderConfig says which proxies name users in headers. They authenticate clients themselves and show a
+// certificate of their own authority.
+type RequestHeaderConfig struct {
+	// ClientCAFile holds the authorities of the proxies' certificates; without it there are no such proxies.
+	ClientCAFile string
+	// AllowedNames are the common names of the proxies' certificates; empty allows all that the authorities signed.
+	AllowedNames []string
+	// UsernameHeaders, UIDHeaders and GroupHeaders are headers such as X-Remote-User, and ExtraHeadersPrefix beginnings
+	// of headers such as X-Remote-Extra-.
+	UsernameHeaders, UIDHeaders, GroupHeaders, ExtraHeadersPrefix []string
+}
+
+// OIDCConfig is an issuer of tokens by OpenID Connect.
+type OIDCConfig struct {
+	IssuerURL, ClientID string // both, or none
+	// CAFile holds the authorities of the issuer's certificate, those of the host if empty.
+	CAFile string
+	// UsernameClaim is the claim that is the user's name, "sub" if empty. UsernamePrefix goes before it: the issuer's
+	// URL and "#" if empty, but for the claim "email"; nothing if it is "-".
+	UsernameClaim, UsernamePrefix string
+	GroupsClaim, GroupsPrefix     string            // the claim that lists the user's groups, and what goes before each
+	SigningAlgs                   []string          // RS256 if empty
+	RequiredClaims                map[string]string // what tokens must say besides
+}
+
+// TokenWebhookConfig is a webhook that is asked whose token it is.
+type TokenWebhookConfig struct {
+	// ConfigFile says where it is, in the format of a kubeconfig.
+	ConfigFile string
+	// Version is the version of TokenReview that it is asked in, v1beta1 if empty.
+	Version string
+	// CacheTTL is how long its answers are kept, 2 minutes if zero; less than zero is not at all.
+	CacheTTL time.Duration
+}
+
+func (c *AuthenticationConfig) settings() []Setting {
+	return slices.Concat([]Setting{{
+		Name: "client-ca-file", Help: "further authorities whose client certificates are believed, PEM",
+		Value: &c.ClientCAFile,
+	}}, c.RequestHeader.settings(), c.tokenSettings(), c.OIDC.settings(), []Setting{{
+		Name:  "anonymous-auth",
+		Help:  "answer requests without a certificate or token, as from system:anonymous; not with the mode AlwaysAllow",
+		Value: &c.Anonymous,
+	}})
+}
+
+func (c *RequestHeaderConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "requestheader-client-ca-file",
+			Help:  "authorities of the certificates of front proxies, which name users in headers, PEM",
+			Value: &c.ClientCAFile,
+		},
+		{
+			Name:  "requestheader-allowed-names",
+			Help:  "common names of the certificates of front proxies (default: all that the authorities signed)",
+			Value: &c.AllowedNames,
+		},
+		{
+			Name: "requestheader-username-headers", Help: "headers of front proxies with the user, as X-Remote-User",
+			Value: &c.UsernameHeaders,
+		},
+		{
+			Name: "requestheader-uid-headers", Help: "headers of front proxies with the UID, as X-Remote-Uid",
+			Value: &c.UIDHeaders,
+		},
+		{
+			Name: "requestheader-group-headers", Help: "headers of front proxies with groups, as X-Remote-Group",
+			Value: &c.GroupHeaders,
+		},
+		{
+			Name:  "requestheader-extra-headers-prefix",
+			Help:  "beginnings of headers of front proxies with more about the user, as X-Remote-Extra-",
+			Value: &c.ExtraHeadersPrefix,
+		},
+	}
+}
+
+func (c *AuthenticationConfig) tokenSettings() []Setting {
+	return []Setting{
+		{
+			Name: "token-auth-file", Help: `static bearer tokens, lines of token,user,uid,"group1,group2"`,
+			Value: &c.TokenAuthFile,
+		},
+		{
+			Name:  "enable-bootstrap-token-auth",
+			Help:  "let nodes join by tokens in secrets of type bootstrap.kubernetes.io/token in kube-system",
+			Value: &c.BootstrapTokens, Default: c.BootstrapTokens,
+		},
+		{
+			Name:  "authentication-config",
+			Help:  "AuthenticationConfiguration: issuers of tokens, and which anonymous requests there may be",
+			Value: &c.ConfigFile,
+		},
+		{
+			Name: "authentication-token-webhook-config-file",
+			Help: "where the webhook is that knows bearer tokens, in the format of a kubeconfig", Value: &c.Webhook.ConfigFile,
+		},
+		{
+			Name: "authentication-token-webhook-version", Help: "version of TokenReview that the webhook is asked in",
+			Value: &c.Webhook.Version, Default: "v1beta1",
+		},
+		{
+			Name: "authentication-token-webhook-cache-ttl", Help: "how long answers of the webhook are kept; 0 not at all",
+			Value: &c.Webhook.CacheTTL, Default: 2 * time.Minute, Form: Bounded,
+		},
+	}
+}
+
+func (c *OIDCConfig) settings() []Setting {
+	return []Setting{
+		{Name: "oidc-issuer-url", Help: "issuer of tokens by OpenID Connect, https://...", Value: &c.IssuerURL},
+		{Name: "oidc-client-id", Help: "audience that the issuer's tokens must have", Value: &c.ClientID},
+		{Name: "oidc-ca-file", Help: "authorities of the issuer's certificate, PEM (default: the host's)", Value: &c.CAFile},
+		{
+			Name: "oidc-username-claim", Help: "claim that is the user's name", Value: &c.UsernameClaim, Default: "sub",
+		},
+		{
+			Name:  "oidc-username-prefix",
+			Help:  "what goes before the user's name; - for nothing (default: the issuer and #, but for the claim email)",
+			Value: &c.UsernamePrefix,
+		},
+		{Name: "oidc-groups-claim", Help: "claim that lists the user's groups", Value: &c.GroupsClaim},
+		{Name: "oidc-groups-prefix", Help: "what goes before each group", Value: &c.GroupsPrefix},
+		{
+			Name: "oidc-signing-algs", Help: "algorithms of the issuer's signatures", Value: &c.SigningAlgs,
+			Default: []string{"RS256"},
+		},
+		{
+			Name: "oidc-required-claim", Help: "key=value: what tokens must say besides; may be repeated",
+			Value: &c.RequiredClaims, Form: Repeated,
+		},
+	}
+}
+
+// used reports whether a flag about the issuer is given.
+func (c *OIDCConfig) used() bool {
+	return c.IssuerURL != "" || c.ClientID != "" || c.CAFile != "" || c.UsernamePrefix != "" || c.GroupsClaim != "" ||
+		c.GroupsPrefix != "" || len(c.RequiredClaims) > 0 || c.UsernameClaim != "" && c.UsernameClaim != "sub" ||
+		len(c.SigningAlgs) > 0 && !slices.Equal(c.SigningAlgs, []string{"RS256"})
+}
+
+func (c *AuthenticationConfig) validate(p *problems) {
+	switch {
+	case c.ConfigFile != "" && c.OIDC.used():
+		p.add("authentication-config file and oidc-* flags are mutually exclusive")
+	case c.OIDC.used() && (c.OIDC.IssuerURL == "" || c.OIDC.ClientID == ""):
+		p.add("oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set")
+	}
+	c.RequestHeader.validate(p)
+}
+
+func (c *RequestHeaderConfig) validate(p *problems) {
+	for _, list := range []struct {
+		flag   string
+		values []string
+	}{
+		{"requestheader-username-headers", c.UsernameHeaders}, {"requestheader-group-headers", c.GroupHeaders},
+		{"requestheader-extra-headers-prefix", c.ExtraHeadersPrefix}, {"requestheader-allowed-names", c.AllowedNames},
+		{"requestheader-uid-headers", c.UIDHeaders},
+	} {
+		if slices.ContainsFunc(list.values, func(s string) bool { return strings.TrimSpace(s) == "" }) {
+			p.add("empty value in %q", list.flag)
+		}
+	}
+	if len(c.UIDHeaders) > 0 && !hasFold(c.UIDHeaders, "X-Remote-Uid") {
+		p.add("--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation will not work")
+	}
+}
+
+// warnings are what is allowed and hardly meant.
+func (c *RequestHeaderConfig) warnings() []string {
+	var all []string
+	for _, list := range []struct {
+		flag, what, standard string
+		values               []string
+	}{
+		{"--requestheader-username-headers", "header", "X-Remote-User", c.UsernameHeaders},
+		{"--requestheader-group-headers", "header", "X-Remote-Group", c.GroupHeaders},
+		{"--requestheader-extra-headers-prefix", "header prefix", "X-Remote-Extra-", c.ExtraHeadersPrefix},
+	} {
+		if len(list.values) > 0 && !hasFold(list.values, list.standard) {
+			all = append(all, list.flag+" is set without specifying the standard "+list.standard+" "+list.what+
+				" - API aggregation will not work")
+		}
+	}
+	return all
+}
+
+func hasFold(values []string, wanted string) bool {
+	return slices.ContainsFunc(values, func(s string) bool { return strings.EqualFold(s, wanted) })
+}
+
+// proxy returns what authn is to know of front proxies, nil without any.
+func (c *RequestHeaderConfig) proxy() *authn.FrontProxy {
+	if c.ClientCAFile == "" {
+		return nil
+	}
+	return &authn.FrontProxy{
+		AllowedNames: c.AllowedNames, UsernameHeaders: c.UsernameHeaders, UIDHeaders: c.UIDHeaders,
+		GroupHeaders: c.GroupHeaders, ExtraPrefixes: c.ExtraHeadersPrefix,
+	}
+}
+
+// trusted returns what other servers are told of front proxies.
+func (c *RequestHeaderConfig) trusted() trust.Headers {
+	return trust.Headers{
+		Username: c.UsernameHeaders, UID: c.UIDHeaders, Group: c.GroupHeaders, ExtraPrefixes: c.ExtraHeadersPrefix,
+		AllowedNames: c.AllowedNames,
+	}
+}
+
+// remote returns who else is asked about tokens.
+func (c *AuthenticationConfig) remote() token.Config {
+	r := token.Config{
+		File: c.ConfigFile, OIDC: token.OIDC(c.OIDC), WebhookFile: c.Webhook.ConfigFile,
+		WebhookVersion: c.Webhook.Version, WebhookTTL: max(c.Webhook.CacheTTL, 0),
+	}
+	if r.WebhookVersion == "" {
+		r.WebhookVersion = "v1beta1"
+	}
+	if c.Webhook.CacheTTL == 0 {
+		r.WebhookTTL = 2 * time.Minute
+	}
+	return r
+}
+
+// validateIssuers checks the issuers of service accounts' tokens, with kube's texts.
+func validateIssuers(p *problems, issuers []string) {
+	for i, issuer := range issuers {
+		if strings.Contains(issuer, ":") {
+			if _, err := url.Parse(issuer); err != nil {
+				p.add("service-account-issuer %q contained a ':' but was not a valid URL: %w", issuer, err)
+				continue
+			}
+		}
+		switch {
+		case issuer == "":
+			p.add("service-account-issuer should not be an empty string")
+		case slices.Contains(issuers[:i], issuer):
+			p.add("service-account-issuer %q is already specified", issuer)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package bowsprit
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// TestAuthorizationGates looks at what the feature gates that are on by default leave out when they are off, and what
+// an emulated release does not have yet.
+func TestAuthorizationGates(t *testing.T) {
+	t.Parallel()
+	yes, no := true, false
+	for _, test := range []struct {
+		gate                     *bool
+		version                  string
+		constrained, claims, any bool
+	}{
+		{nil, "1.36", true, true, false},
+		{&no, "1.36", false, false, true},
+		{nil, "1.35", false, false, false},
+		{&yes, "1.35", true, true, false},
+	} {
+		c := &Config{
+			Emulation: EmulationConfig{Version: []string{test.version}},
+			Authorization: AuthorizationConfig{
+				ConstrainedImpersonation: test.gate, NodeAudienceRestriction: test.gate,
+				ClaimStatusAuthorization: test.gate,
+			},
+		}
+		claims := slices.ContainsFunc(c.parts(), func(p part.Part) bool { return p.Name == "status of claims" })
+		if c.constrainedImpersonation() != test.constrained || claims != test.claims ||
+			c.pluginSettings().AnyAudience != test.any {
+			t.Errorf("%+v: constrained %v, claims %v, any audience %v", test, c.constrainedImpersonation(), claims,
+				c.pluginSettings().AnyAudience)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package bowsprit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/kinds"
+)
+
+// TestControllerAliases has the short names of kube-controller-manager's controllers stand for those that are here.
+func TestControllerAliases(t *testing.T) {
+	t.Parallel()
+	known := controllers()
+	for _, short := range kinds.ControllerAliases() {
+		if name := kinds.ControllerName(short); name == short || !slices.Contains(known, name) {
+			t.Errorf("%s stands for %s, which is not here", short, name)
+		}
+	}
+	signer, cleaner := "bootstrap-signer-controller", "token-cleaner-controller"
+	for enabled, want := range map[string][2]bool{ // whether the two run
+		"*,bootstrapsigner,tokencleaner":  {true, true}, // what kubeadm says
+		"*,-bootstrapsigner":              {false, true},
+		"tokencleaner":                    {false, true},
+		"-*,bootstrapsigner":              {true, false},
+		"*,-token-cleaner-controller":     {true, false},
+		"-tokencleaner,*,bootstrapsigner": {true, false},
+	} {
+		c := ControllersConfig{Enabled: strings.Split(enabled, ",")}
+		var p problems
+		if c.validate(&p); len(p) > 0 {
+			t.Errorf("%s: %v", enabled, p)
+		}
+		if got := [2]bool{c.runs(signer), c.runs(cleaner)}; got != want {
+			t.Errorf("%s runs %v, not %v", enabled, got, want)
+		}
+	}
+	c := ControllersConfig{Enabled: []string{"-tokencleaners"}}
+	var p problems
+	if c.validate(&p); len(p) != 1 {
+		t.Errorf("an unknown name: %v", p)
+	}
+}

@@ -1,0 +1,29 @@
+package bowsprit
+
+import "github.com/bowsprit/bowsprit/internal/net/egress"
+
+// EgressConfig says how the server reaches others.
+type EgressConfig struct {
+	// ConfigFile is an EgressSelectorConfiguration of apiserver.k8s.io/v1beta1, which says which networks (cluster,
+	// controlplane, etcd) are reached through which proxy, of HTTP CONNECT or Konnectivity; "" dials directly. It is
+	// read at the start.
+	ConfigFile string
+}
+
+func (c *EgressConfig) settings() []Setting {
+	return []Setting{{
+		Name: "egress-selector-config-file",
+		Help: "EgressSelectorConfiguration, which says through which proxies the server reaches the cluster, the control" +
+			" plane and etcd",
+		Value: &c.ConfigFile,
+	}}
+}
+
+func (c *EgressConfig) validate(p *problems) {
+	if c.ConfigFile == "" {
+		return
+	}
+	if _, err := egress.Read(c.ConfigFile); err != nil {
+		p.add("--egress-selector-config-file: %w: correct the file, or the flag that names it", err)
+	}
+}

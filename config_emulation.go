@@ -1,0 +1,86 @@
+package bowsprit
+
+import (
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+)
+
+// EmulationConfig has the server behave like an older release of Kubernetes, so that a control plane can be moved to
+// this one in two steps: the server first, and what it serves and stores when there is no way back.
+type EmulationConfig struct {
+	// Version is the release whose built-in kinds are served, such as "1.35" or "kube=1.35"; at most one. The default
+	// is the server's own; 1.33 is the oldest.
+	Version []string
+	// MinCompatibility is the oldest release that must be able to read what is stored, and to run the CEL expressions
+	// in it; at most one, no newer than Version. The default is the release before Version, 1.33 if that is older. Of
+	// several servers in one process, the oldest release counts for expressions.
+	MinCompatibility []string
+	// ForwardCompatible serves what Version has in newer stable versions too.
+	ForwardCompatible bool
+	// RuntimeConfigForwardCompatible serves what API.RuntimeConfig names even if it came after Version. Otherwise the
+	// server does not start with it.
+	RuntimeConfigForwardCompatible bool
+}
+
+func (c *EmulationConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name: "emulated-version",
+			Help: "release of Kubernetes to behave like, 1.33 to 1.36: which built-in kinds are served (default 1.36)", Value: &c.Version,
+		},
+		{
+			Name:  "min-compatibility-version",
+			Help:  "oldest release that must be able to read what is stored and to run its expressions, 1.33 to --emulated-version (default the one before that)",
+			Value: &c.MinCompatibility,
+		},
+		{
+			Name:  "emulation-forward-compatible",
+			Help:  "serve what --emulated-version has in newer stable versions too",
+			Value: &c.ForwardCompatible,
+		},
+		{
+			Name:  "runtime-config-emulation-forward-compatible",
+			Help:  "serve what --runtime-config names even if it came after --emulated-version, instead of not starting",
+			Value: &c.RuntimeConfigForwardCompatible,
+		},
+	}
+}
+
+// read returns what the settings mean; they are valid.
+func (c *EmulationConfig) read() kinds.Emulation {
+	e, err := kinds.ParseEmulation(c.Version, c.MinCompatibility)
+	if err != nil {
+		e, _ = kinds.ParseEmulation(nil, nil)
+	}
+	e.ForwardCompatible = c.ForwardCompatible && e.Emulates()
+	e.RuntimeConfigForwardCompatible = c.RuntimeConfigForwardCompatible && e.Emulates()
+	return e
+}
+
+// shown is what clients are told.
+func (c *EmulationConfig) shown() front.Emulation {
+	e := c.read()
+	return front.Emulation{Version: e.Version.String(), MinCompatibility: e.MinCompatibility.String()}
+}
+
+func (c *EmulationConfig) validate(p *problems, api *APIConfig) {
+	e, err := kinds.ParseEmulation(c.Version, c.MinCompatibility)
+	if err != nil {
+		p.add("--emulated-version, --min-compatibility-version: %w", err)
+		return
+	}
+	const own = "cannot be set to true if the emulation version is the same as the binary version: leave it out"
+	if c.ForwardCompatible && !e.Emulates() {
+		p.add("--emulation-forward-compatible %s", own)
+	}
+	if c.RuntimeConfigForwardCompatible && !e.Emulates() {
+		p.add("--runtime-config-emulation-forward-compatible %s", own)
+	}
+	config := kinds.RuntimeConfig(api.RuntimeConfig)
+	if !e.Emulates() || config.Validate() != nil {
+		return // nothing comes after the server's own release, and what is wrong is said of --runtime-config
+	}
+	if _, err := config.Apply(kinds.Resources(), c.read()); err != nil {
+		p.add("--emulated-version: %w", err)
+	}
+}

@@ -1,0 +1,34 @@
+package bowsprit
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// TestEmulationWithoutMutatingPolicies: a release that has no MutatingAdmissionPolicies does not obey those that a
+// newer server has stored, unless a version of them is asked for.
+func TestEmulationWithoutMutatingPolicies(t *testing.T) {
+	t.Parallel()
+	const beta = "admissionregistration.k8s.io/v1beta1"
+	tests := []struct {
+		version, asked string
+		want           bool
+	}{{"1.36", "", true}, {"1.35", "", false}, {"1.35", beta, true}, {"1.33", beta, false}}
+	for _, test := range tests {
+		c := &Config{Emulation: EmulationConfig{Version: []string{test.version}}}
+		if test.asked != "" {
+			c.API.RuntimeConfig = map[string]string{test.asked: "true"}
+		}
+		h := &part.Host{Log: slog.New(slog.DiscardHandler)}
+		h.Catalog = catalog.New(builtinKinds(c).Resources(h, nil)...)
+		if emulation := c.Emulation.shown(); emulation.Version != test.version {
+			t.Errorf("%s: shown as %v", test.version, emulation)
+		}
+		if got := obeysMutatingPolicies(c, h); got != test.want {
+			t.Errorf("%s with %q: %v", test.version, test.asked, got)
+		}
+	}
+}

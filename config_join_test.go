@@ -1,0 +1,41 @@
+package bowsprit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Nodes are told the address that others reach, which a loopback address is not.
+func TestJoinURL(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ bind, advertise, own, want string }{
+		{"127.0.0.1", "", "https://127.0.0.1:6443", "https://127.0.0.1:6443"},
+		{"192.0.2.7", "", "https://192.0.2.7:6443", "https://192.0.2.7:6443"},
+		{"127.0.0.1", "192.0.2.1", "https://127.0.0.1:6443", "https://192.0.2.1:6443"},
+		{"0.0.0.0", "192.0.2.1", "https://127.0.0.1:1", "https://192.0.2.1:1"},
+	} {
+		c := Config{
+			Listen: ListenConfig{BindAddress: test.bind}, Services: ServicesConfig{AdvertiseAddress: test.advertise},
+		}
+		if got := c.joinURL(test.own); got != test.want {
+			t.Errorf("listens on %s, advertises %q: %s, want %s", test.bind, test.advertise, got, test.want)
+		}
+		if hosts := strings.Join(c.hosts(), " "); !strings.Contains(hosts, test.advertise) {
+			t.Errorf("the certificate is for %s, not for %s", hosts, test.advertise)
+		}
+	}
+}
+
+// Pods reach the server at the address of the service "kubernetes", for which its certificate must be good.
+func TestServiceAddressInCertificate(t *testing.T) {
+	t.Parallel()
+	for ranges, want := range map[string]string{
+		"": "10.0.0.1", "10.96.0.0/12": "10.96.0.1", "fd00:1::/108,10.1.0.0/16": "fd00:1::1",
+	} {
+		c := Config{Services: ServicesConfig{ClusterIPRange: ranges}}
+		if hosts := c.hosts(); !slices.Contains(hosts, want) {
+			t.Errorf("services in %q: the certificate is for %s, not for %s", ranges, hosts, want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package bowsprit
+
+import (
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/core/kubelet"
+)
+
+// KubeletConfig says how kubelets are reached, for logs of pods, commands in containers, ports and proxies.
+type KubeletConfig struct {
+	// ClientCertFile and ClientKeyFile are the client certificate by which kubelets know the server. They are read
+	// again for each new connection. Without them the server shows one of its own authority, as user
+	// kube-apiserver-kubelet-client of the group system:masters.
+	ClientCertFile, ClientKeyFile string
+	// AuthorityFile has the authorities that sign the serving certificates of kubelets. Without it any is believed, as
+	// in Kubernetes.
+	AuthorityFile string
+	// Port is that of kubelets whose Node does not say it, 10250 if zero.
+	Port uint
+	// AddressTypes are the types of addresses of a Node by which its kubelet is reached, the most wanted first:
+	// Hostname, InternalDNS, InternalIP, ExternalDNS, ExternalIP if empty.
+	AddressTypes []string
+	// Timeout bounds how long connecting to a kubelet takes, 5 seconds if zero.
+	Timeout time.Duration
+	// MaxBytesPerSecond bounds what one connection to a kubelet, pod or service carries in each direction; zero does
+	// not.
+	MaxBytesPerSecond int64
+	// UpgradeNeedsCreate wants the permission "create" of pods/exec, pods/attach and pods/portforward also of those
+	// who ask by a GET, as clients with WebSockets do: kube's feature gate
+	// AuthorizePodWebsocketUpgradeCreatePermission. Nil is true, unless an older release is emulated.
+	UpgradeNeedsCreate *bool
+	// TranslateStreams speaks SPDY with kubelets for clients that speak WebSockets: kube's feature gate
+	// TranslateStreamCloseWebsocketRequests. Nil is true.
+	TranslateStreams *bool
+	// TunnelPorts takes WebSockets for portforward: kube's feature gate PortForwardWebsockets. Nil is true.
+	TunnelPorts *bool
+	// ExtendWebSockets leaves WebSockets to kubelets that say that they know them: kube's feature gate
+	// ExtendWebSocketsToKubelet. Nil is true, unless an older release is emulated.
+	ExtendWebSockets *bool
+	// SplitLogs lets clients ask for stdout or stderr of a log alone: kube's feature gate PodLogsQuerySplitStreams.
+	SplitLogs bool
+}
+
+// gates are the feature gates.
+func (c *KubeletConfig) gates() map[string]any {
+	return map[string]any{
+		"AuthorizePodWebsocketUpgradeCreatePermission": &c.UpgradeNeedsCreate,
+		"TranslateStreamCloseWebsocketRequests":        &c.TranslateStreams,
+		"PortForwardWebsockets":                        &c.TunnelPorts,
+		"ExtendWebSocketsToKubelet":                    &c.ExtendWebSockets,
+		"PodLogsQuerySplitStreams":                     &c.SplitLogs,
+	}
+}
+
+func (c *KubeletConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "kubelet-client-certificate",
+			Help:  "client certificate that kubelets see, PEM (default: an own one)",
+			Value: &c.ClientCertFile,
+		},
+		{Name: "kubelet-client-key", Help: "key of --kubelet-client-certificate, PEM", Value: &c.ClientKeyFile},
+		{
+			Name:  "kubelet-certificate-authority",
+			Help:  "authorities of the serving certificates of kubelets, PEM (default: any certificate is believed)",
+			Value: &c.AuthorityFile,
+		},
+		{Name: "kubelet-port", Help: "port of kubelets, if the Node has none", Value: &c.Port, Default: kubelet.DefaultPort},
+		{
+			Name:  "kubelet-preferred-address-types",
+			Help:  "types of addresses of a Node by which its kubelet is reached, the most wanted first",
+			Value: &c.AddressTypes, Default: kubelet.AddressTypes(),
+		},
+		{
+			Name: "kubelet-timeout", Help: "how long connecting to a kubelet may take",
+			Value: &c.Timeout, Default: kubelet.DefaultTimeout,
+		},
+		{
+			Name:  "max-connection-bytes-per-sec",
+			Help:  "how much one connection to a kubelet, pod or service carries in each direction, 0 for no limit",
+			Value: &c.MaxBytesPerSecond,
+		},
+	}
+}
+
+func (c *KubeletConfig) validate(p *problems) {
+	if (c.ClientCertFile == "") != (c.ClientKeyFile == "") {
+		p.add("--kubelet-client-certificate and --kubelet-client-key go together: give both or none")
+	}
+	if c.Port > 65535 {
+		p.add("--kubelet-port %d is no port: use one from 1 to 65535", c.Port)
+	}
+	if c.Timeout < 0 {
+		p.add("--kubelet-timeout %s is negative: use a duration such as 5s", c.Timeout)
+	}
+	if c.MaxBytesPerSecond < 0 {
+		p.add("--max-connection-bytes-per-sec %d is negative: use 0 for no limit", c.MaxBytesPerSecond)
+	}
+}
+
+// kubelets is what the configuration means for the part.
+func (c *Config) kubelets() kubelet.Settings {
+	k, today := &c.Kubelet, !c.Emulation.read().Emulates()
+	return kubelet.Settings{
+		CertFile: k.ClientCertFile, KeyFile: k.ClientKeyFile, CAFile: k.AuthorityFile, Port: k.Port,
+		AddressTypes: k.AddressTypes, Timeout: k.Timeout, BytesPerSecond: k.MaxBytesPerSecond,
+		Gates: kubelet.Gates{
+			UpgradeNeedsCreate: on(k.UpgradeNeedsCreate, today), Translate: on(k.TranslateStreams, true),
+			Tunnel: on(k.TunnelPorts, true), Extend: on(k.ExtendWebSockets, today), SplitLogs: k.SplitLogs,
+		},
+	}
+}

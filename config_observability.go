@@ -1,0 +1,142 @@
+package bowsprit
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/front/figures"
+	"github.com/bowsprit/bowsprit/internal/net/tracing"
+)
+
+// ObservabilityConfig says what the server shows of itself.
+type ObservabilityConfig struct {
+	// AllowMetricLabels are the values that labels of metrics may have, separated by commas, by "metric,label"; others
+	// are shown as "unexpected".
+	AllowMetricLabels map[string]string
+	// AllowMetricLabelsManifest is a YAML file with such a mapping, in place of AllowMetricLabels.
+	AllowMetricLabelsManifest string
+	// DisabledMetrics are names of metrics that are not shown.
+	DisabledMetrics []string
+	// ShowHiddenMetricsForVersion is the release of Kubernetes before this one ("1.35"), to show the metrics that this
+	// one hides because they are deprecated; "" shows none of them.
+	ShowHiddenMetricsForVersion string
+	// TracingConfigFile is a TracingConfiguration of apiserver.config.k8s.io/v1, which says where OpenTelemetry traces
+	// are sent, and of how many requests; "" traces none.
+	TracingConfigFile string
+	// Profiling serves /debug/pprof and, if Verbosity is set, /debug/flags/v; nil is true.
+	Profiling *bool
+	// Verbosity sets how much is logged, in the numbers of the flag -v, while the server runs: what a PUT of
+	// /debug/flags/v asks for. Optional.
+	Verbosity func(v int)
+	// ContentionProfiling has the profiles block and mutex filled, if Profiling is on.
+	ContentionProfiling bool
+}
+
+func (c *ObservabilityConfig) settings() []Setting {
+	return []Setting{
+		{
+			Name:  "allow-metric-labels",
+			Help:  `values that labels of metrics may have, "metric,label=value,value" in quotes for each; others are shown as unexpected`,
+			Value: &c.AllowMetricLabels, Form: Quoted,
+		},
+		{
+			Name:  "allow-metric-labels-manifest",
+			Help:  `YAML file of such values: a mapping of "metric,label" to "value,value"`,
+			Value: &c.AllowMetricLabelsManifest,
+		},
+		{Name: "disabled-metrics", Help: "names of metrics that are not shown", Value: &c.DisabledMetrics},
+		{
+			Name:  "show-hidden-metrics-for-version",
+			Help:  "the release before this one, as in 1.35, to show the metrics that this one hides because they are deprecated",
+			Value: &c.ShowHiddenMetricsForVersion,
+		},
+		{
+			Name:  "tracing-config-file",
+			Help:  "TracingConfiguration, which says where OpenTelemetry traces are sent, and of how many requests",
+			Value: &c.TracingConfigFile,
+		},
+		{Name: "profiling", Help: "serve profiles at /debug/pprof (default true)", Value: &c.Profiling},
+		{
+			Name: "contention-profiling", Help: "have the profiles of blocking and of locks filled, with --profiling",
+			Value: &c.ContentionProfiling,
+		},
+	}
+}
+
+// Names of metrics and labels (prometheus.io/docs/concepts/data_model).
+const (
+	metricName = `[a-zA-Z_:][a-zA-Z0-9_:]*`
+	labelName  = `[a-zA-Z_][a-zA-Z0-9_]*`
+)
+
+var (
+	metricPattern = regexp.MustCompile("^" + metricName + "$")
+	labelPattern  = regexp.MustCompile("^" + metricName + "," + labelName + "$")
+)
+
+// previousRelease is the one whose hidden metrics can be shown.
+const previousRelease = "1.35"
+
+func (c *ObservabilityConfig) validate(p *problems) {
+	for _, name := range c.DisabledMetrics {
+		if !metricPattern.MatchString(name) {
+			p.add("--disabled-metrics: %q is no name of a metric: it must match %q", name, metricPattern)
+		}
+	}
+	if v := c.ShowHiddenMetricsForVersion; v != "" && v != previousRelease {
+		p.add("--show-hidden-metrics-for-version: %q must be omitted or have the value '%s'; "+
+			"only the previous minor version is allowed", v, previousRelease)
+	}
+	if len(c.AllowMetricLabels) > 0 && c.AllowMetricLabelsManifest != "" {
+		p.add("cannot specify both --allow-metric-labels and --allow-metric-labels-manifest")
+	}
+	if _, err := c.allowed(); err != nil {
+		*p = append(*p, err)
+	}
+	if c.TracingConfigFile != "" {
+		if _, err := tracing.Read(c.TracingConfigFile); err != nil {
+			p.add("--tracing-config-file: %w: correct the file, or the flag that names it", err)
+		}
+	}
+}
+
+// allowed returns the values that labels may have, by "metric,label".
+func (c *ObservabilityConfig) allowed() (map[string][]string, error) {
+	flag, given := "--allow-metric-labels", c.AllowMetricLabels
+	if file := c.AllowMetricLabelsManifest; file != "" {
+		flag = "--allow-metric-labels-manifest"
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = yaml.Unmarshal(data, &given)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: name a YAML file with a mapping of \"metric,label\" to \"value,value\"", flag,
+				err)
+		}
+	}
+	out := make(map[string][]string, len(given))
+	for key, values := range given {
+		if !labelPattern.MatchString(key) {
+			return nil, fmt.Errorf("%s: %q must have the form metricName,labelName: metricName matches %q, labelName "+
+				"matches %q", flag, key, metricName, labelName)
+		}
+		out[key] = strings.Split(values, ",")
+	}
+	return out, nil
+}
+
+// figures returns what /metrics shows.
+func (c *ObservabilityConfig) figures() figures.Options {
+	allowed, _ := c.allowed() // an error is what Validate has found
+	return figures.Options{
+		Allow: allowed, Disabled: slices.Clone(c.DisabledMetrics), ShowHidden: c.ShowHiddenMetricsForVersion != "",
+	}
+}
+
+// profiling reports whether profiles are served.
+func (c *ObservabilityConfig) profiling() bool { return c.Profiling == nil || *c.Profiling }

@@ -1,0 +1,37 @@
+package admit
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// recorder is an audit record that keeps annotations.
+type recorder struct {
+	request.Record
+	bodies      bool
+	annotations map[string]string
+}
+
+func (r *recorder) Annotate(key, value string) { r.annotations[key] = value }
+
+func (r *recorder) Bodies() bool { return r.bodies }
+
+// TestAnnotateRequest: what shows the content of objects goes to the audit log only where it records what clients send.
+func TestAnnotateRequest(t *testing.T) {
+	t.Parallel()
+	for _, bodies := range []bool{false, true} {
+		r := &recorder{bodies: bodies, annotations: map[string]string{}}
+		a := &Attributes{Audit: r}
+		a.Annotate("who", "webhook")
+		a.AnnotateRequest("patch", "s3cret")
+		want := map[string]string{"who": "webhook"}
+		if bodies {
+			want["patch"] = "s3cret"
+		}
+		if !maps.Equal(r.annotations, want) {
+			t.Errorf("bodies recorded: %v: annotations %v, want %v", bodies, r.annotations, want)
+		}
+	}
+}

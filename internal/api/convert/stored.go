@@ -1,0 +1,117 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+)
+
+// Cipher encrypts what is stored, by the prefix of its resource and its key.
+type Cipher interface {
+	// Covers reports whether the objects below a prefix may be encrypted.
+	Covers(prefix string) bool
+	// Instead returns the prefix as whose objects those below another, with sensitive fields, are encrypted if nothing
+	// is said of these; "" is none.
+	Instead(prefix string) string
+	// Encrypt returns the bytes that stand in the store for the value of a key.
+	Encrypt(ctx context.Context, prefix, key string, value []byte) ([]byte, error)
+	// Stale reports whether the stored value of a key would be encrypted otherwise today.
+	Stale(prefix, key string, stored []byte) bool
+}
+
+// ToStored returns the bytes that go into the store for the JSON of an object of the resource. Custom objects are CBOR
+// if cbor is set.
+func ToStored(r *catalog.Resource, raw []byte, cbor bool) []byte {
+	var out []byte
+	var err error
+	switch {
+	case r.Form != nil:
+		out, err = r.Form.Encode(raw)
+	case cbor && r.Custom():
+		out, err = codec.ToCBOR(raw)
+	default:
+		return raw
+	}
+	if err != nil {
+		return raw // which is read as well
+	}
+	return out
+}
+
+// StoredReader returns the function that makes JSON of what lies in the store under a resource's prefix: of what
+// ToStored has written, whatever the settings were then, and of what kube-apiserver stores: CBOR and protobuf. JSON
+// comes back as it is. resources are those whose objects may be in another form than JSON and CBOR.
+func StoredReader(resources []*catalog.Resource) func(prefix string, value []byte) ([]byte, error) {
+	kinds := map[string]*catalog.Resource{}
+	for _, r := range resources {
+		if !r.Virtual && !r.Secondary {
+			kinds[r.Prefix] = r
+		}
+	}
+	return func(prefix string, value []byte) ([]byte, error) {
+		kind := kinds[prefix]
+		var err error
+		switch {
+		case codec.TaggedCBOR(value):
+			value, err = jsonOfCBOR(value)
+		case kind != nil && codec.InEnvelope(value):
+			value, err = jsonOfProtobuf(kind, value)
+		}
+		if err == nil && kind != nil && kind.Form != nil {
+			value, err = kind.Form.Decode(bytes.TrimSpace(value))
+		}
+		return value, err
+	}
+}
+
+func jsonOfCBOR(value []byte) ([]byte, error) {
+	var obj map[string]any
+	if err := codec.UnmarshalCBOR(value, &obj); err != nil {
+		return nil, fmt.Errorf("decode CBOR: %w", err)
+	}
+	return json.Marshal(obj)
+}
+
+// jsonOfProtobuf decodes what kube-apiserver has stored of a built-in kind. A version that is neither one of the kind
+// nor one of its Form has the same fields as the one that objects are stored in.
+func jsonOfProtobuf(kind *catalog.Resource, value []byte) ([]byte, error) {
+	envelope, err := codec.OpenEnvelope(value)
+	if err != nil {
+		return nil, err
+	}
+	made := kind.Storage.New
+	if gv, err := schema.ParseGroupVersion(envelope.APIVersion); err == nil {
+		if version := kind.Version(gv.Version); version != nil {
+			made = version.New
+		} else if kind.Form != nil && kind.Form.Types[gv.Version] != nil {
+			made = kind.Form.Types[gv.Version]
+		}
+	}
+	return codec.FromProtobuf(value, made())
+}
+
+// StoredKind returns the function that finds the resource whose objects lie below a prefix: a built-in one, or one that
+// a definition may have, since the names of their groups have a dot. It is not ok for the leases and allocations of a
+// kube-apiserver that shares the store.
+func StoredKind(resources []*catalog.Resource) func(prefix string) (gr schema.GroupResource, ok bool) {
+	known := map[string]schema.GroupResource{}
+	for _, r := range resources {
+		if !r.Virtual && !r.Secondary {
+			known[r.Prefix] = schema.GroupResource{Group: r.Group, Resource: r.Plural}
+		}
+	}
+	return func(prefix string) (schema.GroupResource, bool) {
+		if gr, ok := known[prefix]; ok {
+			return gr, true
+		}
+		group, plural, ok := strings.Cut(prefix, "/")
+		return schema.GroupResource{Group: group, Resource: plural}, ok && strings.Contains(group, ".")
+	}
+}

@@ -1,0 +1,93 @@
+package secrecy
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/sensitive"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Record is what is recorded of a request, masked: the audit log shows sensitive values of no request.
+type Record struct {
+	request.Record
+	fields *sensitive.Fields
+}
+
+// NewRecord returns a record that hands on to r, masked, what it is called with.
+func NewRecord(r request.Record, f *sensitive.Fields) *Record { return &Record{r, f} }
+
+var _ request.Record = (*Record)(nil)
+
+// Annotate implements request.Record. What mutating webhooks have patched is masked as a patch.
+func (r *Record) Annotate(key, value string) {
+	if strings.HasPrefix(key, "patch.webhook.admission.k8s.io/") {
+		value = r.maskNote(value)
+	}
+	r.Record.Annotate(key, value)
+}
+
+// maskNote masks the annotation about what a webhook has patched.
+func (r *Record) maskNote(value string) string {
+	v, err := codec.DecodeJSON([]byte(value))
+	note, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return sensitive.Omitted
+	}
+	if ops, ok := note["patch"].([]any); ok {
+		note["patch"] = r.fields.MaskOperations(ops)
+	} else if note["patch"] != nil {
+		note["patch"] = sensitive.Omitted
+	}
+	return string(codec.AppendJSON(nil, note))
+}
+
+// RequestObject implements request.Record.
+func (r *Record) RequestObject(obj map[string]any) { r.Record.RequestObject(r.fields.MaskObject(obj)) }
+
+// RequestBody implements request.Record.
+func (r *Record) RequestBody(doc []byte) {
+	if !r.Bodies() {
+		return
+	}
+	if !json.Valid(doc) {
+		if asJSON, err := yaml.YAMLToJSON(doc); err == nil { // apply
+			doc = asJSON
+		}
+	}
+	r.Record.RequestBody(r.fields.MaskPatch(doc))
+}
+
+// unreadable is recorded instead of why a body cannot be read, which may quote it.
+const unreadable = "the message is not recorded, because it may show sensitive data"
+
+// ResponseStatus implements request.Record.
+func (r *Record) ResponseStatus(s *metav1.Status) {
+	if s.Code == http.StatusBadRequest {
+		out := *s
+		out.Message, out.Details = unreadable, nil
+		s = &out
+	}
+	r.Record.ResponseStatus(s)
+}
+
+// ResponseObject implements request.Record.
+func (r *Record) ResponseObject(doc []byte) {
+	if !r.Answers() {
+		return
+	}
+	r.Record.ResponseObject(r.fields.MaskAnswer(doc))
+}
+
+// Changed implements request.Record. A sensitive value that has changed is replaced by the mask.
+func (r *Record) Changed(before, after map[string]any) {
+	if !r.Changes() {
+		return
+	}
+	r.Record.Changed(r.fields.MaskChange(before, after))
+}

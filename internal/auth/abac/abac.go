@@ -1,0 +1,86 @@
+// Package abac decides about requests by the policies of a file, as Kubernetes' authorization mode ABAC does.
+//
+// It is one of the modes that authz.Union asks. The file is read once, at the start. Policies are safe for concurrent
+// use.
+package abac
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Policies are asked in their order; the first that matches allows.
+type Policies []spec
+
+// spec is what a policy says. "*" matches everything; an empty field matches only what has none.
+type spec struct {
+	User, Group                   string // one of them is required; both must match if both are there
+	Readonly                      bool   // allows get, list and watch only
+	APIGroup, Resource, Namespace string
+	NonResourcePath               string // may end in a *
+}
+
+var _ authz.Mode = Policies(nil)
+
+// Authorize implements authz.Authorizer.
+func (p Policies) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
+	for i := range p {
+		if p[i].isAbout(who) && p[i].allows(what) {
+			return authz.Decision{Verdict: authz.Allow}, nil
+		}
+	}
+	return authz.Decision{Reason: "No policy matched."}, nil
+}
+
+// Rules implements authz.Ruler.
+func (p Policies) Rules(_ context.Context, who user.Info, namespace string) (authz.Rules, error) {
+	var rules authz.Rules
+	for i := range p {
+		s := &p[i]
+		if !s.isAbout(who) || s.Namespace != "*" && s.Namespace != namespace {
+			continue
+		}
+		verbs := []string{"*"}
+		if s.Readonly {
+			verbs = []string{"get", "list", "watch"}
+		}
+		if s.Resource != "" {
+			rules.Resources = append(rules.Resources, authorizationv1.ResourceRule{
+				Verbs: verbs, APIGroups: []string{s.APIGroup}, Resources: []string{s.Resource},
+			})
+		}
+		if s.NonResourcePath != "" {
+			rules.NonResources = append(rules.NonResources, authorizationv1.NonResourceRule{
+				Verbs: verbs, NonResourceURLs: []string{s.NonResourcePath},
+			})
+		}
+	}
+	return rules, nil
+}
+
+func (s *spec) isAbout(who user.Info) bool {
+	if s.User == "" && s.Group == "" {
+		return false
+	}
+	return (s.User == "" || s.User == "*" || s.User == who.GetName()) &&
+		(s.Group == "" || s.Group == "*" || slices.Contains(who.GetGroups(), s.Group))
+}
+
+func (s *spec) allows(what *request.Info) bool {
+	if s.Readonly && what.Verb != "get" && what.Verb != "list" && what.Verb != "watch" {
+		return false
+	}
+	is := func(pattern, value string) bool { return pattern == "*" || pattern == value }
+	if what.IsResource {
+		return is(s.Namespace, what.Namespace) && is(s.Resource, what.Resource) && is(s.APIGroup, what.Group)
+	}
+	return is(s.NonResourcePath, what.Path) || strings.HasSuffix(s.NonResourcePath, "*") &&
+		strings.HasPrefix(what.Path, strings.TrimRight(s.NonResourcePath, "*"))
+}

@@ -1,0 +1,102 @@
+package modes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/load"
+	"k8s.io/apiserver/pkg/apis/apiserver/validation"
+)
+
+// lookEvery is how often the file is looked at. kube-apiserver is told of changes by the file system, and looks each
+// minute besides.
+const lookEvery = 2 * time.Second
+
+// load reads the file and returns its content and what it says, if that can be used.
+func (m *Modes) load() (string, *apiserver.AuthorizationConfiguration, error) {
+	data, err := os.ReadFile(m.config.File)
+	if err != nil {
+		return "", nil, err
+	}
+	c, err := m.usable(data)
+	return string(data), c, err
+}
+
+// usable returns the configuration in data if it can be used. What is checked, and the texts, are kube-apiserver's.
+func (m *Modes) usable(data []byte) (*apiserver.AuthorizationConfiguration, error) {
+	c, err := load.LoadFromData(data)
+	if err != nil {
+		return nil, fmt.Errorf("failed to load AuthorizationConfiguration from file: %w", err)
+	}
+	errs := validation.ValidateAuthorizationConfiguration(m.compiler, nil, c, sets.New(All()...), sets.New(Webhook))
+	if err := errs.ToAggregate(); err != nil {
+		return nil, err
+	}
+	var wrong []error
+	seen := sets.New[apiserver.AuthorizerType]()
+	for _, one := range c.Authorizers {
+		if one.Type == Webhook {
+			continue
+		}
+		seen.Insert(one.Type)
+		if want := strings.ToLower(string(one.Type)); one.Name != want {
+			wrong = append(wrong, fmt.Errorf("expected name %s for authorizer %s instead of %s", want, one.Type, one.Name))
+		}
+	}
+	if missing := sets.New(m.required...).Difference(seen); missing.Len() > 0 {
+		wrong = append(wrong, fmt.Errorf("missing required types: %v", sets.List(missing)))
+	}
+	return c, errors.Join(wrong...)
+}
+
+// Run reads the file again when it has changed, until ctx ends. Without a file it returns at once.
+func (m *Modes) Run(ctx context.Context) {
+	if m.config.File != "" {
+		wait.UntilWithContext(ctx, func(context.Context) { m.Reload() }, lookEvery)
+	}
+}
+
+// Reload looks at the file and puts what has changed into force. If the file cannot be used, that is logged, and what
+// was in force stays.
+func (m *Modes) Reload() {
+	m.reload.Lock()
+	defer m.reload.Unlock()
+	data, err := os.ReadFile(m.config.File)
+	if err == nil && string(data) == m.reload.seen {
+		return
+	}
+	if err == nil {
+		m.reload.seen = string(data)
+		err = m.replaceLocked(data)
+	}
+	if err != nil {
+		m.metrics.reloaded(false, m.config.Now())
+		m.config.Log.Error("cannot use the authorization configuration; the one before stays in force",
+			"file", m.config.File, "error", err)
+	}
+}
+
+func (m *Modes) replaceLocked(data []byte) error {
+	c, err := m.usable(data)
+	if err != nil || reflect.DeepEqual(c, m.reload.last) {
+		return err
+	}
+	union, err := m.build(c)
+	if err != nil {
+		return err
+	}
+	m.reload.last = c
+	m.current.Store(&union)
+	m.metrics.reloaded(true, m.config.Now())
+	m.metrics.applied(string(data))
+	m.config.Log.Info("read the authorization configuration again", "file", m.config.File)
+	return nil
+}

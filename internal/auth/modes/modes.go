@@ -1,0 +1,194 @@
+// Package modes puts together what decides about requests: the modes of --authorization-mode, or of an
+// AuthorizationConfiguration, which is read again when it changes.
+//
+// It stands where package authz does on the path of a request; the process asks its Modes, which ask the authz.Union
+// that is in force. Modes that are not made here (Node, RBAC, ABAC) are handed over by functions, which are called if a
+// configuration names them at the start, once. Webhooks are Kubernetes' own (k8s.io/apiserver), as are the checks of
+// the file: their texts, conditions in CEL and answers that are kept are a contract that is not ours to change. Metrics
+// are counted here, under kube's names. Modes is safe for concurrent use.
+package modes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/user"
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// The modes, as flags and AuthorizationConfiguration name them.
+const (
+	AlwaysAllow = "AlwaysAllow"
+	AlwaysDeny  = "AlwaysDeny"
+	ABAC        = "ABAC"
+	Webhook     = "Webhook"
+	RBAC        = "RBAC"
+	Node        = "Node"
+)
+
+// All returns all modes, in the order in which messages name them.
+func All() []string { return []string{AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node} }
+
+// Config is what Modes are made from.
+type Config struct {
+	// File is an AuthorizationConfiguration; if it is empty, Names and Webhook say it.
+	File    string
+	Names   []string
+	Webhook WebhookConfig
+	// Make makes the modes that need something of the server, by their names.
+	Make map[string]func() (authz.Mode, error)
+	// Dial opens connections to webhooks; nil dials directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	Metrics *prometheus.Registry
+	// ServerID is which of several servers this is, for metrics.
+	ServerID string
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// WebhookConfig is about the webhook of the mode of that name, where no file says it.
+type WebhookConfig struct {
+	KubeconfigFile string
+	// Version of SubjectAccessReview: v1 or v1beta1.
+	Version string
+	// AuthorizedTTL and UnauthorizedTTL are how long answers are kept; zero or less is not at all.
+	AuthorizedTTL, UnauthorizedTTL time.Duration
+}
+
+// Modes decides about requests by what is configured.
+type Modes struct {
+	config   Config
+	made     map[string]authz.Mode
+	metrics  *metrics
+	compiler authorizationcel.Compiler // nil without a file
+	current  atomic.Pointer[authz.Union]
+	required []apiserver.AuthorizerType // those of the start but webhooks, which must stay
+
+	reload struct {
+		sync.Mutex
+		seen string // content of the file that was looked at last
+		last *apiserver.AuthorizationConfiguration
+	}
+}
+
+var _ authz.Mode = (*Modes)(nil)
+
+// Open returns the Modes of a configuration.
+func Open(c Config) (*Modes, error) {
+	m := &Modes{config: c, made: map[string]authz.Mode{}, metrics: newMetrics(c.Metrics, c.File != "", c.ServerID)}
+	configuration := fromFlags(c)
+	if c.File != "" {
+		m.compiler = authorizationcel.NewDefaultCompiler()
+		data, loaded, err := m.load()
+		if err != nil {
+			return nil, fmt.Errorf("--authorization-config: %w", err)
+		}
+		m.reload.seen, configuration = data, loaded
+	}
+	for _, one := range configuration.Authorizers {
+		name := string(one.Type)
+		if name != Webhook {
+			m.required = append(m.required, one.Type)
+		}
+		if make := c.Make[name]; make != nil {
+			mode, err := make()
+			if err != nil {
+				return nil, err
+			}
+			m.made[name] = mode
+		}
+	}
+	union, err := m.build(configuration)
+	if err != nil {
+		return nil, err
+	}
+	m.reload.last = configuration
+	m.current.Store(&union)
+	m.metrics.applied(m.reload.seen)
+	return m, nil
+}
+
+// Authorize implements authz.Authorizer.
+func (m *Modes) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
+	return m.current.Load().Authorize(ctx, who, what)
+}
+
+// Rules implements authz.Ruler.
+func (m *Modes) Rules(ctx context.Context, who user.Info, namespace string) (authz.Rules, error) {
+	return m.current.Load().Rules(ctx, who, namespace)
+}
+
+// fromFlags returns the configuration that flags mean.
+func fromFlags(c Config) *apiserver.AuthorizationConfiguration {
+	out := &apiserver.AuthorizationConfiguration{}
+	for _, name := range c.Names {
+		one := apiserver.AuthorizerConfiguration{Type: apiserver.AuthorizerType(name), Name: strings.ToLower(name)}
+		if name == Webhook {
+			w := c.Webhook
+			one.Name = "default"
+			one.Webhook = &apiserver.WebhookConfiguration{
+				AuthorizedTTL:             metav1.Duration{Duration: w.AuthorizedTTL},
+				CacheAuthorizedRequests:   w.AuthorizedTTL > 0,
+				UnauthorizedTTL:           metav1.Duration{Duration: w.UnauthorizedTTL},
+				CacheUnauthorizedRequests: w.UnauthorizedTTL > 0,
+				Timeout:                   metav1.Duration{Duration: 30 * time.Second},
+				FailurePolicy:             apiserver.FailurePolicyNoOpinion, SubjectAccessReviewVersion: w.Version,
+				ConnectionInfo: apiserver.WebhookConnectionInfo{
+					Type:           apiserver.AuthorizationWebhookConnectionInfoTypeKubeConfigFile,
+					KubeConfigFile: &w.KubeconfigFile,
+				},
+			}
+		}
+		out.Authorizers = append(out.Authorizers, one)
+	}
+	return out
+}
+
+// build makes the union of a configuration.
+func (m *Modes) build(c *apiserver.AuthorizationConfiguration) (authz.Union, error) {
+	if len(c.Authorizers) == 0 {
+		return nil, errors.New("at least one authorization mode must be passed")
+	}
+	var union authz.Union
+	for _, one := range c.Authorizers {
+		mode, err := m.mode(one)
+		if err != nil {
+			return nil, err
+		}
+		union = append(union, m.metrics.count(mode, string(one.Type), one.Name))
+	}
+	return union, nil
+}
+
+func (m *Modes) mode(c apiserver.AuthorizerConfiguration) (authz.Mode, error) {
+	switch name := string(c.Type); name {
+	case AlwaysAllow:
+		return authz.AlwaysAllow{}, nil
+	case AlwaysDeny:
+		return authz.AlwaysDeny{}, nil
+	case Webhook:
+		return m.webhook(c)
+	case Node, RBAC, ABAC:
+		if mode := m.made[name]; mode != nil {
+			return mode, nil
+		}
+		return nil, fmt.Errorf("authorizer type %s is not allowed if it was not enabled at initial server startup",
+			name)
+	default:
+		return nil, fmt.Errorf("unknown authorization mode %s specified", name)
+	}
+}

@@ -1,0 +1,102 @@
+package modes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/apiserver/plugin/pkg/authorizer/webhook"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// webhookRetry is how often and how fast a webhook that fails is asked again: kube's.
+var webhookRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
+
+// remote is a webhook.
+type remote struct{ authorizer *webhook.WebhookAuthorizer }
+
+func (m *Modes) webhook(c apiserver.AuthorizerConfiguration) (authz.Mode, error) {
+	w := c.Webhook
+	client, err := webhookutil.LoadKubeconfig(*w.ConnectionInfo.KubeConfigFile, m.config.Dial)
+	if err != nil {
+		return nil, fmt.Errorf("authorization webhook %s: %w", c.Name, err)
+	}
+	if w.Timeout.Duration != 0 {
+		client.Timeout = w.Timeout.Duration
+	}
+	var onError authorizer.Decision
+	switch w.FailurePolicy {
+	case apiserver.FailurePolicyNoOpinion:
+		onError = authorizer.DecisionNoOpinion
+	case apiserver.FailurePolicyDeny:
+		onError = authorizer.DecisionDeny
+	default:
+		return nil, fmt.Errorf("unknown failurePolicy %q", w.FailurePolicy)
+	}
+	authorized, unauthorized := w.AuthorizedTTL.Duration, w.UnauthorizedTTL.Duration
+	if !w.CacheAuthorizedRequests {
+		authorized = 0
+	}
+	if !w.CacheUnauthorizedRequests {
+		unauthorized = 0
+	}
+	a, err := webhook.New(client, w.SubjectAccessReviewVersion, authorized, unauthorized, webhookRetry, onError,
+		w.MatchConditions, c.Name, m.metrics, m.compiler)
+	if err != nil {
+		return nil, fmt.Errorf("authorization webhook %s: %w", c.Name, err)
+	}
+	return remote{a}, nil
+}
+
+// Authorize implements authz.Authorizer. A request keeps its seats meanwhile, as in Kubernetes, unlike one that waits
+// for other webhooks: as long as it is not known whether it may do anything, no user may have more of them under way
+// than its priority level has seats for.
+func (r remote) Authorize(ctx context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
+	decision, reason, err := r.authorizer.Authorize(ctx, attributes(who, what))
+	out := authz.Decision{Reason: reason}
+	switch decision {
+	case authorizer.DecisionAllow:
+		out.Verdict = authz.Allow
+	case authorizer.DecisionDeny:
+		out.Verdict = authz.Deny
+	}
+	return out, err
+}
+
+// Rules implements authz.Ruler: a webhook can only be asked about one request.
+func (remote) Rules(context.Context, user.Info, string) (authz.Rules, error) {
+	return authz.Rules{Incomplete: true}, errors.New("webhook authorizer does not support user rule resolution")
+}
+
+// attributes returns a question as the library takes it. A selector that cannot be parsed is left out: what is asked
+// for then is more.
+func attributes(who user.Info, what *request.Info) authorizer.AttributesRecord {
+	a := authorizer.AttributesRecord{
+		User: who, Verb: what.Verb, Namespace: what.Namespace, APIGroup: what.Group, APIVersion: what.Version,
+		Resource: what.Resource, Subresource: what.Subresource, Name: what.Name, ResourceRequest: what.IsResource,
+		Path: what.Path,
+	}
+	if what.FieldSelector != "" {
+		selector, err := fields.ParseSelector(what.FieldSelector)
+		if a.FieldSelectorParsingErr = err; err == nil {
+			a.FieldSelectorRequirements = selector.Requirements()
+		}
+	}
+	if what.LabelSelector != "" {
+		selector, err := labels.Parse(what.LabelSelector)
+		if a.LabelSelectorParsingErr = err; err == nil {
+			a.LabelSelectorRequirements, _ = selector.Requirements()
+		}
+	}
+	return a
+}

@@ -1,0 +1,115 @@
+package pki
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// ErrNoAuthority is about a directory in which no authority is.
+var ErrNoAuthority = errors.New("there is no certificate authority")
+
+// Person says for whom a kubeconfig is.
+type Person struct {
+	User     string   // the common name of the certificate; not empty
+	Groups   []string // its organizations
+	Duration time.Duration
+	Server   string // URL at which the person reaches the server; "" is the administrator's
+}
+
+// Context returns the name of the context and the user in the kubeconfig of a person.
+func (p Person) Context() string { return p.User + "@" + ContextName }
+
+// Personal is the kubeconfig of a person.
+type Personal struct {
+	Kubeconfig []byte
+	Expires    time.Time
+	// Mismatch is true if the certificate that the server shows is not for the host of Person.Server.
+	Mismatch bool
+}
+
+// PersonalKubeconfig returns admin, the administrator's kubeconfig, with a client certificate of the person's in place
+// of the administrator's. The certificate is a new one, of the authority that a server keeps in dir; the server may be
+// running. Nothing is written.
+//
+// An error wraps ErrNoAuthority if dir has none. A certificate that would outlive the authority is an error.
+func PersonalKubeconfig(dir string, admin []byte, p Person, now time.Time) (*Personal, error) {
+	leaf, err := issuePerson(dir, p, now)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(admin)
+	if err != nil {
+		return nil, err
+	}
+	cluster := config.Clusters[ContextName]
+	if cluster == nil {
+		return nil, fmt.Errorf("the administrator's kubeconfig has no cluster %s", ContextName)
+	}
+	out := &Personal{Expires: leaf.cert.NotAfter}
+	if p.Server != "" {
+		cluster.Server = p.Server
+		out.Mismatch = !redirect(cluster, dir)
+	}
+	name := p.Context()
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{
+		name: {ClientCertificateData: leaf.certPEM, ClientKeyData: leaf.keyPEM},
+	}
+	config.Contexts = map[string]*clientcmdapi.Context{name: {Cluster: ContextName, AuthInfo: name}}
+	config.CurrentContext = name
+	out.Kubeconfig, err = clientcmd.Write(*config)
+	return out, err
+}
+
+func issuePerson(dir string, p Person, now time.Time) (*pair, error) {
+	authority, err := loadAuthority(filepath.Join(dir, "ca"))
+	if err != nil {
+		return nil, err
+	}
+	if authority == nil || authority.cert == nil {
+		return nil, fmt.Errorf("%w in %s", ErrNoAuthority, dir)
+	}
+	expires := now.Add(p.Duration)
+	if end := authority.cert.NotAfter; expires.After(end) {
+		return nil, fmt.Errorf("the authority %s ends at %s, before the certificate would",
+			filepath.Join(dir, "ca.crt"), end.UTC().Format(time.RFC3339))
+	}
+	return issueLeaf(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: p.User, Organization: p.Groups},
+		NotAfter:    expires,
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority, now)
+}
+
+// redirect sets the name that clients expect in the server's certificate, after the URL of the cluster has changed. It
+// returns false if the certificate does not have that name. What clients trust is the own authority, or the serving
+// certificate that a user has given, which comes first then.
+func redirect(cluster *clientcmdapi.Cluster, dir string) bool {
+	u, err := url.Parse(cluster.Server)
+	block, _ := pem.Decode(cluster.CertificateAuthorityData)
+	if err != nil || block == nil {
+		return false
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return false
+	}
+	if cert.IsCA {
+		serving, err := loadPair(filepath.Join(dir, "apiserver"))
+		return err == nil && serving.covers([]string{u.Hostname()})
+	}
+	if cert.VerifyHostname(u.Hostname()) == nil {
+		cluster.TLSServerName = ""
+		return true
+	}
+	return cluster.TLSServerName != ""
+}

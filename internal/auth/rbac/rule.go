@@ -1,0 +1,57 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Allows reports whether a rule allows what is asked for, where it is in force.
+func Allows(r *rbacv1.PolicyRule, what *request.Info) bool {
+	if !has(r.Verbs, what.Verb) {
+		return false
+	}
+	if !what.IsResource {
+		return slices.ContainsFunc(r.NonResourceURLs, func(url string) bool { return urlMatches(url, what.Path) })
+	}
+	return has(r.APIGroups, what.Group) && resourceMatches(r.Resources, what.Resource, what.Subresource) &&
+		(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, what.Name))
+}
+
+// has reports whether one of the words is the wanted one, or the asterisk for all.
+func has(words []string, wanted string) bool {
+	for _, word := range words {
+		if word == "*" || word == wanted {
+			return true
+		}
+	}
+	return false
+}
+
+// resourceMatches reports whether one of a rule's resources covers a resource, or a subresource if sub is not "":
+// "pods", "pods/log", "*/scale", "*".
+func resourceMatches(resources []string, resource, sub string) bool {
+	for _, r := range resources {
+		switch {
+		case r == "*":
+			return true
+		case sub == "":
+			if r == resource {
+				return true
+			}
+		case strings.HasSuffix(r, sub) && len(r) > len(sub) && r[len(r)-len(sub)-1] == '/':
+			if head := r[:len(r)-len(sub)-1]; head == resource || head == "*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func urlMatches(url, path string) bool {
+	return url == "*" || url == path ||
+		strings.HasSuffix(url, "*") && strings.HasPrefix(path, strings.TrimRight(url, "*"))
+}

@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// attributes are a request as the evaluator of policies wants it.
+type attributes struct{ *Received }
+
+var _ authorizer.Attributes = attributes{}
+
+// What the request asks for.
+func (a attributes) GetUser() user.Info      { return a.User }
+func (a attributes) GetVerb() string         { return a.Info.Verb }
+func (a attributes) GetNamespace() string    { return a.Info.Namespace }
+func (a attributes) GetResource() string     { return a.Info.Resource }
+func (a attributes) GetSubresource() string  { return a.Info.Subresource }
+func (a attributes) GetName() string         { return a.Info.Name }
+func (a attributes) GetAPIGroup() string     { return a.Info.Group }
+func (a attributes) GetAPIVersion() string   { return a.Info.Version }
+func (a attributes) IsResourceRequest() bool { return a.Info.IsResource }
+func (a attributes) GetPath() string         { return a.Info.Path }
+
+// IsReadOnly reports whether the verb only reads.
+func (a attributes) IsReadOnly() bool { return !a.Info.Mutating() }
+
+// Policies have no selectors.
+func (attributes) GetFieldSelector() (fields.Requirements, error) { return nil, nil }
+func (attributes) GetLabelSelector() (labels.Requirements, error) { return nil, nil }
+
+// describe fills in what is known of a request when it has come in.
+func describe(e *auditapi.Event, r *Received) {
+	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
+	for _, ip := range utilnet.SourceIPs(r.HTTP) {
+		e.SourceIPs = append(e.SourceIPs, ip.String())
+	}
+	if r.User != nil {
+		e.User = userInfo(r.User)
+	}
+	if info := r.Info; info.IsResource {
+		e.ObjectRef = &auditapi.ObjectReference{
+			Namespace: info.Namespace, Name: info.Name, Resource: info.Resource, Subresource: info.Subresource,
+			APIGroup: info.Group, APIVersion: info.Version,
+		}
+	}
+}
+
+func userInfo(u user.Info) authenticationv1.UserInfo {
+	out := authenticationv1.UserInfo{Username: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups()}
+	if extra := u.GetExtra(); len(extra) > 0 {
+		out.Extra = make(map[string]authenticationv1.ExtraValue, len(extra))
+		for key, values := range extra {
+			out.Extra[key] = values
+		}
+	}
+	return out
+}
+
+// maxUserAgent is how much of a User-Agent is recorded, in bytes; a client may send a megabyte.
+const maxUserAgent = 1024
+
+func userAgent(r *http.Request) string {
+	agent := r.UserAgent()
+	if len(agent) > maxUserAgent {
+		agent = agent[:maxUserAgent] + "...TRUNCATED"
+	}
+	return agent
+}

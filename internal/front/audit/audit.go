@@ -1,0 +1,148 @@
+// Package audit takes down who did what: an event for each stage of a request, at the level that the policy of
+// --audit-policy-file gives it, for the backends that --audit-log-path and --audit-webhook-config-file name.
+//
+// It is a step of package front, behind authentication. An Auditor asks the policy about each request; for one that is
+// to be recorded it makes a Record, which front tells of the request's stages, and which packages below front know as
+// request.Record: they note in it the objects that were sent and answered, and annotations.
+//
+// Policies, events, batching, truncation and the webhook are Kubernetes' own libraries; the log file and the encoding
+// of its lines are here (file.go, log.go), because they are on the path of every recorded request. With
+// changes: JSONPatch a rule asks for the patch of what a write changed in the place of objects (patch.go,
+// docs/design/audit.md).
+//
+// An Auditor and a Record are safe for concurrent use.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Auditor records requests.
+type Auditor struct {
+	policy  audit.PolicyRuleEvaluator
+	backend audit.Backend
+	close   func() error // of the log file
+	now     func() time.Time
+	log     *slog.Logger
+
+	stopping chan struct{} // closed by Shutdown; ends the work of the backends, which deliver what they have then
+	stopOnce sync.Once
+
+	metrics metrics
+}
+
+// New returns an Auditor, or nil if nothing is to be recorded: without a policy, or without a backend.
+func New(o Options, log *slog.Logger) (*Auditor, error) {
+	if !o.enabled() {
+		return nil, nil
+	}
+	evaluator, err := loadPolicy(o.PolicyFile)
+	if err != nil {
+		return nil, err
+	}
+	backend, closeLog, err := o.backend()
+	if err != nil {
+		return nil, err
+	}
+	a := newAuditor(evaluator, backend, log)
+	a.close = closeLog
+	return a, nil
+}
+
+func newAuditor(evaluator audit.PolicyRuleEvaluator, backend audit.Backend, log *slog.Logger) *Auditor {
+	return &Auditor{
+		policy: evaluator, backend: backend, now: time.Now, log: log, close: func() error { return nil },
+		stopping: make(chan struct{}), metrics: newMetrics(),
+	}
+}
+
+// Run starts the backends.
+func (a *Auditor) Run() error { return a.backend.Run(a.stopping) }
+
+// Shutdown delivers the events that backends still have and closes the log. Call it when no request runs any more. If
+// ctx ends before all is delivered, the rest is lost, as the error says.
+func (a *Auditor) Shutdown(ctx context.Context) error {
+	delivered := make(chan struct{})
+	a.stopOnce.Do(func() { close(a.stopping) })
+	go func() { // it outlives Shutdown if a webhook hangs; the process ends then
+		a.backend.Shutdown()
+		close(delivered)
+	}()
+	select {
+	case <-delivered:
+		return a.close()
+	case <-ctx.Done():
+		a.log.Error("audit events were not delivered before the end of shutdown; they are lost", "backend",
+			a.backend.String(), "error", ctx.Err())
+		return errors.Join(fmt.Errorf("deliver audit events: %w", ctx.Err()), a.close())
+	}
+}
+
+// Collectors are the metrics of auditing, under kube-apiserver's names.
+func (a *Auditor) Collectors() []prometheus.Collector { return a.metrics.collectors() }
+
+// Context returns a context in which Kubernetes' libraries (token caches and the like) can annotate the request before
+// it is known whether it is recorded.
+func Context(ctx context.Context) context.Context { return audit.WithAuditContext(ctx) }
+
+// Received is a request about which the policy is to be asked.
+type Received struct {
+	HTTP *http.Request
+	Info *request.Info
+	User user.Info // nil if authentication failed
+	ID   string
+	At   time.Time
+	// LongRunning is true if the request may last as long as its client wants: then the beginning of its answer is a
+	// stage.
+	LongRunning bool
+}
+
+// Begin returns the Record of a request, nil if the policy does not want it recorded.
+func (a *Auditor) Begin(r Received) *Record {
+	config := a.policy.EvaluatePolicyRule(attributes{&r})
+	patch := config.Level == levelPatch
+	if patch {
+		config.Level = auditapi.LevelRequestResponse
+	}
+	a.metrics.levels.WithLabelValues(string(config.Level)).Inc()
+	if config.Level == auditapi.LevelNone {
+		return nil
+	}
+	rec := &Record{
+		auditor: a, longRunning: r.LongRunning, omit: config.OmitStages, omitManagedFields: config.OmitManagedFields,
+		patch: patch, library: audit.AuditContextFrom(r.HTTP.Context()),
+	}
+	rec.event = auditapi.Event{
+		Level: config.Level, AuditID: types.UID(r.ID), RequestReceivedTimestamp: metav1.NewMicroTime(r.At),
+	}
+	describe(&rec.event, &r)
+	return rec
+}
+
+// Rejected counts a request that was refused because it could not be recorded (mode blocking-strict).
+func (a *Auditor) Rejected() { a.metrics.rejected.Inc() }
+
+// deliver hands an event to the backends and reports whether they took it.
+func (a *Auditor) deliver(e *auditapi.Event) bool {
+	a.metrics.events.Inc()
+	return a.backend.ProcessEvents(e)
+}
+
+// omits reports whether a stage is not recorded.
+func omits(stages []auditapi.Stage, stage auditapi.Stage) bool { return slices.Contains(stages, stage) }

@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/apiserver/pkg/audit"
+	webhookclient "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/apiserver/plugin/pkg/audit/buffered"
+	"k8s.io/apiserver/plugin/pkg/audit/truncate"
+	"k8s.io/apiserver/plugin/pkg/audit/webhook"
+)
+
+// backend returns what events go to, and what closes the log file.
+func (o *Options) backend() (backend audit.Backend, closeLog func() error, err error) {
+	var all []audit.Backend
+	closeLog = func() error { return nil }
+	if o.Log.Path != "" {
+		out, err := o.Log.open()
+		if err != nil {
+			return nil, nil, fmt.Errorf("open the audit log %s: %w", o.Log.Path, err)
+		}
+		closeLog = out.Close
+		all = append(all, o.Log.wrap(out))
+	}
+	if w := &o.Webhook; w.ConfigFile != "" {
+		hook, err := webhook.NewBackend(w.ConfigFile, auditv1.SchemeGroupVersion,
+			webhookclient.DefaultRetryBackoffWithInitialDelay(w.InitialBackoff), w.Dial)
+		if err != nil {
+			_ = closeLog()
+			return nil, nil, fmt.Errorf("initializing audit webhook: %w", err)
+		}
+		all = append(all, w.Truncate.wrap(modes(hook, w.Mode, w.Batch)))
+	}
+	if len(all) == 1 {
+		return all[0], closeLog, nil
+	}
+	return audit.Union(all...), closeLog, nil
+}
+
+func (l *LogOptions) open() (io.WriteCloser, error) {
+	if l.Path == "-" {
+		return stdout{os.Stdout}, nil
+	}
+	return openFile(fileOptions{
+		path: l.Path, maxSize: int64(l.MaxSize) << 20, maxAge: l.MaxAge, maxBackups: l.MaxBackups,
+		compress: l.Compress,
+	})
+}
+
+// stdout is not closed with the log.
+type stdout struct{ io.Writer }
+
+// Close implements io.Closer.
+func (stdout) Close() error { return nil }
+
+func (l *LogOptions) wrap(out io.Writer) audit.Backend {
+	b := &logBackend{out: out, legacy: l.Format == FormatLegacy, holds: l.Mode == ModeBlocking}
+	return l.Truncate.wrap(modes(b, l.Mode, l.Batch))
+}
+
+// modes wraps a backend so that requests wait for it as the mode says.
+func modes(b audit.Backend, mode string, batch BatchConfig) audit.Backend {
+	switch mode {
+	case ModeBlockingStrict:
+		return b
+	case ModeBlocking:
+		return lenient{b}
+	}
+	return buffered.NewBackend(b, batch)
+}
+
+func (t *TruncateOptions) wrap(b audit.Backend) audit.Backend {
+	if !t.Enabled {
+		return b
+	}
+	return truncate.NewBackend(b, t.TruncateConfig, auditv1.SchemeGroupVersion)
+}
+
+// lenient lets requests go on whose events could not be delivered; the backend has counted them.
+type lenient struct{ audit.Backend }
+
+// ProcessEvents implements audit.Sink.
+func (l lenient) ProcessEvents(events ...*auditapi.Event) bool {
+	l.Backend.ProcessEvents(events...)
+	return true
+}

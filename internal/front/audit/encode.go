@@ -1,0 +1,197 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+)
+
+// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it.
+func appendEvent(dst []byte, e *auditapi.Event) ([]byte, error) {
+	dst = append(dst, `{"kind":"Event","apiVersion":"audit.k8s.io/v1"`...)
+	dst = appendField(dst, "level", e.Level)
+	dst = appendField(dst, "auditID", e.AuditID)
+	dst = appendField(dst, "stage", e.Stage)
+	dst = appendField(dst, "requestURI", e.RequestURI)
+	dst = appendField(dst, "verb", e.Verb)
+	dst = appendUser(dst, "user", &e.User)
+	if e.ImpersonatedUser != nil {
+		dst = appendUser(dst, "impersonatedUser", e.ImpersonatedUser)
+	}
+	if m := e.AuthenticationMetadata; m != nil {
+		dst = openObject(dst, "authenticationMetadata")
+		dst = closeObject(appendOptional(dst, "impersonationConstraint", m.ImpersonationConstraint))
+	}
+	dst = appendStrings(dst, "sourceIPs", e.SourceIPs)
+	dst = appendOptional(dst, "userAgent", e.UserAgent)
+	dst = appendObjectRef(dst, e.ObjectRef)
+	var err error
+	if dst, err = appendStatus(dst, e.ResponseStatus); err != nil {
+		return nil, err
+	}
+	if dst, err = appendDocument(dst, "requestObject", e.RequestObject); err != nil {
+		return nil, err
+	}
+	if dst, err = appendDocument(dst, "responseObject", e.ResponseObject); err != nil {
+		return nil, err
+	}
+	dst = appendTime(dst, "requestReceivedTimestamp", e.RequestReceivedTimestamp)
+	dst = appendTime(dst, "stageTimestamp", e.StageTimestamp)
+	return append(appendMap(dst, "annotations", e.Annotations), '}'), nil
+}
+
+// appendName begins a field of an object that has one already, or has just been opened.
+func appendName(dst []byte, name string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, '"')
+	return append(append(dst, name...), `":`...)
+}
+
+func appendField[T ~string](dst []byte, name string, value T) []byte {
+	return codec.AppendString(appendName(dst, name), string(value))
+}
+
+func appendOptional[T ~string](dst []byte, name string, value T) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendField(dst, name, value)
+}
+
+func openObject(dst []byte, name string) []byte { return append(appendName(dst, name), '{') }
+
+func closeObject(dst []byte) []byte { return append(dst, '}') }
+
+func appendStrings(dst []byte, name string, values []string) []byte {
+	if len(values) == 0 {
+		return dst
+	}
+	return appendList(appendName(dst, name), values)
+}
+
+func appendList(dst []byte, values []string) []byte {
+	if values == nil {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, '[')
+	for i, v := range values {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = codec.AppendString(dst, v)
+	}
+	return append(dst, ']')
+}
+
+func appendMap(dst []byte, name string, values map[string]string) []byte {
+	if len(values) == 0 {
+		return dst
+	}
+	var room [8]string
+	dst = openObject(dst, name)
+	for i, key := range sortedKeys(room[:0], values) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(codec.AppendString(dst, key), ':')
+		dst = codec.AppendString(dst, values[key])
+	}
+	return closeObject(dst)
+}
+
+// sortedKeys appends the keys of a map, which has few, to room.
+func sortedKeys[V any](room []string, m map[string]V) []string {
+	for key := range m {
+		room = append(room, key)
+	}
+	slices.Sort(room)
+	return room
+}
+
+func appendUser(dst []byte, name string, u *authenticationv1.UserInfo) []byte {
+	dst = openObject(dst, name)
+	dst = appendOptional(dst, "username", u.Username)
+	dst = appendOptional(dst, "uid", u.UID)
+	dst = appendStrings(dst, "groups", u.Groups)
+	if len(u.Extra) > 0 {
+		var room [8]string
+		dst = openObject(dst, "extra")
+		for i, key := range sortedKeys(room[:0], u.Extra) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendList(append(codec.AppendString(dst, key), ':'), u.Extra[key])
+		}
+		dst = closeObject(dst)
+	}
+	return closeObject(dst)
+}
+
+func appendObjectRef(dst []byte, r *auditapi.ObjectReference) []byte {
+	if r == nil {
+		return dst
+	}
+	dst = openObject(dst, "objectRef")
+	dst = appendOptional(dst, "resource", r.Resource)
+	dst = appendOptional(dst, "namespace", r.Namespace)
+	dst = appendOptional(dst, "name", r.Name)
+	dst = appendOptional(dst, "uid", r.UID)
+	dst = appendOptional(dst, "apiGroup", r.APIGroup)
+	dst = appendOptional(dst, "apiVersion", r.APIVersion)
+	dst = appendOptional(dst, "resourceVersion", r.ResourceVersion)
+	return closeObject(appendOptional(dst, "subresource", r.Subresource))
+}
+
+func appendStatus(dst []byte, s *metav1.Status) ([]byte, error) {
+	if s == nil {
+		return dst, nil
+	}
+	dst = openObject(dst, "responseStatus")
+	dst = closeObject(openObject(dst, "metadata")) // an event never has any
+	dst = appendOptional(dst, "status", s.Status)
+	dst = appendOptional(dst, "message", s.Message)
+	dst = appendOptional(dst, "reason", s.Reason)
+	if s.Details != nil {
+		details, err := json.Marshal(s.Details)
+		if err != nil {
+			return nil, err
+		}
+		dst = append(appendName(dst, "details"), details...)
+	}
+	if s.Code != 0 {
+		dst = strconv.AppendInt(appendName(dst, "code"), int64(s.Code), 10)
+	}
+	return closeObject(dst), nil
+}
+
+// appendDocument appends a document that may come from a client: compact, and with the escapes of all others.
+func appendDocument(dst []byte, name string, doc *runtime.Unknown) ([]byte, error) {
+	if doc == nil {
+		return dst, nil
+	}
+	raw, err := json.Marshal(json.RawMessage(doc.Raw))
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", name, err)
+	}
+	return append(appendName(dst, name), raw...), nil
+}
+
+func appendTime(dst []byte, name string, t metav1.MicroTime) []byte {
+	dst = appendName(dst, name)
+	if t.IsZero() {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, '"')
+	dst = t.UTC().AppendFormat(dst, metav1.RFC3339Micro)
+	return append(dst, '"')
+}

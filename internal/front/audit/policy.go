@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"fmt"
+	"os"
+
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/audit/policy"
+	"sigs.k8s.io/yaml"
+)
+
+// changesPatch is what the field changes of a rule says for events with a patch in the place of objects.
+const changesPatch = "JSONPatch"
+
+// levelPatch is, inside of this package alone, the level of a rule with changes: JSONPatch. Kube's evaluator returns
+// the level of the rule that matches, and so says which rule it was.
+const levelPatch auditapi.Level = "RequestResponse with JSONPatch"
+
+// loadPolicy reads the file of --audit-policy-file. It is a Policy of audit.k8s.io/v1, checked as kube-apiserver checks
+// it, whose rules may have one field more, changes (docs/design/audit.md).
+func loadPolicy(path string) (audit.PolicyRuleEvaluator, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("loading audit policy file: failed to read file path %q: %w", path, err)
+	}
+	evaluator, err := parsePolicy(text)
+	if err != nil {
+		return nil, fmt.Errorf("loading audit policy file: %w: from file %v", err, path)
+	}
+	return evaluator, nil
+}
+
+func parsePolicy(text []byte) (audit.PolicyRuleEvaluator, error) {
+	text, patched, err := takeChanges(text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := policy.LoadPolicyFromBytes(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Rules {
+		if !patched[i] {
+			continue
+		}
+		if p.Rules[i].Level != auditapi.LevelRequestResponse {
+			return nil, fmt.Errorf("rules[%d].changes: a patch shows what was stored, so the level must be %s", i,
+				auditapi.LevelRequestResponse)
+		}
+		p.Rules[i].Level = levelPatch
+	}
+	return policy.NewPolicyRuleEvaluator(p), nil
+}
+
+// takeChanges returns the policy without the field that kube's decoder does not know, and which rules had it.
+func takeChanges(text []byte) (rest []byte, patched map[int]bool, err error) {
+	var doc map[string]any
+	if yaml.Unmarshal(text, &doc) != nil {
+		return text, nil, nil // kube's decoder says what is wrong
+	}
+	rules, _ := doc["rules"].([]any)
+	patched = map[int]bool{}
+	for i := range rules {
+		rule, _ := rules[i].(map[string]any)
+		value, ok := rule["changes"]
+		if !ok {
+			continue
+		}
+		if value != changesPatch {
+			return nil, nil, fmt.Errorf("rules[%d].changes: %v is not known, the one value is %s", i, value,
+				changesPatch)
+		}
+		patched[i] = true
+		delete(rule, "changes")
+	}
+	if len(patched) == 0 {
+		return text, nil, nil // as it was written, so that the decoder sees repeated fields too
+	}
+	rest, err = yaml.Marshal(doc)
+	return rest, patched, err
+}

@@ -1,0 +1,278 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Record is what is recorded of one request.
+type Record struct {
+	auditor           *Auditor
+	longRunning       bool
+	omit              []auditapi.Stage
+	omitManagedFields bool
+	// patch is true if the event gets a JSON patch of what the write changed, and no objects.
+	patch bool
+	// library is where Kubernetes' libraries put annotations; may be nil.
+	library *audit.AuditContext
+
+	mu struct {
+		sync.Mutex
+		begun bool // the answer has a status
+	}
+	event auditapi.Event // guarded by mu
+}
+
+var _ request.Record = (*Record)(nil)
+
+// RequestReceived records that the request has come in. It reports false if a backend that may hold up requests
+// (blocking-strict) could not record that: then the request is to be refused.
+func (r *Record) RequestReceived() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stageLocked(auditapi.StageRequestReceived)
+}
+
+// ResponseStarted notes the status code of the answer that begins.
+func (r *Record) ResponseStarted(code int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.begun {
+		return
+	}
+	r.mu.begun = true
+	if r.event.ResponseStatus == nil {
+		r.event.ResponseStatus = &metav1.Status{}
+	}
+	r.event.ResponseStatus.Code = int32(code)
+	if r.longRunning {
+		r.stageLocked(auditapi.StageResponseStarted)
+	}
+}
+
+// ResponseComplete records the end of the request.
+func (r *Record) ResponseComplete() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.event.ResponseStatus == nil { // no handler has begun an answer; net/http sends an empty one
+		r.event.ResponseStatus = &metav1.Status{
+			Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "Connection closed early",
+		}
+		if r.longRunning {
+			r.stageLocked(auditapi.StageResponseStarted)
+		}
+	}
+	r.stageLocked(auditapi.StageResponseComplete)
+}
+
+// Panicked records that the handler of the request has panicked.
+func (r *Record) Panicked(cause any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event.ResponseStatus = &metav1.Status{
+		Code: http.StatusInternalServerError, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReasonInternalError, Message: fmt.Sprintf("APIServer panic'd: %v", cause),
+	}
+	r.stageLocked(auditapi.StagePanic)
+}
+
+// AnswerOnly has the beginning of the answer recorded: the only stage of requests that are refused before their user is
+// known.
+func (r *Record) AnswerOnly() { r.longRunning = true }
+
+// Impersonated notes as whom the request acts. constraint is the verb by which constrained impersonation allowed it,
+// "" if it did not come to that.
+func (r *Record) Impersonated(who user.Info, constraint string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := userInfo(who)
+	r.event.ImpersonatedUser = &info
+	if constraint != "" {
+		r.event.AuthenticationMetadata = &auditapi.AuthenticationMetadata{ImpersonationConstraint: constraint}
+	}
+}
+
+// Annotate implements request.Record.
+func (r *Record) Annotate(key, value string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.annotateLocked(key, value)
+}
+
+func (r *Record) annotateLocked(key, value string) {
+	if r.event.Annotations == nil {
+		r.event.Annotations = map[string]string{}
+	}
+	if _, ok := r.event.Annotations[key]; !ok {
+		r.event.Annotations[key] = value
+	}
+}
+
+// Bodies implements request.Record.
+func (r *Record) Bodies() bool { return r.event.Level.GreaterOrEqual(auditapi.LevelRequest) }
+
+// Answers implements request.Record.
+func (r *Record) Answers() bool {
+	return !r.patch && r.event.Level.GreaterOrEqual(auditapi.LevelRequestResponse)
+}
+
+// Changes implements request.Record.
+func (r *Record) Changes() bool { return r.patch }
+
+// RequestObject implements request.Record.
+func (r *Record) RequestObject(obj map[string]any) {
+	var raw []byte
+	if r.Bodies() && !r.patch {
+		raw = codec.AppendJSON(nil, r.recorded(obj))
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ref := r.event.ObjectRef; ref != nil {
+		set(&ref.Namespace, meta, "namespace")
+		set(&ref.Name, meta, "name")
+		set(&ref.UID, meta, "uid")
+		set(&ref.ResourceVersion, meta, "resourceVersion")
+	}
+	if raw != nil {
+		r.event.RequestObject = document(raw)
+	}
+}
+
+// set fills in what the URL does not say.
+func set[T ~string](field *T, meta map[string]any, name string) {
+	if *field == "" {
+		*field = T(object.String(meta, name))
+	}
+}
+
+// RequestBody implements request.Record.
+func (r *Record) RequestBody(body []byte) {
+	if !r.Bodies() || r.patch {
+		return
+	}
+	if !json.Valid(body) { // kube-apiserver loses such events
+		if doc, err := yaml.YAMLToJSON(body); err == nil { // apply
+			body = doc
+		} else {
+			body = codec.AppendString(nil, string(body))
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event.RequestObject = document(body)
+}
+
+// ResponseStatus implements request.Record.
+func (r *Record) ResponseStatus(s *metav1.Status) {
+	var raw []byte
+	if r.Answers() {
+		if doc, err := codec.EncodeStatus(s, codec.Media{Type: codec.JSON}); err == nil {
+			raw = doc
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event.ResponseStatus = &metav1.Status{
+		Status: s.Status, Message: s.Message, Reason: s.Reason, Details: s.Details, Code: s.Code,
+	}
+	if raw != nil {
+		r.event.ResponseObject = document(raw)
+	}
+}
+
+// ResponseObject implements request.Record.
+func (r *Record) ResponseObject(doc []byte) {
+	if !r.Answers() {
+		return
+	}
+	if r.omitManagedFields {
+		doc = withoutManagedFields(doc)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event.ResponseObject = document(doc)
+}
+
+// Changed implements request.Record.
+func (r *Record) Changed(before, after map[string]any) {
+	if !r.patch || r.event.Verb == "deletecollection" { // which has changed many
+		return
+	}
+	steps := diff(r.recorded(before), r.recorded(after))
+	raw, err := encodePatch(steps)
+	if err != nil {
+		return // it holds nothing that JSON cannot say
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event.ResponseObject = document(raw)
+	r.annotateLocked(PatchAnnotation, changesPatch)
+	ref := r.event.ObjectRef
+	stored := after
+	if stored == nil {
+		stored = before
+	}
+	if meta, ok := stored["metadata"].(map[string]any); ok && ref != nil {
+		set(&ref.Name, meta, "name")
+		set(&ref.UID, meta, "uid")
+	}
+}
+
+// PatchAnnotation marks events whose responseObject is a JSON patch of what the write changed.
+const PatchAnnotation = "audit.bowsprit.io/response-object"
+
+// recorded returns an object without its managedFields, if these are not wanted. obj is not changed.
+func (r *Record) recorded(obj map[string]any) map[string]any {
+	meta, ok := obj["metadata"].(map[string]any)
+	if !r.omitManagedFields || !ok || meta["managedFields"] == nil {
+		return obj
+	}
+	out := make(map[string]any, len(obj))
+	for key, v := range obj {
+		out[key] = v
+	}
+	short := make(map[string]any, len(meta))
+	for key, v := range meta {
+		if key != "managedFields" {
+			short[key] = v
+		}
+	}
+	out["metadata"] = short
+	return out
+}
+
+// stageLocked records that the request has come to a stage, and reports whether that was recorded or was not to be.
+func (r *Record) stageLocked(stage auditapi.Stage) bool {
+	if omits(r.omit, stage) {
+		return true
+	}
+	r.event.Stage = stage
+	r.event.StageTimestamp = r.event.RequestReceivedTimestamp
+	if stage != auditapi.StageRequestReceived {
+		r.event.StageTimestamp = metav1.NewMicroTime(r.auditor.now())
+	}
+	if r.library != nil {
+		for key, value := range r.library.GetEventAnnotations() {
+			r.annotateLocked(key, value)
+		}
+	}
+	return r.auditor.deliver(&r.event)
+}
+
+func document(raw []byte) *runtime.Unknown {
+	return &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
+}

@@ -1,0 +1,68 @@
+package chain
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/front/audit"
+)
+
+// audit has the request recorded, if the policy wants that: that it has come in, what the steps and handlers behind
+// find out about it, and how it ends. It knows the request's own user, not the one that it acts as.
+func (c *Chain) audit(x *exchange, next func(*exchange)) {
+	record := c.recordOf(x)
+	if record == nil {
+		next(x)
+		return
+	}
+	if !record.RequestReceived() {
+		c.config.Audit.Rejected()
+		c.fail(x, apierrors.NewInternalError(errors.New("failed to store audit event")))
+		return
+	}
+	x.record, x.scope.Audit = record, record
+	defer func() {
+		x.record = nil
+		if cause := recover(); cause != nil {
+			record.Panicked(cause)
+			panic(cause)
+		}
+		annotateLatency(record, x, c.config.Now().Sub(x.started))
+		record.ResponseComplete()
+	}()
+	next(x)
+}
+
+// recordOf begins to record the request, unless it is not to be.
+func (c *Chain) recordOf(x *exchange) *audit.Record {
+	if c.config.Audit == nil {
+		return nil
+	}
+	return c.config.Audit.Begin(audit.Received{
+		HTTP: x.r, Info: x.info, User: x.who, ID: x.scope.AuditID, At: x.started, LongRunning: x.longRunning,
+	})
+}
+
+// refuse is fail for a request whose user is not known. All that is recorded of it is this answer.
+func (c *Chain) refuse(x *exchange, err error) {
+	if x.record = c.recordOf(x); x.record != nil {
+		x.record.AnswerOnly()
+	}
+	c.fail(x, err)
+	x.record = nil
+}
+
+// annotated is from when on the event of a request says what has taken how long.
+const annotated = 500 * time.Millisecond
+
+// annotateLatency notes what has taken how long, of a slow request.
+func annotateLatency(r *audit.Record, x *exchange, total time.Duration) {
+	const prefix = "apiserver.latency.k8s.io/"
+	if total <= annotated || x.info.LongRunning() {
+		return
+	}
+	x.scope.Latency.Each(func(name string, took time.Duration) { r.Annotate(prefix+name, took.String()) })
+	r.Annotate(prefix+"total", total.String())
+}

@@ -1,0 +1,88 @@
+package chain
+
+import (
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/front/audit"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// authenticate finds out who asks: 401 for a wrong proof.
+func (c *Chain) authenticate(x *exchange, next func(*exchange)) {
+	who, err := c.config.Authenticator.Authenticate(x.r)
+	c.spent(x, request.Authentication, x.started)
+	if err != nil || stranger(who) {
+		c.endConnection(x)
+	}
+	if err != nil {
+		c.config.Log.Warn("cannot authenticate a request", "error", err, "from", x.r.RemoteAddr, "auditID",
+			x.scope.AuditID)
+		c.refuse(x, apierrors.NewUnauthorized("Unauthorized"))
+		return
+	}
+	x.who = who
+	next(x)
+}
+
+// endConnection ends an HTTP/2 connection of an unknown client after this request, as Kubernetes does: the protocol
+// lets one connection cause a lot of work (CVE-2023-44487).
+func (c *Chain) endConnection(x *exchange) {
+	if x.r.ProtoMajor == 2 {
+		x.w.Header().Set("Connection", "close")
+	}
+}
+
+func stranger(who user.Info) bool {
+	return who != nil && (who.GetName() == user.Anonymous || slices.Contains(who.GetGroups(), user.AllUnauthenticated))
+}
+
+// authorize asks whether they may.
+func (c *Chain) authorize(x *exchange, next func(*exchange)) {
+	began := c.config.Now()
+	decision, err := c.config.Authorizer.Authorize(x.r.Context(), x.who, x.info)
+	c.metrics.authorization(decision, err, c.spent(x, request.Authorization, began))
+	if c.showVisible(x, decision.Allowed()) {
+		decision, err = authz.Decision{Verdict: authz.Allow, Reason: "shows what the caller may see"}, nil
+	}
+	if x.record != nil {
+		recordDecision(x.record, decision, err)
+	}
+	if err := authz.Refusal(x.who, x.info, decision, err); err != nil {
+		c.fail(x, err)
+		return
+	}
+	next(x)
+}
+
+// recordDecision notes what the authorizer has said.
+func recordDecision(r *audit.Record, d authz.Decision, err error) {
+	const decision, reason = "authorization.k8s.io/decision", "authorization.k8s.io/reason"
+	switch {
+	case d.Allowed():
+		r.Annotate(decision, "allow")
+	case err != nil:
+		r.Annotate(reason, "internal error")
+		return
+	default:
+		r.Annotate(decision, "forbid")
+	}
+	r.Annotate(reason, d.Reason)
+}
+
+// showVisible has a list or watch show what its caller may see, if it asks for that. It returns false if it does not,
+// and if something else than roles allows the caller to see all.
+func (c *Chain) showVisible(x *exchange, allowed bool) bool {
+	if c.config.Viewer == nil || !x.info.AsksVisible() || !slices.Contains(x.who.GetGroups(), user.AllAuthenticated) {
+		return false
+	}
+	visible := c.config.Viewer.Visible(x.who, x.info)
+	if allowed && !visible.IncludesAll(x.info.Namespace) {
+		return false
+	}
+	x.scope.Visible = visible
+	return true
+}

@@ -1,0 +1,36 @@
+package chain
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+)
+
+// What browsers may let programs from elsewhere send and see: kube-apiserver's choice.
+const (
+	corsMethods = "POST, GET, OPTIONS, PUT, DELETE, PATCH"
+	corsHeaders = "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since"
+	corsExposed = "Date"
+)
+
+// cors tells browsers that programs from some origins may use the API, and answers their question beforehand (the
+// preflight of the Fetch standard), which comes without proof of who asks.
+func (c *Chain) cors(x *exchange, next func(*exchange)) {
+	origin := x.r.Header.Get("Origin")
+	if origin == "" ||
+		!slices.ContainsFunc(c.config.AllowedOrigins, func(re *regexp.Regexp) bool { return re.MatchString(origin) }) {
+		next(x)
+		return
+	}
+	header := x.Header()
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Set("Access-Control-Allow-Methods", corsMethods)
+	header.Set("Access-Control-Allow-Headers", corsHeaders)
+	header.Set("Access-Control-Expose-Headers", corsExposed)
+	header.Set("Access-Control-Allow-Credentials", "true")
+	if x.r.Method == http.MethodOptions {
+		x.WriteHeader(http.StatusNoContent)
+		return
+	}
+	next(x)
+}

@@ -1,0 +1,93 @@
+package chain
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/front/audit"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// deadline gives the request its context: with the Scope, and with the time it may take. That is the query's timeout,
+// at most RequestTimeout; long-running requests may take as long as the server runs. A request that is too late gets a
+// 504, or, if the answer had begun, a broken connection, so that half an answer cannot be taken for a whole one.
+func (c *Chain) deadline(x *exchange, next func(*exchange)) {
+	if x.longRunning {
+		ctx, cancel := context.WithCancel(x.r.Context())
+		defer cancel()
+		defer context.AfterFunc(c.closing, cancel)()
+		x.r = x.r.WithContext(c.context(ctx, x))
+		x.body.Watch(x.r)
+		next(x)
+		return
+	}
+	timeout, err := c.timeout(x.r)
+	if err != nil {
+		c.refuse(x, err)
+		return
+	}
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.started.Add(timeout))
+	defer cancel()
+	defer x.finish()
+	x.ctx = ctx
+	x.r = x.r.WithContext(c.context(ctx, x))
+	x.body.Watch(x.r)
+	if x.r.ContentLength != 0 { // HTTP/2 gives every request a body to read
+		x.stopRead = context.AfterFunc(ctx, x.endRead)
+	}
+	next(x)
+	switch {
+	case !x.late && !x.expired():
+	case x.conn != nil:
+	case x.code >= http.StatusBadRequest && !x.late: // it came just in time, and a Status is written in one piece
+	case x.code != 0:
+		panic(http.ErrAbortHandler)
+	default:
+		x.reset()
+		tooLate(x)
+	}
+}
+
+// context returns the context of a request: with its Scope, and, where requests are recorded, with what Kubernetes'
+// libraries need to annotate the record.
+func (c *Chain) context(ctx context.Context, x *exchange) context.Context {
+	if c.config.Audit != nil {
+		ctx = audit.Context(ctx)
+	}
+	return request.NewContext(ctx, &x.scope)
+}
+
+// tooLate answers as kube-apiserver does: with a Status that does not say that it is one, so that clients show their
+// own words for a 504, which add that the request may still be at work.
+func tooLate(x *exchange) {
+	status := apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).Status()
+	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	x.WriteHeader(http.StatusGatewayTimeout)
+	_ = json.NewEncoder(x).Encode(&status) // whom it does not reach has gone
+}
+
+// timeout returns how long a request may take.
+func (c *Chain) timeout(r *http.Request) (time.Duration, error) {
+	longest := c.config.RequestTimeout
+	// Most requests have no such parameter, and taking a query apart costs more than looking for it.
+	if query := r.URL.RawQuery; !strings.Contains(query, "timeout=") && !strings.Contains(query, "%") {
+		return longest, nil
+	}
+	value := r.URL.Query().Get("timeout")
+	if value == "" {
+		return longest, nil
+	}
+	timeout, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, apierrors.NewBadRequest("invalid timeout specified in the request URL - " + err.Error())
+	}
+	if timeout <= 0 || timeout > longest {
+		return longest, nil
+	}
+	return timeout, nil
+}

@@ -1,0 +1,203 @@
+package chain
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/front/audit"
+	"github.com/bowsprit/bowsprit/internal/front/conn"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// stallAfter is how many bytes of an answer go out before a slow client is watched: so much the HTTP/2 server keeps to
+// itself until the handler returns, so that writing less never blocks, however small the client's window.
+const stallAfter = 4 << 10
+
+// exchange is one request on its way through the chain, and the http.ResponseWriter of its handler.
+type exchange struct {
+	w http.ResponseWriter // the connection's
+	r *http.Request
+
+	started time.Time
+	auditID [1]string // memory of the Audit-Id header
+	scope   request.Scope
+	info    *request.Info // never nil behind parse
+	who     user.Info     // never nil behind authenticate
+	// record is what is recorded of the request; nil if it is not, and outside of the step audit.
+	record *audit.Record
+	// longRunning is true of a request that may last as long as its client wants.
+	longRunning bool
+	// shared is its place among those that share the server; nil if it has none.
+	shared *shared
+
+	written int64
+	chain   *Chain
+	conn    net.Conn // the connection that the handler has taken over, nil if it has not
+	// late says that the handler began its answer after the deadline; what it writes is dropped.
+	late bool
+	ctx  context.Context // with the deadline; nil if there is none
+	code int             // of the answer; 0 before it has begun
+
+	// what handlers read; without a body of its own if the request has none, or before the deadline is set
+	body conn.Body
+
+	// What ends endRead and endWrite before the deadline; nil if they have not been asked for.
+	stopRead, stopWrite func() bool
+
+	mu   sync.Mutex // guards done
+	done bool       // the connection is no longer this exchange's
+}
+
+var (
+	_ codec.Failer  = (*exchange)(nil)
+	_ http.Flusher  = (*exchange)(nil)
+	_ http.Hijacker = (*exchange)(nil)
+)
+
+// Header implements http.ResponseWriter.
+func (x *exchange) Header() http.Header { return x.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchange) WriteHeader(code int) {
+	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
+		x.w.WriteHeader(code) // on the way to the answer
+		return
+	}
+	if x.record != nil {
+		x.record.ResponseStarted(code)
+	}
+	if x.late || x.code != 0 {
+		return
+	}
+	if x.expired() {
+		x.late = true
+		return
+	}
+	if warnings := x.scope.Warnings(); warnings != nil {
+		x.w.Header()["Warning"] = append(x.w.Header()["Warning"], warnings...)
+	}
+	x.body.LimitUnread(x.w, x.r)
+	x.w.WriteHeader(code) // panics for a code that HTTP does not have: then the answer has not begun
+	x.code = code
+}
+
+// Write implements http.ResponseWriter. It returns http.ErrHandlerTimeout if the answer began after the deadline.
+func (x *exchange) Write(p []byte) (int, error) {
+	if x.code == 0 && !x.late {
+		x.WriteHeader(http.StatusOK)
+	}
+	if x.late {
+		return 0, http.ErrHandlerTimeout
+	}
+	x.written += int64(len(p))
+	if x.written > stallAfter && x.ctx != nil && x.stopWrite == nil {
+		x.stopWrite = context.AfterFunc(x.ctx, x.endWrite)
+	}
+	if len(p) >= largePiece && x.shared != nil {
+		defer x.takeTurn()()
+	}
+	if x.stalls() {
+		defer x.stall()()
+	}
+	if x.record != nil {
+		began := x.chain.config.Now()
+		defer func() { x.scope.Latency.Spend(request.ResponseWrite, x.chain.config.Now().Sub(began)) }()
+	}
+	return x.w.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (x *exchange) Flush() {
+	if x.code == 0 && !x.late {
+		x.WriteHeader(http.StatusOK)
+	}
+	if x.late {
+		return
+	}
+	if x.stalls() {
+		defer x.stall()()
+	}
+	_ = http.NewResponseController(x.w).Flush()
+}
+
+// Hijack implements http.Hijacker.
+func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	taken, rw, err := x.chain.hijacked.Take(x.w)
+	if err != nil {
+		return nil, nil, err
+	}
+	x.conn, x.code = taken, http.StatusSwitchingProtocols
+	if x.record != nil {
+		x.record.ResponseStarted(x.code)
+	}
+	x.scope.Waits.Release()
+	return taken, rw, nil
+}
+
+// Failed implements codec.Failer.
+func (x *exchange) Failed(status *metav1.Status) {
+	if x.record != nil {
+		x.record.ResponseStatus(status)
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
+
+// reset takes back what a handler has prepared, so that another answer can be given instead. Only before it has begun.
+func (x *exchange) reset() {
+	x.late, x.ctx = false, nil
+	header := x.w.Header()
+	for key := range header {
+		if !x.keeps(key) {
+			delete(header, key)
+		}
+	}
+}
+
+// expired reports whether the deadline has passed.
+func (x *exchange) expired() bool {
+	return x.ctx != nil && errors.Is(x.ctx.Err(), context.DeadlineExceeded)
+}
+
+// endRead makes reads of the body fail after the deadline: a handler that waits for a slow client does not see its
+// context. What is being answered is not touched: HTTP/2 would break off even the Status that says that the time is
+// over.
+func (x *exchange) endRead() { x.end((*http.ResponseController).SetReadDeadline) }
+
+// endWrite breaks off a long answer that the client does not take, after the deadline.
+func (x *exchange) endWrite() { x.end((*http.ResponseController).SetWriteDeadline) }
+
+// end runs in a goroutine of the context, after its end: a handler that gets an error from here finds the deadline
+// passed.
+func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.done {
+		_ = set(http.NewResponseController(x.w), time.Unix(1, 0)) // the error says that the connection has no deadlines
+	}
+}
+
+// finish ends the work of endRead and endWrite. The connection may serve another request afterwards.
+func (x *exchange) finish() {
+	if x.stopRead == nil && x.stopWrite == nil {
+		return
+	}
+	for _, stop := range []func() bool{x.stopRead, x.stopWrite} {
+		if stop != nil {
+			stop()
+		}
+	}
+	x.mu.Lock()
+	x.done = true
+	x.mu.Unlock()
+}

@@ -1,0 +1,33 @@
+package chain
+
+import (
+	"github.com/bowsprit/bowsprit/internal/auth/authn"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// impersonate finds out as whom the request is made: 403 for a user that the caller may not impersonate.
+func (c *Chain) impersonate(x *exchange, next func(*exchange)) {
+	wanted, err := authn.Impersonation(x.r.Header)
+	if err == nil && wanted == nil {
+		next(x)
+		return
+	}
+	var as authz.Impersonated
+	if err == nil {
+		began := c.config.Now()
+		as, err = c.acting.Impersonate(x.r.Context(), x.who, wanted, x.info)
+		c.spent(x, request.Impersonation, began)
+		c.config.Log.Debug("impersonation", "caller", x.who.GetName(), "wanted", wanted.Name, "error", err, "auditID",
+			x.scope.AuditID)
+	}
+	if err != nil {
+		c.fail(x, err)
+		return
+	}
+	if x.record != nil {
+		x.record.Impersonated(as.User, as.Constraint)
+	}
+	x.who = as.User
+	next(x)
+}

@@ -1,0 +1,74 @@
+package chain
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/front/flow"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// shared is what a request has that shares the server with others.
+type shared struct {
+	ticket flow.Ticket
+	stall  stall
+	turn   *turn // nil before the first large piece of its answer
+}
+
+// share has a request take seats of its priority level as long as it runs, and wait for them if there are none. Watches
+// take them until they have sent what was there; other long-running requests take none.
+func (c *Chain) share(x *exchange, next func(*exchange)) {
+	if x.longRunning && x.info.Verb != "watch" {
+		next(x)
+		return
+	}
+	x.shared = &shared{}
+	f, t := c.config.Flow, &x.shared.ticket
+	began := c.config.Now()
+	admitted := f.Admit(x.r.Context(), t, x.r, x.info, x.who)
+	c.spent(x, request.Queue, began)
+	defer f.Done(t)
+	t.Headers(x.w.Header())
+	if !admitted {
+		c.fail(x, apierrors.NewTooManyRequests("Too many requests, please try again later.", t.RetryAfter()))
+		return
+	}
+	x.scope.Waits.Seat = t
+	next(x)
+}
+
+// keeps reports whether a header that was set before the handler stays when its answer is taken back.
+func (x *exchange) keeps(header string) bool {
+	switch header {
+	case "Audit-Id", "Cache-Control", "Connection":
+		return true
+	case flow.SchemaHeader, flow.LevelHeader:
+		return x.shared != nil
+	}
+	return false
+}
+
+// stalls reports whether a write may wait for a client that reads slowly while others want the request's seats.
+func (x *exchange) stalls() bool {
+	return x.shared != nil && x.written > stallAfter && x.shared.ticket.Lends()
+}
+
+// stall notes that the answer is being written; end is called when it has been.
+func (x *exchange) stall() (end func()) {
+	s, ctx := &x.shared.stall, x.r.Context()
+	s.begin(&x.scope.Waits)
+	return func() { s.end(ctx) }
+}
+
+// takeTurn has a request whose answer is long wait for its turn before each large piece: for seats, if others wait for
+// them, then among the large pieces. end is called when it has been written.
+func (x *exchange) takeTurn() (end func()) {
+	ctx, s := x.r.Context(), x.shared
+	s.ticket.Yield(ctx)
+	if s.turn == nil {
+		s.turn = &turn{of: x.chain.turns}
+	}
+	if !s.turn.take(ctx) {
+		return func() {}
+	}
+	return s.turn.end
+}

@@ -1,0 +1,89 @@
+package chain
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// limit counts requests in flight.
+type limit struct {
+	max     int64 // less than zero is no limit
+	now     atomic.Int64
+	waiting atomic.Int64 // of those that were let in, how many wait for a webhook and do not count
+}
+
+// waitFactor times max requests may wait without being counted: each holds its objects in memory.
+const waitFactor = 8
+
+// enter counts one more, unless the limit is reached.
+func (l *limit) enter() bool {
+	if n := l.now.Add(1); l.max >= 0 && n > l.max {
+		l.now.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (l *limit) leave() { l.now.Add(-1) }
+
+// place is what a request has of a limit: its request.Seat. It gives its place to another request while it waits, and
+// goes on at once when it need not, even if there are more than max then.
+type place struct {
+	limit *limit
+	gone  bool // it is another request's
+}
+
+// Pause implements request.Seat.
+func (p *place) Pause() {
+	l := p.limit
+	if n := l.waiting.Add(1); n > waitFactor*l.max {
+		l.waiting.Add(-1)
+		return
+	}
+	p.gone = true
+	l.leave()
+}
+
+// Resume implements request.Seat.
+func (p *place) Resume() {
+	if p.gone {
+		p.gone = false
+		p.limit.waiting.Add(-1)
+		p.limit.now.Add(1)
+	}
+}
+
+// Return implements request.Seat: no request waits for a place.
+func (p *place) Return(context.Context) { p.Resume() }
+
+// Release implements request.Seat. What has a place keeps it: only what has none goes on for long.
+func (p *place) Release() {}
+
+// throttle limits how many reads and writes run at the same time. Long-running requests do not count, nor do those
+// that wait for a webhook, and administrators always get in, to repair what causes the load.
+func (c *Chain) throttle(x *exchange, next func(*exchange)) {
+	if x.longRunning {
+		next(x)
+		return
+	}
+	l := &c.reads
+	if x.info.Mutating() {
+		l = &c.writes
+	}
+	switch {
+	case l.enter():
+		defer l.leave()
+		if l.max >= 0 {
+			x.scope.Waits.Seat = &place{limit: l}
+		}
+		next(x)
+	case slices.Contains(x.who.GetGroups(), user.SystemPrivilegedGroup):
+		next(x)
+	default:
+		c.fail(x, apierrors.NewTooManyRequests("Too many requests, please try again later.", 1))
+	}
+}

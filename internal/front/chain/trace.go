@@ -1,0 +1,149 @@
+package chain
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// trace records the request as a span, if it is to be traced. Callers that are trusted may say so by the header
+// traceparent; for others a trace of its own begins, which is linked to theirs (pkg/endpoints/filters of
+// k8s.io/apiserver). Names and attributes are those of kube-apiserver, which are OpenTelemetry's conventions for HTTP
+// servers.
+func (c *Chain) trace(x *exchange, next func(*exchange)) {
+	ctx := x.r.Context()
+	options := []trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(x.started),
+	}
+	remote := request.Propagator.Extract(ctx, propagation.HeaderCarrier(x.r.Header))
+	if trusted(x.who) {
+		ctx = remote
+	} else {
+		options = append(options, trace.WithNewRoot())
+		if theirs := trace.SpanContextFromContext(remote); theirs.IsValid() && theirs.IsRemote() {
+			options = append(options, trace.WithLinks(trace.Link{SpanContext: theirs}))
+		}
+	}
+	ctx, span := c.config.Tracer.Start(ctx, spanName(x), options...)
+	x.r = x.r.WithContext(ctx)
+	if !span.IsRecording() {
+		next(x)
+		return
+	}
+	defer span.End()
+	span.SetAttributes(spanAttributes(x)...)
+	x.scope.Tracer = c.config.Tracer
+	defer func() {
+		code := x.code
+		if code == 0 {
+			code = http.StatusOK // what net/http sends for an answer that no handler began
+		}
+		span.SetAttributes(attribute.Int("http.response.status_code", code),
+			attribute.Int64("http.response.body.size", x.written))
+		if code >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, "")
+		}
+	}()
+	next(x)
+}
+
+// spanned returns the step with a span around it and all that stands behind it, as in kube-apiserver: how long a step
+// itself takes is what its span has more than the one below it. Authentication is not known to belong to a traced
+// request yet: it is in the same trace if a trusted caller brings none, and a trace of its own otherwise.
+func (c *Chain) spanned(name string, of step) step {
+	if c.config.Tracer == nil {
+		return of
+	}
+	return func(x *exchange, next func(*exchange)) {
+		if x.who != nil && x.scope.Tracer == nil {
+			of(x, next)
+			return
+		}
+		ctx, span := c.config.Tracer.Start(x.r.Context(), name)
+		defer span.End()
+		x.r = x.r.WithContext(ctx)
+		of(x, next)
+	}
+}
+
+// impersonationSpan is the name of the span of the step impersonate.
+func (c *Chain) impersonationSpan() string {
+	if c.config.LegacyImpersonation {
+		return "impersonation"
+	}
+	return "constrainedimpersonation"
+}
+
+// trusted reports whether a user may decide what is traced.
+func trusted(who user.Info) bool {
+	return who != nil && slices.ContainsFunc(who.GetGroups(), func(group string) bool {
+		return group == user.SystemPrivilegedGroup || group == user.MonitoringGroup
+	})
+}
+
+// spanName is the method and the path without names.
+func spanName(x *exchange) string {
+	info := x.info
+	if !info.IsResource {
+		return x.r.Method
+	}
+	name := "/" + info.APIPrefix
+	if info.Group != "" {
+		name += "/" + info.Group
+	}
+	name += "/" + info.Version
+	if info.Namespace != "" {
+		name += "/namespaces/{:namespace}"
+	}
+	name += "/" + info.Resource
+	if info.Name != "" {
+		name += "/{:name}"
+	}
+	if info.Subresource != "" {
+		name += "/" + info.Subresource
+	}
+	return x.r.Method + " " + name
+}
+
+func spanAttributes(x *exchange) []attribute.KeyValue {
+	host, port := splitHost(x.r.Host)
+	peer, peerPort := splitHost(x.r.RemoteAddr)
+	scheme := "http"
+	if x.r.TLS != nil {
+		scheme = "https"
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String("http.request.method", x.r.Method), attribute.String("url.scheme", scheme),
+		attribute.String("url.path", x.r.URL.Path), attribute.String("http.target", x.r.URL.RequestURI()),
+		attribute.String("server.address", host), attribute.String("network.peer.address", peer),
+		attribute.String("client.address", peer),
+		attribute.String("network.protocol.version", strconv.Itoa(x.r.ProtoMajor)),
+		attribute.String("user_agent.original", x.r.UserAgent()), attribute.String("audit-id", x.scope.AuditID),
+	}
+	if port > 0 {
+		attributes = append(attributes, attribute.Int("server.port", port))
+	}
+	if peerPort > 0 {
+		attributes = append(attributes, attribute.Int("network.peer.port", peerPort))
+	}
+	return attributes
+}
+
+// splitHost divides "host:port"; port is 0 if there is none.
+func splitHost(address string) (host string, port int) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, 0
+	}
+	port, _ = strconv.Atoi(text)
+	return host, port
+}

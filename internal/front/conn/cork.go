@@ -1,0 +1,83 @@
+package conn
+
+import (
+	"errors"
+	"net"
+	"sync"
+)
+
+// corked is a connection that can hold back what is written to it, so that many TLS records go out in one system call.
+//
+// hold and release belong to one goroutine. Others may write at any time (TLS answers a key update while reading): what
+// they write keeps its place behind what was held back before.
+type corked struct {
+	net.Conn
+
+	mu      sync.Mutex
+	holding bool
+	held    *[]byte // nil if empty
+}
+
+// corkSize has room for a gatherer's buffer with what TLS adds to each record.
+const corkSize = gatherSize + (gatherSize/(16<<10)+2)*128
+
+var corkBuffers = sync.Pool{New: func() any { b := make([]byte, 0, corkSize); return &b }}
+
+// errNotRead ends a connection whose client makes TLS write and does not read it.
+var errNotRead = errors.New("the client does not read")
+
+// hold keeps what is written from now on until release.
+func (c *corked) hold() {
+	c.mu.Lock()
+	c.holding = true
+	c.mu.Unlock()
+}
+
+func (c *corked) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	if !c.holding {
+		c.mu.Unlock()
+		return c.Conn.Write(p)
+	}
+	defer c.mu.Unlock()
+	if c.held == nil {
+		c.held = corkBuffers.Get().(*[]byte)
+	}
+	if len(*c.held)+len(p) > 2*corkSize {
+		return 0, errNotRead
+	}
+	*c.held = append(*c.held, p...)
+	return len(p), nil
+}
+
+// release sends what was held back, and what others have written meanwhile.
+func (c *corked) release() error {
+	var failure error
+	for {
+		c.mu.Lock()
+		held := c.held
+		c.held = nil
+		if held == nil {
+			c.holding = false
+			c.mu.Unlock()
+			return failure
+		}
+		c.mu.Unlock()
+		if failure == nil {
+			_, failure = c.Conn.Write(*held)
+		}
+		*held = (*held)[:0]
+		corkBuffers.Put(held)
+	}
+}
+
+// corks is a listener whose connections are corked.
+type corks struct{ net.Listener }
+
+func (l corks) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &corked{Conn: c}, nil
+}

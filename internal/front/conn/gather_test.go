@@ -1,0 +1,221 @@
+package conn
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+)
+
+// counted is a connection that counts what the system is asked for.
+type counted struct {
+	net.Conn
+	writes atomic.Int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// gathered returns a gatherer, the counter below it, and the connection of its client.
+func gathered(t *testing.T) (*gatherer, *counted, *tls.Conn) {
+	t.Helper()
+	p, err := pki.Open(pki.Config{})
+	must(t, err)
+	ln, err := Listen(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, _ := ln.Accept()
+		accepted <- c
+	}()
+	raw, err := net.Dial("tcp", ln.Addr().String())
+	must(t, err)
+	below := &counted{Conn: <-accepted}
+	server := tls.Server(&corked{Conn: below}, p.TLSConfig())
+	client := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+	shaken := make(chan error, 1)
+	go func() { shaken <- server.HandshakeContext(t.Context()) }()
+	must(t, client.HandshakeContext(t.Context()))
+	must(t, <-shaken)
+	g := newGatherer(server)
+	t.Cleanup(func() { client.Close(); g.Close() })
+	below.writes.Store(0)
+	return g, below, client
+}
+
+// TestGathererKeepsOrder writes pieces of all sizes and closes at once: everything arrives, in order.
+func TestGathererKeepsOrder(t *testing.T) {
+	t.Parallel()
+	g, _, client := gathered(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	want := make([]byte, 3<<20)
+	for i := range want {
+		want[i] = byte(random.Uint32())
+	}
+	go func() {
+		for rest := want; len(rest) > 0; {
+			n := min(len(rest), 1+random.IntN(1<<random.IntN(20)))
+			if _, err := g.Write(rest[:n]); err != nil {
+				t.Error(err)
+				return
+			}
+			rest = rest[n:]
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	got, err := io.ReadAll(client)
+	must(t, err)
+	if !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes of %d, or others", len(got), len(want))
+	}
+}
+
+// TestGathererGathers lets frames come together while the sender waits, and counts the writes that they cause.
+func TestGathererGathers(t *testing.T) {
+	t.Parallel()
+	g, below, client := gathered(t)
+	g.below.mu.Lock() // the sender stands still in hold
+	const frame, frames = 16<<10 + 9, 7
+	for range frames {
+		_, err := g.Write(make([]byte, frame))
+		must(t, err)
+	}
+	g.below.mu.Unlock()
+	_, err := io.ReadFull(client, make([]byte, frame*frames))
+	must(t, err)
+	// The sender may have left with the first frame before it stood still; the others went together.
+	if n := below.writes.Load(); n > 2 {
+		t.Errorf("%d writes to the socket for %d frames", n, frames)
+	}
+}
+
+// TestGathererWaitsForTheClient shows that what a client does not read does not pile up, and that the end of the
+// connection ends the wait.
+func TestGathererWaitsForTheClient(t *testing.T) {
+	t.Parallel()
+	p, err := pki.Open(pki.Config{})
+	must(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		below, raw := net.Pipe() // which holds nothing
+		server := tls.Server(&corked{Conn: below}, p.TLSConfig())
+		client := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+		go func() { _ = server.HandshakeContext(t.Context()) }()
+		go func() { _, _ = client.Read(make([]byte, 1)) }()
+		synctest.Wait()
+		g := newGatherer(server)
+		written, failed := 0, make(chan error, 1)
+		go func() {
+			for {
+				n, err := g.Write(make([]byte, 1000))
+				if written += n; err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		if written > 2*gatherSize {
+			t.Errorf("%d bytes were taken and nobody has read", written)
+		}
+		raw.Close()
+		if err := <-failed; err == nil {
+			t.Error("no error after the end of the connection")
+		}
+		g.Close()
+		if err := g.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("second close: %v", err)
+		}
+	})
+}
+
+// TestGathererWaitsForTheFarewell has a server close a connection as soon as all answers are written. A client that
+// reads them late, and says so, finds all there is and then the end; one that never leaves is not waited for.
+func TestGathererWaitsForTheFarewell(t *testing.T) {
+	t.Parallel()
+	p, err := pki.Open(pki.Config{})
+	must(t, err)
+	for name, leaves := range map[string]bool{"leaves": true, "stays": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { sayFarewell(t, p.TLSConfig(), leaves) })
+		})
+	}
+}
+
+func sayFarewell(t *testing.T, config *tls.Config, leaves bool) {
+	below, raw := net.Pipe()
+	server := tls.Server(&corked{Conn: below}, config)
+	client := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+	shaken := make(chan error, 1)
+	go func() { shaken <- server.HandshakeContext(t.Context()) }()
+	must(t, client.HandshakeContext(t.Context()))
+	must(t, <-shaken)
+	g := newGatherer(server)
+	farewell := []byte{0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	_, err := g.Write(farewell)
+	must(t, err)
+	began, closed := time.Now(), make(chan error, 1)
+	go func() { closed <- g.Close() }()
+	time.Sleep(2 * closeWait) // of the bubble's clock, as all that follows
+	got := make([]byte, len(farewell))
+	_, err = io.ReadFull(client, got)
+	must(t, err)
+	said := make(chan error, 1)
+	go func() {
+		_, err := client.Write([]byte("I have read it"))
+		said <- err
+	}()
+	time.Sleep(closeWait / 2)
+	if n, err := client.Read(got); n > 0 || err != io.EOF {
+		t.Errorf("after the farewell: %d bytes, %v", n, err)
+	}
+	must(t, <-said)
+	if leaves {
+		must(t, client.Close())
+	}
+	must(t, <-closed)
+	if took := time.Since(began); took > 3*closeWait && leaves || took > 2*leaveWait+closeWait {
+		t.Errorf("closed after %s", took)
+	}
+	_ = raw.Close()
+}
+
+// TestCorkedIsBounded shows that a client cannot make TLS itself fill the memory.
+func TestCorkedIsBounded(t *testing.T) {
+	t.Parallel()
+	server, client := net.Pipe()
+	defer client.Close()
+	c := &corked{Conn: server}
+	c.hold()
+	var err error
+	for i := 0; err == nil && i < 1<<20; i++ {
+		_, err = c.Write(make([]byte, 64))
+	}
+	if !errors.Is(err, errNotRead) {
+		t.Errorf("error %v", err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, client) }()
+	must(t, c.release())
+	_, err = c.Write([]byte("directly"))
+	must(t, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

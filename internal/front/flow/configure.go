@@ -1,0 +1,132 @@
+package flow
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
+)
+
+// Configure has the controller go by these objects from now on, which it keeps and which must not change. Requests that
+// wait or run go on; a level that is no longer there lives until its last request has left.
+//
+// Mandatory objects that are missing are as Kubernetes has them. Levels that contradict themselves are left out, and
+// their names returned with the reason; so are schemas whose level is missing, silently: their status says it.
+func (c *Controller) Configure(schemas []*flowcontrolv1.FlowSchema,
+	levels []*flowcontrolv1.PriorityLevelConfiguration) (broken map[string]error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := map[string]*level{}
+	for _, p := range levels {
+		if err := c.addLevel(next, p); err != nil {
+			if broken == nil {
+				broken = map[string]error{}
+			}
+			broken[p.Name] = err
+		}
+	}
+	for _, p := range bootstrap.MandatoryPriorityLevelConfigurations {
+		if next[p.Name] == nil {
+			_ = c.addLevel(next, p) // these are right
+		}
+	}
+	c.sort(schemas, next)
+	for name, l := range c.levels {
+		if next[name] != nil || l.set.Idle() {
+			continue
+		}
+		l.quiescing = true
+		next[name] = l
+	}
+	c.levels = next
+	c.divide()
+	return broken
+}
+
+func (c *Controller) addLevel(next map[string]*level, p *flowcontrolv1.PriorityLevelConfiguration) error {
+	config, err := queueConfig(p)
+	if err != nil {
+		return err
+	}
+	l := &level{}
+	if old := c.levels[p.Name]; old != nil {
+		l.levelState = old.levelState
+	} else {
+		l.levelState = c.newLevel()
+	}
+	l.configure(p, config)
+	next[p.Name] = l
+	return nil
+}
+
+// sort makes the rules: schemas in the order of their precedence, then of their names, between the two that must be
+// there.
+func (c *Controller) sort(schemas []*flowcontrolv1.FlowSchema, levels map[string]*level) {
+	good := make([]*flowcontrolv1.FlowSchema, 0, len(schemas)+2)
+	names := map[string]bool{}
+	for _, s := range schemas {
+		if levels[s.Spec.PriorityLevelConfiguration.Name] != nil {
+			good = append(good, s)
+			names[s.Name] = true
+		}
+	}
+	slices.SortFunc(good, func(a, b *flowcontrolv1.FlowSchema) int {
+		if a.Spec.MatchingPrecedence != b.Spec.MatchingPrecedence {
+			return int(a.Spec.MatchingPrecedence) - int(b.Spec.MatchingPrecedence)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	if !names[flowcontrolv1.FlowSchemaNameExempt] {
+		good = slices.Insert(good, 0, bootstrap.MandatoryFlowSchemaExempt)
+	}
+	if !names[flowcontrolv1.FlowSchemaNameCatchAll] {
+		good = append(good, bootstrap.MandatoryFlowSchemaCatchAll)
+	}
+	r := &rules{schemas: make([]*schema, 0, len(good))}
+	kept := map[*class]bool{}
+	for _, s := range good {
+		made := newSchema(s, levels[s.Spec.PriorityLevelConfiguration.Name])
+		r.schemas, kept[made.class] = append(r.schemas, made), true
+		if made.name == flowcontrolv1.FlowSchemaNameCatchAll {
+			r.catchAll = made
+		}
+	}
+	for _, l := range levels {
+		maps.DeleteFunc(l.classes, func(_ string, k *class) bool { return !kept[k] })
+	}
+	c.rules.Store(r)
+}
+
+func newSchema(f *flowcontrolv1.FlowSchema, l *level) *schema {
+	k := l.classes[f.Name]
+	if k == nil {
+		k = newClass(f.Name)
+		l.classes[f.Name] = k
+	}
+	s := &schema{name: f.Name, uid: []string{string(f.UID)}, rules: f.Spec.Rules, level: l, class: k}
+	if f.Spec.DistinguisherMethod != nil {
+		s.method = f.Spec.DistinguisherMethod.Type
+	}
+	return s
+}
+
+// divide shares the server's seats out among the levels. The caller holds mu.
+func (c *Controller) divide() {
+	shares := 0.0
+	for _, l := range c.levels {
+		shares += float64(l.shares)
+	}
+	c.nominal = 0
+	waits := 0
+	for _, l := range c.levels {
+		l.divide(c.total, shares)
+		c.nominal += l.nominal
+		waits += l.waits
+	}
+	for i := range c.kinds {
+		c.kinds[i].bounds(c.now(), waits, c.nominal)
+	}
+	c.balance()
+}

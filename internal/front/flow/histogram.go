@@ -1,0 +1,187 @@
+package flow
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/front/flow/queue"
+)
+
+// The bounds of kube-apiserver's histograms.
+var (
+	timeBounds   = []float64{0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30}
+	lengthBounds = []float64{0, 10, 25, 50, 100, 250, 500, 1000}
+	watchBounds  = []float64{0, 1, 10, 100, 1000, 10000}
+	costBounds   = []float64{1, 2, 4, 8, 16, 32, 64, 100}
+
+	seatBounds    = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
+	requestBounds = []float64{0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1}
+	kindBounds    = []float64{0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
+	demandBounds  = []float64{0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6}
+)
+
+// histogram counts values. A histogram of the metrics library would cost each request more than all else here.
+type histogram struct {
+	bounds []float64
+	counts []uint64 // one more than bounds; nil before the first value
+	sum    float64
+}
+
+func (h *histogram) observe(v float64, weight uint64) {
+	if h.counts == nil {
+		h.counts = make([]uint64, len(h.bounds)+1)
+	}
+	at, _ := slices.BinarySearch(h.bounds, v)
+	h.counts[at] += weight
+	h.sum += v * float64(weight)
+}
+
+// ratio observes a value, as a part of what it may be, at the end of every nanosecond.
+type ratio struct {
+	histogram
+	at        time.Time
+	value, of float64
+}
+
+func newRatio(bounds []float64, now time.Time) ratio {
+	return ratio{histogram: histogram{bounds: bounds}, at: now, of: 1}
+}
+
+func (r *ratio) set(now time.Time, v float64) {
+	if v == r.value {
+		return // the time since it was set counts later
+	}
+	r.settle(now)
+	r.value = v
+}
+
+func (r *ratio) bound(now time.Time, of float64) {
+	r.settle(now)
+	r.of = max(of, 1)
+}
+
+func (r *ratio) settle(now time.Time) {
+	if d := now.Sub(r.at); d > 0 {
+		r.observe(r.value/r.of, uint64(d))
+		r.at = now
+	}
+}
+
+// integral is the moments of a value over time, since it was last reset.
+type integral struct {
+	at    time.Time
+	value float64
+	moments
+}
+
+// moments are integrals of the powers of a value.
+type moments struct{ seconds, first, second, peak float64 }
+
+func (i *integral) set(now time.Time, v float64) {
+	if v == i.value {
+		return
+	}
+	i.settle(now)
+	i.value = v
+	i.peak = max(i.peak, v)
+}
+
+func (i *integral) settle(now time.Time) {
+	d := now.Sub(i.at).Seconds()
+	i.at = now
+	i.seconds += d
+	i.first += d * i.value
+	i.second += d * i.value * i.value
+}
+
+func (i *integral) reset(now time.Time) moments {
+	i.settle(now)
+	out := i.moments
+	i.moments = moments{peak: i.value}
+	return out
+}
+
+// mean returns the average and the standard deviation, of more than no time.
+func (m moments) mean() (average, deviation float64) {
+	average = m.first / m.seconds
+	return average, math.Sqrt(max(0, m.second/m.seconds-average*average))
+}
+
+// class is what is counted of a schema's requests in one level.
+type class struct {
+	name   string
+	counts queue.Class // the lock of the level's set guards it
+
+	mu sync.Mutex // guards the following; nothing is locked inside it
+	// waits are by whether the request ran then, runs by whether it was a watch.
+	waits, runs             [2]histogram
+	seats, lengths, watches histogram
+}
+
+func newClass(name string) *class {
+	k := &class{name: name}
+	for i := range 2 {
+		k.waits[i].bounds, k.runs[i].bounds = timeBounds, timeBounds
+	}
+	k.seats.bounds, k.lengths.bounds, k.watches.bounds = costBounds, lengthBounds, watchBounds
+	k.counts.Lengths = func(n int) { k.note(&k.lengths, float64(n)) }
+	return k
+}
+
+func (k *class) note(h *histogram, v float64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.observe(v, 1)
+}
+
+func (k *class) waited(runs bool, d time.Duration) { k.note(&k.waits[index(runs)], d.Seconds()) }
+func (k *class) ran(watch bool, d time.Duration)   { k.note(&k.runs[index(watch)], d.Seconds()) }
+func (k *class) watched(n int)                     { k.note(&k.watches, float64(n)) }
+func (k *class) estimated(seats int)               { k.note(&k.seats, float64(seats)) }
+
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// kindUse is how many reads, or writes, there are in all levels.
+type kindUse struct {
+	mu     sync.Mutex // guards the following; nothing is locked inside it
+	phases [2]ratio
+}
+
+type phase int
+
+const (
+	waiting phase = iota
+	executing
+)
+
+func newKindUse(now time.Time) (k *kindUse) {
+	k = &kindUse{}
+	for i := range k.phases {
+		k.phases[i] = newRatio(kindBounds, now)
+	}
+	return k
+}
+
+func (k *kindUse) add(now time.Time, p phase, n float64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := &k.phases[p]
+	r.set(now, r.value+n)
+}
+
+func (k *kindUse) bounds(now time.Time, waits, runs int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.phases[waiting].bound(now, float64(waits))
+	k.phases[executing].bound(now, float64(runs))
+}
+
+// kind is the index of Controller.kinds.
+func kind(write bool) int { return index(write) }

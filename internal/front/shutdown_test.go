@@ -1,0 +1,96 @@
+package front
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Shutdown of a server without running requests waits for nothing: clients need no second to read the farewell,
+// watches end, and a connection without a request does not get five seconds for one.
+func TestShutdownTakesNoTime(t *testing.T) {
+	t.Parallel()
+	protocols(t, func(t *testing.T, protocol int) {
+		synctest.Test(t, func(t *testing.T) {
+			s := runPiped(t, func(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
+				if info.Verb == "watch" {
+					_, _ = io.WriteString(w, "event\n")
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				}
+			}, nil)
+			idle, err := s.client(t, protocol).Get("https://localhost/api/v1/pods")
+			must(t, err)
+			_ = idle.Body.Close()
+			if protocol == 2 {
+				watch, err := s.client(t, protocol).Get("https://localhost/api/v1/pods?watch=1")
+				must(t, err)
+				defer watch.Body.Close()
+				_, err = bufio.NewReader(watch.Body).ReadString('\n')
+				must(t, err)
+			}
+			spare, err := s.pipes.dial(t.Context(), "", "") // no request, not even a handshake
+			must(t, err)
+			defer spare.Close()
+			synctest.Wait()
+
+			began := time.Now()
+			must(t, s.Shutdown(t.Context()))
+			must(t, <-s.served)
+			if took := time.Since(began); took > 100*time.Millisecond { // of the test's own clock
+				t.Errorf("Shutdown took %s", took)
+			}
+		})
+	})
+}
+
+// A request that runs when the shutdown begins gets its whole answer, however long both take, and nothing is waited
+// for after it.
+func TestShutdownAfterARequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leave := make(chan struct{})
+		whole := bytes.Repeat([]byte("answer "), 100<<10)
+		s := runPiped(t, func(w http.ResponseWriter, _ *http.Request, _ *request.Info, _ user.Info) {
+			<-leave
+			_, _ = w.Write(whole)
+		}, nil)
+		c := s.client(t, 2)
+		answers := make(chan []byte, 1)
+		go func() {
+			resp, err := c.Get("https://localhost/api/v1/pods")
+			if err != nil {
+				answers <- []byte(err.Error())
+				return
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			answers <- body
+		}()
+		synctest.Wait()
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Shutdown(t.Context()) }()
+		time.Sleep(10 * time.Second) // of the test's own clock
+		if n := len(stopped); n > 0 {
+			t.Errorf("Shutdown did not wait: %v", <-stopped)
+		}
+		began := time.Now()
+		close(leave)
+		if got := <-answers; !bytes.Equal(got, whole) {
+			t.Errorf("the answer is not whole: %d bytes, %.80q", len(got), got)
+		}
+		must(t, <-stopped)
+		must(t, <-s.served)
+		if took := time.Since(began); took > 600*time.Millisecond { // net/http looks twice a second
+			t.Errorf("Shutdown took %s after the last request", took)
+		}
+	})
+}

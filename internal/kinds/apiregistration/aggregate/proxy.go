@@ -1,0 +1,261 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/transport"
+
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/net/webhook"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// discoveryTimeout bounds a request for a list of resources, which clients ask of all servers one after another.
+const discoveryTimeout = 5 * time.Second
+
+// delivery is a request on its way to another server.
+type delivery struct {
+	remote  *remote
+	route   route
+	who     user.Info
+	header  http.Header // of the answer to the client
+	upgrade bool
+}
+
+type deliveryKey struct{}
+
+// delivered is a context with a delivery, in one allocation.
+type delivered struct {
+	context.Context
+	delivery
+}
+
+func (d *delivered) Value(key any) any {
+	if key == (deliveryKey{}) {
+		return &d.delivery
+	}
+	return d.Context.Value(key)
+}
+
+func deliveryOf(r *http.Request) *delivery {
+	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
+	return d
+}
+
+// handler returns what answers requests for an APIService.
+func (a *aggregator) handler(remote *remote) front.Handler {
+	return func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+		// What the other server does costs this one nothing but memory.
+		defer request.Wait(r.Context())()
+		if scope := request.ScopeOf(r.Context()); scope != nil && scope.Visible != nil {
+			codec.WriteError(w, r,
+				apierrors.NewBadRequest("another server answers for this resource, which cannot show what is visible"))
+			return
+		}
+		if s := a.await(r.Context(), remote); !s.available() {
+			a.unavailable(w, r, who, remote, s)
+			return
+		}
+		if err := remote.backend.broken; err != nil {
+			codec.WriteError(w, r, apierrors.NewInternalError(err))
+			return
+		}
+		to, err := a.route(r.Context(), remote)
+		if err != nil {
+			a.failed(w, r, who, remote, err)
+			return
+		}
+		ctx := r.Context()
+		if !info.IsResource {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, discoveryTimeout)
+			defer cancel()
+		}
+		remote.backend.requests.Add(1)
+		d := &delivered{Context: a.host.Egress.ForRequest(ctx), delivery: delivery{
+			remote: remote, route: to, who: who, header: w.Header(), upgrade: r.Header.Get("Upgrade") != "",
+		}}
+		r = r.WithContext(d)
+		if wantsInitialEvents(r, info) {
+			a.watchList(w, r, &d.delivery)
+			return
+		}
+		a.proxy.ServeHTTP(w, r)
+		if info.Verb == "create" && info.Subresource == "" && a.onCreate != nil {
+			a.onCreate(remote.path() + "/" + info.Resource)
+		}
+	}
+}
+
+// newProxy returns what sends a request that carries a delivery, and its answer back.
+func (a *aggregator) newProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		// Not Director: what a client names in Connection is removed after it, our own headers included.
+		Rewrite: func(r *httputil.ProxyRequest) {
+			keepForwarded(r)
+			deliveryOf(r.Out).prepare(r.Out)
+		},
+		Transport: carrier{a.certificates},
+		BufferPool: &buffers{sync.Pool{New: func() any {
+			b := make([]byte, 32<<10)
+			return &b
+		}}},
+		ModifyResponse: a.inspect,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			d := deliveryOf(r)
+			a.failed(w, r, d.who, d.remote, err)
+		},
+		// It says of clients and servers that they have gone, which is their business.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+}
+
+// keepForwarded passes on what proxies before this one said of the client, and adds who asked here.
+func keepForwarded(r *httputil.ProxyRequest) {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = slices.Clone(values)
+		}
+	}
+	if client, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
+		chain := append(r.Out.Header["X-Forwarded-For"], client)
+		r.Out.Header["X-Forwarded-For"] = []string{strings.Join(chain, ", ")}
+	}
+}
+
+// prepare makes the request of a client that of a front proxy.
+func (d *delivery) prepare(r *http.Request) {
+	address := d.route.address()
+	r.URL.Scheme, r.URL.Host, r.Host = "https", address, address
+	for name := range r.Header {
+		if name == "Authorization" || strings.HasPrefix(name, "Impersonate-") {
+			delete(r.Header, name)
+		}
+	}
+	transport.SetAuthProxyHeaders(r, d.who.GetName(), d.who.GetUID(), d.who.GetGroups(), d.who.GetExtra())
+	if scope := request.ScopeOf(r.Context()); scope != nil {
+		r.Header["Audit-Id"] = []string{scope.AuditID}
+	}
+}
+
+// carrier sends a request by the connections of the APIService that it is for.
+type carrier struct{ certificates *webhook.Certificates }
+
+// RoundTrip implements http.RoundTripper. A request for which no connection could be opened is sent to another address
+// of the service, if there is one.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	d := deliveryOf(r)
+	if d.route.left > 0 && r.Body != nil {
+		// The transport closes it at its first failure. ReverseProxy does at the end.
+		r.Body = io.NopCloser(r.Body)
+	}
+	for {
+		resp, err := c.send(d, r)
+		if unreached := (*unreachedError)(nil); err == nil || !errors.As(err, &unreached) || r.Context().Err() != nil ||
+			!d.route.next() {
+			return resp, err
+		}
+		at := *r.URL
+		at.Host = d.route.address()
+		again := *r
+		again.URL, again.Host = &at, at.Host
+		r = &again
+	}
+}
+
+func (c carrier) send(d *delivery, r *http.Request) (*http.Response, error) {
+	by := d.remote.backend.connections()
+	transport := by.shared
+	if d.upgrade {
+		transport = by.single
+	}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		c.certificates.Failed(r.Context(), r.URL.Hostname(), err)
+		return nil, err
+	}
+	if resp.TLS != nil {
+		c.certificates.Answered(r.Context(), r.URL.Hostname(), resp.TLS.PeerCertificates)
+	}
+	return resp, nil
+}
+
+// inspect looks at an answer before the client gets it.
+func (a *aggregator) inspect(resp *http.Response) error {
+	if a.settings.RejectRedirects && resp.StatusCode >= 300 && resp.StatusCode < 400 &&
+		resp.Header.Get("Location") != "" {
+		return errRedirect
+	}
+	resp.Header.Del("Audit-Id") // it is that of the request, which the answer has already
+	if d := deliveryOf(resp.Request); d != nil && resp.Header.Get("Cache-Control") != "" {
+		d.header.Del("Cache-Control")
+	}
+	return nil
+}
+
+var errRedirect = errors.New("the backend attempted to redirect this request, which is not permitted")
+
+// failed answers a request that has not reached the other server, or has got no answer.
+func (a *aggregator) failed(w http.ResponseWriter, r *http.Request, who user.Info, remote *remote, err error) {
+	if errors.Is(err, errRedirect) {
+		codec.WriteError(w, r, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: metav1.StatusReasonUnknown,
+			Message: err.Error(),
+		}})
+		return
+	}
+	if parent := r.Context(); parent.Err() != nil && !errors.Is(parent.Err(), context.DeadlineExceeded) {
+		return // the client is gone
+	}
+	a.queue.Add(remote.name)
+	a.unavailable(w, r, who, remote, &state{reason: "the request has failed", message: err.Error()})
+}
+
+// unavailable answers 503. Why is for those who may see the APIService.
+func (a *aggregator) unavailable(w http.ResponseWriter, r *http.Request, who user.Info, remote *remote, s *state) {
+	text := fmt.Sprintf("APIService %q is not available", remote.name)
+	switch {
+	case !a.maySee(r.Context(), who, remote.name):
+	case s == nil:
+		text += ": it has not been checked yet"
+	default:
+		text += ": " + s.reason + ": " + s.message
+	}
+	codec.WriteError(w, r, apierrors.NewServiceUnavailable(text))
+}
+
+func (a *aggregator) maySee(ctx context.Context, who user.Info, name string) bool {
+	if a.host.Authorizer == nil {
+		return false
+	}
+	decision, err := a.host.Authorizer.Authorize(ctx, who, &request.Info{
+		Verb: "get", IsResource: true, APIPrefix: "apis", Group: Resource.Group, Version: "v1",
+		Resource: Resource.Resource, Name: name,
+		Path: "/apis/" + Resource.Group + "/v1/" + Resource.Resource + "/" + name,
+	})
+	return err == nil && decision.Allowed()
+}
+
+// buffers are what answers are copied through.
+type buffers struct{ sync.Pool }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte { return *b.Pool.Get().(*[]byte) }
+
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(p []byte) { b.Pool.Put(&p) }

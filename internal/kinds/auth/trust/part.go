@@ -1,0 +1,58 @@
+// Package trust tells other API servers whom they may trust: the ConfigMap extension-apiserver-authentication in
+// kube-system, which names the authorities of clients and of front proxies, and the headers of these.
+//
+// It stands beside the core as a part. Servers that share an etcd each add their own to what is there; authorities that
+// have expired drop out. Rules: pkg/controlplane/controller/clusterauthenticationtrust of Kubernetes 1.36.
+package trust
+
+import (
+	"context"
+
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// Headers are what this server believes of front proxies.
+type Headers struct{ Username, UID, Group, ExtraPrefixes, AllowedNames []string }
+
+// ownHeaders are those that this server sends as a front proxy, with a certificate that it has made for itself.
+var ownHeaders = Headers{
+	Username: []string{"X-Remote-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"},
+	ExtraPrefixes: []string{"X-Remote-Extra-"}, AllowedNames: []string{pki.ProxyClientName},
+}
+
+// Part keeps the ConfigMap.
+func Part(headers Headers) part.Part {
+	keep := func(ctx context.Context, h *part.Host) error {
+		required := information{
+			clientCA: h.Certificates.ClientCA(), proxyCA: h.Certificates.ProxyCA(), headers: headers,
+		}
+		if own := h.Certificates.OwnProxyCA(); own != nil {
+			required.proxyCA, required.headers = own, ownHeaders
+		}
+		k := keeper{verbs: h.Verbs, required: required}
+		if err := k.sync(ctx); err != nil {
+			h.Log.Warn("the ConfigMap kube-system/extension-apiserver-authentication is not up to date; it is tried again in ten seconds",
+				"error", err)
+		}
+		return nil
+	}
+	return part.Part{Name: "trust of other servers", Keep: keep, Start: func(ctx context.Context, h *part.Host) error {
+		changed := h.Certificates.Changed()
+		// Other servers learn of new authorities at once.
+		h.Background(func(ctx context.Context) error {
+			for {
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					return nil
+				}
+				changed = h.Certificates.Changed()
+				_ = keep(ctx, h) // it has said what went wrong
+			}
+		})
+		ctx, cancel := h.Starting(ctx)
+		defer cancel()
+		return keep(ctx, h)
+	}}
+}

@@ -1,0 +1,119 @@
+package certificates
+
+import (
+	"fmt"
+	"strings"
+
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+func podCertificateRequestKind() rule.Kind {
+	return rule.Of[certificatesv1beta1.PodCertificateRequest](rule.Kind{
+		Group: certificatesV1beta1, Kind: "PodCertificateRequest", Plural: "podcertificaterequests",
+		Status: true, OnDemand: true, StatusOnly: true,
+		ResetFields: map[string]catalog.ResetFields{"": {}, "status": rule.Except("spec")},
+		Strategy: &catalog.Strategy{
+			Cells:       rule.Printed(podCertificateCells),
+			FieldLabels: rule.FieldLabels("spec.signerName", "spec.podName", "spec.nodeName"),
+		},
+	})
+}
+
+func podCertificateCells(r *certificatesv1beta1.PodCertificateRequest, e catalog.Env) []any {
+	state := "Pending"
+	for _, c := range r.Status.Conditions {
+		if isFinal(c.Type) {
+			state = c.Type
+		}
+	}
+	return []any{r.Name, r.Spec.PodName, r.Spec.ServiceAccountName, string(r.Spec.NodeName), r.Spec.SignerName, state,
+		labels.FormatLabels(r.Spec.UnverifiedUserAnnotations)}
+}
+
+// The longest that a pod's certificate may be asked for, in seconds: from a signer of Kubernetes, and from another; and
+// the shortest.
+const (
+	shortestLife       = 60 * 60
+	longestLifeOfOwn   = 24 * 60 * 60
+	longestLifeOfOther = 91 * 24 * 60 * 60
+)
+
+// podRequest validates the spec of a new request.
+func podRequest(val *rule.Validation) {
+	spec, path := object.Map(val.Obj, "spec"), field.NewPath("spec")
+	text := func(name string) string { return object.String(spec, name) }
+	signer := text("signerName")
+	signerName(val, signer, path.Child("signerName"))
+	userAnnotations(val, object.Map(spec, "unverifiedUserAnnotations"), path.Child("unverifiedUserAnnotations"))
+	for _, of := range []struct {
+		name, uid string
+		wrong     func(string, bool) []string
+	}{
+		{"podName", "podUID", apivalidation.NameIsDNSSubdomain},
+		{"serviceAccountName", "serviceAccountUID", apivalidation.ValidateServiceAccountName},
+		{"nodeName", "nodeUID", apivalidation.NameIsDNSSubdomain},
+	} {
+		val.Invalids(path.Child(of.name), text(of.name), of.wrong(text(of.name), false))
+		switch uid, at := text(of.uid), path.Child(of.uid); {
+		case uid == "":
+			val.Invalid(at, uid, "must not be empty")
+		case len(uid) > 128:
+			val.Add(field.TooLong(at, uid, 128))
+		}
+	}
+	seconds, ok := object.Int(spec, "maxExpirationSeconds")
+	if !ok {
+		val.Required(path.Child("maxExpirationSeconds"), "must be set")
+		return
+	}
+	longest := int64(longestLifeOfOther)
+	if domain, _, _ := strings.Cut(signer, "/"); strings.HasSuffix("."+domain, ".kubernetes.io") {
+		longest = longestLifeOfOwn
+	}
+	if seconds < shortestLife || seconds > longest {
+		val.Invalid(path.Child("maxExpirationSeconds"), seconds,
+			fmt.Sprintf("must be in the range [%d, %d]", shortestLife, longest))
+	}
+	requestedKey(val, spec, path)
+}
+
+// userAnnotations validates what the user of a pod tells its signer.
+func userAnnotations(val *rule.Validation, given object.Object, path *field.Path) {
+	size := 0
+	texts := map[string]string{}
+	for key, v := range given {
+		text, _ := v.(string)
+		texts[key] = text
+		size += len(key) + len(text)
+	}
+	for key := range texts {
+		val.Errs = append(val.Errs, validation.IsDomainPrefixedKey(path, strings.ToLower(key))...)
+	}
+	if size > apivalidation.TotalAnnotationSizeLimitB {
+		val.Add(field.TooLong(path, "", apivalidation.TotalAnnotationSizeLimitB))
+	}
+}
+
+// podRequestUpdate lets the spec be.
+func podRequestUpdate(val *rule.Validation) {
+	if was := val.Old["spec"]; !rule.Equivalent(val.Obj["spec"], was) {
+		val.Invalid(field.NewPath("spec"), val.Obj["spec"], apivalidation.FieldImmutableErrorMsg)
+	}
+}
+
+// podCertificateRequestFunctions are those that pod_certificate_request.txt names.
+func podCertificateRequestFunctions() rule.Functions {
+	return rule.Functions{
+		"podRequest":       func(val *rule.Validation, _ rule.Value) { podRequest(val) },
+		"podRequestStatus": func(val *rule.Validation, _ rule.Value) { podRequestStatus(val) },
+		"podRequestUpdate": func(val *rule.Validation, _ rule.Value) { podRequestUpdate(val) },
+	}
+}

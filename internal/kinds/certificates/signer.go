@@ -1,0 +1,27 @@
+package certificates
+
+import (
+	"context"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// May asks whether a user may approve, sign or attest for a signer, or for all of its domain ("example.com/*").
+func May(ctx context.Context, a authz.Authorizer, who user.Info, verb, signer string) bool {
+	domain, _, _ := strings.Cut(signer, "/")
+	for _, name := range []string{signer, domain + "/*"} {
+		d, err := a.Authorize(ctx, who, &request.Info{
+			IsResource: true, Verb: verb, APIPrefix: "apis", Group: certificatesv1.GroupName, Version: "*",
+			Resource: "signers", Name: name,
+		})
+		if err == nil && d.Allowed() {
+			return true
+		}
+	}
+	return false
+}

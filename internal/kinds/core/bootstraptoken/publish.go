@@ -1,0 +1,155 @@
+package bootstraptoken
+
+import (
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/rbac"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+// publisher is the field manager of the ConfigMap's kubeconfig as long as it is the server's own. Once another client
+// has written it, for a load balancer perhaps, it is left alone.
+const publisher = "bowsprit"
+
+// readRole is the name that kubeadm gives the role by which everyone may read the ConfigMap, and its binding.
+const readRole = "kubeadm:bootstrap-signer-clusterinfo"
+
+// made is an object that is made if it is missing.
+type made struct {
+	resource catalog.GroupResource
+	prefix   string // of its collection
+	obj      object.Object
+}
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+func role() made {
+	return made{catalog.GroupResource{Group: rbacGroup, Resource: "roles"}, rbac.RolesPrefix, object.Object{
+		"metadata": object.Object{"name": readRole, "namespace": metav1.NamespacePublic},
+		"rules": []any{object.Object{
+			"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"configmaps"},
+			"resourceNames": []any{clusterInfo},
+		}},
+	}}
+}
+
+func binding() made {
+	return made{
+		catalog.GroupResource{Group: rbacGroup, Resource: "rolebindings"}, rbac.RoleBindingsPrefix, object.Object{
+			"metadata": object.Object{"name": readRole, "namespace": metav1.NamespacePublic},
+			"roleRef":  object.Object{"apiGroup": rbacGroup, "kind": "Role", "name": readRole},
+			"subjects": []any{object.Object{"apiGroup": rbacGroup, "kind": "User", "name": "system:anonymous"}},
+		},
+	}
+}
+
+// publish makes the ConfigMap and lets everyone read it, or brings its kubeconfig up to date. It writes nothing if all
+// is there. A kubeconfig with another URL is replaced when the server starts; later it is that of a server which shares
+// the etcd and has started since.
+func publish(ctx context.Context, h *part.Host, url string, starting bool) error {
+	content, err := kubeconfig(url, h.Certificates.ServerCA())
+	if err != nil {
+		return err
+	}
+	info := made{configMaps, "configmaps", object.Object{
+		"metadata": object.Object{"name": clusterInfo, "namespace": metav1.NamespacePublic},
+		"data":     object.Object{keyKubeconfig: content},
+	}}
+	fresh := get(h, info) == nil // the role is the administrator's to take away as long as the ConfigMap is there
+	if fresh {
+		for _, one := range []made{role(), binding(), info} {
+			if err := create(ctx, h, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if there, _ := get(h, info).Field("data." + keyKubeconfig); !starting && !names(there, url) {
+		return nil
+	}
+	return update(ctx, h, info, content)
+}
+
+func get(h *part.Host, m made) *watchcache.Entry {
+	meta := object.Meta(m.obj)
+	return h.View.Collection(m.prefix).Snapshot().Get(object.String(meta, "namespace"), object.String(meta, "name"))
+}
+
+func create(ctx context.Context, h *part.Host, m made) error {
+	if get(h, m) != nil {
+		return nil
+	}
+	call, err := h.Verbs.Call(m.resource, metav1.NamespacePublic, "", verb.ServerUser())
+	if err != nil {
+		return err
+	}
+	obj, err := h.Verbs.New(call, m.obj)
+	if err != nil {
+		return err
+	}
+	_, err = h.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: publisher})
+	return control.IgnoreExists(err)
+}
+
+// update writes the kubeconfig if it is the server's own and has become another.
+func update(ctx context.Context, h *part.Host, m made, content string) error {
+	e := get(h, m)
+	if there, _ := e.Field("data." + keyKubeconfig); there == content || !ours(e.JSON()) {
+		return nil
+	}
+	call, err := h.Verbs.Call(m.resource, metav1.NamespacePublic, clusterInfo, verb.ServerUser())
+	if err != nil {
+		return err
+	}
+	_, err = h.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: publisher},
+		func(obj object.Object) (object.Object, error) {
+			object.Child(obj, "data")[keyKubeconfig] = content
+			return obj, nil
+		})
+	return control.IgnoreNotFound(err)
+}
+
+// ours reports whether the server was the last to write the kubeconfig of the ConfigMap in doc.
+func ours(doc []byte) bool {
+	var m struct{ Metadata metav1.ObjectMeta }
+	if json.Unmarshal(doc, &m) != nil {
+		return false
+	}
+	for _, entry := range m.Metadata.ManagedFields {
+		var fields struct {
+			Data map[string]any `json:"f:data"`
+		}
+		if entry.Manager != publisher || entry.FieldsV1 == nil ||
+			json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Data["f:"+keyKubeconfig]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// kubeconfig returns a kubeconfig without users, as kubeadm puts it into the ConfigMap.
+func kubeconfig(url string, authorities []byte) (string, error) {
+	text, err := clientcmd.Write(clientcmdapi.Config{Clusters: map[string]*clientcmdapi.Cluster{
+		"": {Server: url, CertificateAuthorityData: authorities},
+	}})
+	return string(text), err
+}
+
+// names reports whether a kubeconfig names a server.
+func names(text, url string) bool {
+	config, err := clientcmd.Load([]byte(text))
+	return err == nil && config.Clusters[""] != nil && config.Clusters[""].Server == url
+}

@@ -1,0 +1,177 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/net/egress"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+// nodesPrefix is where nodes are stored.
+const nodesPrefix = "minions"
+
+// way opens connections to kubelets, and to what they run.
+type way struct {
+	settings   Settings
+	authorizer authz.Mode
+	metrics    *metrics
+
+	// verified and unverified lead to kubelets, the latter whatever their certificate is; direct leads to pods and
+	// ports of nodes, of which no certificate can be expected. open sets them.
+	verified, unverified, direct *http.Transport
+}
+
+// open makes the transports. own returns the server's own client certificate for kubelets, nil if it has none.
+func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: y.settings.CAFile == ""}
+	if y.settings.CAFile != "" {
+		authorities, err := os.ReadFile(y.settings.CAFile)
+		if err != nil {
+			return fmt.Errorf("authorities of kubelets: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(authorities) {
+			return fmt.Errorf("authorities of kubelets: %s holds no certificate in PEM", y.settings.CAFile)
+		}
+	}
+	client, err := newClientCertificate(y.settings.CertFile, y.settings.KeyFile, own)
+	if err != nil {
+		return err
+	}
+	config.GetClientCertificate = client.get
+	dial = y.bounded(dial)
+	transport := func(config *tls.Config) *http.Transport {
+		t := egress.Transport(dial, config)
+		t.TLSHandshakeTimeout = y.settings.Timeout
+		return t
+	}
+	y.verified = transport(config)
+	config = config.Clone()
+	config.InsecureSkipVerify, config.RootCAs = true, nil
+	y.unverified = transport(config)
+	y.direct = transport(&tls.Config{InsecureSkipVerify: true})
+	return nil
+}
+
+func (y *way) close() {
+	for _, t := range []*http.Transport{y.verified, y.unverified, y.direct} {
+		t.CloseIdleConnections()
+	}
+}
+
+// boundKey marks the context of a request whose connection is for it alone.
+type boundKey struct{}
+
+// bounded limits the time that it takes to connect. A connection for one request alone, which is to be taken over, ends
+// with the request: a kubelet that does not answer would else hold it, and what waits for it, for ever.
+func (y *way) bounded(dial egress.Dial) egress.Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		limited, cancel := context.WithTimeout(ctx, y.settings.Timeout)
+		defer cancel()
+		conn, err := dial(limited, network, address)
+		if err == nil && ctx.Value(boundKey{}) != nil {
+			context.AfterFunc(ctx, func() { conn.Close() })
+		}
+		return conn, err
+	}
+}
+
+// alone returns the request with the mark by which its connection ends with it.
+func alone(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), boundKey{}, true))
+}
+
+// endpoint is where a kubelet listens.
+type endpoint struct {
+	host, port string
+	features   []string // what the node says that it can do
+}
+
+func (e endpoint) address() string { return net.JoinHostPort(e.host, e.port) }
+
+// node returns where the kubelet of a node is. That the node is not there is said of the request's own resource, as in
+// Kubernetes.
+func (y *way) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string) (*endpoint, error) {
+	e, err := current(ctx, v, nodesPrefix, "", name)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		return nil, apierrors.NewNotFound(c.GroupResource(), name)
+	}
+	node := &corev1.Node{}
+	if err := decode(e, node); err != nil {
+		return nil, err
+	}
+	for _, wanted := range y.settings.AddressTypes {
+		i := slices.IndexFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool {
+			return string(a.Type) == wanted
+		})
+		if i < 0 {
+			continue
+		}
+		port := uint(max(0, node.Status.DaemonEndpoints.KubeletEndpoint.Port))
+		if port == 0 {
+			port = y.settings.Port
+		}
+		return &endpoint{
+			host: node.Status.Addresses[i].Address, port: strconv.FormatUint(uint64(port), 10),
+			features: node.Status.DeclaredFeatures,
+		}, nil
+	}
+	return nil, fmt.Errorf("no preferred addresses found; known addresses: %v", node.Status.Addresses)
+}
+
+// current returns an entry of a built-in kind as it is now, nil if there is none.
+func current(ctx context.Context, v *verb.Verbs, prefix, namespace, name string) (*watchcache.Entry, error) {
+	if _, err := v.View().Fresh(ctx); err != nil {
+		return nil, err
+	}
+	return v.View().Collection(prefix).Snapshot().Get(namespace, name), nil
+}
+
+// clientCertificate is what kubelets see.
+type clientCertificate struct {
+	certFile, keyFile string
+	own               func() *tls.Certificate
+}
+
+func newClientCertificate(certFile, keyFile string, own func() *tls.Certificate) (*clientCertificate, error) {
+	c := &clientCertificate{certFile, keyFile, own}
+	if certFile != "" {
+		if _, err := c.get(nil); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// get returns the certificate for a new connection. Files are read anew: connections are kept, so there are few.
+func (c *clientCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if c.certFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate for kubelets: %w", err)
+		}
+		return &pair, nil
+	}
+	if c.own != nil {
+		if own := c.own(); own != nil {
+			return own, nil
+		}
+	}
+	return &tls.Certificate{}, nil
+}

@@ -1,0 +1,161 @@
+package quota
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// podSum adds up what a pod asks for: requests, or limits. Containers run beside each other, and so do the init
+// containers that go on running; the others run one after another before, so of these the largest counts. What a pod
+// says for itself takes the place of the sum. What a running container has got in a resize counts until it has shrunk.
+//
+// Rules: k8s.io/component-helpers/resource. It is not imported: a module with newer k8s.io libraries would have to know
+// that it needs a newer one of that, too.
+type podSum struct {
+	pod        *corev1.Pod
+	infeasible bool // the node has refused the resize that the pod waits for
+
+	of      func(*corev1.ResourceRequirements) corev1.ResourceList // requests or limits
+	granted bool                                                   // what the node has allocated counts, too
+}
+
+// PodRequests returns what a pod asks of a node: what its containers request, at the time at which they request most,
+// what they hold while a resize goes on, and the overhead of its runtime class.
+func PodRequests(pod *corev1.Pod) corev1.ResourceList {
+	sum := newPodSum(pod)
+	sum.of = func(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Requests }
+	sum.granted = true
+	out := sum.containers()
+	sum.ownWords(out)
+	add(out, pod.Spec.Overhead)
+	return out
+}
+
+func podLimitsOf(pod *corev1.Pod) corev1.ResourceList {
+	sum := newPodSum(pod)
+	sum.of = func(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Limits }
+	out := sum.containers()
+	sum.ownWords(out)
+	for name, q := range pod.Spec.Overhead {
+		if limit, ok := out[name]; ok && !limit.IsZero() {
+			limit.Add(q)
+			out[name] = limit
+		}
+	}
+	return out
+}
+
+func newPodSum(pod *corev1.Pod) *podSum {
+	s := &podSum{pod: pod}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending {
+			s.infeasible = c.Reason == corev1.PodReasonInfeasible
+			break
+		}
+	}
+	return s
+}
+
+func (s *podSum) containers() corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for i := range s.pod.Spec.Containers {
+		add(out, s.effective(&s.pod.Spec.Containers[i], s.pod.Status.ContainerStatuses))
+	}
+	sidecars, largest := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range s.pod.Spec.InitContainers {
+		c := &s.pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			wants := s.effective(c, s.pod.Status.InitContainerStatuses)
+			add(out, wants)
+			add(sidecars, wants)
+			raise(largest, sidecars)
+			continue
+		}
+		during := corev1.ResourceList{} // the container's own first: a sum is written as what it begins with
+		add(during, s.of(&c.Resources))
+		add(during, sidecars)
+		raise(largest, during)
+	}
+	raise(out, largest)
+	return out
+}
+
+// effective returns what a container wants, and what it has.
+func (s *podSum) effective(c *corev1.Container, statuses []corev1.ContainerStatus) corev1.ResourceList {
+	for i := len(statuses) - 1; i >= 0; i-- { // of several of a name, the last counts
+		status := &statuses[i]
+		if status.Name != c.Name {
+			continue
+		}
+		if status.Resources == nil {
+			break
+		}
+		out := s.of(status.Resources).DeepCopy()
+		if out == nil {
+			out = corev1.ResourceList{}
+		}
+		if s.granted {
+			raise(out, status.AllocatedResources)
+		}
+		if !s.infeasible {
+			raise(out, s.of(&c.Resources))
+		}
+		return out
+	}
+	return s.of(&c.Resources)
+}
+
+// ownWords puts in what the pod says for itself.
+func (s *podSum) ownWords(out corev1.ResourceList) {
+	if s.pod.Spec.Resources == nil {
+		return
+	}
+	for name, q := range s.of(s.pod.Spec.Resources) {
+		if podMaySay(name) {
+			out[name] = q
+		}
+	}
+}
+
+// podMaySay reports whether a pod may say for itself how much it wants of a resource.
+func podMaySay(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// speaksForItself reports whether a pod says how much it wants.
+func speaksForItself(pod *corev1.Pod) bool {
+	if pod.Spec.Resources == nil {
+		return false
+	}
+	for _, list := range []corev1.ResourceList{pod.Spec.Resources.Requests, pod.Spec.Resources.Limits} {
+		for name := range list {
+			if podMaySay(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func add(to, list corev1.ResourceList) {
+	for name, q := range list {
+		sum, ok := to[name]
+		if ok {
+			sum.Add(q)
+		} else {
+			sum = q.DeepCopy()
+		}
+		to[name] = sum
+	}
+}
+
+// raise makes each amount of to at least that of list.
+func raise(to, list corev1.ResourceList) {
+	for name, q := range list {
+		if has, ok := to[name]; !ok || q.Cmp(has) > 0 {
+			to[name] = q.DeepCopy()
+		}
+	}
+}

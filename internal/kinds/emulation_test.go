@@ -1,0 +1,204 @@
+package kinds_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/kinds"
+)
+
+// The errors are those of kube-apiserver 1.36.3.
+func TestParseEmulation(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ emulated, compatible, want string }{
+		{"", "", "1.36 1.35"},
+		{"1.36", "", "1.36 1.35"},
+		{"1.35", "", "1.35 1.34"},
+		{"1.33", "", "1.33 1.33"},
+		{"v1.33", "", "1.33 1.33"},
+		{" kube = v1.34 ", "", "1.34 1.33"},
+		{"1.35.0", "", "1.35 1.34"},
+		{"1.36", "1.36", "1.36 1.36"},
+		{"1.36", "kube=1.33", "1.36 1.33"},
+		{"", "1.33", "1.36 1.33"},
+		{"1.32", "", "[emulation version 1.32 is not between [1.33, 1.36.0], " +
+			"minCompatibilityVersion version 1.33 is not between [1.33, 1.32]]"},
+		{"1.37", "", "emulation version 1.37 is not between [1.33, 1.36.0]"},
+		{"1.33", "1.34", "minCompatibilityVersion version 1.34 is not between [1.33, 1.33]"},
+		{"1.36", "1.32", "minCompatibilityVersion version 1.32 is not between [1.33, 1.36]"},
+		{"abc", "", `could not parse "abc" as version`},
+		{"1.36", "abc", `could not parse "abc" as version`},
+		{"1.33.2", "", "patch version not allowed, got: kube=1.33.2"},
+		{"1.33,kube=1.34", "", "duplicate version flag, kube=1.33 and kube=1.34"},
+		{"foo=1.33", "", "component not registered: foo"},
+	}
+	list := func(text string) []string {
+		if text == "" {
+			return nil
+		}
+		return strings.Split(text, ",")
+	}
+	for _, test := range tests {
+		e, err := kinds.ParseEmulation(list(test.emulated), list(test.compatible))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = e.Version.String() + " " + e.MinCompatibility.String()
+		}
+		if got != test.want {
+			t.Errorf("%q %q: %q, want %q", test.emulated, test.compatible, got, test.want)
+		}
+	}
+}
+
+// changed returns what is served with a configuration, compared with that of nothing at all: "-" what is not there,
+// "+" what is more. serve's own versions, which kube-apiserver has off by default, are left out.
+func changed(t *testing.T, config, release string, forward, runtimeForward bool) (string, error) {
+	t.Helper()
+	e, err := kinds.ParseEmulation([]string{release}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.ForwardCompatible, e.RuntimeConfigForwardCompatible = forward, runtimeForward
+	all := kinds.Resources()
+	_, err = parse(config).Apply(all, e)
+	before, now := served(kinds.Resources()), served(all)
+	var out []string
+	for _, name := range before {
+		if !slices.Contains(now, name) {
+			out = append(out, "-"+name)
+		}
+	}
+	for _, name := range now {
+		if !slices.Contains(before, name) {
+			out = append(out, "+"+name)
+		}
+	}
+	return strings.NewReplacer("admissionregistration.k8s.io", "AR", "resource.k8s.io", "RE", "networking.k8s.io", "NE",
+		"coordination.k8s.io", "CO", "admissionpolic", "AP", "storagemigration.k8s.io", "SM", "storage.k8s.io", "ST").
+		Replace(strings.Join(out, " ")), err
+}
+
+// What is served is what discovery of kube-apiserver 1.36.3 with the same flags shows, of the versions that are here;
+// storagemigration.k8s.io is on by default here.
+func TestEmulation(t *testing.T) {
+	t.Parallel()
+	const (
+		noMutation = "-AR/v1/mutatingAPies -AR/v1/mutatingAPybindings"
+		noDevices  = "-RE/v1/deviceclasses -RE/v1/resourceclaims -RE/v1/resourceclaimtemplates -RE/v1/resourceslices"
+		noClasses  = "-ST/v1/volumeattributesclasses"
+		noMove     = "-SM/v1beta1/storageversionmigrations"
+		mutation   = "+AR/v1beta1/mutatingAPies +AR/v1beta1/mutatingAPybindings"
+		validation = "+AR/v1beta1/validatingAPies +AR/v1beta1/validatingAPybindings"
+		candidates = "+CO/v1beta1/leasecandidates"
+		network    = "+NE/v1beta1/ipaddresses +NE/v1beta1/servicecidrs"
+		devices    = "+RE/v1beta2/deviceclasses +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
+		withTaints = "+RE/v1beta2/deviceclasses +RE/v1beta2/devicetaintrules +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
+		classes    = "+ST/v1beta1/volumeattributesclasses"
+	)
+	tests := []struct {
+		release, config         string
+		forward, runtimeForward bool
+		want                    []string
+		err                     string
+	}{
+		{"1.36", "", false, false, nil, ""},
+		{"1.36", "api/beta=true", false, false, []string{mutation, candidates, network, withTaints, classes}, ""},
+		{"1.35", "", false, false, []string{noMutation}, ""},
+		{"1.34", "", false, false, []string{noMutation, noMove}, ""},
+		{"1.33", "", false, false, []string{noMutation, noDevices, noClasses, noMove}, ""},
+		{"1.34", "api/beta=true", false, false,
+			[]string{noMutation, noMove, mutation, candidates, network, devices, classes}, ""},
+		{"1.33", "api/beta=true", false, false,
+			[]string{noMutation, noDevices, noClasses, noMove, validation, candidates, network, devices, classes}, ""},
+		{"1.34", "api/beta=true", true, false, []string{noMove, mutation, candidates, network, devices, classes}, ""},
+		{"1.33", "storage.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true", true, false,
+			[]string{noMutation, noMove, devices, classes}, ""},
+		{"1.33", "resource.k8s.io/v1=true", false, true, []string{noMutation, noClasses, noMove}, ""},
+		{"1.33", "storage.k8s.io/v1/volumeattributesclasses=true", false, true, []string{noMutation, noDevices, noMove},
+			""},
+		{"1.33", "resource.k8s.io/v1=true", false, false, []string{noMutation, noDevices, noClasses, noMove},
+			"cannot enable version resource.k8s.io/v1 in runtime-config because all the resources have been introduced " +
+				"after the current version 1.33. Consider setting --runtime-config-emulation-forward-compatible=true"},
+		{"1.33", "storage.k8s.io/v1=true", false, false, []string{noMutation, noDevices, noClasses, noMove}, ""},
+		{"1.35", "admissionregistration.k8s.io/v1/mutatingadmissionpolicies=true", false, false, nil,
+			"cannot enable resource admissionregistration.k8s.io/v1, Resource=mutatingadmissionpolicies in " +
+				"runtime-config because it is introduced at 1.36 after the current version 1.35. Consider setting " +
+				"--runtime-config-emulation-forward-compatible=true"},
+	}
+	for _, test := range tests {
+		got, err := changed(t, test.config, test.release, test.forward, test.runtimeForward)
+		if err == nil && test.err == "" || err != nil && err.Error() == test.err {
+			if want := strings.Join(test.want, " "); test.want != nil && got != want {
+				t.Errorf("%s %s: %s\nwant %s", test.release, test.config, got, want)
+			}
+			continue
+		}
+		t.Errorf("%s %s: %v, want %s", test.release, test.config, err, test.err)
+	}
+}
+
+// Objects are stored as the oldest release that shares the store can read them.
+func TestEmulationStores(t *testing.T) {
+	t.Parallel()
+	for compatible, want := range map[string]string{
+		"1.36": "", "1.34": "devicetaintrules=v1alpha3",
+		"1.33": "deviceclasses=v1beta2 devicetaintrules=v1alpha3 resourceclaims=v1beta2 resourceclaimtemplates=v1beta2 resourceslices=v1beta2 " +
+			"volumeattributesclasses=v1beta1",
+	} {
+		e, err := kinds.ParseEmulation(nil, []string{compatible})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, plain := kinds.Resources(), map[string]bool{}
+		for _, r := range all {
+			plain[r.Qualified()] = r.Form == nil || r.Form.Version == ""
+		}
+		if _, err := (kinds.RuntimeConfig{}).Apply(all, e); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range all {
+			if r.Form == nil || r.Form.Version == "" || !plain[r.Qualified()] {
+				continue
+			}
+			got = append(got, r.Plural+"="+r.Form.Version)
+			raw := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":"x"}}`, r.APIVersion(r.Storage), r.Kind)
+			stored, _ := r.Form.Encode(raw)
+			back, err := r.Form.Decode(stored)
+			if err != nil || string(back) != string(raw) ||
+				!strings.Contains(string(stored), `"`+r.Group+"/"+r.Form.Version+`"`) {
+				t.Errorf("%s: stored %s, read %s (%v)", r.Plural, stored, back, err)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("compatible with %s: %s\nwant %s", compatible, strings.Join(got, " "), want)
+		}
+	}
+}
+
+func TestEmulationSays(t *testing.T) {
+	t.Parallel()
+	migrations := schema.GroupVersionResource{
+		Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations",
+	}
+	for release, want := range map[string]bool{"1.34": false, "1.35": true} {
+		e, err := kinds.ParseEmulation([]string{release}, nil)
+		if err != nil || e.Serves(nil, migrations) != want || !e.Emulates() {
+			t.Errorf("%s: %v, migrations are served: %v", release, err, !want)
+		}
+		all := kinds.Resources()
+		if _, err := parse("api/alpha=true").Apply(all, e); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(e.Alpha(all), " "); got != "coordination.k8s.io/v1alpha2 resource.k8s.io/v1alpha3" {
+			t.Errorf("%s: alpha %s", release, got)
+		}
+	}
+}

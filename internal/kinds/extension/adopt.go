@@ -1,0 +1,76 @@
+package extension
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+// adopt writes to the log what a storage has under the names of the call: obj, in place of what is there; nil if it is
+// gone. Nothing is written if the log has it already.
+func adopt(ctx context.Context, h *part.Host, c *verb.Call, obj object.Object) error {
+	if _, err := h.View.Fresh(ctx); err != nil {
+		return err
+	}
+	prefix := c.Resource.Prefix
+	key := prefix + "/" + keyOf(c.Namespace, c.Name)
+	e := h.View.Collection(prefix).Snapshot().Get(c.Namespace, c.Name)
+	if obj == nil {
+		if e == nil {
+			return nil
+		}
+		_, err := h.Store.Delete(ctx, key, e.Revision)
+		return err
+	}
+	if err := complete(h, c, obj, e); err != nil {
+		return err
+	}
+	raw, json, err := h.Verbs.Persisted(ctx, c, obj)
+	switch {
+	case err != nil:
+		return err
+	case e == nil:
+		_, err = h.Store.Create(ctx, key, raw)
+		return err
+	case json.Is(e.JSON(), e.Revision):
+		return nil
+	}
+	_, err = h.Store.Update(ctx, key, raw, e.Revision)
+	return err
+}
+
+// kept are the metadata that stay as the log has them if a storage does not say them.
+var kept = []string{"uid", "creationTimestamp", "generation", "managedFields"}
+
+// complete gives an object that comes from a storage what all objects have. e is what the log has of it, or nil.
+func complete(h *part.Host, c *verb.Call, obj object.Object, e *watchcache.Entry) error {
+	meta := object.Meta(obj)
+	delete(meta, "resourceVersion")
+	if e != nil {
+		was, err := h.Verbs.Object(c, e)
+		if err != nil {
+			return err
+		}
+		for _, key := range kept {
+			if v := object.Meta(was)[key]; meta[key] == nil && v != nil {
+				meta[key] = v
+			}
+		}
+	}
+	for key, v := range map[string]any{
+		"uid": h.Verbs.NewUID(), "creationTimestamp": h.Now().UTC().Format("2006-01-02T15:04:05Z"),
+		"generation": int64(1),
+	} {
+		if meta[key] == nil || meta[key] == "" {
+			meta[key] = v
+		}
+	}
+	if _, err := h.Verbs.New(c, obj); err != nil {
+		return fmt.Errorf("%s %s is not of its kind: %w", c.Resource.Qualified(), keyOf(c.Namespace, c.Name), err)
+	}
+	return nil
+}

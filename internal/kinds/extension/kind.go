@@ -1,0 +1,191 @@
+// Package extension brings kinds that are written in Go, or described by a manifest that a program holds, into a
+// server: what the public package of the same name is made of.
+//
+// It is a part beside the core. A Kind becomes a resource of the catalog as a CustomResourceDefinition does, with the
+// same schemas, rules, columns and subresources, but there is no such object in the store, and no client can change
+// it. What the definition cannot say is added as functions: defaults, validation, and paths below objects.
+//
+// Kinds are read only once the server has been made. Their functions are called by many goroutines at a time.
+package extension
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/crd"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// Kind is one kind of object.
+type Kind struct {
+	// Definition is a CustomResourceDefinition, decoded JSON. It is not changed.
+	Definition object.Object
+	// Default fills in what the schema's defaults cannot say, by version; it runs on each write, and on reads.
+	Default map[string]func(obj object.Object)
+	// Validate returns what is wrong with an object beyond its schema, by version.
+	Validate map[string]Check
+	// Paths are subresources beside status and scale, by name.
+	Paths map[string]Path
+	// Storage is where the objects are kept; nil is the server's own store.
+	Storage Storage
+	// Poll is how often Storage is listed again; 0 is never.
+	Poll time.Duration
+	// ReadOnly is true if clients change nothing.
+	ReadOnly bool
+}
+
+// Check returns what is wrong with an object; old is nil for a creation, and subresource is "" or "status".
+type Check func(obj, old object.Object, subresource string) field.ErrorList
+
+// Path is a subresource that a function answers.
+type Path struct {
+	// Methods are those that it answers, such as POST; without any it is GET.
+	Methods []string
+	// LongRunning is true if a request may last as long as its client wants.
+	LongRunning bool
+	// Serve answers. obj is the object, which it does not change.
+	Serve func(ctx context.Context, obj object.Object, w http.ResponseWriter, r *http.Request) error
+}
+
+// Resource makes the catalog's entry. Its errors say what is wrong with the definition, as a server would that is
+// asked to create it.
+func (k *Kind) Resource() (*catalog.Resource, error) {
+	raw, err := k.established()
+	if err != nil {
+		return nil, err
+	}
+	def, err := crd.DecodeWithoutSchemas(raw)
+	if err != nil {
+		return nil, err
+	}
+	source := func() ([]byte, error) { return raw, nil }
+	r, err := crd.Resource(def, 1, source)
+	if err != nil {
+		return nil, err
+	}
+	crd.MarkSensitive(r, raw, source)
+	r.Fixed = true
+	if k.ReadOnly {
+		r.Verbs = []string{"get", "list", "watch"}
+	}
+	for _, v := range r.Versions {
+		v.Strategy = k.strategy(v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Paths)) {
+		r.Subresources = append(r.Subresources, catalog.Subresource{
+			Name: name, Verbs: k.Paths[name].verbs(), LongRunning: k.Paths[name].LongRunning,
+			Kind: metav1.GroupVersionKind{Group: r.Group, Version: r.Storage.Name, Kind: r.Kind},
+		})
+	}
+	return r, nil
+}
+
+// established returns the definition as a server has it that has accepted it.
+func (k *Kind) established() ([]byte, error) {
+	if k.Definition == nil {
+		return nil, errors.New("a kind has no definition")
+	}
+	obj := runtime.DeepCopyJSON(k.Definition)
+	if kind := object.String(obj, "kind"); kind != "CustomResourceDefinition" ||
+		object.String(obj, "apiVersion") != apiextensionsv1.SchemeGroupVersion.String() {
+		return nil, fmt.Errorf("a definition is a %s CustomResourceDefinition, not %s %q",
+			apiextensionsv1.SchemeGroupVersion, object.String(obj, "apiVersion"), kind)
+	}
+	name := object.String(obj, "metadata", "name")
+	rules := crd.Rules()
+	unknown, err := rules.Decode(obj)
+	if err != nil {
+		return nil, fmt.Errorf("definition %s: %w", name, err)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("definition %s: unknown field %q", name, unknown[0])
+	}
+	rules.Default(obj)
+	meta := object.Meta(obj)
+	// The same in each process, so that replicas agree.
+	meta["uid"] = uuid.NewSHA1(uuid.NameSpaceURL, []byte("crd:"+name)).String()
+	rules.PrepareCreate(obj, catalog.Env{Now: time.Unix(0, 0)})
+	if errs := rules.Validate(obj); len(errs) > 0 {
+		return nil, fmt.Errorf("definition %s: %w", name, errs.ToAggregate())
+	}
+	rules.Store(obj)
+	return json.Marshal(obj)
+}
+
+// strategy returns what is checked and set beyond the schema of a version, nil if nothing.
+func (k *Kind) strategy(v *catalog.Version) *catalog.Strategy {
+	fill, check := k.Default[v.Name], k.Validate[v.Name]
+	if fill == nil && check == nil {
+		return nil
+	}
+	s := &catalog.Strategy{Default: fill}
+	if check == nil {
+		return s
+	}
+	s.Validate = func(obj catalog.Object) field.ErrorList {
+		if errs := bySchema(v, obj, nil, ""); len(errs) > 0 {
+			return errs // the function may rely on the shape
+		}
+		return check(obj, nil, "")
+	}
+	s.ValidateUpdate = func(obj, old catalog.Object, subresource string) field.ErrorList {
+		if errs := bySchema(v, obj, old, subresource); len(errs) > 0 {
+			return errs
+		}
+		return check(obj, old, subresource)
+	}
+	return s
+}
+
+// bySchema returns what the schema says of an object, as is said of objects without a strategy.
+func bySchema(v *catalog.Version, obj, old object.Object, subresource string) field.ErrorList {
+	sch, err := v.Schema()
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	if sch == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if subresource == "status" {
+		errs, err = sch.ValidateStatus(context.Background(), nil, obj, old)
+	} else {
+		errs, err = sch.ValidateAfter(context.Background(), nil, obj, old)
+	}
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	return errs
+}
+
+// verbs returns the verbs by which requests with the path's methods are authorized, sorted.
+func (p Path) verbs() []string {
+	known := map[string]string{
+		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+		http.MethodDelete: "delete",
+	}
+	if len(p.Methods) == 0 {
+		return []string{"get"}
+	}
+	var all []string
+	for _, method := range p.Methods {
+		if verb := known[method]; verb != "" && !slices.Contains(all, verb) {
+			all = append(all, verb)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

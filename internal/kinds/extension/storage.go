@@ -1,0 +1,252 @@
+package extension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+	outer "github.com/bowsprit/bowsprit/internal/verb/keeper"
+)
+
+// Storage is where the objects of a kind are kept, if that is not the server's own store. The public package describes
+// what it has to do.
+type Storage interface {
+	List(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error]
+	Write(ctx context.Context, old, now *unstructured.Unstructured) error
+}
+
+// ErrConflict is what a Storage says of an object that is not there as the server takes it for.
+var ErrConflict = errors.New("the object was changed meanwhile")
+
+var errElsewhere = errors.New("the object has been modified where it is kept; please apply your changes to the latest " +
+	"version and try again")
+
+// keeper writes through to a Storage, and brings into the log what others have changed there.
+//
+// The lock of an object is held while it is written to the storage and then to the log, so both have the same last
+// change. What a list says of an object that has been written since the list began is older, and left out.
+type keeper struct {
+	storage  Storage
+	resource catalog.GroupResource
+	prefix   string
+	poll     time.Duration
+	host     *part.Host
+
+	seed  maphash.Seed
+	locks [64]sync.Mutex // of objects, by their keys
+
+	syncing sync.Mutex // one list at a time
+	mu      struct {
+		sync.Mutex
+		written map[string]bool // since the list began; nil if there is none
+	}
+}
+
+func newKeeper(k *Kind, r *catalog.Resource) *keeper {
+	return &keeper{
+		storage: k.Storage, poll: k.Poll, prefix: r.Prefix, seed: maphash.MakeSeed(),
+		resource: catalog.GroupResource{Group: r.Group, Resource: r.Plural},
+	}
+}
+
+func (k *keeper) lock(key string) (unlock func()) {
+	l := &k.locks[maphash.String(k.seed, key)%uint64(len(k.locks))]
+	l.Lock()
+	return l.Unlock
+}
+
+// Write implements Keeper of package verb/keeper.
+func (k *keeper) Write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
+	reached := false // the storage has the change
+	revision, err := k.write(ctx, w, func() (int64, error) {
+		reached = true
+		return commit()
+	})
+	if err == nil {
+		return revision, nil
+	}
+	if conflict := errors.Is(err, ErrConflict); conflict || reached {
+		k.repair(ctx, w.Name)
+		if !conflict {
+			return revision, err
+		}
+		return 0, apierrors.NewConflict(schema.GroupResource(k.resource), w.Name, errElsewhere)
+	}
+	return revision, err
+}
+
+// repair has the log follow the storage after a write that has come to only one of them. It goes on if the
+// client leaves.
+func (k *keeper) repair(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairLimit)
+	defer cancel()
+	if err := k.sync(ctx); err != nil {
+		k.host.Log.Warn("a storage cannot be listed after a write that went wrong; what is served may be old until it is",
+			"resource", k.resource.Resource, "name", name, "error", err)
+	}
+}
+
+// repairLimit bounds a repair.
+const repairLimit = 30 * time.Second
+
+func (k *keeper) write(ctx context.Context, w outer.Change, commit func() (int64, error)) (int64, error) {
+	key := keyOf(w.Namespace, w.Name)
+	defer k.lock(key)()
+	// The log says who comes first. Whoever comes later has changed nothing.
+	r, err := k.host.Store.Get(ctx, k.prefix+"/"+key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		if w.Revision != 0 {
+			return 0, store.ErrNotFound
+		}
+	case err != nil:
+		return 0, err
+	case w.Revision == 0:
+		return 0, store.ErrExists
+	case r.Revision != w.Revision:
+		return 0, store.ErrConflict
+	}
+	old, err := decoded(w.Old)
+	if err != nil {
+		return 0, err
+	}
+	now, err := decoded(w.Now)
+	if err != nil {
+		return 0, err
+	}
+	if err := k.storage.Write(ctx, old, now); err != nil {
+		return 0, err
+	}
+	k.noteWritten(key)
+	return commit()
+}
+
+func (k *keeper) noteWritten(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mu.written != nil {
+		k.mu.written[key] = true
+	}
+}
+
+// sync brings into the log what the storage has.
+func (k *keeper) sync(ctx context.Context) error {
+	k.syncing.Lock()
+	defer k.syncing.Unlock()
+	k.note(map[string]bool{})
+	defer k.note(nil)
+	there := map[string]bool{}
+	for obj, err := range k.storage.List(ctx) {
+		if err != nil {
+			return err
+		}
+		there[keyOf(obj.GetNamespace(), obj.GetName())] = true
+		if err := k.adopt(ctx, obj.GetNamespace(), obj.GetName(), runtime.DeepCopyJSON(obj.Object)); err != nil {
+			return err
+		}
+	}
+	if _, err := k.host.View.Fresh(ctx); err != nil {
+		return err
+	}
+	var gone []*watchcache.Entry
+	k.host.View.Collection(k.prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if !there[e.Key()] {
+			gone = append(gone, e)
+		}
+		return true
+	})
+	for _, e := range gone {
+		if err := k.adopt(ctx, e.Namespace, e.Name, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) note(written map[string]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.written = written
+}
+
+// adopt brings one object into the log, nil if it is gone, unless it has been written since the list began.
+func (k *keeper) adopt(ctx context.Context, namespace, name string, obj object.Object) error {
+	key := keyOf(namespace, name)
+	defer k.lock(key)()
+	k.mu.Lock()
+	written := k.mu.written[key]
+	k.mu.Unlock()
+	if written {
+		return nil
+	}
+	call, err := k.host.Verbs.Call(k.resource, namespace, name, verb.ServerUser())
+	if err != nil {
+		return err
+	}
+	return adopt(ctx, k.host, call, obj)
+}
+
+// start lists the storage for the first time.
+func (k *keeper) start(ctx context.Context, h *part.Host) error {
+	k.host = h
+	if err := k.sync(ctx); err != nil {
+		return fmt.Errorf("storage of %s: %w", k.resource.Resource, err)
+	}
+	if k.poll > 0 {
+		h.Background(k.run)
+	}
+	return nil
+}
+
+// run lists the storage from time to time until ctx ends.
+func (k *keeper) run(ctx context.Context) error {
+	tick := time.NewTicker(k.poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
+			k.host.Log.Warn("a storage cannot be listed; what is served may be old, and it is tried again",
+				"resource", k.resource.Resource, "error", err)
+		}
+	}
+}
+
+func decoded(raw []byte) (*unstructured.Unstructured, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	v, err := codec.DecodeJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	obj, _ := v.(object.Object)
+	return &unstructured.Unstructured{Object: obj}, nil
+}
+
+// keyOf is the key of an object in its collection.
+func keyOf(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

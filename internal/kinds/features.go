@@ -1,0 +1,258 @@
+package kinds
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+//go:embed features.txt
+var featuresText string
+
+// relaxedServiceNames is the feature by which names of services may begin with a digit.
+const relaxedServiceNames = "RelaxedServiceNameValidation"
+
+// feature is a line of features.txt.
+type feature struct {
+	name     string
+	since    *version.Version
+	resource string
+	paths    [][]string // of fields, "a|b" and "*" in them
+	// uses are the first of the paths, whose fields are there if an object uses the feature.
+	uses int
+	// atCreation is true if the fields go when an object is made, and not later.
+	atCreation bool
+}
+
+// features are the lines of features.txt.
+var features = sync.OnceValue(func() (all []feature) {
+	for line := range strings.Lines(featuresText) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		if len(words) < 3 {
+			panic(fmt.Sprintf("features.txt: %q", line)) // a test reads the file
+		}
+		f := feature{name: words[0], since: version.MustParse(words[1])}
+		f.resource, f.atCreation = strings.CutSuffix(words[2], "+")
+		for _, path := range words[3:] {
+			path, other := strings.CutPrefix(path, "~")
+			if f.paths = append(f.paths, strings.Split(path, ".")); !other {
+				f.uses = len(f.paths)
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+})
+
+// Features returns the names of the features of Kubernetes' that can be switched off, sorted.
+func Features() (names []string) {
+	for _, f := range features() {
+		names = append(names, f.name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Has reports whether a feature is on: if given says so, or else if it is in the release by default.
+func (e Emulation) Has(name string, given map[string]bool) bool {
+	if on, ok := given[name]; ok {
+		return on
+	}
+	return !slices.ContainsFunc(features(), func(f feature) bool {
+		return f.name == name && f.since.GreaterThan(e.current())
+	})
+}
+
+// LacksPlugin reports whether an admission plugin belongs to a feature that is off.
+func (e Emulation) LacksPlugin(name string, given map[string]bool) bool {
+	return name == "PodTopologyLabels" && !e.Has("PodTopologyLabelsAdmission", given)
+}
+
+// FeatureGates returns what takes the value of the feature gate of each feature, and puts it into given.
+func FeatureGates(given *map[string]bool) map[string]any {
+	gates := map[string]any{}
+	for _, name := range Features() {
+		gates[name] = func(on bool) {
+			if *given == nil {
+				*given = map[string]bool{}
+			}
+			(*given)[name] = on
+		}
+	}
+	return gates
+}
+
+// CheckFeatures returns an error about a name that is no feature's.
+func CheckFeatures(given map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(Features(), name) {
+			return fmt.Errorf("%q is not a feature of a built-in kind: use %s", name, strings.Join(Features(), ", "))
+		}
+	}
+	return nil
+}
+
+// DropDisabled has writes of the kinds lose the fields of features that are off.
+func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool) {
+	off := map[string][]feature{}
+	for _, f := range features() {
+		if e.Has(f.name, given) {
+			continue
+		}
+		if f.resource != "podspec" {
+			off[f.resource] = append(off[f.resource], f)
+			continue
+		}
+		for resource, at := range podSpecs {
+			off[resource] = append(off[resource], f.below(at))
+		}
+	}
+	for _, r := range kinds {
+		if r.Group == "" && r.Plural == "services" && !e.Has(relaxedServiceNames, given) {
+			namedStrictly(r.Strategy)
+		}
+		lines := off[strings.TrimSuffix(r.Plural+"."+r.Group, ".")]
+		if len(lines) == 0 {
+			continue
+		}
+		dropFrom(r.Strategy, lines)
+		for _, v := range r.Versions {
+			if v.Strategy != nil && v.Strategy != r.Strategy {
+				dropFrom(v.Strategy, lines)
+			}
+		}
+	}
+}
+
+// namedStrictly has the names of new services begin with a letter.
+func namedStrictly(services *catalog.Strategy) {
+	validate := services.Validate
+	services.Validate = func(obj object.Object) (errs field.ErrorList) {
+		name, _ := object.Map(obj, "metadata")["name"].(string)
+		for _, msg := range validation.NameIsDNS1035Label(name, false) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, msg))
+		}
+		return append(errs, validate(obj)...)
+	}
+}
+
+// podSpecs are where resources have the spec of a pod.
+var podSpecs = map[string][]string{
+	"pods": {"spec"}, "podtemplates": {"template", "spec"}, "replicationcontrollers": {"spec", "template", "spec"},
+	"replicasets.apps": {"spec", "template", "spec"}, "deployments.apps": {"spec", "template", "spec"},
+	"statefulsets.apps": {"spec", "template", "spec"}, "daemonsets.apps": {"spec", "template", "spec"},
+	"jobs.batch": {"spec", "template", "spec"}, "cronjobs.batch": {"spec", "jobTemplate", "spec", "template", "spec"},
+}
+
+// below returns the feature with its paths under another.
+func (f feature) below(at []string) feature {
+	paths := make([][]string, len(f.paths))
+	for i, path := range f.paths {
+		paths[i] = slices.Concat(at, path)
+	}
+	f.paths = paths
+	return f
+}
+
+// dropFrom has a strategy drop the fields of features before it does anything else.
+func dropFrom(s *catalog.Strategy, off []feature) {
+	prepareCreate, prepareUpdate := s.PrepareCreate, s.PrepareUpdate
+	s.PrepareCreate = func(obj object.Object, e catalog.Env) {
+		for _, f := range off {
+			f.drop(obj, nil)
+		}
+		if prepareCreate != nil {
+			prepareCreate(obj, e)
+		}
+	}
+	s.PrepareUpdate = func(obj, old object.Object, subresource string, e catalog.Env) {
+		for _, f := range off {
+			f.drop(obj, old)
+		}
+		if prepareUpdate != nil {
+			prepareUpdate(obj, old, subresource, e)
+		}
+	}
+}
+
+// drop takes away the fields of a feature that is off; old is nil for a new object.
+func (f feature) drop(obj, old object.Object) {
+	if old != nil {
+		used := func(in object.Object, name string) bool { return true }
+		uses := func(path []string) bool { return visit(old, path, used) }
+		if f.atCreation || slices.ContainsFunc(f.paths[:f.uses], uses) {
+			return
+		}
+	}
+	for _, path := range f.paths {
+		visit(obj, path, func(in object.Object, name string) bool {
+			delete(in, name)
+			return false
+		})
+	}
+}
+
+// visit calls found for each field at a path below v that has a value, with what it is in, until found returns true.
+func visit(v any, path []string, found func(in object.Object, name string) bool) bool {
+	if list, ok := v.([]any); ok {
+		return slices.ContainsFunc(list, func(item any) bool { return visit(item, path, found) })
+	}
+	in, ok := v.(object.Object)
+	if !ok {
+		return false
+	}
+	for name := range strings.SplitSeq(path[0], "|") {
+		name, other, unequal := strings.Cut(name, "!=")
+		switch {
+		case name == "*":
+			for _, below := range in {
+				if visit(below, path[1:], found) {
+					return true
+				}
+			}
+		case in[name] == nil || unequal && in[name] == other:
+		case len(path) > 1 && strings.Contains(path[1], "=") && !strings.Contains(path[1], "!="):
+			if visitItems(in, name, path[1], found) {
+				return true
+			}
+		case len(path) > 1:
+			if visit(in[name], path[1:], found) {
+				return true
+			}
+		case found(in, name):
+			return true
+		}
+	}
+	return false
+}
+
+// visitItems is visit for the items of a list in which a field has a value, as "action=FailIndex" says.
+func visitItems(in object.Object, list, which string, found func(in object.Object, name string) bool) bool {
+	name, value, _ := strings.Cut(which, "=")
+	items, _ := in[list].([]any)
+	others := slices.DeleteFunc(slices.Clone(items), func(item any) bool {
+		o, ok := item.(object.Object)
+		return ok && o[name] == value
+	})
+	switch {
+	case len(others) == len(items):
+		return false
+	case found(object.Object{list: items}, list):
+		return true
+	}
+	in[list] = others
+	return false
+}

@@ -1,0 +1,227 @@
+package kinds
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// TestFeatureFields looks each path of features.txt up in the Go types of its resource.
+func TestFeatureFields(t *testing.T) {
+	t.Parallel()
+	types := map[string]reflect.Type{}
+	for _, r := range Resources() {
+		types[strings.TrimSuffix(r.Plural+"."+r.Group, ".")] = reflect.TypeOf(r.Storage.New())
+	}
+	for _, f := range features() {
+		at := map[string][]string{f.resource: nil}
+		switch f.resource {
+		case "-":
+			continue
+		case "podspec":
+			at = podSpecs
+		}
+		for resource, prefix := range at {
+			if types[resource] == nil {
+				t.Errorf("%s: no resource %s", f.name, resource)
+				continue
+			}
+			for _, path := range f.below(prefix).paths {
+				if missing := fieldMissing(types[resource], path); missing != "" {
+					t.Errorf("%s: %s has no %s of %s", f.name, resource, missing, strings.Join(path, "."))
+				}
+			}
+		}
+	}
+}
+
+// fieldMissing returns the field of a path that a type does not have, "" if it has all.
+func fieldMissing(t reflect.Type, path []string) string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map && path[0] != "*" {
+		t = t.Elem()
+	}
+	if path[0] == "*" {
+		return fieldMissing(t.Elem(), path[1:])
+	}
+	for name := range strings.SplitSeq(path[0], "|") {
+		name, _, _ = strings.Cut(strings.Replace(name, "!", "", 1), "=")
+		field, ok := fieldOf(t, name)
+		if !ok {
+			return name
+		}
+		if len(path) > 1 {
+			if missing := fieldMissing(field, path[1:]); missing != "" {
+				return missing
+			}
+		}
+	}
+	return ""
+}
+
+func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
+	for _, f := range reflect.VisibleFields(t) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+// dropped returns what is left of an object when features are off; old is "" for a new object.
+func dropped(t *testing.T, plural string, e Emulation, given map[string]bool, obj, old string) object.Object {
+	t.Helper()
+	resources := Resources()
+	e.DropDisabled(resources, given)
+	r := resources[slices.IndexFunc(resources, func(r *catalog.Resource) bool { return r.Plural == plural })]
+	var now, was object.Object
+	if err := yaml.Unmarshal([]byte(obj), &now); err != nil {
+		t.Fatal(err)
+	}
+	if old == "" {
+		r.Strategy.PrepareCreate(now, catalog.Env{})
+		return object.Map(now, "spec")
+	}
+	if err := yaml.Unmarshal([]byte(old), &was); err != nil {
+		t.Fatal(err)
+	}
+	r.Strategy.PrepareUpdate(now, was, "", catalog.Env{})
+	return object.Map(now, "spec")
+}
+
+// TestDropDisabled switches features off, and has releases emulated that do not have them.
+func TestDropDisabled(t *testing.T) {
+	t.Parallel()
+	older, err := ParseEmulation([]string{"1.34"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pod = `{metadata: {}, spec: {hostnameOverride: a, containers: [{name: c, restartPolicyRules: [{action: Restart}]}],
+		initContainers: [{name: i, restartPolicy: Always}, {name: j, restartPolicy: Never}]}}`
+	const bare = `{metadata: {}, spec: {containers: [{name: c}]}}`
+	override := func(spec object.Object) bool { return spec["hostnameOverride"] == "a" }
+	rules := func(spec object.Object) bool {
+		return object.Objects(spec["containers"])[0]["restartPolicyRules"] != nil &&
+			object.Objects(spec["initContainers"])[1]["restartPolicy"] == "Never"
+	}
+	for what, test := range map[string]struct {
+		e        Emulation
+		given    map[string]bool
+		old      string
+		override bool
+		rules    bool
+	}{
+		"the server's own release": {Emulation{}, nil, "", true, true},
+		"one switched off":         {Emulation{}, map[string]bool{"HostnameOverride": false}, "", false, true},
+		"an older release":         {older, nil, "", false, false},
+		"one switched on":          {older, map[string]bool{"ContainerRestartRules": true}, "", false, true},
+		"an update":                {older, nil, bare, false, false},
+		"in use":                   {older, nil, pod, true, true},
+	} {
+		spec := dropped(t, "pods", test.e, test.given, pod, test.old)
+		if override(spec) != test.override || rules(spec) != test.rules {
+			t.Errorf("%s: %v", what, spec)
+		}
+		if object.Objects(spec["initContainers"])[0]["restartPolicy"] != "Always" {
+			t.Errorf("%s: a sidecar is none: %v", what, spec)
+		}
+	}
+	const job = `{metadata: {}, spec: {backoffLimitPerIndex: 1, template: {metadata: {}, spec: {hostnameOverride: a}},
+		podFailurePolicy: {rules: [{action: FailIndex}, {action: Count}]}}}`
+	off := map[string]bool{"JobBackoffLimitPerIndex": false, "HostnameOverride": false}
+	made := dropped(t, "jobs", Emulation{}, off, job, "")
+	left := object.Objects(object.Map(made, "podFailurePolicy")["rules"])
+	if made["backoffLimitPerIndex"] != nil || len(left) != 1 || left[0]["action"] != "Count" {
+		t.Errorf("a new job: %v", made)
+	}
+	if object.Map(made, "template", "spec")["hostnameOverride"] != nil {
+		t.Errorf("the template of a job: %v", made)
+	}
+	changed := dropped(t, "jobs", Emulation{}, off, job, `{metadata: {}, spec: {}}`)
+	if left := object.Objects(object.Map(changed, "podFailurePolicy")["rules"]); len(left) != 2 {
+		t.Errorf("rules go at a creation alone: %v", changed)
+	}
+}
+
+// TestServiceNames refuses names of new services that begin with a digit where releases did.
+func TestServiceNames(t *testing.T) {
+	t.Parallel()
+	for relaxed, want := range map[bool]string{
+		true: "[]",
+		false: `[metadata.name: Invalid value: "9-web": a DNS-1035 label must consist of lower case alphanumeric characters or ` +
+			`'-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', ` +
+			`regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')]`,
+	} {
+		resources := Resources()
+		Emulation{}.DropDisabled(resources, map[string]bool{relaxedServiceNames: relaxed})
+		i := slices.IndexFunc(resources, func(r *catalog.Resource) bool { return r.Plural == "services" })
+		var obj object.Object
+		err := yaml.Unmarshal([]byte(`{metadata: {name: 9-web}, spec: {type: ExternalName, externalName: a.b}}`), &obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(resources[i].Strategy.Validate(obj))
+		if !strings.HasPrefix(got, strings.TrimSuffix(want, "]")) || relaxed && strings.Contains(got, "9-web") {
+			t.Errorf("relaxed %v: %s", relaxed, got)
+		}
+	}
+}
+
+// TestDropNothing leaves the strategies of resources as they are that lose nothing.
+func TestDropNothing(t *testing.T) {
+	t.Parallel()
+	resources := Resources()
+	before := map[*catalog.Resource]uintptr{}
+	for _, r := range resources {
+		before[r] = reflect.ValueOf(r.Strategy.PrepareCreate).Pointer()
+	}
+	Emulation{}.DropDisabled(resources, map[string]bool{"HostnameOverride": true})
+	Emulation{}.DropDisabled(resources, map[string]bool{"HPAConfigurableTolerance": false})
+	var changed []string
+	for _, r := range resources {
+		if before[r] != reflect.ValueOf(r.Strategy.PrepareCreate).Pointer() {
+			changed = append(changed, r.Plural)
+		}
+	}
+	if !slices.Equal(changed, []string{"horizontalpodautoscalers"}) {
+		t.Errorf("%q are other than before", changed)
+	}
+	if names := Features(); len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("the features are %q", names)
+	}
+}
+
+// TestFeatureGates sets features as flags do, and looks at what hangs on two of them.
+func TestFeatureGates(t *testing.T) {
+	t.Parallel()
+	var given map[string]bool
+	gates := FeatureGates(&given)
+	if len(gates) != len(Features()) {
+		t.Errorf("%d gates of %d features", len(gates), len(Features()))
+	}
+	const labels, plugin = "PodTopologyLabelsAdmission", "PodTopologyLabels"
+	if (Emulation{}).LacksPlugin(plugin, given) {
+		t.Error("the plugin is off by default")
+	}
+	set, ok := gates[labels].(func(bool))
+	if !ok {
+		t.Fatalf("the gate is a %T", gates[labels])
+	}
+	set(false)
+	if !(Emulation{}).LacksPlugin(plugin, given) || (Emulation{}).LacksPlugin("LimitRanger", given) {
+		t.Errorf("what is given is %v, and means nothing for the plugin", given)
+	}
+	if err := CheckFeatures(given); err != nil {
+		t.Error(err)
+	}
+	given["Nope"] = true
+	if err := CheckFeatures(given); err == nil || !strings.Contains(err.Error(), `"Nope" is not a feature`) {
+		t.Errorf("an unknown feature: %v", err)
+	}
+}

@@ -1,0 +1,202 @@
+package fairness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strconv"
+	"sync"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+// producer is the manager of what this file writes, kube's name for it.
+const producer = "api-priority-and-fairness-config-producer-v1"
+
+// wanted is an object that every server has.
+type wanted struct {
+	plural, name string
+	// mandatory ones are put right whatever their annotation says.
+	mandatory bool
+	spec      any
+	// same reports whether what is stored has the spec.
+	same func(e *watchcache.Entry) bool
+}
+
+// everything returns the objects that every server has, levels first.
+func everything() (out []wanted) {
+	for i, list := range [][]*flowcontrolv1.PriorityLevelConfiguration{
+		bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations,
+	} {
+		for _, p := range list {
+			out = append(out, wanted{levels, p.Name, i == 0, &p.Spec, func(e *watchcache.Entry) bool {
+				return sameLevel(&p.Spec, objectOf[flowcontrolv1.PriorityLevelConfiguration](e))
+			}})
+		}
+	}
+	for i, list := range [][]*flowcontrolv1.FlowSchema{
+		bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas,
+	} {
+		for _, f := range list {
+			out = append(out, wanted{schemas, f.Name, i == 0, &f.Spec, func(e *watchcache.Entry) bool {
+				stored := objectOf[flowcontrolv1.FlowSchema](e)
+				return stored != nil && equality.Semantic.DeepEqual(&f.Spec, &stored.Spec)
+			}})
+		}
+	}
+	return out
+}
+
+// sameLevel compares a level with what is stored. How many seats the exempt level has, and lends, is the user's to say.
+func sameLevel(want *flowcontrolv1.PriorityLevelConfigurationSpec, stored *flowcontrolv1.PriorityLevelConfiguration,
+) bool {
+	if stored == nil {
+		return false
+	}
+	if want.Exempt != nil && stored.Spec.Exempt != nil {
+		want = want.DeepCopy()
+		want.Exempt = stored.Spec.Exempt
+	}
+	return equality.Semantic.DeepEqual(want, &stored.Spec)
+}
+
+// ensure makes what is missing, and puts right what has been changed and is not the user's: the mandatory objects, and
+// of the others those with the annotation apf.kubernetes.io/autoupdate-spec, which they get as long as they are as they
+// were made. What a former version made and this one does not know goes. If all is as it should be, nothing is written.
+func ensure(ctx context.Context, h *part.Host) error {
+	if h.Catalog.Snapshot().Resource(flowcontrolv1.GroupName, schemas) == nil {
+		return nil // --runtime-config has switched them off
+	}
+	var wg sync.WaitGroup
+	list := everything()
+	errs := make([]error, len(list))
+	for i, w := range list { // at once: at the first start all are made, and a write waits for the disk
+		wg.Go(func() { errs[i] = w.ensure(ctx, h) })
+	}
+	wg.Wait()
+	return errors.Join(append(errs, removeUnknown(ctx, h, list))...)
+}
+
+func (w *wanted) ensure(ctx context.Context, h *part.Host) error {
+	e := h.View.Collection(w.plural).Snapshot().Get("", w.name)
+	if e == nil {
+		return control.IgnoreExists(w.create(ctx, h))
+	}
+	update, annotate := w.revise(e)
+	if !update && !annotate {
+		return nil
+	}
+	call, err := h.Verbs.Call(resource(w.plural), "", w.name, verb.ServerUser())
+	if err != nil {
+		return err
+	}
+	_, err = h.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: producer},
+		func(obj object.Object) (object.Object, error) {
+			if object.String(object.Meta(obj), "resourceVersion") != strconv.FormatInt(e.Revision, 10) {
+				return obj, nil // another writer came between; the next time will tell
+			}
+			if update {
+				obj["spec"] = toObject(w.spec)
+			}
+			if annotate {
+				auto, _ := w.automatic(e)
+				meta := object.Meta(obj)
+				annotations := maps.Clone(object.Map(meta, "annotations"))
+				if annotations == nil {
+					annotations = object.Object{}
+				}
+				annotations[flowcontrolv1.AutoUpdateAnnotationKey] = strconv.FormatBool(auto)
+				meta["annotations"] = annotations
+			}
+			return obj, nil
+		})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return control.IgnoreNotFound(err)
+}
+
+func (w *wanted) create(ctx context.Context, h *part.Host) error {
+	call, err := h.Verbs.Call(resource(w.plural), "", w.name, verb.ServerUser())
+	if err != nil {
+		return err
+	}
+	obj, err := h.Verbs.New(call, object.Object{
+		"metadata": object.Object{
+			"name": w.name, "annotations": object.Object{flowcontrolv1.AutoUpdateAnnotationKey: "true"},
+		},
+		"spec": toObject(w.spec),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = h.Verbs.Create(ctx, call, obj, metav1.CreateOptions{FieldManager: producer})
+	return err
+}
+
+// automatic reports whether the server keeps the spec of an object as it is here, and whether the object says so.
+func (w *wanted) automatic(e *watchcache.Entry) (auto, said bool) {
+	var stored metav1.PartialObjectMetadata
+	if json.Unmarshal(e.Peek(), &stored) != nil {
+		return false, true
+	}
+	value, err := strconv.ParseBool(stored.Annotations[flowcontrolv1.AutoUpdateAnnotationKey])
+	auto = w.mandatory
+	if !auto {
+		// Without an annotation it is the user's once it has been changed.
+		auto = err == nil && value || err != nil && e.Generation == 1
+	}
+	return auto, err == nil && value == auto
+}
+
+// revise reports whether the spec, or the annotation, of a stored object is to be written.
+func (w *wanted) revise(e *watchcache.Entry) (update, annotate bool) {
+	auto, said := w.automatic(e)
+	return auto && !w.same(e), !said
+}
+
+// removeUnknown deletes the objects of which the server keeps the spec and which it does not know: those of another
+// version.
+func removeUnknown(ctx context.Context, h *part.Host, list []wanted) error {
+	known := map[[2]string]bool{}
+	for _, w := range list {
+		known[[2]string{w.plural, w.name}] = true
+	}
+	var errs []error
+	for _, plural := range []string{schemas, levels} {
+		for _, obj := range all[metav1.PartialObjectMetadata](h, plural) {
+			auto, err := strconv.ParseBool(obj.Annotations[flowcontrolv1.AutoUpdateAnnotationKey])
+			if err != nil || !auto || known[[2]string{plural, obj.Name}] {
+				continue
+			}
+			call, err := h.Verbs.Call(resource(plural), "", obj.Name, verb.ServerUser())
+			if err != nil {
+				return err
+			}
+			_, err = h.Verbs.Delete(ctx, call, metav1.DeleteOptions{})
+			errs = append(errs, control.IgnoreNotFound(err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// toObject returns a typed value in the form of decoded JSON.
+func toObject(v any) object.Object {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+	if err != nil {
+		panic(err) // these are plain structs
+	}
+	return obj
+}

@@ -1,0 +1,231 @@
+// Package bootstrap makes the roles and bindings that every cluster has.
+//
+// It is a part: policy.jsonl holds them as data, and Start brings what is stored up to it before the first request:
+// missing objects are made, missing rules and subjects are added, nothing is taken away, and what says that it is not
+// to be updated is left alone (rbac.authorization.kubernetes.io/autoupdate). It works by the rules of
+// k8s.io/component-helpers/auth/rbac/reconciliation. What fails is retried every second, and until all is there the
+// health check poststarthook/rbac/bootstrap-roles says so.
+package bootstrap
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// policy holds the roles and bindings, an object in each line, with sorted keys: those that Kubernetes makes with its
+// default features. test/oracle-builtins compares it with Kubernetes' own.
+//
+//go:embed policy.jsonl
+var policy string
+
+// migrator holds what the storage version migrator of kube-controller-manager may do: Kubernetes has it behind the
+// feature gate StorageVersionMigrator.
+//
+//go:embed migrator.jsonl
+var migrator string
+
+// Object is one role or binding of the policy.
+type Object struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
+	Rules           []rbacv1.PolicyRule     `json:"rules"`
+	RoleRef         rbacv1.RoleRef          `json:"roleRef"`
+	Subjects        []rbacv1.Subject        `json:"subjects"`
+
+	json string
+}
+
+// lines are the objects of a policy as JSON.
+func lines(policy string) []string { return strings.Split(strings.TrimSuffix(policy, "\n"), "\n") }
+
+// Objects returns the policy.
+func Objects() ([]Object, error) {
+	var all []Object
+	for _, line := range lines(policy) {
+		o := Object{json: line}
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			return nil, fmt.Errorf("%s: %w", line, err)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// resource returns the plural name of the object's kind, which is that of its collection too.
+func (o *Object) resource() string { return strings.ToLower(o.Kind) + "s" }
+
+const (
+	retryEvery = time.Second
+	// writers is how many objects are made at a time.
+	writers = 16
+)
+
+// Check is the name of the health check.
+const Check = "poststarthook/rbac/bootstrap-roles"
+
+var errNotFinished = errors.New("not finished")
+
+// Part brings the roles and bindings, with those of the migrator of storage versions if there is one.
+func Part(withMigrator bool) part.Part {
+	var done atomic.Bool
+	return part.Part{
+		Name: "bootstrap roles",
+		Start: func(ctx context.Context, h *part.Host) error {
+			b := &bootstrap{host: h, policy: lines(policy)}
+			if withMigrator {
+				b.policy = append(b.policy, lines(migrator)...)
+			}
+			ctx, cancel := h.Starting(ctx)
+			defer cancel()
+			err := b.run(ctx)
+			if err == nil {
+				done.Store(true)
+				return nil
+			}
+			h.Log.Warn("roles that every cluster has cannot be made; retried every second", "error", err)
+			h.Background(func(ctx context.Context) error {
+				b.retry(ctx, func() { done.Store(true) })
+				return nil
+			})
+			return nil
+		},
+		Checks: func(*part.Host) []front.Check {
+			return []front.Check{{Name: Check, Run: func(context.Context) error {
+				if !done.Load() {
+					return errNotFinished
+				}
+				return nil
+			}}}
+		},
+	}
+}
+
+type bootstrap struct {
+	host   *part.Host
+	policy []string // objects as JSON
+}
+
+// retry runs until everything is there, or ctx ends.
+func (b *bootstrap) retry(ctx context.Context, done func()) {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := b.run(ctx)
+		if err == nil {
+			done()
+			return
+		}
+		if ctx.Err() == nil {
+			b.host.Log.Warn("roles that every cluster has cannot be made; retried every second", "error", err)
+		}
+	}
+}
+
+// run looks at every object of the policy once. It writes nothing if all is there.
+func (b *bootstrap) run(ctx context.Context) error {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+	)
+	for _, line := range b.policy {
+		if strings.Contains(line, `"kind":"ClusterRoleBinding"`) && strings.Contains(line, `"name":"`+splitOff+`"`) {
+			if err := b.split(ctx, line); err != nil {
+				return err
+			}
+		}
+	}
+	places := make(chan struct{}, writers) // so many write at a time
+	for _, line := range b.policy {
+		if b.current(line) {
+			continue
+		}
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			if err := b.reconcile(ctx, line); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// current reports whether an object is stored just as the policy has it, but for what may be there besides. It decodes
+// little, and takes an object that it cannot be sure about for one that has to be looked at.
+func (b *bootstrap) current(line string) bool {
+	doc := []byte(line)
+	var head struct {
+		Kind     string
+		Metadata struct {
+			Name, Namespace string
+			Labels          map[string]string
+		}
+	}
+	raw, _ := codec.Field(doc, "metadata")
+	kind, _ := codec.Field(doc, "kind")
+	if json.Unmarshal(kind, &head.Kind) != nil || json.Unmarshal(raw, &head.Metadata) != nil {
+		return false
+	}
+	o := Object{TypeMeta: metav1.TypeMeta{Kind: head.Kind}}
+	e := b.host.View.Collection(o.resource()).Snapshot().Get(head.Metadata.Namespace, head.Metadata.Name)
+	if e == nil {
+		return false
+	}
+	if update, _ := e.Field(`metadata.annotations.rbac\.authorization\.kubernetes\.io/autoupdate`); update != "true" {
+		return false
+	}
+	for key, value := range head.Metadata.Labels {
+		if e.Labels[key] != value {
+			return false
+		}
+	}
+	for _, name := range []string{"aggregationRule", "roleRef", "subjects", "rules"} {
+		want, _ := codec.Field(doc, name)
+		have, _ := codec.Field(e.Peek(), name)
+		if string(want) == "null" { // an aggregated role's rules: whatever the controller has found
+			continue
+		}
+		if string(want) != string(have) {
+			return false
+		}
+	}
+	return true
+}
+
+func decodeLine(line string) (object.Object, error) {
+	v, err := codec.DecodeJSON([]byte(line))
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := v.(object.Object)
+	if !ok {
+		return nil, errors.New("not an object")
+	}
+	return obj, nil
+}

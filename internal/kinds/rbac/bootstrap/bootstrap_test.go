@@ -1,0 +1,183 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
+)
+
+func start(t *testing.T) (*parttest.Server, *bootstrap) {
+	t.Helper()
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
+	if err := control.Bootstrap(t.Context(), s.Verbs); err != nil {
+		t.Fatal(err)
+	}
+	return s, &bootstrap{host: s.Host, policy: lines(policy)}
+}
+
+func (b *bootstrap) mustRun(t *testing.T) {
+	t.Helper()
+	if err := b.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRun: the first run makes all of the policy, and the second writes nothing.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	s, b := start(t)
+	b.mustRun(t)
+	all, err := Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range all {
+		text := s.Stored(o.resource(), o.Namespace, o.Name)
+		var have Object
+		if err := json.Unmarshal([]byte(text), &have); err != nil {
+			t.Fatalf("%s %s: %v", o.Kind, o.Name, err)
+		}
+		if complete(&have, &o) || have.RoleRef != o.RoleRef {
+			t.Errorf("%s %s is not what it should be: %s", o.Kind, o.Name, text)
+		}
+		if !b.current(o.json) {
+			t.Errorf("%s %s is looked at again though nothing has changed", o.Kind, o.Name)
+		}
+	}
+	before, err := s.View.Fresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.mustRun(t)
+	if after, err := s.View.Fresh(t.Context()); err != nil || after != before {
+		t.Errorf("the second run has written: revision %d, before %d, %v", after, before, err)
+	}
+}
+
+// TestReconcile changes what is there, and runs again.
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	s, b := start(t)
+	roles := catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}
+	bindings := catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}
+	const head = `{"apiVersion":"rbac.authorization.k8s.io/v1","metadata":`
+	const ref = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":`
+	s.Create(roles, "", head+`{"name":"system:discovery","annotations":{"mine":"x"}},"rules":[
+		{"nonResourceURLs":["/api","/more"],"verbs":["get"]}]}`)
+	s.Create(roles, "", head+`{"name":"cluster-admin",
+		"annotations":{"rbac.authorization.kubernetes.io/autoupdate":"false"}},"rules":[]}`)
+	s.Create(roles, "", head+`{"name":"view","labels":{"rbac.authorization.k8s.io/aggregate-to-edit":"no"}},
+		"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"more":"yes"}}]},"rules":[]}`)
+	s.Create(roles, "", head+`{"name":"system:heapster"},
+		"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"more":"yes"}}]},"rules":[]}`)
+	s.Create(bindings, "", head+`{"name":"system:discovery","annotations":{"mine":"y"}},`+ref+`"system:discovery"},"subjects":[
+		{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`)
+	s.Create(bindings, "", head+`{"name":"system:basic-user"},`+ref+`"view"},"subjects":[
+		{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`)
+	b.mustRun(t)
+	for _, c := range []struct {
+		collection, name string
+		want, wantNot    []string
+	}{
+		{"clusterroles", "system:discovery", []string{
+			`"mine":"x"`, `autoupdate":"true"`, `"/more"`, `{"nonResourceURLs":["/healthz"],"verbs":["get"]}`,
+		}, nil},
+		{"clusterroles", "cluster-admin", []string{`"rules":null`}, []string{"rbac-defaults"}},
+		{"clusterroles", "view", []string{
+			`"more":"yes"`, `aggregate-to-view":"true"`, `aggregate-to-edit":"no"`,
+		}, nil},
+		{"clusterroles", "system:heapster", []string{`"rules":[{`}, []string{`"aggregationRule"`}},
+		{"clusterrolebindings", "system:discovery", []string{`"ann"`, `"system:authenticated"`}, nil},
+		{"clusterrolebindings", "system:basic-user", []string{`"name":"system:basic-user"},"subjects"`}, []string{`"name":"ann"`}},
+		{"clusterrolebindings", "system:public-info-viewer", []string{
+			`"name":"ann"`, `"system:unauthenticated"`, "rbac-defaults", `"mine":"y"`,
+		}, nil},
+	} {
+		text := s.Stored(c.collection, "", c.name)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s %s has no %s: %s", c.collection, c.name, want, text)
+			}
+		}
+		for _, not := range c.wantNot {
+			if strings.Contains(text, not) {
+				t.Errorf("%s %s has %s: %s", c.collection, c.name, not, text)
+			}
+		}
+	}
+}
+
+// refusing is an admission plugin that refuses one role until it is told otherwise.
+type refusing struct{ name string }
+
+func (r *refusing) Name() string { return "refusing" }
+
+func (r *refusing) Validate(_ context.Context, a *admit.Attributes) error {
+	if object.String(object.Meta(a.Object), "name") == r.name {
+		return errors.New("not now")
+	}
+	return nil
+}
+
+// TestPart: what is refused at the start is made later, and the health check says so.
+func TestPart(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t)
+	p := &refusing{name: "system:basic-user"}
+	s.Admit(p)
+	var later []func(context.Context) error
+	s.Background = func(f func(context.Context) error) { later = append(later, f) }
+	bootstrap := Part(false)
+	if err := bootstrap.Start(t.Context(), s.Host); err != nil {
+		t.Fatal(err)
+	}
+	check := bootstrap.Checks(s.Host)[0]
+	if err := check.Run(t.Context()); err == nil || len(later) != 1 {
+		t.Fatalf("%v %d", err, len(later))
+	}
+	if s.Stored("clusterroles", "", "view") == "" || s.Stored("clusterroles", "", "system:basic-user") != "" {
+		t.Error("one that is refused keeps the others from being made, or is not refused")
+	}
+	p.name = ""
+	if err := later[0](t.Context()); err != nil { // returns when all is there
+		t.Fatal(err)
+	}
+	if err := check.Run(t.Context()); err != nil || s.Stored("clusterroles", "", "system:basic-user") == "" {
+		t.Error(err)
+	}
+}
+
+// TestMigrator: the migrator has a role if it is wanted, and else it has none.
+func TestMigrator(t *testing.T) {
+	t.Parallel()
+	const name = "system:controller:storage-version-migrator-controller"
+	for _, wanted := range []bool{false, true} {
+		s, _ := start(t)
+		if err := Part(wanted).Start(t.Context(), s.Host); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.View.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
+			e := s.View.Collection(kind+".rbac.authorization.k8s.io").Snapshot().Get("", name)
+			if e == nil {
+				e = s.View.Collection(kind).Snapshot().Get("", name)
+			}
+			if (e != nil) != wanted {
+				t.Errorf("wanted %v: %s %v", wanted, kind, e)
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package escalation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/bowsprit/bowsprit/internal/auth/rbac"
+)
+
+// confirm returns nil if the user has every permission of the rules where the request is.
+func (c *Checker) confirm(r Request, rules []rbacv1.PolicyRule) error {
+	held, missing := c.Roles.Held(r.User, r.Namespace)
+	covered, lacking := validation.Covers(held, rules)
+	if covered {
+		return nil
+	}
+	return refusal(r.User, lacking, missing)
+}
+
+func refusal(who user.Info, lacking []rbacv1.PolicyRule, missing []rbacv1.RoleRef) error {
+	var lines []string
+	for _, rule := range compact(lacking) {
+		lines = append(lines, describe(rule))
+	}
+	slices.Sort(lines)
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+		who.GetName(), who.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
+	if errs := resolutionErrors(missing); errs != "" {
+		text += "; resolution errors: [" + errs + "]"
+	}
+	return fmt.Errorf("%s", text)
+}
+
+// resolutionErrors are the errors about roles that bindings of the user name and that are not there.
+func resolutionErrors(missing []rbacv1.RoleRef) string {
+	var texts []string
+	for _, ref := range missing {
+		text := rbac.NotFound(ref, strings.ToLower(ref.Kind)+"s").Error()
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) > 1 {
+		return "[" + strings.Join(texts, ", ") + "]"
+	}
+	return strings.Join(texts, "")
+}
+
+// compact joins rules about the same resource, of which each has one verb.
+func compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	type resource struct {
+		group, resource, name string
+		named                 bool
+	}
+	var out []rbacv1.PolicyRule
+	at := map[resource]int{}
+	for _, r := range rules {
+		if len(r.NonResourceURLs) > 0 || len(r.ResourceNames) > 1 || len(r.APIGroups) != 1 || len(r.Resources) != 1 {
+			out = append(out, r)
+			continue
+		}
+		key := resource{group: r.APIGroups[0], resource: r.Resources[0]}
+		if len(r.ResourceNames) == 1 {
+			key.name, key.named = r.ResourceNames[0], true
+		}
+		if i, ok := at[key]; ok {
+			out[i].Verbs = append(out[i].Verbs, r.Verbs...)
+			continue
+		}
+		at[key] = len(out)
+		r.Verbs = slices.Clone(r.Verbs)
+		out = append(out, r)
+	}
+	return out
+}
+
+// describe prints a rule without what it does not have.
+func describe(r rbacv1.PolicyRule) string {
+	var parts []string
+	for _, field := range []struct {
+		name   string
+		values []string
+	}{
+		{"APIGroups", r.APIGroups}, {"Resources", r.Resources}, {"NonResourceURLs", r.NonResourceURLs},
+		{"ResourceNames", r.ResourceNames}, {"Verbs", r.Verbs},
+	} {
+		if len(field.values) > 0 {
+			parts = append(parts, fmt.Sprintf("%s:%q", field.name, field.values))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

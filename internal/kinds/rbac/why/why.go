@@ -1,0 +1,322 @@
+// Package why explains a refusal: what is missing to the rules that a user has and that come nearest, which roles would
+// allow the request, and what binding and which smallest role would do.
+//
+// It stands beside the authorizer (auth/rbac), which decides and gives no reasons, and is asked by access reviews that
+// want an explanation (?explain=true). Explain is pure: it takes a Policy, and says nothing that is not in it. For
+// those who ask that is what they may read themselves (reader.go), so an explanation tells no one more than a list of
+// roles would. docs/design/why.md says why it is so.
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// Policy is what is known of roles and bindings.
+type Policy struct {
+	Roles    []Role
+	Bindings []Binding
+	// Hidden are the resources that are not in it, such as "clusterroles", or "roles in the namespace dev".
+	Hidden []string
+}
+
+// Role is a Role, or a ClusterRole, whose namespace is "".
+type Role struct {
+	Namespace, Name string
+	Rules           []rbacv1.PolicyRule
+}
+
+// Binding is a RoleBinding, or a ClusterRoleBinding, whose namespace is "".
+type Binding struct {
+	Namespace, Name string
+	RoleRef         rbacv1.RoleRef
+	Subjects        []rbacv1.Subject
+}
+
+// Explanation is what a review says of a request besides whether it is allowed, in status.explanation.
+type Explanation struct {
+	// Summary says in a sentence what is the matter.
+	Summary string `json:"summary"`
+	// Nearest are rules that the user has and that lack the least, the nearest first.
+	Nearest []Near `json:"nearest,omitempty"`
+	// GrantedBy are roles that would allow the request if they were bound, the least powerful first.
+	GrantedBy []Grant `json:"grantedBy,omitempty"`
+	// Smallest is the rule that allows the request and nothing else.
+	Smallest rbacv1.PolicyRule `json:"smallest"`
+	// Binding is what would bind a role with that rule to the user: a kind, and its namespace.
+	Binding Proposal `json:"binding"`
+	// Dangling are bindings of the user whose role is not there.
+	Dangling []Reference `json:"dangling,omitempty"`
+	// Hidden are the resources that the caller may not list, and of which the explanation therefore says nothing.
+	Hidden []string `json:"hidden,omitempty"`
+}
+
+// Near is a rule that a user has, and what it lacks.
+type Near struct {
+	Role    Reference         `json:"role"`
+	Binding Reference         `json:"binding"`
+	Subject rbacv1.Subject    `json:"subject"` // as whom the user has it
+	Rule    rbacv1.PolicyRule `json:"rule"`
+	// Missing are the parts of the request that the rule does not cover. With all of them the rule would allow it, and
+	// without any one of them it would not.
+	Missing []Missing `json:"missing"`
+}
+
+// Reference names a role or a binding.
+type Reference struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String is the kind, and the name after the namespace.
+func (r Reference) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Missing is a part of a request that a rule does not cover.
+type Missing struct {
+	// Part is one of the constants below.
+	Part string `json:"part"`
+	// Wanted is what the request has; "" is no name, no namespace, and the core group.
+	Wanted string `json:"wanted"`
+	// Has is what the rule has instead.
+	Has []string `json:"has,omitempty"`
+	// Note says what is probably meant.
+	Note string `json:"note,omitempty"`
+}
+
+// The parts of a request that a rule covers or not. PartNamespace is that of the binding.
+const (
+	PartVerb      = "verb"
+	PartGroup     = "apiGroup"
+	PartResource  = "resource"
+	PartName      = "resourceName"
+	PartNamespace = "namespace"
+	PartURL       = "nonResourceURL"
+)
+
+// Grant is a role that would allow a request.
+type Grant struct {
+	Role    Reference         `json:"role"`
+	Rule    rbacv1.PolicyRule `json:"rule"` // the rule of it that would
+	Binding Proposal          `json:"binding"`
+	// Power is how much the role allows, counted; a number to compare with that of others.
+	Power int64 `json:"power"`
+}
+
+// Proposal is a binding that is missing.
+type Proposal struct {
+	Kind      string          `json:"kind"`
+	Namespace string          `json:"namespace,omitempty"`
+	RoleRef   *rbacv1.RoleRef `json:"roleRef,omitempty"`
+	Subject   rbacv1.Subject  `json:"subject"`
+}
+
+// The most that an explanation holds of rules and of roles.
+const (
+	mostNear   = 3
+	mostGrants = 5
+)
+
+const (
+	kindRole, kindClusterRole               = "Role", "ClusterRole"
+	kindRoleBinding, kindClusterRoleBinding = "RoleBinding", "ClusterRoleBinding"
+)
+
+// Explain says why p does not allow what who asks for.
+func Explain(p *Policy, who user.Info, what *request.Info) *Explanation {
+	e := &Explanation{Smallest: Smallest(what), Binding: propose(who, what), Hidden: p.Hidden}
+	rules := map[Reference]*Role{}
+	for i := range p.Roles {
+		rules[p.Roles[i].reference()] = &p.Roles[i]
+	}
+	var near []Near
+	for i := range p.Bindings {
+		b := &p.Bindings[i]
+		subject, ok := b.subjectOf(who)
+		if !ok {
+			continue
+		}
+		role := rules[b.role()]
+		if role == nil {
+			if !p.hides(b.role()) && (b.Namespace == "" || b.Namespace == what.Namespace) {
+				e.Dangling = append(e.Dangling, b.reference())
+			}
+			continue
+		}
+		for j := range role.Rules {
+			missing := lacks(&role.Rules[j], b.Namespace, what)
+			near = append(near, Near{
+				Role: role.reference(), Binding: b.reference(), Subject: subject, Rule: role.Rules[j], Missing: missing,
+			})
+		}
+	}
+	e.Nearest = nearest(near)
+	e.GrantedBy = grants(p.Roles, who, what)
+	e.Summary = e.summary(who, what)
+	return e
+}
+
+func (r *Role) reference() Reference {
+	if r.Namespace == "" {
+		return Reference{kindClusterRole, "", r.Name}
+	}
+	return Reference{kindRole, r.Namespace, r.Name}
+}
+
+func (b *Binding) reference() Reference {
+	if b.Namespace == "" {
+		return Reference{kindClusterRoleBinding, "", b.Name}
+	}
+	return Reference{kindRoleBinding, b.Namespace, b.Name}
+}
+
+// role names the role that is bound.
+func (b *Binding) role() Reference {
+	if b.RoleRef.Kind == kindClusterRole {
+		return Reference{kindClusterRole, "", b.RoleRef.Name}
+	}
+	return Reference{b.RoleRef.Kind, b.Namespace, b.RoleRef.Name}
+}
+
+// hides reports whether a role may be there all the same.
+func (p *Policy) hides(role Reference) bool {
+	if role.Kind == kindClusterRole {
+		return slices.Contains(p.Hidden, "clusterroles")
+	}
+	return slices.Contains(p.Hidden, "roles")
+}
+
+const accountPrefix = "system:serviceaccount:"
+
+// subjectOf returns as whom a user is bound.
+func (b *Binding) subjectOf(who user.Info) (rbacv1.Subject, bool) {
+	for _, s := range b.Subjects {
+		switch s.Kind {
+		case rbacv1.UserKind:
+			if s.Name == who.GetName() {
+				return s, true
+			}
+		case rbacv1.GroupKind:
+			if slices.Contains(who.GetGroups(), s.Name) {
+				return s, true
+			}
+		case rbacv1.ServiceAccountKind:
+			if s.Namespace == "" {
+				s.Namespace = b.Namespace
+			}
+			if s.Namespace != "" && accountPrefix+s.Namespace+":"+s.Name == who.GetName() {
+				return s, true
+			}
+		}
+	}
+	return rbacv1.Subject{}, false
+}
+
+// propose returns the binding that would give who a role for what, without the role.
+func propose(who user.Info, what *request.Info) Proposal {
+	p := Proposal{Kind: kindClusterRoleBinding, Subject: rbacv1.Subject{
+		Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: who.GetName(),
+	}}
+	if what.IsResource && what.Namespace != "" {
+		p.Kind, p.Namespace = kindRoleBinding, what.Namespace
+	}
+	if rest, ok := strings.CutPrefix(who.GetName(), accountPrefix); ok {
+		if namespace, name, ok := strings.Cut(rest, ":"); ok {
+			p.Subject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+		}
+	}
+	return p
+}
+
+// Smallest returns the rule that allows what is asked for, and nothing else that can be left out.
+func Smallest(what *request.Info) rbacv1.PolicyRule {
+	if !what.IsResource {
+		return rbacv1.PolicyRule{Verbs: []string{what.Verb}, NonResourceURLs: []string{what.Path}}
+	}
+	r := rbacv1.PolicyRule{
+		Verbs: []string{what.Verb}, APIGroups: []string{what.Group}, Resources: []string{resource(what)},
+	}
+	if what.Name != "" {
+		r.ResourceNames = []string{what.Name}
+	}
+	return r
+}
+
+// resource returns the resource of a request as rules spell it.
+func resource(what *request.Info) string {
+	if what.Subresource == "" {
+		return what.Resource
+	}
+	return what.Resource + "/" + what.Subresource
+}
+
+func (e *Explanation) summary(who user.Info, what *request.Info) string {
+	wish := fmt.Sprintf("%s may not %s", who.GetName(), Describe(what))
+	switch {
+	case len(e.Nearest) > 0:
+		return fmt.Sprintf("%s: what comes nearest is %s, which lacks %s", wish, e.Nearest[0].Role,
+			listed(e.Nearest[0].Missing))
+	case len(e.Hidden) > 0:
+		return fmt.Sprintf("%s; the rules that come near are not shown to who may not list %s", wish,
+			strings.Join(e.Hidden, ", "))
+	}
+	return wish + ": no rule that the user has comes near"
+}
+
+// Describe says what is asked for.
+func Describe(what *request.Info) string {
+	if !what.IsResource {
+		return what.Verb + " " + what.Path
+	}
+	text := what.Verb + " " + resource(what)
+	if what.Group != "" {
+		text = what.Verb + " " + what.Resource + "." + what.Group
+		if what.Subresource != "" {
+			text += "/" + what.Subresource
+		}
+	}
+	if what.Name != "" {
+		text += fmt.Sprintf(" %q", what.Name)
+	}
+	if what.Namespace != "" {
+		return text + " in the namespace " + what.Namespace
+	}
+	return text + " in the whole cluster"
+}
+
+func listed(missing []Missing) string {
+	var all []string
+	for _, m := range missing {
+		all = append(all, m.String())
+	}
+	return strings.Join(all, " and ")
+}
+
+// String says what is missing.
+func (m Missing) String() string {
+	switch {
+	case m.Wanted != "":
+		return "the " + words[m.Part] + " " + m.Wanted
+	case m.Part == PartNamespace:
+		return "a ClusterRoleBinding"
+	case m.Part == PartName:
+		return "all names"
+	}
+	return "the core API group"
+}
+
+var words = map[string]string{
+	PartVerb: "verb", PartGroup: "API group", PartResource: "resource", PartName: "name", PartNamespace: "namespace",
+	PartURL: "URL",
+}

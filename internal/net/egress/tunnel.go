@@ -1,0 +1,116 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+)
+
+// tunnel is a Konnectivity server behind a socket: the ProxyService of apiserver-network-proxy. All connections go over
+// one gRPC connection, each as a call of Proxy with its own flow control, as the server wants it: it knows a connection
+// by the call that it came with. Kubernetes makes a gRPC connection for each instead.
+type tunnel struct {
+	socket string
+	conn   *grpc.ClientConn
+}
+
+// connectWait is how long a dial waits for a Konnectivity server that is not there: longer than a restart takes.
+const connectWait = 5 * time.Second
+
+// newTunnel connects when it is used.
+func newTunnel(socket string) (*tunnel, error) {
+	conn, err := grpc.NewClient("passthrough:///"+socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
+			},
+			MinConnectTimeout: connectWait,
+		}))
+	if err != nil {
+		return nil, err
+	}
+	return &tunnel{socket: socket, conn: conn}, nil
+}
+
+func (t *tunnel) close() error { return t.conn.Close() }
+
+func (*tunnel) labels() (protocol, transport string) { return "grpc", "uds" }
+
+func (t *tunnel) dial(ctx context.Context, address string) (_ net.Conn, failed string, err error) {
+	life, end := context.WithCancel(context.Background()) // a connection outlives the context that it was dialled with
+	stop := context.AfterFunc(ctx, end)
+	late := time.AfterFunc(connectWait, end)
+	stream, err := client.NewProxyServiceClient(t.conn).Proxy(life, grpc.WaitForReady(true))
+	if !late.Stop() || err != nil {
+		end()
+		return nil, stageConnect, fmt.Errorf("connect to the Konnectivity server at %s: %w", t.socket, why(ctx, err))
+	}
+	id, err := greet(stream, address)
+	if !stop() { // the connection would end at once
+		err = fmt.Errorf("dial timeout, context: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		end()
+		return nil, stageProxy, err
+	}
+	return newConn(stream, end, id, address, t.socket), "", nil
+}
+
+// why is why a call could not begin: the end of the caller's patience, or what gRPC last saw.
+func why(ctx context.Context, err error) error {
+	text := "it does not answer"
+	if err != nil {
+		text = status.Convert(err).Message()
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("%w (%s)", cause, text)
+	}
+	return errors.New(text)
+}
+
+// greet asks for a connection to an address and returns the number that it has. The texts of errors are those of
+// Kubernetes' client, or those of the agent that could not connect.
+func greet(stream client.ProxyService_ProxyClient, address string) (int64, error) {
+	random := rand.Int64()
+	err := stream.Send(&client.Packet{Type: client.PacketType_DIAL_REQ, Payload: &client.Packet_DialRequest{
+		DialRequest: &client.DialRequest{Protocol: "tcp", Address: address, Random: random},
+	}})
+	if err != nil {
+		if _, why := stream.Recv(); why != nil { // Send says no more than EOF
+			err = why
+		}
+		return 0, fmt.Errorf("tunnel closed: %w", err)
+	}
+	for {
+		p, err := stream.Recv()
+		if err != nil {
+			return 0, fmt.Errorf("tunnel closed: %w", err)
+		}
+		switch p.Type {
+		case client.PacketType_DIAL_RSP:
+			answer := p.GetDialResponse()
+			switch {
+			case answer.GetRandom() != random:
+			case answer.GetError() != "":
+				return 0, errors.New(answer.GetError())
+			default:
+				return answer.GetConnectID(), nil
+			}
+		case client.PacketType_DIAL_CLS, client.PacketType_CLOSE_RSP:
+			return 0, errors.New("dial closed")
+		}
+	}
+}

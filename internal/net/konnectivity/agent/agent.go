@@ -1,0 +1,231 @@
+// Package agent is a Konnectivity agent: it connects to Konnectivity servers and opens the connections that they ask
+// for, from where it runs. Upstream's is proxy-agent of sigs.k8s.io/apiserver-network-proxy.
+//
+// Run keeps a session with each server. A session has a goroutine that receives, and for each connection one that
+// dials and then reads, and one that writes. What a server sends for a connection waits in a queue; one that does not
+// take it holds up the session when the queue is full, because the protocol has no flow control for a connection, but
+// for stallLimit only.
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
+)
+
+// Config is what an Agent is made from.
+type Config struct {
+	ID          string
+	Identifiers string // --agent-identifiers
+	Server      string // "host:port", of one server or of what balances among several
+	TLS         *tls.Config
+	TokenFile   string // "" proves nothing; it is read at each connection, because tokens are renewed
+	// Interval is how long the agent waits before it looks for another server, longer each time that it cannot be
+	// reached up to MaxInterval.
+	Interval, MaxInterval time.Duration
+	Keepalive             time.Duration
+	// Forever looks for more servers than there are said to be, because their number may change.
+	Forever bool
+	Metrics *Metrics
+	Log     *slog.Logger
+}
+
+// Agent is a Konnectivity agent.
+type Agent struct {
+	config Config
+
+	mu struct {
+		sync.Mutex
+		sessions map[string]*session // by the server's ID
+		servers  int                 // how many there are, as the last one said
+		draining bool
+	}
+	ended chan struct{} // a session has; capacity 1: one look at what is left is enough
+}
+
+// New returns an agent.
+func New(c Config) *Agent {
+	a := &Agent{config: c, ended: make(chan struct{}, 1)}
+	a.mu.sessions, a.mu.servers = map[string]*session{}, 1
+	return a
+}
+
+// Ready reports whether there is a server.
+func (a *Agent) Ready() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.mu.sessions) > 0
+}
+
+// Run serves until ctx ends. When drain ends first, the servers are told to ask for no more connections, and Run
+// returns once those that there are have ended.
+func (a *Agent) Run(ctx, drain context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	stop := context.AfterFunc(drain, func() { a.drain(cancel) })
+	defer stop()
+	pause := a.config.Interval
+	for ctx.Err() == nil {
+		err := a.connect(ctx, &all)
+		switch {
+		case err == nil:
+			pause = a.config.Interval
+		case ctx.Err() == nil:
+			a.config.Log.Warn("Konnectivity server cannot be reached; it is tried again", "server", a.config.Server,
+				"in", pause, "error", err)
+		}
+		wait := time.NewTimer(pause + rand.N(pause/10+1))
+		select {
+		case <-wait.C:
+		case <-a.ended: // agents of a server that has gone do not all come back at the same moment
+			wait.Reset(rand.N(pause/5 + 1))
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+			}
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		if err != nil {
+			pause = min(pause*3/2, a.config.MaxInterval)
+		}
+	}
+}
+
+// connect makes a session with one more server, if there is one more.
+func (a *Agent) connect(ctx context.Context, all *sync.WaitGroup) error {
+	a.mu.Lock()
+	enough := a.mu.draining || !a.config.Forever && len(a.mu.sessions) >= a.mu.servers
+	a.mu.Unlock()
+	if enough {
+		return nil
+	}
+	s, servers, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	_, twice := a.mu.sessions[s.server]
+	if !twice {
+		a.mu.sessions[s.server], a.mu.servers = s, servers
+		a.config.Metrics.sessions.Set(float64(len(a.mu.sessions)))
+		a.config.Metrics.servers.Set(float64(servers))
+	}
+	a.mu.Unlock()
+	if twice { // what balances has led to the same one
+		s.close()
+		return nil
+	}
+	a.config.Log.Info("connected to a Konnectivity server", "server", s.server, "servers", servers)
+	all.Go(func() {
+		err := s.serve()
+		a.forget(s)
+		if ctx.Err() == nil {
+			a.config.Log.Warn("the connection to a Konnectivity server is over; it is made again", "server", s.server,
+				"error", err)
+		}
+	})
+	return nil
+}
+
+func (a *Agent) forget(s *session) {
+	a.mu.Lock()
+	delete(a.mu.sessions, s.server)
+	a.config.Metrics.sessions.Set(float64(len(a.mu.sessions)))
+	a.mu.Unlock()
+	select {
+	case a.ended <- struct{}{}:
+	default:
+	}
+}
+
+// open calls a server, and returns how many it says there are.
+func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
+	c := &a.config
+	said := []string{konnectivity.AgentIDHeader, c.ID, konnectivity.IdentifiersHeader, c.Identifiers}
+	if c.TokenFile != "" {
+		token, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return nil, 0, err
+		}
+		said = append(said, konnectivity.TokenHeader, "Bearer "+strings.TrimSpace(string(token)))
+	}
+	conn, err := grpc.NewClient("dns:///"+c.Server, grpc.WithTransportCredentials(credentials.NewTLS(c.TLS)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.Keepalive, PermitWithoutStream: true}),
+		grpc.WithIdleTimeout(0))
+	if err != nil {
+		return nil, 0, err
+	}
+	life, end := context.WithCancel(metadata.AppendToOutgoingContext(ctx, said...))
+	s := &session{agent: a, conn: conn, ctx: life, end: end}
+	s.mu.far = map[int64]*far{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	late := time.AfterFunc(openTimeout, end)
+	defer late.Stop()
+	if s.stream, err = konnectivity.Connect(life, conn); err != nil {
+		return nil, 0, err
+	}
+	header, err := s.stream.Header()
+	if err == nil && header == nil {
+		_, err = s.stream.Recv() // why there is none
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	id, count := header.Get(konnectivity.ServerIDHeader), header.Get(konnectivity.ServerCountHeader)
+	if len(id) != 1 || len(count) != 1 {
+		if _, err := s.stream.Recv(); err != nil {
+			return nil, 0, err
+		}
+		return nil, 0, fmt.Errorf("expected one server ID and one server count, got %v and %v", id, count)
+	}
+	if servers, err = strconv.Atoi(count[0]); err != nil {
+		return nil, 0, err
+	}
+	s.server = id[0]
+	if !late.Stop() {
+		return nil, 0, errors.New("the server took too long")
+	}
+	return s, servers, nil
+}
+
+// openTimeout bounds what it takes to be taken by a server, which asks the API server about the token.
+const openTimeout = 20 * time.Second
+
+// drain tells all servers, and calls cancel once no connection is left.
+func (a *Agent) drain(cancel func()) {
+	a.mu.Lock()
+	a.mu.draining = true
+	var all []*session
+	for _, s := range a.mu.sessions {
+		all = append(all, s)
+	}
+	a.mu.Unlock()
+	a.config.Log.Info("draining: connections that there are may end", "servers", len(all))
+	for _, s := range all {
+		_ = s.send(konnectivity.Drain())
+		s.whenIdle()
+	}
+	cancel()
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
+)
+
+// The modes in which API servers ask.
+const (
+	ModeGRPC        = "grpc"
+	ModeHTTPConnect = "http-connect"
+)
+
+// Files are a certificate, its key, and an authority of the other side's certificates, "" for none, PEM.
+type Files struct{ Cert, Key, CA string }
+
+// tls reads the files.
+func (f Files) tls(ciphers []uint16) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("failed to load X509 key pair %s and %s: %w", f.Cert, f.Key, err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, CipherSuites: ciphers}
+	if f.CA == "" {
+		return c, nil
+	}
+	pem, err := os.ReadFile(f.CA)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read cluster CA cert %s: %w", f.CA, err)
+	}
+	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !c.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, errors.New("failed to append cluster CA cert to the cert pool")
+	}
+	return c, nil
+}
+
+// Options say where a server listens.
+type Options struct {
+	Mode string // ModeGRPC or ModeHTTPConnect
+	// Socket is where API servers ask; if it is "", Front with FrontFiles is. KeepSocket refuses to replace a file.
+	Socket     string
+	KeepSocket bool
+	Front      string
+	FrontFiles Files
+	// Agents is where agents come, with AgentFiles.
+	Agents     string
+	AgentFiles Files
+	Ciphers    []uint16 // of TLS 1.2; nil is Go's choice
+	// Keepalive and FrontKeepalive are how long agents and API servers are silent before they are asked whether they
+	// are there.
+	Keepalive, FrontKeepalive time.Duration
+	Pages                     konnectivity.Pages
+}
+
+// Run serves until ctx ends.
+func (s *Server) Run(ctx context.Context, o Options) error {
+	o.Pages.Ready, o.Pages.NotReady = s.Ready, http.StatusInternalServerError
+	agentTLS, err := o.AgentFiles.tls(o.Ciphers)
+	if err != nil {
+		return err
+	}
+	agents := grpc.NewServer(grpc.Creds(credentials.NewTLS(agentTLS)),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.Keepalive}),
+		grpc.KeepaliveEnforcementPolicy(
+			keepalive.EnforcementPolicy{MinTime: 30 * time.Second, PermitWithoutStream: true}))
+	konnectivity.Register(agents, s)
+	agentListener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Agents)
+	if err != nil {
+		return fmt.Errorf("agent port: %w", err)
+	}
+	defer agentListener.Close()
+	front, frontListener, err := s.front(ctx, &o)
+	if err != nil {
+		return err
+	}
+	defer frontListener.Close()
+	stopPages, err := o.Pages.Serve(s.config.Log)
+	if err != nil {
+		return err
+	}
+	defer stopPages()
+	s.config.Log.Info("serving", "agents", agentListener.Addr(), "front", frontListener.Addr(), "mode", o.Mode,
+		"id", s.config.ID, "servers", s.config.Count)
+
+	ended := make(chan error, 2) // of both
+	var all sync.WaitGroup
+	all.Go(func() { ended <- agents.Serve(agentListener) })
+	all.Go(func() { ended <- front.serve(frontListener) })
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+	}
+	front.stop()
+	agents.Stop()
+	all.Wait()
+	return err
+}
+
+// frontServer is what API servers ask.
+type frontServer struct {
+	serve func(net.Listener) error
+	stop  func()
+}
+
+func (s *Server) front(ctx context.Context, o *Options) (*frontServer, net.Listener, error) {
+	var config *tls.Config
+	network, address := "unix", o.Socket
+	if o.Socket == "" {
+		network, address = "tcp", o.Front
+		var err error
+		if config, err = o.FrontFiles.tls(o.Ciphers); err != nil {
+			return nil, nil, err
+		}
+	} else if !o.KeepSocket {
+		if err := os.Remove(o.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, nil, err
+		}
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, network, address)
+	if err == nil && network == "unix" {
+		err = os.Chmod(o.Socket, 0o770) // as upstream's
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen for API servers: %w", err)
+	}
+	if o.Mode == ModeHTTPConnect {
+		if config != nil {
+			config.NextProtos = []string{"http/1.1"}
+			listener = tls.NewListener(listener, config)
+		}
+		web := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+		return &frontServer{serve: web.Serve, stop: func() { _ = web.Close() }}, listener, nil
+	}
+	options := []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.FrontKeepalive})}
+	if config != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	rpc := grpc.NewServer(options...)
+	client.RegisterProxyServiceServer(rpc, s)
+	return &frontServer{serve: rpc.Serve, stop: rpc.Stop}, listener, nil
+}

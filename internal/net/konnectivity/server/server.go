@@ -1,0 +1,276 @@
+// Package server is a Konnectivity server: it takes agents, and hands connections that API servers ask for to one of
+// them. Upstream's is proxy-server of sigs.k8s.io/apiserver-network-proxy.
+//
+// A link is a connection between a front (a call of ProxyService.Proxy, or an HTTP CONNECT) and an agent. What an agent
+// sends is handed to the link's queue by the goroutine that receives from that agent; the front has one goroutine that
+// takes it from there and one that receives from the API server. A front that does not read holds up its agent when its
+// queue is full, because the protocol has no flow control for a connection, but for stallLimit only.
+//
+// A Server is safe for concurrent use. Locks: Server.mu, then agent.mu; none is held while something is sent.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
+)
+
+// Config is what a Server is made from.
+type Config struct {
+	// ID is which of several servers this is, and Count how many there are: agents connect to that many.
+	ID    string
+	Count int
+	// Strategies say how an agent is chosen, in the order in which they are tried.
+	Strategies []Strategy
+	// Authenticate returns an error if the token of an agent is not good; nil wants no token.
+	Authenticate func(ctx context.Context, token string) error
+	Metrics      *Metrics
+	Log          *slog.Logger
+}
+
+// Server is a Konnectivity server.
+type Server struct {
+	client.UnimplementedProxyServiceServer
+	config Config
+
+	mu struct {
+		sync.Mutex
+		agents []*agent
+		// changed is closed when an agent comes.
+		changed chan struct{}
+		// left is when the last agent has gone.
+		left time.Time
+	}
+}
+
+var (
+	_ client.ProxyServiceServer = (*Server)(nil)
+	_ konnectivity.AgentService = (*Server)(nil)
+)
+
+// New returns a server.
+func New(c Config) *Server {
+	s := &Server{config: c}
+	s.mu.changed = make(chan struct{})
+	return s
+}
+
+// Agents returns how many agents are connected.
+func (s *Server) Agents() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.mu.agents)
+}
+
+// Connect implements konnectivity.AgentService: an agent is there until it returns.
+func (s *Server) Connect(stream konnectivity.AgentStream) error {
+	s.config.Metrics.calls.WithLabelValues("Connect").Inc()
+	defer s.config.Metrics.calls.WithLabelValues("Connect").Dec()
+	md, _ := metadata.FromIncomingContext(stream.Context())
+	ids := md.Get(konnectivity.AgentIDHeader)
+	if len(ids) != 1 {
+		return status.Errorf(codes.InvalidArgument, "expected one agent ID in the context, got %v", ids)
+	}
+	if err := s.authenticate(stream.Context(), md); err != nil {
+		s.config.Log.Warn("agent refused; it tries again", "agent", ids[0], "error", err)
+		return status.Error(codes.Unauthenticated, err.Error())
+	}
+	near, err := konnectivity.ParseIdentifiers(strings.Join(md.Get(konnectivity.IdentifiersHeader), "&"), false)
+	if err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	err = stream.SendHeader(metadata.Pairs(konnectivity.ServerIDHeader, s.config.ID,
+		konnectivity.ServerCountHeader, strconv.Itoa(s.config.Count)))
+	if err != nil {
+		return err
+	}
+	a := newAgent(s, ids[0], near, stream)
+	s.add(a)
+	err = a.receive()
+	s.remove(a)
+	a.leave()
+	s.config.Log.Info("agent gone; its connections are closed", "agent", a.id, "error", err)
+	return err
+}
+
+func (s *Server) authenticate(ctx context.Context, md metadata.MD) error {
+	if s.config.Authenticate == nil {
+		return nil
+	}
+	given := md.Get(konnectivity.TokenHeader)
+	switch {
+	case len(given) == 0:
+		//lint:ignore ST1005 upstream's text
+		return errors.New("Authentication context was not found in metadata")
+	case len(given) > 1:
+		return fmt.Errorf("too many (%d) tokens are received", len(given))
+	}
+	token, ok := strings.CutPrefix(given[0], "Bearer ")
+	if !ok {
+		return fmt.Errorf("received token does not have %q prefix", "Bearer ")
+	}
+	return s.config.Authenticate(ctx, token)
+}
+
+func (s *Server) add(a *agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.agents = append(s.mu.agents, a)
+	close(s.mu.changed)
+	s.mu.changed = make(chan struct{})
+	s.config.Metrics.agents(s.config.Strategies, s.mu.agents)
+	s.config.Log.Info("agent connected", "agent", a.id, "agents", len(s.mu.agents))
+}
+
+func (s *Server) remove(a *agent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range s.mu.agents {
+		if other == a {
+			s.mu.agents = append(s.mu.agents[:i:i], s.mu.agents[i+1:]...)
+			break
+		}
+	}
+	s.mu.left = time.Now()
+	s.config.Metrics.agents(s.config.Strategies, s.mu.agents)
+}
+
+const (
+	// dialAttempts is how many agents are asked for a connection if each goes away before it has answered.
+	dialAttempts = 3
+	// patience is how long a connection waits for an agent if one has been there less than recently ago: it is being
+	// replaced, and comes back within a second or two.
+	patience, recently = 5 * time.Second, 30 * time.Second
+)
+
+// errNoAgent has upstream's text.
+var errNoAgent = errors.New("No agent available") //lint:ignore ST1005 upstream's text
+
+// dial asks an agent for a connection. An error is what the agent says, errNoAgent, or the end of ctx.
+func (s *Server) dial(ctx context.Context, address string) (*link, error) {
+	begin := time.Now()
+	m := s.config.Metrics
+	m.pending.Inc()
+	defer m.pending.Dec()
+	for attempt := 1; ; attempt++ {
+		a, err := s.await(ctx, address)
+		if err != nil {
+			m.failures.WithLabelValues("no_agent").Inc()
+			return nil, err
+		}
+		l, err := a.dial(ctx, address)
+		switch {
+		case err == nil:
+			m.seconds.Observe(time.Since(begin).Seconds())
+			return l, nil
+		case errors.Is(err, errAgentGone) && attempt < dialAttempts: // nothing was sent to the address
+			continue
+		case errors.Is(err, errAgentGone):
+			m.failures.WithLabelValues("backend_close").Inc()
+		case ctx.Err() != nil:
+			m.failures.WithLabelValues("frontend_close").Inc()
+		default:
+			m.failures.WithLabelValues("error_response").Inc()
+		}
+		return nil, err
+	}
+}
+
+// await returns an agent for an address; if there is none just now, it may wait for one.
+func (s *Server) await(ctx context.Context, address string) (*agent, error) {
+	var late <-chan time.Time
+	for {
+		s.mu.Lock()
+		a := choose(s.config.Strategies, s.mu.agents, address)
+		changed, left := s.mu.changed, s.mu.left
+		s.mu.Unlock()
+		if a != nil {
+			return a, nil
+		}
+		if late == nil {
+			if left.IsZero() || time.Since(left) > recently {
+				return nil, errNoAgent
+			}
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return nil, errNoAgent
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Strategy is how an agent is chosen.
+type Strategy string
+
+// The strategies, upstream's.
+const (
+	Default      Strategy = "default"      // any
+	DestHost     Strategy = "destHost"     // one that has the address among its identifiers
+	DefaultRoute Strategy = "defaultRoute" // any that says default-route=true
+)
+
+// ParseStrategies reads --proxy-strategies, a list divided by commas.
+func ParseStrategies(text string) (all []Strategy, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		switch s := Strategy(name); s {
+		case "":
+		case Default, DestHost, DefaultRoute:
+			all = append(all, s)
+		default:
+			return nil, fmt.Errorf("unknown proxy strategy: %s", name)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("proxy strategies cannot be empty")
+	}
+	return all, nil
+}
+
+// choose returns an agent for an address by the first strategy that has one, nil if none has. Agents that drain are
+// taken if there is no other.
+func choose(strategies []Strategy, agents []*agent, address string) *agent {
+	host := hostOf(address)
+	for _, draining := range []bool{false, true} {
+		for _, s := range strategies {
+			var fit []*agent
+			for _, a := range agents {
+				if a.draining.Load() == draining && a.fits(s, host) {
+					fit = append(fit, a)
+				}
+			}
+			if len(fit) > 0 {
+				return fit[rand.IntN(len(fit))]
+			}
+		}
+	}
+	return nil
+}
+
+// hostOf returns the host of "host:port".
+func hostOf(address string) string {
+	if i := strings.LastIndexByte(address, ':'); i >= 0 && !strings.HasSuffix(address, "]") {
+		if host := address[:i]; !strings.Contains(host, ":") || strings.HasPrefix(host, "[") {
+			address = host
+		}
+	}
+	return strings.Trim(address, "[]")
+}

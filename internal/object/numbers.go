@@ -1,0 +1,21 @@
+package object
+
+// WholeNumbers makes int64, in place, of the numbers without a fraction, as decoded JSON has them everywhere in the
+// server.
+func WholeNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, child := range v {
+			v[key] = WholeNumbers(child)
+		}
+	case []any:
+		for i, child := range v {
+			v[i] = WholeNumbers(child)
+		}
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return v
+}

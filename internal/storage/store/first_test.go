@@ -1,0 +1,45 @@
+package store
+
+import (
+	"errors"
+	"testing"
+)
+
+// A store that begins at a revision gives out larger ones, and says of older ones that they are gone.
+func TestFirstRevision(t *testing.T) {
+	t.Parallel()
+	c := Config{Embedded: &Embedded{Dir: t.TempDir(), NoSync: true, FirstRevision: 1 << 50}}
+	s, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rev, err := s.Create(t.Context(), "a/b", []byte("1"))
+	if err != nil || rev <= 1<<50 {
+		t.Fatalf("created at %d: %v", rev, err)
+	}
+	if all, err := s.Range(t.Context(), RangeOptions{}); err != nil || len(all.Records) != 1 {
+		t.Errorf("%+v %v", all, err)
+	}
+	if _, err := s.Range(t.Context(), RangeOptions{Revision: 7}); !errors.Is(err, ErrCompacted) {
+		t.Errorf("a read at an earlier revision: %v", err)
+	}
+	for b := range s.Watch(t.Context(), 7) {
+		if !errors.Is(b.Err, ErrCompacted) {
+			t.Errorf("a watch from an earlier revision: %+v", b)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Embedded.FirstRevision = 1 << 51
+	if s, err = Open(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if again, err := s.Revision(t.Context()); err != nil || again != rev {
+		t.Errorf("opened again at %d, was %d: %v", again, rev, err)
+	}
+	if r, err := s.Get(t.Context(), "a/b"); err != nil || string(r.Value) != "1" {
+		t.Errorf("%+v %v", r, err)
+	}
+}

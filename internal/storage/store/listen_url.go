@@ -1,0 +1,26 @@
+package store
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+)
+
+// CheckListenURL says what is wrong with --etcd-listen-client-url. A process that reaches that socket may read and
+// write everything, and there is no TLS and no password, so it must be on this machine alone.
+func CheckListenURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" {
+		return fmt.Errorf("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", text)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" &&
+		(err != nil || !ip.Unmap().IsLoopback()) {
+		return fmt.Errorf(
+			"--etcd-listen-client-url %q could be reached from other machines, without TLS: use 127.0.0.1, and a "+
+				"tunnel from elsewhere", text)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+// Package plugintest asks admission plugins about writes that are written down in testdata.
+package plugintest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/pod-security-admission/admission/api/load"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Cases are what testdata/<plugin>.yaml says. test/oracle-builtins asks Kubernetes' plugins the same.
+type Cases struct {
+	Configuration json.RawMessage   // of the plugin, in the user's file
+	Stored        []json.RawMessage // what all cases find
+	Cases         []Write
+}
+
+// Write is a case.
+type Write struct {
+	Name        string
+	Stored      []json.RawMessage // what this one finds besides
+	Operation   admit.Operation   // CREATE if empty
+	Subresource string
+	Object, Old json.RawMessage
+	User        string   // "me" if empty
+	Groups      []string // of the user
+	// Want is what the plugin changes, as a merge patch; empty if nothing.
+	Want json.RawMessage
+	// Refused is the error's text, Causes are the types of its causes.
+	Refused  string
+	Causes   []metav1.CauseType
+	Warnings []string
+	// Notes are the annotations for the audit log, without what they all begin with.
+	Notes map[string]string
+}
+
+// Run asks each plugin that a file of testdata is named after about the writes in it.
+func Run(t *testing.T) {
+	t.Parallel()
+	Each(t, "testdata/*.yaml", func(t *testing.T, name string, all *Cases, c *Write) {
+		t.Helper()
+		c.check(t, start(t, name, all.Configuration, slices.Concat(all.Stored, c.Stored)))
+	})
+}
+
+// Each runs a test of each case in the files that match, with the name of the plugin. It returns how many files there
+// are.
+func Each(t *testing.T, match string, check func(t *testing.T, plugin string, all *Cases, c *Write)) int {
+	t.Helper()
+	files, err := filepath.Glob(match)
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	for _, file := range files {
+		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "-") // "-configured"
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all Cases
+			if err := yaml.UnmarshalStrict(data, &all); err != nil {
+				t.Fatal(err)
+			}
+			for i := range all.Cases {
+				t.Run(all.Cases[i].Name, func(t *testing.T) {
+					t.Parallel()
+					check(t, name, &all, &all.Cases[i])
+				})
+			}
+		})
+	}
+	return len(files)
+}
+
+// check asks the plugin about the write.
+func (c *Write) check(t *testing.T, p *plugin.Plugin) {
+	t.Helper()
+	a := Attributes(t, c.Operation, c.Subresource, Tree(t, c.Object), Tree(t, c.Old))
+	if !p.Concerns(a.Resource) {
+		t.Fatal("the plugin is not about this kind")
+	}
+	a.User = &user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups}
+	var warnings []string
+	a.Warn = func(text string) { warnings = append(warnings, text) }
+	before, old := runtime.DeepCopyJSON(a.Object), runtime.DeepCopyJSON(a.Old)
+	err := p.Mutate(t.Context(), a)
+	if err == nil {
+		err = p.Validate(t.Context(), a)
+	}
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if causes := causesOf(err); said != c.Refused || !slices.Equal(causes, c.Causes) {
+		t.Errorf("refused: %s %q\nwant: %s %q", said, causes, c.Refused, c.Causes)
+	}
+	if want := merged(before, Tree(t, c.Want)); err == nil && a.Object != nil &&
+		!reflect.DeepEqual(a.Object, want) {
+		t.Errorf("got  %s\nwant %s", codec.AppendJSON(nil, a.Object), codec.AppendJSON(nil, want))
+	}
+	if !slices.Equal(warnings, c.Warnings) {
+		t.Errorf("warnings %q\nwant     %q", warnings, c.Warnings)
+	}
+	notes := map[string]string{}
+	for key, value := range a.Annotations() {
+		notes[strings.TrimPrefix(key, "pod-security.kubernetes.io/")] = value
+	}
+	if !maps.Equal(notes, c.Notes) {
+		t.Errorf("notes %q\nwant  %q", notes, c.Notes)
+	}
+	if !reflect.DeepEqual(a.Old, old) {
+		t.Error("the old object has changed")
+	}
+}
+
+// causesOf returns the types of the causes that a refusal names.
+func causesOf(err error) (types []metav1.CauseType) {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && status.ErrStatus.Details != nil {
+		for _, cause := range status.ErrStatus.Details.Causes {
+			types = append(types, cause.Type)
+		}
+	}
+	return types
+}
+
+// start returns a plugin that finds the stored objects.
+func start(t *testing.T, name string, configuration json.RawMessage, stored []json.RawMessage) *plugin.Plugin {
+	t.Helper()
+	_, view := Open(t, stored)
+	security, err := load.LoadFromData(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Find(t, name,
+		plugin.Config{
+			PodSecurity: security, View: view, Authz: authz.Union{}, NewSuffix: func() string { return "abcde" },
+			AccountPatience: time.Millisecond,
+		})
+}
+
+// Find returns the plugin of a name.
+func Find(t *testing.T, name string, c plugin.Config) *plugin.Plugin {
+	t.Helper()
+	for _, p := range pluginlist.All(c) {
+		if p.Name() == name {
+			return p.(*plugin.Plugin)
+		}
+	}
+	t.Fatalf("there is no plugin %s", name)
+	return nil
+}
+
+// Open returns a store with objects, and a view of it.
+func Open(t *testing.T, stored []json.RawMessage) (*store.Store, *watchcache.View) {
+	t.Helper()
+	s, err := store.Open(t.Context(),
+		store.Config{Prefix: "/registry", Embedded: &store.Embedded{Dir: t.TempDir(), NoSync: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, data := range stored {
+		obj := Tree(t, data)
+		key := resourceOf(t, obj).Prefix
+		if ns := catalog.Text(obj, "metadata", "namespace"); ns != "" {
+			key += "/" + ns
+		}
+		if _, err := s.Create(t.Context(), key+"/"+catalog.Text(obj, "metadata", "name"), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view := watchcache.New(s, watchcache.Options{})
+	if err := view.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { _ = view.Run(ctx); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return s, view
+}
+
+// Attributes describes a write of an object of a built-in kind.
+func Attributes(t *testing.T, op admit.Operation, subresource string, obj, old admit.Object) *admit.Attributes {
+	t.Helper()
+	if op == "" {
+		op = admit.Create
+	}
+	named := obj
+	if obj == nil { // a deletion
+		named = old
+	}
+	r := resourceOf(t, named)
+	return &admit.Attributes{
+		Operation: op, Resource: r, Version: r.Storage, Subresource: subresource,
+		Namespace: catalog.Text(named, "metadata", "namespace"), Name: catalog.Text(named, "metadata", "name"),
+		Object: obj, Old: old,
+	}
+}
+
+var builtins = kinds.Resources()
+
+func resourceOf(t *testing.T, obj admit.Object) *catalog.Resource {
+	t.Helper()
+	kind, version := obj["kind"], obj["apiVersion"]
+	switch kind { // what comes through a subresource
+	case "Binding", "Eviction":
+		kind, version = "Pod", "v1"
+	case "TokenRequest":
+		kind, version = "ServiceAccount", "v1"
+	}
+	for _, r := range builtins {
+		if r.Kind == kind && r.Storage != nil && r.APIVersion(r.Storage) == version {
+			return r
+		}
+	}
+	t.Fatalf("there is no kind %s %s", obj["apiVersion"], obj["kind"])
+	return nil
+}
+
+// Tree decodes JSON; nil if there is none.
+func Tree(t *testing.T, data []byte) admit.Object {
+	t.Helper()
+	if len(data) == 0 {
+		return nil
+	}
+	v, err := codec.DecodeJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(admit.Object)
+}
+
+// merged returns obj with what a merge patch (RFC 7386) says.
+func merged(obj, patch admit.Object) admit.Object {
+	out := runtime.DeepCopyJSON(obj)
+	if out == nil {
+		out = admit.Object{}
+	}
+	for name, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(out, name)
+		case admit.Object:
+			was, _ := out[name].(admit.Object)
+			out[name] = merged(was, v)
+		default:
+			out[name] = v
+		}
+	}
+	return out
+}

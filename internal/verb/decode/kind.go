@@ -1,0 +1,101 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+)
+
+// Kinds are the kinds of which kube-apiserver has Go types. It is safe for concurrent use.
+type Kinds struct {
+	catalog *catalog.Catalog
+	actions map[schema.GroupVersionKind]bool
+}
+
+// NewKinds returns those of a catalog. actions are the kinds of the bodies of actions, which no resource has.
+func NewKinds(c *catalog.Catalog, actions map[schema.GroupVersionKind]bool) *Kinds {
+	return &Kinds{catalog: c, actions: actions}
+}
+
+// Same refuses a body of another kind than the endpoint's, for kinds with a Go type: the answers are those of
+// kube's conversion between types, of which there is none here.
+func (k *Kinds) Same(obj object.Object, want schema.GroupVersionKind) error {
+	got := KindOf(obj)
+	if got == want {
+		return nil
+	}
+	if why := k.Unlike(got, want); why != nil {
+		return codec.Unhandled(obj, why, want)
+	}
+	return codec.OtherVersion(got.GroupVersion(), want.GroupVersion())
+}
+
+// Unlike says why an object of kind got cannot become one of kind want, nil if both are versions of one kind.
+func (k *Kinds) Unlike(got, want schema.GroupVersionKind) error {
+	switch {
+	case !k.registered(got, want.Group):
+		return errors.New(NotRegistered(got.Kind, got.GroupVersion().String()))
+	case got.Kind != want.Kind || kindPackage(got) != kindPackage(want):
+		return fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, kindPackage(want),
+			want.Kind)
+	}
+	return nil
+}
+
+// registered reports whether kube-apiserver has a Go type for the kind where a body of the group is decoded:
+// definitions are served by a part of it that knows only their own group.
+func (k *Kinds) registered(kind schema.GroupVersionKind, group string) bool {
+	const definitions = "apiextensions.k8s.io"
+	if (kind.Group == definitions) != (group == definitions) {
+		return false
+	}
+	if kind.Group == "" && kind.Version == "v1" && kind.Kind == "Status" || ofScale(kind) || k.actions[kind] {
+		return true
+	}
+	r := k.catalog.Snapshot().ByKind(kind.Group, strings.TrimSuffix(kind.Kind, "List"))
+	return r != nil && !r.Custom() && r.Version(kind.Version) != nil
+}
+
+// ofScale reports whether the kind is a Scale, in any version that kube-apiserver knows.
+func ofScale(kind schema.GroupVersionKind) bool {
+	return kind.Kind == "Scale" && slices.Contains(
+		[]string{"autoscaling/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}, kind.GroupVersion().String())
+}
+
+// kindPackage is GoPackage of the kind's group, but for scales: there is one for all groups.
+func kindPackage(kind schema.GroupVersionKind) string {
+	if kind.Kind == "Scale" {
+		return "autoscaling"
+	}
+	return GoPackage(kind.Group)
+}
+
+// KindOf returns the kind that an object says it is of.
+func KindOf(obj object.Object) schema.GroupVersionKind {
+	gv, _ := schema.ParseGroupVersion(object.String(obj, "apiVersion"))
+	return gv.WithKind(object.String(obj, "kind"))
+}
+
+// NotRegistered is the text of kube's runtime.NotRegisteredErr, which names the line that makes its scheme.
+func NotRegistered(kind, version string) string {
+	return fmt.Sprintf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", kind, version)
+}
+
+// GoPackage returns the name of the package of kube's unversioned types of a group, which errors show.
+func GoPackage(group string) string {
+	name, _, _ := strings.Cut(group, ".")
+	switch group {
+	case "", "events.k8s.io":
+		return "core"
+	case "internal.apiserver.k8s.io":
+		return "apiserverinternal"
+	}
+	return name
+}

@@ -1,0 +1,161 @@
+package decode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/bowsprit/bowsprit/internal/api/apply"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
+	"github.com/bowsprit/bowsprit/internal/object/sensitive"
+)
+
+// A Patch is the body of a PATCH, with its media type.
+type Patch struct {
+	Type types.PatchType
+	Data []byte
+	// Into makes a Go value of what is patched; nil for a custom kind. The verbs set it.
+	Into func() any
+	// Sensitive are the fields of which errors show no values; the verbs set it.
+	Sensitive *sensitive.Fields
+}
+
+// IsApply reports whether the patch is server-side apply, in YAML or CBOR.
+func (p Patch) IsApply() bool {
+	return p.Type == types.ApplyYAMLPatchType || p.Type == types.ApplyCBORPatchType
+}
+
+// Applied decodes the body of an apply; repeated is the error about keys that stand in it twice, if strict looks
+// for them.
+func (p Patch) Applied(strict bool) (applied object.Object, repeated, err error) {
+	if p.Type == types.ApplyCBORPatchType {
+		err = codec.UnmarshalCBOR(p.Data, &applied)
+		if applied == nil {
+			applied = object.Object{}
+		}
+	} else {
+		applied, repeated, err = codec.DecodeApply(p.Data, strict)
+	}
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	return applied, repeated, nil
+}
+
+// ApplyTo returns what the patch makes of the current object, which it does not change, with the problems of the patch
+// itself (repeated fields).
+func (p Patch) ApplyTo(
+	ctx context.Context, current object.Object, validation string,
+) (object.Object, []string, error) {
+	switch p.Type {
+	case types.JSONPatchType:
+		var problems []string
+		if validation != metav1.FieldValidationIgnore {
+			var err error
+			if problems, err = apply.CheckJSONPatch(p.Data); err != nil {
+				return nil, nil, err
+			}
+		}
+		v, err := apply.JSONPatch(ctx, codec.CloneObject(current), p.Data)
+		if err != nil {
+			return nil, nil, err
+		}
+		obj, ok := v.(object.Object)
+		if !ok {
+			why := fmt.Sprintf("json: cannot unmarshal %s into Go value of type map[string]interface {}", objectmeta.JSONKind(v))
+			if p.Sensitive != nil {
+				v = sensitive.Omitted
+			}
+			return nil, nil, invalidPatchText(string(codec.AppendJSON(nil, v)), why)
+		}
+		return p.likeTyped(obj, current), problems, nil
+	default:
+		var change object.Object
+		problems, err := strictMergePatch(p.Data, &change, validation)
+		switch {
+		case err == nil:
+		case p.Type == types.StrategicMergePatchType:
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		default:
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+		v := codec.CloneObject(current)
+		if p.Type == types.StrategicMergePatchType {
+			obj, err := apply.StrategicMerge(v, change, p.Into())
+			return obj, problems, err
+		}
+		if change == nil { // null
+			return nil, nil, apierrors.NewBadRequest("Invalid JSON Patch")
+		}
+		obj, ok := apply.MergePatch(v, change).(object.Object)
+		if !ok {
+			return nil, nil, errors.New("the stored value is not a JSON object")
+		}
+		return p.likeTyped(obj, current), problems, nil
+	}
+}
+
+// likeTyped gives the result of a patch of a built-in kind that has removed its kind or version what it has in
+// Kubernetes then: the kind comes from the Go type, and without a version the type is one that has another name for
+// metadata.
+func (p Patch) likeTyped(obj, current object.Object) object.Object {
+	if p.Into == nil {
+		return obj
+	}
+	if object.String(obj, "apiVersion") == "" {
+		obj["apiVersion"] = current["apiVersion"]
+		delete(obj, "metadata")
+	}
+	if object.String(obj, "kind") == "" {
+		obj["kind"] = current["kind"]
+	}
+	return obj
+}
+
+func strictMergePatch(patch []byte, into *object.Object, validation string) ([]string, error) {
+	strict, err := kjson.UnmarshalStrict(patch, into)
+	if err != nil {
+		return nil, err
+	}
+	if validation == metav1.FieldValidationIgnore {
+		return nil, nil
+	}
+	var problems []string
+	for _, e := range strict {
+		problems = append(problems, e.Error())
+	}
+	return problems, nil
+}
+
+// Invalid refuses a patch because of what it makes of the current object, which the error shows. It is called for
+// an object that has been changed since, so the patch is applied once more.
+func (p Patch) Invalid(ctx context.Context, current object.Object, why string) error {
+	if p.Type == types.StrategicMergePatchType {
+		var change object.Object
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(p.Data, &change) // it went well before
+		// Applying takes directives and nulls out of the patch, and Kubernetes shows what is left of it.
+		obj, _ := apply.StrategicMerge(codec.CloneObject(current), change, p.Into())
+		// Kube goes from the map to the Go type without JSON in between, which words errors in another way.
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, p.Into()); err != nil {
+			why = err.Error()
+		}
+		return invalidPatchText(fmt.Sprintf("%+v", change), why)
+	}
+	obj, _, _ := p.ApplyTo(ctx, current, metav1.FieldValidationIgnore)
+	return invalidPatchText(string(codec.AppendJSON(nil, p.Sensitive.MaskObject(obj))), why)
+}
+
+func invalidPatchText(doc, why string) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "",
+		field.ErrorList{field.Invalid(field.NewPath("patch"), doc, why)})
+}

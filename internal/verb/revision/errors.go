@@ -1,0 +1,64 @@
+package revision
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ParseVersion reads a resourceVersion parameter. The error is the one that kube makes a 500 of for a get and a
+// watch, and a 400 for a list.
+func ParseVersion(text string) (int64, error) {
+	v, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, field.Invalid(field.NewPath("resourceVersion"), text, err.Error())
+	}
+	return int64(v), nil
+}
+
+// TooLarge is the answer to a read at a revision that does not exist yet: clients that keep talking to several
+// replicas wait a second and ask again.
+func TooLarge(want, have int64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, have), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
+	}
+	return err
+}
+
+// InList words an error of ParseVersion as a list does, and returns any other error as it is.
+func InList(err error) error {
+	var bad *field.Error
+	if errors.As(err, &bad) {
+		return apierrors.NewBadRequest("invalid resource version: " + bad.Error())
+	}
+	return err
+}
+
+// TooOldList is the answer to a list at an exact revision that has been compacted.
+func TooOldList() error {
+	return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+}
+
+// TooOldToken answers a continue token whose revision has been compacted. token continues the list at the newest
+// revision, for clients that would rather have an inconsistent list than start again.
+func TooOldToken(token string) error {
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old " +
+		"to display a consistent list result. You can start a new list without " +
+		"the continue parameter, or use the continue token in this response to " +
+		"retrieve the remainder of the results. Continuing with the provided " +
+		"token results in an inconsistent list - objects that were created, " +
+		"modified, or deleted between the time the first chunk was returned " +
+		"and now may show up in the list.")
+	err.ErrStatus.ListMeta.Continue = token
+	return err
+}
+
+// TooOldWatch ends a watch whose revision has left the history.
+func TooOldWatch(from, now int64) error {
+	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, now))
+}

@@ -1,0 +1,73 @@
+package selector
+
+import "github.com/bowsprit/bowsprit/internal/storage/watchcache"
+
+// Snapshot returns the newest state of the collection, with the index that the selector can use if there is one.
+func (sel *Selector) Snapshot(collection *watchcache.Collection) *watchcache.Snapshot {
+	if ix, _, ok := sel.Index(); ok {
+		return collection.SnapshotBy(ix)
+	}
+	return collection.Snapshot()
+}
+
+// Scan calls f for the entries behind the key after that the selector may keep, in order, until f returns false.
+func (sel *Selector) Scan(snapshot *watchcache.Snapshot, after string, f func(*watchcache.Entry) bool) {
+	if ix, value, ok := sel.Index(); ok && snapshot.Find(ix.Name, value, sel.Namespace, after, f) {
+		return
+	}
+	snapshot.Scan(sel.Namespace, after, f)
+}
+
+// Windows calls f with the entries behind the key after that the selector may keep, size at a time, until f returns
+// false. They have not been converted.
+func (sel *Selector) Windows(
+	snapshot *watchcache.Snapshot, after string, size int, f func([]*watchcache.Entry) bool,
+) {
+	window := make([]*watchcache.Entry, 0, size)
+	ok := true
+	snapshot.Scan(sel.of.Namespace, after, func(e *watchcache.Entry) bool {
+		if !sel.MayMatch(e) {
+			return true
+		}
+		if window = append(window, e); len(window) == size {
+			ok = f(window)
+			window = window[:0]
+		}
+		return ok
+	})
+	if ok && len(window) > 0 {
+		f(window)
+	}
+}
+
+// MayMatch reports whether an entry that has not been converted can match: names are the same in all versions.
+func (sel *Selector) MayMatch(e *watchcache.Entry) bool {
+	if sel.SkipUnreadable && e.Unreadable() != nil {
+		return false
+	}
+	for _, req := range sel.fields {
+		if req.Field != "metadata.name" && req.Field != "metadata.namespace" {
+			continue
+		}
+		equal := sel.field(e, req.Field) == req.Value
+		if negated := req.Operator == "!="; equal == negated {
+			return false
+		}
+	}
+	return true
+}
+
+// Unreadable returns at most limit of the entries behind the key after, in the selector's reach, that cannot be read.
+// What selectors look at beyond the key is not known of them.
+func (sel *Selector) Unreadable(snapshot *watchcache.Snapshot, after string, limit int) []*watchcache.Entry {
+	if sel.Name == "" {
+		return snapshot.FirstUnreadable(sel.Namespace, after, limit)
+	}
+	var found []*watchcache.Entry
+	for _, e := range snapshot.FirstUnreadable(sel.Namespace, after, snapshot.Unreadable()) {
+		if e.Name == sel.Name && len(found) < limit {
+			found = append(found, e)
+		}
+	}
+	return found
+}

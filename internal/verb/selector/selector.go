@@ -1,0 +1,226 @@
+// Package selector says which objects of a collection a list or a watch is about: by labels, fields, namespace and
+// what the caller may see. It also says which index leads to them, and which changes a watch need not hear of.
+//
+// It looks at entries of the view, which it has brought into the version that the client asks for only if a selector
+// looks at a field that is not in the stored bytes. A Selector belongs to one goroutine.
+package selector
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Entries brings entries into a version.
+type Entries interface {
+	ObjectIn(r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (object.Object, error)
+	JSONIn(r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) ([]byte, error)
+}
+
+// Collection is what a selector selects from.
+type Collection struct {
+	Resource  *catalog.Resource
+	Version   *catalog.Version // the one in which fields are looked at
+	Namespace string           // "" for all
+	// NeedsWebhook is true if it takes a webhook to bring the entries into the version: no index can wait for that.
+	NeedsWebhook bool
+	Entries      Entries
+}
+
+// Selector is what a list or a watch keeps of a collection.
+type Selector struct {
+	of     Collection
+	labels labels.Selector     // nil: all
+	fields fields.Requirements // each of = or !=
+	// Name is set if the fields ask for one name with "=": then the object is looked up, not searched for. Namespace
+	// is the collection's, or the one that the fields ask for.
+	Name, Namespace string
+	// SkipUnreadable leaves out what cannot be read.
+	SkipUnreadable bool
+	Sight          *Sight // which of it the caller may see; nil: all
+}
+
+// New checks that the kind has the fields that are asked for. l and f may be nil, and visible is nil for all.
+func New(of Collection, l labels.Selector, f fields.Selector, visible request.Visibility) (*Selector, error) {
+	sel := &Selector{of: of, Namespace: of.Namespace, Sight: NewSight(visible)}
+	if l != nil && !l.Empty() {
+		sel.labels = l
+	}
+	if f == nil || f.Empty() {
+		return sel, nil
+	}
+	for _, req := range f.Requirements() {
+		if !of.knowsField(req.Field) {
+			return nil, apierrors.NewBadRequest(of.unknownField(req.Field))
+		}
+		sel.fields = append(sel.fields, req)
+	}
+	// Each of these looks at all terms: a selector may have tens of thousands.
+	if value, ok := f.RequiresExactMatch("metadata.name"); ok {
+		sel.Name = value
+	}
+	if value, ok := f.RequiresExactMatch("metadata.namespace"); ok && sel.Namespace == "" && of.Resource.Namespaced {
+		sel.Namespace = value
+	}
+	return sel, nil
+}
+
+func (c *Collection) strategy() *catalog.Strategy { return c.Resource.StrategyFor(c.Version) }
+
+func (c *Collection) knowsField(name string) bool {
+	switch name {
+	case "metadata.name":
+		return true
+	case "metadata.namespace":
+		// Kube's own kinds know it unless they say which fields they know.
+		return c.Resource.Namespaced || !c.Resource.Custom() && (c.strategy() == nil || c.strategy().FieldLabels == nil)
+	}
+	if slices.Contains(c.Version.SelectableFields, "."+name) {
+		return true
+	}
+	return c.strategy() != nil && c.strategy().FieldLabels[name] != nil
+}
+
+func (c *Collection) unknownField(name string) string {
+	if c.strategy() != nil && c.strategy().UnknownField != "" {
+		return fmt.Sprintf(c.strategy().UnknownField, name)
+	}
+	if c.Resource.Custom() || c.strategy() != nil && c.strategy().FieldLabels != nil {
+		return "field label not supported: " + name
+	}
+	return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
+}
+
+// All reports whether the selector keeps everything.
+func (sel *Selector) All() bool { return sel.labels == nil && len(sel.fields) == 0 && sel.Sight == nil }
+
+// Matches reports whether an entry is kept.
+func (sel *Selector) Matches(e *watchcache.Entry) bool {
+	if e == nil || sel.SkipUnreadable && e.Unreadable() != nil || !sel.Sight.Includes(e) {
+		return false
+	}
+	if sel.labels != nil && !sel.labels.Matches(labels.Set(e.Labels)) {
+		return false
+	}
+	for _, req := range sel.fields {
+		equal := sel.field(e, req.Field) == req.Value
+		if negated := req.Operator == "!="; equal == negated {
+			return false
+		}
+	}
+	return true
+}
+
+// field returns the value of a selectable field, "" if the object does not have it.
+func (sel *Selector) field(e *watchcache.Entry, name string) string {
+	switch name {
+	case "metadata.name":
+		return e.Name
+	case "metadata.namespace":
+		return e.Namespace
+	}
+	return sel.of.fieldOf(e, name, e.Field)
+}
+
+// fieldOf returns the value of a field that is selectable by definition, "" if the object does not have it. find looks
+// into the stored bytes.
+func (c *Collection) fieldOf(e *watchcache.Entry, name string, find func(path string) (string, bool)) string {
+	if rules := c.strategy(); rules != nil && rules.FieldLabels[name] != nil {
+		obj, err := c.Entries.ObjectIn(c.Resource, c.Version, e)
+		if err != nil {
+			return ""
+		}
+		return rules.FieldLabels[name](obj)
+	}
+	if e.APIVersion == c.Resource.APIVersion(c.Version) || e.IsConverted() {
+		if value, ok := find(name); ok {
+			return value
+		}
+	}
+	// It may be a default of today's definition, or lie elsewhere in the stored version.
+	raw, err := c.Entries.JSONIn(c.Resource, c.Version, e)
+	if err != nil {
+		return ""
+	}
+	value, _ := watchcache.FieldOf(raw, name)
+	return value
+}
+
+// fieldIndex and labelIndex are names of indexes.
+type (
+	fieldIndex struct {
+		version *catalog.Version // another definition may have other defaults
+		field   string
+	}
+	labelIndex struct{ key string }
+)
+
+// Index returns the index that leads to what the selector keeps, and the value to look for: a field that must be equal
+// to a text, else a label. false if there is none. What it finds must still be matched.
+func (sel *Selector) Index() (ix watchcache.Index, value string, ok bool) {
+	// selectors look at what the webhook answers, which an index cannot wait for
+	if sel.of.NeedsWebhook {
+		return ix, "", false
+	}
+	for _, q := range sel.fields {
+		if f := q.Field; q.Operator == "!=" || q.Value == "" || f == "metadata.name" || f == "metadata.namespace" {
+			continue
+		}
+		of, field := sel.of, q.Field
+		return watchcache.Index{Name: fieldIndex{of.Version, field}, Value: func(e *watchcache.Entry) string {
+			return of.fieldOf(e, field,
+				func(path string) (string, bool) { return watchcache.FieldOf(e.JSON(), path) })
+		}}, q.Value, true
+	}
+	if sel.labels == nil {
+		return ix, "", false
+	}
+	requirements, _ := sel.labels.Requirements()
+	for _, req := range requirements {
+		values := req.Values()
+		if op := req.Operator(); op != selection.Equals && op != selection.DoubleEquals && op != selection.In ||
+			len(values) != 1 {
+			continue
+		}
+		if value, _ = values.PopAny(); value == "" {
+			continue
+		}
+		key := req.Key()
+		byLabel := func(e *watchcache.Entry) string { return e.Labels[key] }
+		return watchcache.Index{Name: labelIndex{key}, Value: byLabel}, value, true
+	}
+	return ix, "", false
+}
+
+// keyIndex and namespaceIndex are names of what watchers wait by beside the indexes of lists.
+type keyIndex struct{}
+type namespaceIndex struct{}
+
+// Concern returns by what, and by which value of it, a watch knows the events that it may have to send: one object,
+// what index says, or a namespace. false if it is all.
+func (sel *Selector) Concern() (ix watchcache.Index, value string, ok bool) {
+	if sel.Name != "" && (sel.Namespace != "" || !sel.of.Resource.Namespaced) {
+		key := sel.Name
+		if sel.Namespace != "" {
+			key = sel.Namespace + "/" + key
+		}
+		return watchcache.Index{Name: keyIndex{}, Value: (*watchcache.Entry).Key}, key, true
+	}
+	if ix, value, ok = sel.Index(); ok {
+		return ix, value, true
+	}
+	if sel.Namespace != "" {
+		return watchcache.Index{Name: namespaceIndex{}, Value: func(e *watchcache.Entry) string { return e.Namespace }},
+			sel.Namespace, true
+	}
+	return ix, "", false
+}

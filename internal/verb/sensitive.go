@@ -1,0 +1,41 @@
+package verb
+
+import (
+	"context"
+
+	"github.com/bowsprit/bowsprit/internal/api/secrecy"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Conceal finds out what of the call's objects its user may not read. From then on reads of the call show these
+// fields masked, writes keep what is masked, and the audit log gets it masked for all users. A call in process shows
+// nothing to a client and needs none of it.
+func (v *Verbs) Conceal(ctx context.Context, c *Call) (err error) {
+	c.Secrecy, err = secrecy.Of(ctx, c.Version, v.admission.authorizer, c.User, request.Info{
+		Verb: c.Verb, Group: c.Resource.Group, Version: c.Version.Name, Namespace: c.Namespace,
+		Resource: c.Resource.Plural, Name: c.Name,
+	})
+	if c.Secrecy.Fields != nil && c.Audit != nil {
+		c.Audit = secrecy.NewRecord(c.Audit, c.Secrecy.Fields)
+	}
+	return err
+}
+
+// unmask puts the stored values back into an object that the call's user has sent.
+func (c *Call) unmask(obj, old object.Object) error {
+	return c.Secrecy.Unmask(obj, old, secrecy.Part{
+		Kind: c.Kind().GroupKind(), Name: c.Name, Split: c.Version.Status, Status: c.Subresource == "status",
+	})
+}
+
+func (r *Reader) maskedJSON(c *Call, e *watchcache.Entry) ([]byte, error) {
+	return e.Encoded(secrecy.Form{Version: c.Version}, func() ([]byte, error) {
+		raw, err := r.JSONIn(c.Resource, c.Version, e)
+		if err != nil {
+			return nil, err
+		}
+		return c.Secrecy.Fields.MaskJSON(raw)
+	})
+}

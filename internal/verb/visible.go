@@ -1,0 +1,135 @@
+package verb
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/selector"
+)
+
+// seeAt has the watch begin with what the caller could see at a revision. It returns false if that is no longer known.
+func (w *Watch) seeAt(revision int64) bool {
+	if w.sel.Sight == nil {
+		return true
+	}
+	v := w.sel.Sight.At(revision)
+	w.sel.Sight = selector.NewSight(v)
+	return v != nil
+}
+
+// Granted returns a channel that is closed when what the caller may see has changed, and Poll has something to return
+// because of that. It is nil of a watch that shows everything.
+func (w *Watch) Granted() <-chan struct{} {
+	if w.sel.Sight == nil {
+		return nil
+	}
+	return w.sel.Sight.Changed()
+}
+
+// Turned reports whether what the caller may see has changed since the last call. Objects that came into sight have
+// been shown with resourceVersions before From, so a client that resumes needs a bookmark.
+func (w *Watch) Turned() bool {
+	turned := w.turned
+	w.turned = false
+	return turned
+}
+
+// awaitGrant waits until the view shows the revision of the next change of what the caller may see, if there is one:
+// roles are in force a moment before.
+func (w *Watch) awaitGrant(ctx context.Context) error {
+	if w.sel.Sight == nil {
+		return nil
+	}
+	next, revision, _ := w.sel.Sight.Next()
+	if next == nil {
+		return nil
+	}
+	return w.r.view.WaitFor(ctx, revision)
+}
+
+// visible decides about changes up to a revision, each by what the caller could see at the time, and puts in what came
+// into sight or left it in between.
+func (w *Watch) visible(ctx context.Context, changes []Event, revision int64) ([]Event, error) {
+	var shown []Event
+	for {
+		next, at, moved := w.sel.Sight.Next()
+		turns := next != nil && at <= revision
+		for len(changes) > 0 && !(turns && changes[0].Revision > at) {
+			if kind, ok := w.Show(&changes[0]); ok {
+				changes[0].kind = kind
+				shown = append(shown, changes[0])
+			}
+			changes = changes[1:]
+		}
+		if !turns {
+			clear(w.window) // shown has what is needed
+			return shown, nil
+		}
+		to := selector.NewSight(next)
+		if !moved {
+			w.sel.Sight = to
+			continue
+		}
+		turned, err := w.turn(ctx, to, at)
+		if err != nil {
+			return nil, err
+		}
+		shown, w.turned = append(shown, turned...), w.turned || len(turned) > 0
+	}
+}
+
+// turn goes over to what the caller may see from a revision on. It returns the objects that leave the sight, as of that
+// revision, and then those that come into it, in the order of their resourceVersions.
+func (w *Watch) turn(ctx context.Context, to *selector.Sight, revision int64) ([]Event, error) {
+	snapshot, err := w.r.view.Collection(w.c.Resource.Prefix).SnapshotAt(ctx, revision)
+	if err != nil {
+		return nil, w.expired(err)
+	}
+	from := w.sel.Sight
+	var left, came []*watchcache.Entry
+	snapshot.Scan(w.c.Namespace, "", func(e *watchcache.Entry) bool {
+		before, now := from.Includes(e), to.Includes(e)
+		switch {
+		case before == now || !w.sel.MayMatch(e):
+		case before:
+			left = append(left, e)
+		default:
+			came = append(came, e)
+		}
+		return true
+	})
+	slices.SortFunc(came, func(a, b *watchcache.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
+	events, err := w.moved(ctx, left, revision, Left)
+	if err != nil {
+		return nil, err
+	}
+	w.sel.Sight = to
+	added, err := w.moved(ctx, came, revision, watch.Added)
+	return append(events, added...), err
+}
+
+// moved makes events of entries that leave or come, of those that the watch's selectors keep.
+func (w *Watch) moved(
+	ctx context.Context, entries []*watchcache.Entry, revision int64, kind watch.EventType,
+) ([]Event, error) {
+	if w.r.convert.NeedsWebhook(w.c.Resource) {
+		var err error
+		if entries, err = w.r.allInVersion(ctx, w.c, entries); err != nil {
+			return nil, err
+		}
+	}
+	var out []Event
+	for _, e := range entries {
+		if w.sel.Matches(e) {
+			out = append(out, Event{
+				Event: &watchcache.Event{Type: watchcache.Modified, Revision: revision, Entry: e, Prev: e},
+				Entry: e, Prev: e, kind: kind,
+			})
+		}
+	}
+	return out, nil
+}

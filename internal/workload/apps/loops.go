@@ -1,0 +1,38 @@
+// Package apps has the controllers of the group apps, and of ReplicationControllers, as a server that simulates
+// workloads runs them.
+//
+// For each kind there is a file that says what happens (what is read, written and reported, in Kubernetes' order), and
+// others with what is pure: numbers, statuses, names, hashes. Names, annotations, conditions and events are those of
+// Kubernetes 1.36.
+package apps
+
+import (
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// Part brings the controllers.
+func Part(shared *cluster.Shared) part.Part {
+	return part.Part{Name: "controllers of apps", Loops: []part.Loop{
+		cluster.Loop("replicaset-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			return &sets[appsReplicaSets]{c, shared.Of(c.Host), appsReplicaSets{}}
+		}),
+		cluster.Loop("replicationcontroller-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			c.Component, c.User = "replication-controller", control.ControllerUser("replication-controller")
+			return &sets[coreControllers]{c, shared.Of(c.Host), coreControllers{}}
+		}),
+		cluster.Loop("deployment-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			return &deployments{c, shared.Of(c.Host)}
+		}),
+		cluster.Loop("statefulset-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			return &statefulSets{c, shared.Of(c.Host)}
+		}),
+		cluster.Loop("daemonset-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			return &daemonSets{Cluster: c, index: shared.Of(c.Host)}
+		}),
+	}}
+}
+
+// workers is how many objects of a kind are worked on at the same time.
+const workers = 5

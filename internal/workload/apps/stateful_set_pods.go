@@ -1,0 +1,324 @@
+package apps
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+	"github.com/bowsprit/bowsprit/internal/workload/replica"
+)
+
+// ordinal returns the name of the set that a pod's name speaks of, and its number, -1 if it has none.
+func ordinal(p *corev1.Pod) (parent string, n int) {
+	at := strings.LastIndexByte(p.Name, '-')
+	if at < 1 {
+		return "", -1
+	}
+	number, err := strconv.ParseUint(p.Name[at+1:], 10, 31)
+	if err != nil {
+		return "", -1
+	}
+	return p.Name[:at], int(number)
+}
+
+// first returns the number of the first pod of a set.
+func first(set *appsv1.StatefulSet) int {
+	if set.Spec.Ordinals == nil {
+		return 0
+	}
+	return int(set.Spec.Ordinals.Start)
+}
+
+// inRange reports whether a number is that of a pod that the set is to have.
+func inRange(set *appsv1.StatefulSet, n int) bool {
+	return n >= first(set) && n < first(set)+int(*set.Spec.Replicas)
+}
+
+// made reports whether a pod is there, and not only what it would be.
+func made(p *corev1.Pod) bool { return p.Status.Phase != "" }
+
+func unavailable(p *corev1.Pod, r *ordered) bool {
+	return p.DeletionTimestamp != nil || !replica.IsAvailable(p, r.set.Spec.MinReadySeconds, r.now)
+}
+
+// reconcile makes, repairs and deletes pods: one after another unless the set is parallel.
+func (r *ordered) reconcile(ctx context.Context, pods []*corev1.Pod) error {
+	r.count(pods)
+	if r.set.DeletionTimestamp != nil {
+		return nil
+	}
+	wanted, surplus := r.sortOut(pods)
+	err := r.each(wanted, func(p *corev1.Pod) (bool, error) { return r.keep(ctx, p) })
+	if err == nil {
+		err = r.each(surplus, func(p *corev1.Pod) (bool, error) { return false, r.fixClaims(ctx, p) })
+	}
+	if err == nil {
+		unwell := r.firstUnavailable(wanted, surplus)
+		err = r.each(surplus, func(p *corev1.Pod) (bool, error) { return r.condemn(ctx, p, unwell) })
+	}
+	r.count(slices.Concat(wanted, surplus))
+	if err == nil && r.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		err = r.updateNext(ctx, wanted)
+	}
+	if err == errWait {
+		return nil
+	}
+	return err
+}
+
+// errWait ends a look at a set that has to wait for a pod.
+var errWait = fmt.Errorf("wait")
+
+// each calls do for the pods: in their order, until one has to be waited for or fails; all at once if the set is
+// parallel, when none is waited for.
+func (r *ordered) each(pods []*corev1.Pod, do func(*corev1.Pod) (wait bool, err error)) error {
+	if r.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+		_, err := cluster.SlowStart(len(pods), func(i int) error {
+			_, err := do(pods[i])
+			return err
+		})
+		return err
+	}
+	for _, p := range pods {
+		if wait, err := do(p); err != nil || wait {
+			return cmp.Or(err, errWait)
+		}
+	}
+	return nil
+}
+
+// sortOut returns the pods that the set is to have, in order, with what those would be that are not there; and the
+// others, the last first.
+func (r *ordered) sortOut(pods []*corev1.Pod) (wanted, surplus []*corev1.Pod) {
+	wanted = make([]*corev1.Pod, *r.set.Spec.Replicas)
+	for _, p := range pods {
+		if _, n := ordinal(p); inRange(r.set, n) {
+			wanted[n-first(r.set)] = p
+		} else if n >= 0 {
+			surplus = append(surplus, p)
+		}
+	}
+	for i, p := range wanted {
+		if p == nil {
+			wanted[i] = r.newPod(first(r.set) + i)
+		}
+	}
+	slices.SortFunc(surplus, func(a, b *corev1.Pod) int {
+		_, m := ordinal(a)
+		_, n := ordinal(b)
+		return cmp.Compare(n, m)
+	})
+	return wanted, surplus
+}
+
+// firstUnavailable returns the pod with the lowest number that is not available, nil if all are.
+func (r *ordered) firstUnavailable(wanted, surplus []*corev1.Pod) *corev1.Pod {
+	all := slices.Clone(surplus)
+	slices.Reverse(all)
+	for _, p := range slices.Concat(wanted, all) {
+		if unavailable(p, r) {
+			return p
+		}
+	}
+	return nil
+}
+
+// count counts pods for the status.
+func (r *ordered) count(pods []*corev1.Pod) {
+	s := &r.status
+	s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.CurrentReplicas, s.UpdatedReplicas = 0, 0, 0, 0, 0
+	for _, p := range pods {
+		if !made(p) {
+			continue
+		}
+		s.Replicas++
+		if p.Status.Phase == corev1.PodRunning && replica.IsReady(p) {
+			s.ReadyReplicas++
+			if replica.IsAvailable(p, r.set.Spec.MinReadySeconds, r.now) {
+				s.AvailableReplicas++
+			}
+		}
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		revision := p.Labels[appsv1.StatefulSetRevisionLabel]
+		if revision == r.current.Name {
+			s.CurrentReplicas++
+		}
+		if revision == r.update.Name {
+			s.UpdatedReplicas++
+		}
+	}
+}
+
+// keep makes a pod that is not there, replaces one that has ended, and repairs its name and claims. It reports whether
+// the next pod has to wait for it.
+func (r *ordered) keep(ctx context.Context, p *corev1.Pod) (wait bool, err error) {
+	if replica.HasEnded(p) {
+		if p.DeletionTimestamp == nil {
+			err = r.delete(ctx, p)
+		}
+		return true, err
+	}
+	if !made(p) {
+		if r.waitsForClaims(p) {
+			return true, nil
+		}
+		return true, r.create(ctx, p)
+	}
+	if p.Status.Phase == corev1.PodPending {
+		if err := r.makeClaims(ctx, p); err != nil {
+			return true, err
+		}
+		if err := r.fixClaims(ctx, p); err != nil {
+			return true, err
+		}
+	}
+	if p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning || unavailable(p, r) {
+		return true, nil
+	}
+	return false, r.repair(ctx, p)
+}
+
+// condemn deletes a pod that the set is not to have. While a pod before it is not well, only that one goes.
+func (r *ordered) condemn(ctx context.Context, p, unwell *corev1.Pod) (wait bool, err error) {
+	if p.DeletionTimestamp != nil {
+		return true, nil
+	}
+	if r.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && p != unwell && unavailable(p, r) {
+		return true, nil
+	}
+	return true, r.delete(ctx, p)
+}
+
+// updateNext deletes the last pod that is not of the template's revision, if all behind it are available.
+func (r *ordered) updateNext(ctx context.Context, wanted []*corev1.Pod) error {
+	partition := 0
+	if u := r.set.Spec.UpdateStrategy.RollingUpdate; u != nil && u.Partition != nil {
+		partition = int(*u.Partition)
+	}
+	for i := len(wanted) - 1; i >= partition; i-- {
+		p := wanted[i]
+		if p.Labels[appsv1.StatefulSetRevisionLabel] != r.update.Name && p.DeletionTimestamp == nil {
+			err := r.delete(ctx, p)
+			r.status.CurrentReplicas--
+			return err
+		}
+		if unavailable(p, r) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// newPod returns the pod of a number: of the former template if a rolling update has not come to it.
+func (r *ordered) newPod(n int) *corev1.Pod {
+	template, revision := &r.latest, r.update.Name
+	u := r.set.Spec.UpdateStrategy
+	former := u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate == nil &&
+		n < first(r.set)+int(r.set.Status.CurrentReplicas)
+	if u.RollingUpdate != nil && u.RollingUpdate.Partition != nil {
+		former = former || n < first(r.set)+int(*u.RollingUpdate.Partition)
+	}
+	if former {
+		template, revision = &r.former, r.current.Name
+	}
+	p := replica.FromTemplate(template, r.set, r.ref)
+	p.Name = r.set.Name + "-" + strconv.Itoa(n)
+	p.Spec.Hostname, p.Spec.Subdomain = p.Name, r.set.Spec.ServiceName
+	p.Labels = with(p.Labels, appsv1.StatefulSetRevisionLabel, revision)
+	r.identify(p)
+	return p
+}
+
+// identify gives a pod the labels and volumes of its number, and reports whether it lacked any.
+func (r *ordered) identify(p *corev1.Pod) (changed bool) {
+	_, n := ordinal(p)
+	if p.Labels[appsv1.StatefulSetPodNameLabel] != p.Name {
+		p.Labels = with(p.Labels, appsv1.StatefulSetPodNameLabel, p.Name)
+		p.Labels[appsv1.PodIndexLabel] = strconv.Itoa(n)
+		changed = true
+	}
+	var volumes []corev1.Volume
+	for _, template := range r.set.Spec.VolumeClaimTemplates {
+		name := claimName(r.set, template.Name, n)
+		at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == template.Name })
+		if at < 0 || p.Spec.Volumes[at].PersistentVolumeClaim == nil ||
+			p.Spec.Volumes[at].PersistentVolumeClaim.ClaimName != name {
+			changed = true
+		}
+		volumes = append(volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+	}
+	for _, v := range p.Spec.Volumes {
+		if !slices.ContainsFunc(volumes, func(own corev1.Volume) bool { return own.Name == v.Name }) {
+			volumes = append(volumes, v)
+		}
+	}
+	if changed {
+		p.Spec.Volumes = volumes
+	}
+	return changed
+}
+
+// create makes a pod and, before it, its claims.
+func (r *ordered) create(ctx context.Context, p *corev1.Pod) error {
+	if err := r.makeClaims(ctx, p); err != nil {
+		r.report(ctx, "Create", p, err)
+		return err
+	}
+	_, err := cluster.Pods.Create(ctx, r.Cluster, p)
+	if apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if failed := r.fixClaims(ctx, p); failed != nil {
+		return failed
+	}
+	r.report(ctx, "Create", p, err)
+	return err
+}
+
+func (r *ordered) delete(ctx context.Context, p *corev1.Pod) error {
+	err := cluster.Pods.Delete(ctx, r.Cluster, p, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
+	r.report(ctx, "Delete", p, err)
+	return err
+}
+
+// repair gives a pod that is there the labels that it has lost, and its claims their owners.
+func (r *ordered) repair(ctx context.Context, p *corev1.Pod) error {
+	if err := r.fixClaims(ctx, p); err != nil {
+		return err
+	}
+	if !r.identify(p.DeepCopy()) {
+		return nil
+	}
+	_, err := cluster.Pods.Update(ctx, r.Cluster, p, func(now *corev1.Pod) error {
+		r.identify(now)
+		return nil
+	})
+	r.report(ctx, "Update", p, err)
+	return err
+}
+
+func (r *ordered) report(ctx context.Context, verb string, p *corev1.Pod, err error) {
+	about := cluster.StatefulSets.Ref(r.set)
+	if err != nil {
+		r.Warning(ctx, about, "Failed"+verb, "%s Pod %s in StatefulSet %s failed error: %s", verb, p.Name, r.set.Name,
+			err)
+		return
+	}
+	r.Normal(ctx, about, "Successful"+verb, "%s Pod %s in StatefulSet %s successful", verb, p.Name, r.set.Name)
+}

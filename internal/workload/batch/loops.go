@@ -1,0 +1,26 @@
+// Package batch has the controllers of Jobs and CronJobs as a server that simulates workloads runs them.
+//
+// job.go says what happens to a Job, step by step; what is pure is in files of its own: the indexes, the policies, the
+// pauses between failures, the status. Conditions, events, names and labels are those of Kubernetes 1.36.
+package batch
+
+import (
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// Part brings the controllers.
+func Part(shared *cluster.Shared) part.Part {
+	return part.Part{Name: "controllers of jobs", Loops: []part.Loop{
+		cluster.Loop("job-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			return newJobs(c, shared.Of(c.Host))
+		}),
+		cluster.Loop("ttl-after-finished-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			return &expiry{c, shared.Of(c.Host)}
+		}),
+	}}
+}
+
+// workers is how many objects of a kind are worked on at the same time.
+const workers = 5

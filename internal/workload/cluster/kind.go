@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+// Kind is a built-in kind as components use it. T is its Go type.
+type Kind[T any, P interface {
+	*T
+	metav1.Object
+}] struct {
+	Group, Version, Resource, Kind string
+	// Prefix is that of its collection in the view.
+	Prefix string
+}
+
+// Is reports whether an event is about an object of the kind.
+func (k Kind[T, P]) Is(ev *watchcache.Event) bool { return ev.Collection.Prefix() == k.Prefix }
+
+// GroupVersionKind returns the kind as owner references name it.
+func (k Kind[T, P]) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
+}
+
+// Get returns an object as the view has it, nil if it is not there. The caller owns it.
+func (k Kind[T, P]) Get(c *Cluster, namespace, name string) P {
+	e := c.View.Collection(k.Prefix).Snapshot().Get(namespace, name)
+	if e == nil {
+		return nil
+	}
+	return k.Decode(c, e)
+}
+
+// Decode returns the object of an entry, nil if it cannot be read. The caller owns it.
+func (k Kind[T, P]) Decode(c *Cluster, e *watchcache.Entry) P {
+	if e.Unreadable() != nil {
+		return nil
+	}
+	data := e.JSON()
+	if e.APIVersion != k.apiVersion() {
+		var err error
+		if data, err = k.converted(c, e); err != nil {
+			return nil
+		}
+	}
+	obj := P(new(T))
+	if json.Unmarshal(data, obj) != nil {
+		return nil
+	}
+	return obj
+}
+
+// converted returns an entry in the kind's version. A server that emulates an older release may store another.
+func (k Kind[T, P]) converted(c *Cluster, e *watchcache.Entry) ([]byte, error) {
+	r := c.Catalog.Snapshot().Resource(k.Group, k.Resource)
+	if r == nil || r.Version(k.Version) == nil {
+		return nil, verb.NotServed()
+	}
+	obj, err := c.Verbs.Read(context.Background(), r, r.Version(k.Version), e)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(obj)
+}
+
+// Owned returns the objects in a namespace whose controller has a uid, sorted by name. It costs its result.
+func (k Kind[T, P]) Owned(c *Cluster, namespace, uid string) []P {
+	return k.Find(c, byOwner, uid, namespace)
+}
+
+// Find returns the objects in a namespace ("" for all) that have a value by an index, sorted by namespace and name.
+func (k Kind[T, P]) Find(c *Cluster, ix watchcache.Index, value, namespace string) []P {
+	var out []P
+	add := func(e *watchcache.Entry) bool {
+		if e.Unreadable() == nil && ix.Value(e) == value {
+			if obj := k.Decode(c, e); obj != nil {
+				out = append(out, obj)
+			}
+		}
+		return true
+	}
+	s := c.View.Collection(k.Prefix).SnapshotBy(ix)
+	if !s.Find(ix.Name, value, namespace, "", add) {
+		s.Scan(namespace, "", add)
+	}
+	return out
+}
+
+// Create makes an object and returns it as it was stored.
+func (k Kind[T, P]) Create(ctx context.Context, c *Cluster, obj P) (P, error) {
+	call, err := k.call(c, obj.GetNamespace(), "")
+	if err != nil {
+		return nil, err
+	}
+	raw, err := toObject(obj)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err = c.Verbs.New(call, raw); err != nil {
+		return nil, err
+	}
+	res, err := c.Verbs.Create(ctx, call, raw, metav1.CreateOptions{FieldManager: c.Manager})
+	if err != nil {
+		return nil, err
+	}
+	return fromObject[T, P](res.Object)
+}
+
+// Update changes an object that was read: change gets the newest state of it and is called again if another write comes
+// between. Its error ends the update, and is returned; an object that is gone or was made anew is NotFound. What change
+// leaves as it was is not written. Returned is the object as it is stored.
+func (k Kind[T, P]) Update(ctx context.Context, c *Cluster, of P, change func(P) error) (P, error) {
+	return k.update(ctx, c, of, "", change)
+}
+
+// UpdateStatus is Update for the status alone.
+func (k Kind[T, P]) UpdateStatus(ctx context.Context, c *Cluster, of P, change func(P) error) (P, error) {
+	return k.update(ctx, c, of, "status", change)
+}
+
+func (k Kind[T, P]) update(
+	ctx context.Context, c *Cluster, of P, subresource string, change func(P) error,
+) (P, error) {
+	to := Target{Namespace: of.GetNamespace(), Name: of.GetName(), UID: string(of.GetUID()), Subresource: subresource}
+	res, err := k.edit(ctx, c, to, func(raw object.Object) (object.Object, error) {
+		obj, err := fromObject[T, P](raw)
+		if err != nil {
+			return nil, err
+		}
+		if err := change(obj); err != nil {
+			return nil, err
+		}
+		return toObject(obj)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fromObject[T, P](res.Object)
+}
+
+// Target says what a write is about. An empty UID is that of any object of the name.
+type Target struct{ Namespace, Name, UID, Subresource string }
+
+// Edit is Update for decoded JSON, which costs less: change gets what it may alter.
+func (k Kind[T, P]) Edit(ctx context.Context, c *Cluster, to Target, change func(object.Object) error) error {
+	_, err := k.edit(ctx, c, to, func(raw object.Object) (object.Object, error) { return raw, change(raw) })
+	return err
+}
+
+func (k Kind[T, P]) edit(
+	ctx context.Context, c *Cluster, to Target, change func(object.Object) (object.Object, error),
+) (*verb.Result, error) {
+	call, err := k.call(c, to.Namespace, to.Name)
+	if err != nil {
+		return nil, err
+	}
+	call.Subresource = to.Subresource
+	return c.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: c.Manager},
+		func(raw object.Object) (object.Object, error) {
+			if to.UID != "" && object.String(raw, "metadata", "uid") != to.UID {
+				return nil, apierrors.NewNotFound(call.GroupResource(), to.Name)
+			}
+			return change(raw)
+		})
+}
+
+// Delete deletes an object. o may have preconditions.
+func (k Kind[T, P]) Delete(ctx context.Context, c *Cluster, of P, o metav1.DeleteOptions) error {
+	if o.Preconditions == nil {
+		uid := of.GetUID()
+		o.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	call, err := k.call(c, of.GetNamespace(), of.GetName())
+	if err != nil {
+		return err
+	}
+	_, err = c.Verbs.Delete(ctx, call, o)
+	return err
+}
+
+func (k Kind[T, P]) call(c *Cluster, namespace, name string) (*verb.Call, error) {
+	call, err := c.Verbs.Call(catalog.GroupResource{Group: k.Group, Resource: k.Resource}, namespace, name, c.User)
+	if err == nil && call.Version.Name != k.Version {
+		if v := call.Resource.Version(k.Version); v != nil {
+			call.Version = v
+		}
+	}
+	return call, err
+}
+
+func (k Kind[T, P]) apiVersion() string { return k.GroupVersionKind().GroupVersion().String() }
+
+func toObject(obj any) (object.Object, error) {
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+func fromObject[T any, P interface {
+	*T
+	metav1.Object
+}](raw object.Object) (P, error) {
+	obj := P(new(T))
+	return obj, runtime.DefaultUnstructuredConverter.FromUnstructured(raw, obj)
+}

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Loop declares a controller that is made of a Cluster.
+//
+// Before each Reconcile the view is made to show all that this process has written, and control.Again counts by the
+// cluster's clock.
+func Loop(name string, workers int, make func(c *Cluster) control.Reconciler) part.Loop {
+	return part.Loop{Name: name, Workers: workers, New: func(h *part.Host) control.Reconciler {
+		return Timed(h, make(Controller(h, name)))
+	}}
+}
+
+// Timed gives a reconciler what Loop says.
+func Timed(h *part.Host, r control.Reconciler) control.Reconciler {
+	t := &timed{host: h, work: r}
+	t.alarms.stops = map[string]func() bool{}
+	if h.OnStop != nil { // else it is a test's
+		h.OnStop(t.stop)
+	}
+	if _, ok := r.(control.Sweeper); ok {
+		return swept{t}
+	}
+	return t
+}
+
+// stop ends what is to come: a timer that is left would hold on to the server.
+func (t *timed) stop() error {
+	t.alarms.Lock()
+	defer t.alarms.Unlock()
+	for _, stop := range t.alarms.stops {
+		stop()
+	}
+	clear(t.alarms.stops)
+	t.alarms.over = true
+	return nil
+}
+
+// timed is a reconciler whose pauses count by the cluster's clock.
+type timed struct {
+	host *part.Host
+	work control.Reconciler
+	need func(string)
+
+	alarms struct {
+		sync.Mutex
+		stops map[string]func() bool // of the keys that are to be looked at later
+		over  bool
+	}
+}
+
+// Requests makes timed a control.Requester.
+func (t *timed) Requests(need func(string)) {
+	t.need = need
+	if r, ok := t.work.(control.Requester); ok {
+		r.Requests(need)
+	}
+}
+
+func (t *timed) Observe(ev *watchcache.Event, need func(string)) { t.work.Observe(ev, need) }
+
+// swept is timed for a reconciler that sweeps: others need no goroutine for that.
+type swept struct{ *timed }
+
+// Sweep makes swept a control.Sweeper.
+func (t swept) Sweep(need func(string)) { t.work.(control.Sweeper).Sweep(need) }
+
+func (t *timed) Reconcile(ctx context.Context, key string) error {
+	if err := t.host.View.FreshOwn(ctx); err != nil {
+		return err
+	}
+	err := t.work.Reconcile(ctx, key)
+	var later control.Again
+	if errors.As(err, &later) {
+		t.at(key, max(1, time.Duration(later)))
+		return nil
+	}
+	t.at(key, 0)
+	return err
+}
+
+// at has a key looked at after a while, and not when it was to be before; 0 is never.
+func (t *timed) at(key string, d time.Duration) {
+	t.alarms.Lock()
+	defer t.alarms.Unlock()
+	if stop := t.alarms.stops[key]; stop != nil {
+		stop()
+		delete(t.alarms.stops, key)
+	}
+	if d <= 0 || t.alarms.over {
+		return
+	}
+	t.alarms.stops[key] = t.host.AfterFunc(d, func() { t.need(key) })
+}

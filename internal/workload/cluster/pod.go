@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Tolerates reports whether a toleration is about a taint.
+func Tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
+	switch {
+	case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
+		return false
+	case t.Operator == corev1.TolerationOpExists:
+		return true
+	default:
+		return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
+	}
+}
+
+// SetCondition puts a condition among those of a pod. Its time is that of the last change of its status.
+func SetCondition(p *corev1.Pod, c corev1.PodCondition, now time.Time) {
+	c.LastTransitionTime = metav1.Time{Time: now}
+	for i := range p.Status.Conditions {
+		if was := &p.Status.Conditions[i]; was.Type == c.Type {
+			if was.Status == c.Status {
+				c.LastTransitionTime = was.LastTransitionTime
+			}
+			*was = c
+			return
+		}
+	}
+	p.Status.Conditions = append(p.Status.Conditions, c)
+}
+
+// nodeIndex names the index of pods by their node.
+type nodeIndex struct{}
+
+var byNode = watchcache.Index{Name: nodeIndex{}, Value: func(e *watchcache.Entry) string {
+	name, _ := e.Field("spec.nodeName")
+	return name
+}}
+
+// PodsOn returns the pods that are bound to a node.
+func (c *Cluster) PodsOn(node string) []*corev1.Pod { return Pods.Find(c, byNode, node, "") }

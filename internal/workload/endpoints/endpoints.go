@@ -1,0 +1,163 @@
+package endpoints
+
+//lint:file-ignore SA1019 Endpoints are made and served as ever
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+	"github.com/bowsprit/bowsprit/internal/workload/replica"
+)
+
+// coreEndpoints keeps the Endpoints of services true, as older clients read them.
+type coreEndpoints struct{ services }
+
+const (
+	// managedEndpoints is the label by which the Endpoints made here are known.
+	managedEndpoints = "endpoints.kubernetes.io/managed-by"
+	// mostAddresses is how many addresses Endpoints take.
+	mostAddresses = 1000
+)
+
+func (s *coreEndpoints) Observe(ev *watchcache.Event, need func(string)) {
+	s.observe(ev, need)
+	if cluster.Endpoints.Is(ev) {
+		need(ev.Entry.Key())
+	}
+}
+
+func (s *coreEndpoints) Reconcile(ctx context.Context, key string) error {
+	namespace, name, _ := strings.Cut(key, "/")
+	svc, pods := s.read(key)
+	old := cluster.Endpoints.Read(s.index, namespace, name)
+	if svc == nil {
+		// The Endpoints of a service without a selector are its owner's; those of none go with it.
+		if old == nil || old.Labels[managedEndpoints] == "" || cluster.Services.Read(s.index, namespace, name) != nil {
+			return nil
+		}
+		return control.IgnoreNotFound(cluster.Endpoints.Delete(ctx, s.Cluster, old, metav1.DeleteOptions{}))
+	}
+	want := endpointsOf(svc, pods)
+	if old == nil {
+		_, err := cluster.Endpoints.Create(ctx, s.Cluster, want)
+		if cluster.NamespaceEnds(err) || apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	}
+	if equality.Semantic.DeepEqual(old.Subsets, want.Subsets) && equality.Semantic.DeepEqual(old.Labels, want.Labels) &&
+		old.Annotations[corev1.EndpointsOverCapacity] == want.Annotations[corev1.EndpointsOverCapacity] {
+		return nil
+	}
+	next := old.DeepCopy()
+	next.Subsets, next.Labels = want.Subsets, want.Labels
+	delete(next.Annotations, corev1.EndpointsOverCapacity)
+	for k, v := range want.Annotations {
+		if next.Annotations == nil {
+			next.Annotations = map[string]string{}
+		}
+		next.Annotations[k] = v
+	}
+	_, err := cluster.Endpoints.Replace(ctx, s.Cluster, next)
+	return cluster.Soon(err)
+}
+
+// endpointsOf returns the Endpoints of a service for its pods: a subset for each list of ports, sorted.
+func endpointsOf(svc *corev1.Service, pods []*corev1.Pod) *corev1.Endpoints {
+	out := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
+		Namespace: svc.Namespace, Name: svc.Name, Labels: maps.Clone(svc.Labels),
+	}}
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+	delete(out.Labels, corev1.IsHeadlessService)
+	if svc.Spec.ClusterIP == "" || svc.Spec.ClusterIP == corev1.ClusterIPNone {
+		out.Labels[corev1.IsHeadlessService] = ""
+	}
+	out.Labels[managedEndpoints] = "endpoint-controller"
+	subsets := map[string]*corev1.EndpointSubset{}
+	left := mostAddresses
+	for _, p := range pods {
+		if !hasPlace(p) || p.DeletionTimestamp != nil && !svc.Spec.PublishNotReadyAddresses {
+			continue
+		}
+		address, ok := addressOf(svc, p)
+		if !ok {
+			continue
+		}
+		if left == 0 {
+			out.Annotations = map[string]string{corev1.EndpointsOverCapacity: "truncated"}
+			break
+		}
+		ports := corePorts(svc, p)
+		if len(ports) == 0 && len(svc.Spec.Ports) > 0 {
+			continue
+		}
+		left--
+		key, _ := json.Marshal(ports) // it is made of strings and numbers
+		set := subsets[string(key)]
+		if set == nil {
+			set = &corev1.EndpointSubset{Ports: ports}
+			subsets[string(key)] = set
+		}
+		if svc.Spec.PublishNotReadyAddresses || replica.IsReady(p) {
+			set.Addresses = append(set.Addresses, address)
+		} else {
+			set.NotReadyAddresses = append(set.NotReadyAddresses, address)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(subsets)) {
+		set := subsets[key]
+		byAddress(set.Addresses)
+		byAddress(set.NotReadyAddresses)
+		out.Subsets = append(out.Subsets, *set)
+	}
+	return out
+}
+
+func byAddress(list []corev1.EndpointAddress) {
+	slices.SortFunc(list, func(a, b corev1.EndpointAddress) int {
+		return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.TargetRef.UID, b.TargetRef.UID))
+	})
+}
+
+// addressOf returns a pod as an address of the service's first family.
+func addressOf(svc *corev1.Service, p *corev1.Pod) (corev1.EndpointAddress, bool) {
+	families := addressTypes(svc)
+	if len(families) == 0 {
+		return corev1.EndpointAddress{}, false
+	}
+	e := endpoint(svc, p, "", families[0])
+	if len(e.Addresses) == 0 {
+		return corev1.EndpointAddress{}, false
+	}
+	out := corev1.EndpointAddress{IP: e.Addresses[0], NodeName: e.NodeName, TargetRef: e.TargetRef}
+	if e.Hostname != nil {
+		out.Hostname = *e.Hostname
+	}
+	return out, true
+}
+
+func corePorts(svc *corev1.Service, p *corev1.Pod) (out []corev1.EndpointPort) {
+	for _, port := range portsOf(svc, p) {
+		out = append(out, corev1.EndpointPort{
+			Name: *port.Name, Port: *port.Port, Protocol: *port.Protocol, AppProtocol: port.AppProtocol,
+		})
+	}
+	slices.SortFunc(out, func(a, b corev1.EndpointPort) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
+	})
+	return out
+}

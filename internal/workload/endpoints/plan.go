@@ -1,0 +1,316 @@
+package endpoints
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+	"github.com/bowsprit/bowsprit/internal/workload/replica"
+)
+
+// managedBy is what the slices made here say of themselves.
+const managedBy = "endpointslice-controller.k8s.io"
+
+// mostEndpoints is how many endpoints a slice takes, kube's --max-endpoints-per-slice.
+const mostEndpoints = 100
+
+// changes are what makes the slices of a service true.
+type changes struct{ create, update, remove []*discoveryv1.EndpointSlice }
+
+// group are the endpoints of a service whose ports are the same.
+type group struct {
+	ports     []discoveryv1.EndpointPort
+	endpoints []discoveryv1.Endpoint
+	existing  []*discoveryv1.EndpointSlice
+}
+
+// plan returns what is to be done about the slices of a service for its pods. zones are the zones of nodes by name; a
+// pod on a node that is not there is left out, as long as the service wants pods to be ready.
+func plan(
+	svc *corev1.Service, pods []*corev1.Pod, zones map[string]string, existing []*discoveryv1.EndpointSlice,
+) (all changes) {
+	families := addressTypes(svc)
+	for _, s := range existing {
+		if !slices.Contains(families, s.AddressType) {
+			all.remove = append(all.remove, s)
+		}
+	}
+	for _, family := range families {
+		var own []*discoveryv1.EndpointSlice
+		for _, s := range existing {
+			if s.AddressType == family {
+				own = append(own, s)
+			}
+		}
+		c := planFamily(svc, pods, zones, own, family)
+		c.reuse(svc)
+		all.create = append(all.create, c.create...)
+		all.update = append(all.update, c.update...)
+		all.remove = append(all.remove, c.remove...)
+	}
+	return all
+}
+
+// reuse has slices that are to go take the contents of those that are to be made.
+func (c *changes) reuse(svc *corev1.Service) {
+	for len(c.create) > 0 {
+		at := slices.IndexFunc(c.remove, func(s *discoveryv1.EndpointSlice) bool { return belongs(s, svc) })
+		if at < 0 {
+			return
+		}
+		last := len(c.create) - 1
+		next := c.remove[at].DeepCopy()
+		next.Labels, next.Ports, next.Endpoints = c.create[last].Labels, c.create[last].Ports, c.create[last].Endpoints
+		c.create, c.update = c.create[:last], append(c.update, next)
+		c.remove = slices.Delete(c.remove, at, at+1)
+	}
+}
+
+// planFamily is plan for the slices of one type of addresses.
+func planFamily(
+	svc *corev1.Service, pods []*corev1.Pod, zones map[string]string, existing []*discoveryv1.EndpointSlice,
+	family discoveryv1.AddressType,
+) (c changes) {
+	groups := map[string]*group{}
+	for _, p := range pods {
+		zone, there := zones[p.Spec.NodeName]
+		if !hasPlace(p) || !there && !svc.Spec.PublishNotReadyAddresses {
+			continue
+		}
+		ports := portsOf(svc, p)
+		g := groups[portsKey(ports)]
+		if g == nil {
+			g = &group{ports: ports}
+			groups[portsKey(ports)] = g
+		}
+		if e := endpoint(svc, p, zone, family); len(e.Addresses) > 0 {
+			g.endpoints = append(g.endpoints, e)
+		}
+	}
+	for _, s := range existing {
+		if g := groups[portsKey(s.Ports)]; g != nil && belongs(s, svc) {
+			g.existing = append(g.existing, s)
+		} else {
+			c.remove = append(c.remove, s)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		c.fill(svc, groups[key], family)
+	}
+	if len(existing) > len(c.remove) || len(c.create) > 0 {
+		return c
+	}
+	empty := newSlice(svc, family, []discoveryv1.EndpointPort{})
+	if len(c.remove) == 1 && isEmpty(c.remove[0]) && equality.Semantic.DeepEqual(c.remove[0].Labels, empty.Labels) &&
+		belongs(c.remove[0], svc) {
+		c.remove = nil
+		return c
+	}
+	c.create = append(c.create, empty)
+	return c
+}
+
+func isEmpty(s *discoveryv1.EndpointSlice) bool { return len(s.Endpoints) == 0 && len(s.Ports) == 0 }
+
+// fill puts the endpoints of a group into its slices: those that stand in one stay there, new ones go where slices
+// change anyway, then into the slice that they fill best, then into new slices.
+func (c *changes) fill(svc *corev1.Service, g *group, family discoveryv1.AddressType) {
+	missing := g.endpoints
+	var changed, same []*discoveryv1.EndpointSlice
+	for _, s := range g.existing {
+		var kept []discoveryv1.Endpoint
+		differs := false
+		for i := range s.Endpoints {
+			at := slices.IndexFunc(missing, func(e discoveryv1.Endpoint) bool { return samePlace(&e, &s.Endpoints[i]) })
+			if at < 0 {
+				continue
+			}
+			now := missing[at]
+			now.Hints = nil
+			differs = differs || !equality.Semantic.DeepEqual(now, s.Endpoints[i])
+			kept = append(kept, now)
+			missing = slices.Delete(slices.Clone(missing), at, at+1)
+		}
+		labels := labelsOf(svc)
+		differs = differs || len(kept) != len(s.Endpoints)
+		switch {
+		case differs && len(kept) == 0:
+			c.remove = append(c.remove, s)
+		case differs || !equality.Semantic.DeepEqual(labels, s.Labels):
+			next := s.DeepCopy()
+			next.Endpoints, next.Labels = kept, labels
+			changed = append(changed, next)
+		default:
+			same = append(same, s)
+		}
+	}
+	slices.SortStableFunc(changed, func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(len(b.Endpoints), len(a.Endpoints))
+	})
+	for _, s := range changed {
+		n := min(len(missing), mostEndpoints-len(s.Endpoints))
+		s.Endpoints, missing = append(s.Endpoints, missing[:n]...), missing[n:]
+	}
+	c.update = append(c.update, changed...)
+	for len(missing) > 0 {
+		n := min(len(missing), mostEndpoints)
+		if s := roomiest(same, len(missing)); s != nil {
+			next := s.DeepCopy()
+			next.Endpoints = append(next.Endpoints, missing...)
+			c.update = append(c.update, next)
+			return
+		}
+		s := newSlice(svc, family, g.ports)
+		s.Endpoints, missing = missing[:n:n], missing[n:]
+		c.create = append(c.create, s)
+	}
+}
+
+// roomiest returns the slice that n more endpoints fill best, nil if none has room.
+func roomiest(list []*discoveryv1.EndpointSlice, n int) (best *discoveryv1.EndpointSlice) {
+	for _, s := range list {
+		if len(s.Endpoints)+n <= mostEndpoints && (best == nil || len(s.Endpoints) > len(best.Endpoints)) {
+			best = s
+		}
+	}
+	return best
+}
+
+// addressTypes returns the types of addresses of a service.
+func addressTypes(svc *corev1.Service) (out []discoveryv1.AddressType) {
+	for _, f := range svc.Spec.IPFamilies {
+		out = append(out, discoveryv1.AddressType(f))
+	}
+	return out
+}
+
+// hasPlace reports whether a pod can be an endpoint: it has an address and has not ended.
+func hasPlace(p *corev1.Pod) bool {
+	return !replica.HasEnded(p) && (p.Status.PodIP != "" || len(p.Status.PodIPs) > 0)
+}
+
+// endpoint returns a pod as an endpoint of a service, without addresses if it has none of the family.
+func endpoint(
+	svc *corev1.Service, p *corev1.Pod, zone string, family discoveryv1.AddressType,
+) discoveryv1.Endpoint {
+	serving, terminating := replica.IsReady(p), p.DeletionTimestamp != nil
+	ready := svc.Spec.PublishNotReadyAddresses || serving && !terminating
+	e := discoveryv1.Endpoint{
+		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating},
+		TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID},
+	}
+	for _, ip := range p.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Is4() == (family == discoveryv1.AddressTypeIPv4) {
+			e.Addresses = append(e.Addresses, a.String())
+		}
+	}
+	if p.Spec.NodeName != "" {
+		e.NodeName = &p.Spec.NodeName
+	}
+	if zone != "" {
+		e.Zone = &zone
+	}
+	if p.Spec.Hostname != "" && p.Spec.Subdomain == svc.Name {
+		e.Hostname = &p.Spec.Hostname
+	}
+	return e
+}
+
+// samePlace reports whether two endpoints are the same pod at the same addresses.
+func samePlace(a, b *discoveryv1.Endpoint) bool {
+	if !slices.Equal(a.Addresses, b.Addresses) || (a.TargetRef == nil) != (b.TargetRef == nil) {
+		return false
+	}
+	return a.TargetRef == nil || a.TargetRef.Namespace == b.TargetRef.Namespace && a.TargetRef.Name == b.TargetRef.Name
+}
+
+// portsOf returns the ports of a service as they are at a pod; those that its containers do not have are left out.
+func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
+	out := []discoveryv1.EndpointPort{}
+	for i := range svc.Spec.Ports {
+		port := &svc.Spec.Ports[i]
+		if n, ok := targetPort(p, port); ok {
+			out = append(out, discoveryv1.EndpointPort{
+				Name: &port.Name, Port: &n, Protocol: &port.Protocol, AppProtocol: port.AppProtocol,
+			})
+		}
+	}
+	return out
+}
+
+// targetPort returns the number of a service's port at a pod.
+func targetPort(p *corev1.Pod, port *corev1.ServicePort) (int32, bool) {
+	if port.TargetPort.Type == intstr.Int {
+		return port.TargetPort.IntVal, true
+	}
+	containers := slices.Clone(p.Spec.Containers)
+	for _, c := range p.Spec.InitContainers {
+		if replica.IsSidecar(p, c.Name) {
+			containers = append(containers, c)
+		}
+	}
+	for _, c := range containers {
+		for _, own := range c.Ports {
+			if own.Name == port.TargetPort.StrVal && own.Protocol == port.Protocol {
+				return own.ContainerPort, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// portsKey tells lists of ports apart, in whatever order they are.
+func portsKey(ports []discoveryv1.EndpointPort) string {
+	var texts []string
+	for _, p := range ports {
+		text, _ := json.Marshal(p) // it is made of strings and numbers
+		texts = append(texts, string(text))
+	}
+	slices.Sort(texts)
+	key, _ := json.Marshal(texts)
+	return string(key)
+}
+
+// belongs reports whether a slice is of the service and not of one that had its name.
+func belongs(s *discoveryv1.EndpointSlice, svc *corev1.Service) bool {
+	return slices.ContainsFunc(s.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.UID == svc.UID && ref.Kind == "Service" && ref.APIVersion == "v1"
+	})
+}
+
+func newSlice(
+	svc *corev1.Service, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort,
+) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: svc.Namespace, GenerateName: svc.Name + "-", Labels: labelsOf(svc),
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(svc, cluster.Services.GroupVersionKind()),
+			},
+		},
+		AddressType: family, Ports: ports, Endpoints: []discoveryv1.Endpoint{},
+	}
+}
+
+// labelsOf returns the labels of a service's slices: its own, and what they are known by.
+func labelsOf(svc *corev1.Service) map[string]string {
+	out := maps.Clone(svc.Labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	delete(out, corev1.IsHeadlessService)
+	if svc.Spec.ClusterIP == "" || svc.Spec.ClusterIP == corev1.ClusterIPNone {
+		out[corev1.IsHeadlessService] = ""
+	}
+	out[discoveryv1.LabelServiceName], out[discoveryv1.LabelManagedBy] = svc.Name, managedBy
+	return out
+}

@@ -1,0 +1,101 @@
+package endpoints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// endpointSlices keeps the EndpointSlices of services true.
+type endpointSlices struct{ services }
+
+func (s *endpointSlices) Observe(ev *watchcache.Event, need func(string)) {
+	s.observe(ev, need)
+	if cluster.EndpointSlices.Is(ev) && ev.Entry.Labels[discoveryv1.LabelManagedBy] == managedBy {
+		need(ev.Entry.Namespace + "/" + ev.Entry.Labels[discoveryv1.LabelServiceName])
+	}
+}
+
+func (s *endpointSlices) Reconcile(ctx context.Context, key string) error {
+	svc, pods := s.read(key)
+	if svc == nil {
+		return nil
+	}
+	existing := cluster.EndpointSlices.Selected(s.index, svc.Namespace, labels.SelectorFromSet(labels.Set{
+		discoveryv1.LabelServiceName: svc.Name, discoveryv1.LabelManagedBy: managedBy,
+	}))
+	var alive []*discoveryv1.EndpointSlice
+	for _, slice := range existing {
+		if slice.DeletionTimestamp == nil {
+			alive = append(alive, slice)
+		}
+	}
+	zones, missing := s.zones(svc, pods)
+	err := s.apply(ctx, svc, plan(svc, pods, zones, alive))
+	if err == nil {
+		err = missing
+	}
+	var conflict *apierrors.StatusError
+	if err != nil && !(errors.As(err, &conflict) && apierrors.IsConflict(err)) {
+		s.Warning(ctx, cluster.Services.Ref(svc), "FailedToUpdateEndpointSlices",
+			"Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
+	}
+	return cluster.Soon(err)
+}
+
+// zones returns the zones of the pods' nodes, by name; the error names pods whose nodes are not there.
+func (s *endpointSlices) zones(svc *corev1.Service, pods []*corev1.Pod) (map[string]string, error) {
+	out := map[string]string{}
+	var missing []error
+	for _, p := range pods {
+		if _, known := out[p.Spec.NodeName]; known || !hasPlace(p) {
+			continue
+		}
+		if node := cluster.Nodes.Read(s.index, "", p.Spec.NodeName); node != nil {
+			out[p.Spec.NodeName] = node.Labels[corev1.LabelTopologyZone]
+		} else if !svc.Spec.PublishNotReadyAddresses {
+			missing = append(missing, fmt.Errorf("skipping Pod %s for Service %s/%s: Node %s Not Found", p.Name,
+				svc.Namespace, svc.Name, p.Spec.NodeName))
+		}
+	}
+	return out, errors.Join(missing...)
+}
+
+// apply makes, changes and deletes slices.
+func (s *endpointSlices) apply(ctx context.Context, svc *corev1.Service, c changes) error {
+	for _, slice := range c.create {
+		if svc.DeletionTimestamp != nil {
+			break
+		}
+		if _, err := cluster.EndpointSlices.Create(ctx, s.Cluster, slice); err != nil {
+			if cluster.NamespaceEnds(err) {
+				return nil
+			}
+			return fmt.Errorf("failed to create EndpointSlice for Service %s/%s: %w", svc.Namespace, svc.Name, err)
+		}
+	}
+	for _, slice := range c.update {
+		if _, err := cluster.EndpointSlices.Replace(ctx, s.Cluster, slice); err != nil {
+			return fmt.Errorf("failed to update %s EndpointSlice for Service %s/%s: %w", slice.Name, svc.Namespace,
+				svc.Name, err)
+		}
+	}
+	for _, slice := range c.remove {
+		err := cluster.EndpointSlices.Delete(ctx, s.Cluster, slice, metav1.DeleteOptions{})
+		if err := control.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("failed to delete %s EndpointSlice for Service %s/%s: %w", slice.Name, svc.Namespace,
+				svc.Name, err)
+		}
+	}
+	return nil
+}

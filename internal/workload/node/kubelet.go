@@ -1,0 +1,158 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// kubeletLoop is the name of the loop that keeps nodes alive.
+const kubeletLoop = "simulated-nodes"
+
+// Times of kubelets: how long a Lease lasts and how often it is renewed.
+const (
+	leaseDuration = 40 * time.Second
+	renewEvery    = 10 * time.Second
+)
+
+// Part brings the nodes that settings say and the loops of all nodes.
+func Part(s Settings) part.Part {
+	return part.Part{
+		Name: "simulated nodes",
+		Loops: []part.Loop{
+			{Name: kubeletLoop, Workers: 1, New: func(h *part.Host) control.Reconciler {
+				return cluster.Timed(h, &kubelets{cluster.Kubelets(h)})
+			}},
+			cluster.Loop(lifecycleController, 1, func(c *cluster.Cluster) control.Reconciler {
+				return newLifecycle(c)
+			}),
+			cluster.Loop(evictionController, 1, func(c *cluster.Cluster) control.Reconciler {
+				return &eviction{Cluster: c}
+			}),
+		},
+		Start: func(ctx context.Context, h *part.Host) error { return start(ctx, h, s.read()) },
+	}
+}
+
+// kubelets are those of all simulated nodes: they say of a node what it lacks, and that it is alive. A key is the name
+// of a node.
+type kubelets struct{ *cluster.Cluster }
+
+func (k *kubelets) Observe(ev *watchcache.Event, need func(string)) {
+	if cluster.Nodes.Is(ev) && ev.Type != watchcache.Deleted && cluster.IsSimulated(ev.Entry) &&
+		(ev.Prev == nil || !cluster.IsSimulated(ev.Prev) || cluster.IsDown(ev.Prev) != cluster.IsDown(ev.Entry)) {
+		need(ev.Entry.Name)
+	}
+}
+
+func (k *kubelets) Reconcile(ctx context.Context, name string) error {
+	e := k.View.Collection(cluster.Nodes.Prefix).Snapshot().Get("", name)
+	if e == nil || e.Deleting || !cluster.IsSimulated(e) || cluster.IsDown(e) {
+		return nil
+	}
+	own := k.Kubelet(name)
+	if value, _ := e.Field("status.nodeInfo.kubeletVersion"); value == "" {
+		if err := adopt(ctx, own, name); err != nil {
+			return err
+		}
+	}
+	if err := k.recover(ctx, own, e); err != nil {
+		return err
+	}
+	if err := renew(ctx, own, name, e.UID); err != nil {
+		return control.IgnoreNotFound(err)
+	}
+	return control.Again(renewEvery)
+}
+
+// adopt completes a node that a client has made.
+func adopt(ctx context.Context, c *cluster.Cluster, name string) error {
+	n := cluster.Nodes.Get(c, "", name)
+	if n == nil {
+		return nil
+	}
+	n, err := cluster.Nodes.Update(ctx, c, n, func(n *corev1.Node) error {
+		complete(n, Settings(nil).read())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = cluster.Nodes.UpdateStatus(ctx, c, n, func(n *corev1.Node) error {
+		completeStatus(n, Settings(nil).read())
+		stamp(n, c.Now())
+		return nil
+	})
+	return err
+}
+
+// recover says that a node is ready again that was said not to be: its kubelet was silent.
+func (k *kubelets) recover(ctx context.Context, c *cluster.Cluster, e *watchcache.Entry) error {
+	n := cluster.Nodes.Decode(c, e)
+	if n == nil {
+		return nil
+	}
+	silent := false
+	for _, c := range n.Status.Conditions {
+		silent = silent || c.Status == corev1.ConditionUnknown
+	}
+	if !silent {
+		return nil
+	}
+	_, err := cluster.Nodes.UpdateStatus(ctx, c, n, func(n *corev1.Node) error {
+		for i := range n.Status.Conditions {
+			for _, well := range healthy {
+				if was := &n.Status.Conditions[i]; was.Type == well.Type && was.Status == corev1.ConditionUnknown {
+					*was = well
+				}
+			}
+		}
+		stamp(n, c.Now())
+		return nil
+	})
+	return err
+}
+
+// stamp dates the conditions that have no date.
+func stamp(n *corev1.Node, now time.Time) {
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime, c.LastHeartbeatTime = metav1.Time{Time: now}, metav1.Time{Time: now}
+		}
+	}
+}
+
+// renew renews the Lease of a node, or makes it.
+func renew(ctx context.Context, c *cluster.Cluster, name, uid string) error {
+	now := metav1.MicroTime{Time: c.Now()}
+	err := cluster.Leases.Edit(ctx, c, cluster.Target{Namespace: corev1.NamespaceNodeLease, Name: name},
+		func(raw object.Object) error {
+			object.Child(raw, "spec")["renewTime"] = now.UTC().Format(metav1.RFC3339Micro)
+			return nil
+		})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	seconds := int32(leaseDuration / time.Second)
+	_, err = cluster.Leases.Create(ctx, c, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: corev1.NamespaceNodeLease, Name: name, OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(uid),
+			}},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	})
+	return err
+}

@@ -1,0 +1,230 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// lifecycleController is kube's name.
+const lifecycleController = "node-lifecycle-controller"
+
+// grace is kube's --node-monitor-grace-period, startup its --node-startup-grace-period.
+const (
+	grace   = 50 * time.Second
+	startup = 60 * time.Second
+)
+
+// lifecycle says of nodes whose kubelets are silent that nothing is known of them, and gives nodes the taints that
+// their conditions ask for. A key is the name of a node. Rule: pkg/controller/nodelifecycle of Kubernetes 1.36.
+//
+// A simulated node that is not to be silent is alive, whatever its Lease says: when a test moves the clock, the Lease
+// is old for a moment.
+type lifecycle struct{ *cluster.Cluster }
+
+func newLifecycle(c *cluster.Cluster) *lifecycle {
+	own := *c
+	own.User = control.ControllerUser("node-controller") // as kube has it
+	return &lifecycle{&own}
+}
+
+func (l *lifecycle) Observe(ev *watchcache.Event, need func(string)) {
+	if cluster.Nodes.Is(ev) && ev.Type != watchcache.Deleted {
+		need(ev.Entry.Name)
+	}
+}
+
+func (l *lifecycle) Reconcile(ctx context.Context, name string) error {
+	e := l.View.Collection(cluster.Nodes.Prefix).Snapshot().Get("", name)
+	if e == nil {
+		return nil
+	}
+	n := cluster.Nodes.Decode(l.Cluster, e)
+	if n == nil || n.DeletionTimestamp != nil {
+		return nil
+	}
+	var next error
+	if !cluster.IsSimulated(e) || cluster.IsDown(e) {
+		silent, left := l.silence(n)
+		if silent && l.unknown(n) {
+			made, err := cluster.Nodes.UpdateStatus(ctx, l.Cluster, n, func(n *corev1.Node) error {
+				l.unknown(n)
+				return nil
+			})
+			if err != nil {
+				return control.IgnoreNotFound(err)
+			}
+			n = made
+		}
+		if next = control.Again(left); silent {
+			next = control.Again(grace) // a Lease that is renewed leaves no event here
+		}
+	}
+	if err := l.taint(ctx, n); err != nil {
+		return control.IgnoreNotFound(err)
+	}
+	if c := condition(n, corev1.NodeReady); c == nil || c.Status != corev1.ConditionTrue {
+		if err := l.markPods(ctx, n); err != nil {
+			return err
+		}
+	}
+	return next
+}
+
+// silence reports whether a node's kubelet has been silent for too long, and if not, how long it may be yet.
+func (l *lifecycle) silence(n *corev1.Node) (silent bool, left time.Duration) {
+	heard, patience := n.CreationTimestamp.Time, startup
+	if c := condition(n, corev1.NodeReady); c != nil && c.LastHeartbeatTime.After(heard) {
+		heard, patience = c.LastHeartbeatTime.Time, grace
+	}
+	if lease := cluster.Leases.Get(l.Cluster, corev1.NamespaceNodeLease, n.Name); lease != nil &&
+		lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(heard) {
+		heard, patience = lease.Spec.RenewTime.Time, grace
+	}
+	left = patience - l.Since(heard)
+	return left <= 0, left
+}
+
+// unknown makes the conditions that kubelets report unknown, and reports whether that changed any.
+func (l *lifecycle) unknown(n *corev1.Node) (changed bool) {
+	now := metav1.Time{Time: l.Now()}
+	for _, kind := range []corev1.NodeConditionType{
+		corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure,
+	} {
+		switch c := condition(n, kind); {
+		case c == nil:
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: kind, Status: corev1.ConditionUnknown, Reason: "NodeStatusNeverUpdated",
+				Message: "Kubelet never posted node status.", LastHeartbeatTime: n.CreationTimestamp,
+				LastTransitionTime: now,
+			})
+			changed = true
+		case c.Status != corev1.ConditionUnknown:
+			c.Status, c.Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+			c.Message, c.LastTransitionTime = "Kubelet stopped posting node status.", now
+			changed = true
+		}
+	}
+	return changed
+}
+
+// taint gives a node the taints of its conditions.
+func (l *lifecycle) taint(ctx context.Context, n *corev1.Node) error {
+	if _, changed := tainted(n, l.Now()); !changed {
+		return nil
+	}
+	wasReady := !hasTaint(n, corev1.TaintNodeNotReady) && !hasTaint(n, corev1.TaintNodeUnreachable)
+	made, err := cluster.Nodes.Update(ctx, l.Cluster, n, func(n *corev1.Node) error {
+		n.Spec.Taints, _ = tainted(n, l.Now())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if wasReady && (hasTaint(made, corev1.TaintNodeNotReady) || hasTaint(made, corev1.TaintNodeUnreachable)) {
+		l.Normal(ctx, cluster.Nodes.Ref(n), "NodeNotReady", "Node %s status is now: NodeNotReady", n.Name)
+	}
+	return nil
+}
+
+func hasTaint(n *corev1.Node, key string) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
+// managedTaints are those that the controller gives and takes.
+var managedTaints = []string{
+	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
+	corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure,
+	corev1.TaintNodeNetworkUnavailable,
+}
+
+// tainted returns the taints that a node is to have, and whether it has others.
+func tainted(n *corev1.Node, now time.Time) (out []corev1.Taint, changed bool) {
+	wanted := wantedTaints(n)
+	for _, have := range n.Spec.Taints {
+		at := slices.IndexFunc(wanted, func(t corev1.Taint) bool { return t.MatchTaint(&have) })
+		switch {
+		case at >= 0:
+			wanted = slices.Delete(wanted, at, at+1)
+			out = append(out, have)
+		case slices.Contains(managedTaints, have.Key) && have.Effect != corev1.TaintEffectPreferNoSchedule:
+			changed = true
+		default:
+			out = append(out, have)
+		}
+	}
+	for _, t := range wanted {
+		t.TimeAdded = &metav1.Time{Time: now}
+		out, changed = append(out, t), true
+	}
+	return out, changed
+}
+
+func wantedTaints(n *corev1.Node) (out []corev1.Taint) {
+	add := func(key string, effects ...corev1.TaintEffect) {
+		for _, effect := range effects {
+			out = append(out, corev1.Taint{Key: key, Effect: effect})
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		switch is := c.Status; {
+		case c.Type == corev1.NodeReady && is == corev1.ConditionFalse:
+			add(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+		case c.Type == corev1.NodeReady && is == corev1.ConditionUnknown:
+			add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+		case is != corev1.ConditionTrue:
+		case c.Type == corev1.NodeMemoryPressure:
+			add(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
+		case c.Type == corev1.NodeDiskPressure:
+			add(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule)
+		case c.Type == corev1.NodePIDPressure:
+			add(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
+		case c.Type == corev1.NodeNetworkUnavailable:
+			add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+		}
+	}
+	if condition(n, corev1.NodeReady) == nil {
+		add(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule)
+	}
+	if n.Spec.Unschedulable {
+		add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	}
+	return out
+}
+
+// markPods says of the pods on a node that is not ready that they are not either.
+func (l *lifecycle) markPods(ctx context.Context, n *corev1.Node) error {
+	for _, pod := range l.PodsOn(n.Name) {
+		if !podReady(pod) {
+			continue
+		}
+		_, err := cluster.Pods.UpdateStatus(ctx, l.Cluster, pod, func(p *corev1.Pod) error {
+			for i := range p.Status.Conditions {
+				if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+					c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.Time{Time: l.Now()}
+				}
+			}
+			return nil
+		})
+		if control.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			l.Warning(ctx, cluster.Pods.Ref(pod), "NodeNotReady", "Node is not ready")
+		}
+	}
+	return nil
+}
+
+func podReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

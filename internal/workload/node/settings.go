@@ -1,0 +1,74 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Settings say which nodes the server makes: bowsprit.WorkloadsConfig.Simulate.
+type Settings map[string]string
+
+// plan is what Settings mean.
+type plan struct {
+	nodes, zones, pods int
+	name               string
+	cpu, memory        resource.Quantity
+}
+
+// Validate returns what is wrong with the settings.
+func (s Settings) Validate() (errs []error) {
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if err := check(key, s[key]); err != nil {
+			errs = append(errs, fmt.Errorf("%s=%s: %w", key, s[key], err))
+		}
+	}
+	return errs
+}
+
+func check(key, value string) error {
+	switch key {
+	case "nodes", "pods", "zones":
+		if n, err := strconv.Atoi(value); err != nil || n < 0 {
+			return errors.New("use a number such as 3")
+		}
+	case "cpu", "memory":
+		if q, err := resource.ParseQuantity(value); err != nil || q.Sign() <= 0 {
+			return errors.New("use a quantity such as 8 or 32Gi")
+		}
+	case "name":
+		if strings.Count(value, "%d") != 1 ||
+			len(validation.IsDNS1123Subdomain(strings.Replace(value, "%d", "0", 1))) > 0 {
+			return errors.New("use a name such as node-%d")
+		}
+	default:
+		return errors.New("known are nodes, name, zones, cpu, memory and pods")
+	}
+	return nil
+}
+
+// read returns what settings that are valid mean.
+func (s Settings) read() plan {
+	number := func(key string, otherwise int) int {
+		if n, err := strconv.Atoi(s[key]); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	text := func(key, otherwise string) string {
+		if s[key] != "" {
+			return s[key]
+		}
+		return otherwise
+	}
+	return plan{
+		nodes: number("nodes", 1), zones: number("zones", 0), pods: number("pods", 110), name: text("name", "node-%d"),
+		cpu: resource.MustParse(text("cpu", "8")), memory: resource.MustParse(text("memory", "32Gi")),
+	}
+}

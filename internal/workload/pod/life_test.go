@@ -1,0 +1,156 @@
+package pod
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// TestLife follows pods through their steps: each row is what annotations ask for and what is then to be seen, a line
+// for each step, with how long it lasts.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{
+		StartedAt: metav1.Time{Time: noon.Add(-10 * time.Second)},
+	}}
+	for name, c := range map[string]struct {
+		change func(p *corev1.Pod)
+		want   string
+	}{
+		"runs": {func(*corev1.Pod) {}, "Running ready main:running"},
+		"inits": {func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "i"}}
+		}, "Running ready first:exit0 main:running"},
+		"slow": {func(p *corev1.Pod) { annotate(p, startDelay, "30s") },
+			"Pending main:ContainerCreating 30s; Running ready main:running"},
+		"completes": {func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			annotate(p, runTime, "5s")
+		}, "Running ready main:running 5s; Succeeded main:exit0"},
+		"fails": {func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			annotate(p, exitCode, "3")
+		}, "Running ready main:running 0s; Failed main:exit3"},
+		"job": {func(p *corev1.Pod) {
+			yes := true
+			p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &yes}}
+		}, "Running ready main:running 0s; Succeeded main:exit0"},
+		"crashes": {func(p *corev1.Pod) { annotate(p, exitCode, "1") },
+			"Running ready main:running 0s; Running main:CrashLoopBackOff 10s; Running ready main:running 0s; " +
+				"Running main:CrashLoopBackOff 20s; Running ready main:running 0s"},
+		"no image": {func(p *corev1.Pod) { annotate(p, pullFailure, "true") },
+			"Pending main:ErrImagePull 0s; Pending main:ImagePullBackOff"},
+		"unready": {func(p *corev1.Pod) { annotate(p, unready, "main") }, "Running main:running"},
+		"gated": {func(p *corev1.Pod) {
+			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/open"}}
+		}, "Running main:running"},
+		"deadline": {func(p *corev1.Pod) {
+			five := int64(5)
+			p.Spec.ActiveDeadlineSeconds = &five
+		}, "Running ready main:running 5s; Failed main:exit143"},
+		"deleted": {func(p *corev1.Pod) {
+			grace := int64(30)
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(30 * time.Second)}, &grace
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "i", State: running}}
+		}, "Succeeded main:exit0 gone"},
+		"deleted slowly": {func(p *corev1.Pod) {
+			grace := int64(30)
+			annotate(p, stopTime, "20s")
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(30 * time.Second)}, &grace
+			p.Status.Phase = corev1.PodRunning
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "i", State: running}}
+		}, "Running main:running 20s; Succeeded main:exit0 gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "u"},
+				Spec: corev1.PodSpec{
+					RestartPolicy: corev1.RestartPolicyAlways,
+					Containers:    []corev1.Container{{Name: "main", Image: "i"}},
+				},
+			}
+			c.change(pod)
+			if got := story(pod, strings.Count(c.want, ";")+1); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func annotate(p *corev1.Pod, key, value string) {
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value)
+}
+
+// story takes a pod so many steps on, each when the one before wants it, and says what was seen.
+func story(pod *corev1.Pod, steps int) string {
+	var lines []string
+	now := noon
+	for range steps {
+		s := next(pod, now)
+		pod.Status = *s.status
+		line := string(s.status.Phase)
+		for _, c := range s.status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				line += " ready"
+			}
+		}
+		for _, c := range append(s.status.InitContainerStatuses, s.status.ContainerStatuses...) {
+			line += " " + c.Name + ":"
+			switch {
+			case c.State.Running != nil:
+				line += "running"
+			case c.State.Waiting != nil:
+				line += c.State.Waiting.Reason
+			default:
+				line += fmt.Sprintf("exit%d", c.State.Terminated.ExitCode)
+			}
+		}
+		if s.wait > 0 {
+			line += " " + s.wait.Truncate(time.Millisecond).String()
+		}
+		if s.gone {
+			line += " gone"
+		}
+		lines = append(lines, line)
+		now = now.Add(s.wait)
+	}
+	return strings.Join(lines, "; ")
+}
+
+// A step that changes nothing is no step: what was written leads to no further write.
+func TestStepsEnd(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}}
+	s := next(pod, noon)
+	if !s.changed {
+		t.Fatal("a new pod stays as it is")
+	}
+	pod.Status = *s.status
+	if s = next(pod, noon.Add(time.Hour)); s.changed || len(s.events) > 0 || s.wait > 0 {
+		t.Errorf("a pod that runs: %+v", s)
+	}
+}
+
+// Addresses are given once, are kept by pods that have them, and come back.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	a := newAddresses()
+	a.take("old", "10.244.0.2")
+	one, two := a.next("one"), a.next("two")
+	if one != "10.244.0.1" || two != "10.244.0.3" || a.next("one") != one {
+		t.Errorf("one has %s, two has %s", one, two)
+	}
+	a.free("old")
+	a.last = podRange.Addr().Next()
+	if got := a.next("three"); got != "10.244.0.2" {
+		t.Errorf("three has %s", got)
+	}
+}

@@ -1,0 +1,163 @@
+// Package pod simulates what kubelets do with the pods of simulated nodes: containers start, are ready, end, are
+// restarted, and go when the pod is deleted; or they do not, if the pod asks for that by annotations.
+//
+// What a pod's status is to be is a pure function of the pod and the time (life.go). The loop writes it as the kubelet
+// of the pod's node would.
+package pod
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// loop is the name of the loop.
+const loop = "simulated-pods"
+
+// workers is how many pods are looked at at a time.
+const workers = 4
+
+// Part brings what happens to pods.
+func Part() part.Part {
+	return part.Part{Name: "simulated pods", Loops: []part.Loop{
+		{Name: loop, Workers: workers, New: func(h *part.Host) control.Reconciler {
+			return cluster.Timed(h, &pods{Cluster: cluster.Kubelets(h), addresses: newAddresses()})
+		}},
+	}}
+}
+
+// pods are those of all simulated nodes. A key is that of a pod, or the name of a node, all of whose pods need a look.
+type pods struct {
+	*cluster.Cluster
+	addresses *addresses
+	need      func(string)
+}
+
+// Requests makes pods a control.Requester.
+func (p *pods) Requests(need func(string)) { p.need = need }
+
+func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
+	e := ev.Entry
+	switch {
+	case cluster.Pods.Is(ev):
+		ip, _ := e.Field("status.podIP")
+		if ev.Type == watchcache.Deleted {
+			p.addresses.free(e.UID)
+			return
+		}
+		p.addresses.take(e.UID, ip)
+		if name, _ := e.Field("spec.nodeName"); name != "" {
+			need(e.Key())
+		}
+	case cluster.Nodes.Is(ev) && ev.Type != watchcache.Deleted:
+		if cluster.IsSimulated(e) && !cluster.IsDown(e) && (ev.Prev == nil || !cluster.IsSimulated(ev.Prev) ||
+			cluster.IsDown(ev.Prev) || recovered(ev)) {
+			need(e.Name)
+		}
+	}
+}
+
+// recovered reports whether a node has been given taints, or lost some.
+func recovered(ev *watchcache.Event) bool {
+	now, _ := ev.Entry.Field("spec.taints")
+	was, _ := ev.Prev.Field("spec.taints")
+	return now != was
+}
+
+func (p *pods) Reconcile(ctx context.Context, key string) error {
+	namespace, name, isPod := strings.Cut(key, "/")
+	if !isPod {
+		for _, pod := range p.PodsOn(key) {
+			p.need(pod.Namespace + "/" + pod.Name)
+		}
+		return nil
+	}
+	pod := cluster.Pods.Get(p.Cluster, namespace, name)
+	if pod == nil || pod.Spec.NodeName == "" {
+		return nil
+	}
+	n := p.View.Collection(cluster.Nodes.Prefix).Snapshot().Get("", pod.Spec.NodeName)
+	if !cluster.IsSimulated(n) || cluster.IsDown(n) {
+		return nil
+	}
+	err := p.work(ctx, p.Kubelet(pod.Spec.NodeName), pod)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or its deletion came between: there is an event of that
+	}
+	return err
+}
+
+// work takes a pod one step on.
+func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.Pod) error {
+	s := next(pod, p.Now())
+	if s.changed {
+		if s.status.PodIP == "" {
+			p.address(pod, s.status)
+		}
+		_, err := cluster.Pods.UpdateStatus(ctx, kubelet, pod, func(now *corev1.Pod) error {
+			if now.DeletionTimestamp != nil && pod.DeletionTimestamp == nil {
+				return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errDeleted)
+			}
+			others(now.Status.Conditions, s.status)
+			now.Status = *s.status
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, ev := range s.events {
+		ev.About, ev.Host = cluster.Pods.Ref(pod), pod.Spec.NodeName
+		if ev.container != "" {
+			ev.About.FieldPath = "spec.containers{" + ev.container + "}"
+		}
+		kubelet.Report(ctx, ev.Event)
+	}
+	if s.gone {
+		none := int64(0)
+		return cluster.Pods.Delete(ctx, kubelet, pod, metav1.DeleteOptions{
+			GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		})
+	}
+	if s.wait > 0 {
+		return control.Again(s.wait)
+	}
+	return nil
+}
+
+// others takes over the conditions that are not a kubelet's as they are now.
+func others(now []corev1.PodCondition, into *corev1.PodStatus) {
+	for _, c := range now {
+		if own(c.Type) {
+			continue
+		}
+		found := false
+		for i := range into.Conditions {
+			if into.Conditions[i].Type == c.Type {
+				into.Conditions[i], found = c, true
+			}
+		}
+		if !found {
+			into.Conditions = append(into.Conditions, c)
+		}
+	}
+}
+
+// address gives a pod an address: that of its node, or one of its own.
+func (p *pods) address(pod *corev1.Pod, status *corev1.PodStatus) {
+	host := cluster.NodeAddress(pod.Spec.NodeName).String()
+	ip := host
+	if !pod.Spec.HostNetwork {
+		ip = p.addresses.next(string(pod.UID))
+	}
+	status.HostIP, status.HostIPs = host, []corev1.HostIP{{IP: host}}
+	status.PodIP, status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
+}

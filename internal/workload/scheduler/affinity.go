@@ -1,0 +1,137 @@
+package scheduler
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// domain is all nodes that have a value of a label.
+type domain struct{ key, value string }
+
+// affinity is what pods on nodes mean for a pod: where it must be near some, and away from others.
+type affinity struct {
+	near, away []*term
+	// together counts, for each domain, the pods that match all terms of near; the others say where such pods are.
+	together map[domain]int
+	apart    map[domain]int
+	repelled map[domain]bool // by the terms of pods that are there
+	own      bool            // the pod matches its own terms of near
+}
+
+// term is a pod affinity term that can be asked.
+type term struct {
+	key        string
+	selector   labels.Selector
+	namespaces []string
+	byLabel    labels.Selector // of namespaces
+}
+
+func newTerm(t *corev1.PodAffinityTerm, of *podInfo) *term {
+	out := &term{key: t.TopologyKey, namespaces: t.Namespaces, byLabel: labels.Nothing()}
+	var err error
+	if out.selector, err = metav1.LabelSelectorAsSelector(t.LabelSelector); err != nil {
+		out.selector = labels.Nothing() // it was validated
+	}
+	if t.NamespaceSelector != nil {
+		if out.byLabel, err = metav1.LabelSelectorAsSelector(t.NamespaceSelector); err != nil {
+			out.byLabel = labels.Nothing()
+		}
+	} else if len(t.Namespaces) == 0 {
+		out.namespaces = []string{of.namespace}
+	}
+	return out
+}
+
+func (t *term) matches(p *podInfo, labelsOf func(string) map[string]string) bool {
+	return (slices.Contains(t.namespaces, p.namespace) || t.byLabel.Matches(labels.Set(labelsOf(p.namespace)))) &&
+		t.selector.Matches(labels.Set(p.labels))
+}
+
+func antiAffinity(p *podInfo) []corev1.PodAffinityTerm {
+	if a := p.spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		return a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return nil
+}
+
+func newAffinity(m *model, p *podInfo, labelsOf func(string) map[string]string) *affinity {
+	a := &affinity{together: map[domain]int{}, apart: map[domain]int{}, repelled: map[domain]bool{}}
+	if has := p.spec.Affinity; has != nil && has.PodAffinity != nil {
+		for _, t := range has.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			a.near = append(a.near, newTerm(&t, p))
+		}
+	}
+	for _, t := range antiAffinity(p) {
+		a.away = append(a.away, newTerm(&t, p))
+	}
+	if len(a.near)+len(a.away) > 0 {
+		for _, other := range m.pods {
+			a.count(m.nodes[other.node], other, labelsOf)
+		}
+	}
+	a.own = len(a.near) > 0 && matchesAll(a.near, p, labelsOf)
+	for _, other := range m.repelling {
+		n := m.nodes[other.node].node
+		if n == nil {
+			continue
+		}
+		for _, t := range antiAffinity(other) {
+			if value, ok := n.Labels[t.TopologyKey]; ok && newTerm(&t, other).matches(p, labelsOf) {
+				a.repelled[domain{t.TopologyKey, value}] = true
+			}
+		}
+	}
+	return a
+}
+
+func matchesAll(terms []*term, p *podInfo, labelsOf func(string) map[string]string) bool {
+	return !slices.ContainsFunc(terms, func(t *term) bool { return !t.matches(p, labelsOf) })
+}
+
+// count counts a pod on a node.
+func (a *affinity) count(i *nodeInfo, p *podInfo, labelsOf func(string) map[string]string) {
+	if i == nil || i.node == nil {
+		return
+	}
+	if len(a.near) > 0 && matchesAll(a.near, p, labelsOf) {
+		for _, t := range a.near {
+			if value, ok := i.node.Labels[t.key]; ok {
+				a.together[domain{t.key, value}]++
+			}
+		}
+	}
+	for _, t := range a.away {
+		if value, ok := i.node.Labels[t.key]; ok && t.matches(p, labelsOf) {
+			a.apart[domain{t.key, value}]++
+		}
+	}
+}
+
+// check returns why a node is out, and whether the end of pods on it may mend that.
+func (a *affinity) check(n *corev1.Node) (reasons []string, mendable bool) {
+	lonely := false
+	for _, t := range a.near {
+		value, ok := n.Labels[t.key]
+		if !ok {
+			return []string{"node(s) didn't match pod affinity rules"}, false
+		}
+		lonely = lonely || a.together[domain{t.key, value}] == 0
+	}
+	if lonely && (len(a.together) > 0 || !a.own) { // the first of pods that want to be together may be anywhere
+		return []string{"node(s) didn't match pod affinity rules"}, false
+	}
+	for _, t := range a.away {
+		if value, ok := n.Labels[t.key]; ok && a.apart[domain{t.key, value}] > 0 {
+			return []string{"node(s) didn't match pod anti-affinity rules"}, true
+		}
+	}
+	for d := range a.repelled {
+		if value, ok := n.Labels[d.key]; ok && value == d.value {
+			return []string{"node(s) didn't satisfy existing pods anti-affinity rules"}, true
+		}
+	}
+	return nil, false
+}

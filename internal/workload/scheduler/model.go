@@ -1,0 +1,212 @@
+package scheduler
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
+)
+
+// model is what the scheduler knows of nodes and the pods on them. Its owner locks it.
+type model struct {
+	nodes map[string]*nodeInfo // those that exist, and those that pods name
+	pods  map[string]*podInfo  // on nodes, by "namespace/name"
+	// repelling are the pods with required anti-affinity, which bear on the pods that come after them.
+	repelling map[string]*podInfo
+	// nominated are the pods for which others go from a node, which is theirs before it is that of less important ones.
+	nominated map[string]*podInfo
+	names     []string // of the nodes that exist, sorted; nil if it has to be made anew
+	from      int      // where among names the next search begins, if there are many
+}
+
+func newModel() *model {
+	return &model{
+		nodes: map[string]*nodeInfo{}, pods: map[string]*podInfo{}, repelling: map[string]*podInfo{},
+		nominated: map[string]*podInfo{},
+	}
+}
+
+// nodeInfo is a node with what is on it.
+type nodeInfo struct {
+	node *corev1.Node // nil if it does not exist
+	free amounts      // what is allocatable and not requested; may be negative
+	all  amounts      // what is allocatable
+	pods map[string]*podInfo
+}
+
+// podInfo is what matters of a pod. It is not changed but for its node.
+type podInfo struct {
+	namespace, name, uid, node string
+	generation                 int64
+	labels                     map[string]string
+	priority                   int32
+	spec                       *corev1.PodSpec // of a pod on a node without its containers
+	requests                   amounts
+	ports                      []port
+	claims                     []string
+	deleting                   bool
+}
+
+func (p *podInfo) key() string { return p.namespace + "/" + p.name }
+
+// amounts are quantities of resources: CPU in thousandths, the others in units. "pods" counts pods.
+type amounts map[corev1.ResourceName]int64
+
+func amountsOf(list corev1.ResourceList) amounts {
+	out := amounts{}
+	for name, q := range list {
+		if name == corev1.ResourceCPU {
+			out[name] = q.MilliValue()
+		} else {
+			out[name] = q.Value()
+		}
+	}
+	return out
+}
+
+func (a amounts) add(b amounts, sign int64) {
+	for name, n := range b {
+		a[name] += sign * n
+	}
+}
+
+// port is a port of a node that a pod takes.
+type port struct {
+	ip       string
+	protocol corev1.Protocol
+	number   int32
+}
+
+func (p port) conflicts(q port) bool {
+	return p.number == q.number && p.protocol == q.protocol && (p.ip == q.ip || p.ip == anyIP || q.ip == anyIP)
+}
+
+const anyIP = "0.0.0.0"
+
+// digest returns what matters of a pod.
+func digest(pod *corev1.Pod) *podInfo {
+	p := &podInfo{
+		namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), generation: pod.Generation, labels: pod.Labels,
+		spec: &pod.Spec, requests: amountsOf(quota.PodRequests(pod)),
+		deleting: pod.DeletionTimestamp != nil,
+	}
+	p.requests[corev1.ResourcePods] = 1
+	if pod.Spec.Priority != nil {
+		p.priority = *pod.Spec.Priority
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, sidecars(pod.Spec.InitContainers)} {
+		for _, c := range containers {
+			for _, has := range c.Ports {
+				if has.HostPort > 0 {
+					p.ports = append(p.ports, port{
+						cmp.Or(has.HostIP, anyIP), cmp.Or(has.Protocol, corev1.ProtocolTCP), has.HostPort,
+					})
+				}
+			}
+		}
+	}
+	for i := range pod.Spec.Volumes {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			p.claims = append(p.claims, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			p.claims = append(p.claims, pod.Name+"-"+v.Name)
+		}
+	}
+	return p
+}
+
+// sidecars are the init containers that go on running.
+func sidecars(all []corev1.Container) (out []corev1.Container) {
+	for _, c := range all {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// setNode takes a node in, or out if it is nil.
+func (m *model) setNode(name string, n *corev1.Node) {
+	i := m.nodes[name]
+	if i == nil {
+		if n == nil {
+			return
+		}
+		i = &nodeInfo{pods: map[string]*podInfo{}}
+		m.nodes[name] = i
+	}
+	if (i.node == nil) != (n == nil) {
+		m.names = nil
+	}
+	i.node = n
+	if n == nil && len(i.pods) == 0 {
+		delete(m.nodes, name)
+		return
+	}
+	i.all, i.free = amounts{}, amounts{}
+	if n != nil {
+		i.all = amountsOf(n.Status.Allocatable)
+	}
+	i.free.add(i.all, 1)
+	for _, p := range i.pods {
+		i.free.add(p.requests, -1)
+	}
+}
+
+// add puts a pod on a node.
+func (m *model) add(p *podInfo, node string) {
+	m.remove(p.key())
+	delete(m.nominated, p.key())
+	spec := corev1.PodSpec{Affinity: p.spec.Affinity} // what others ask of it
+	p.spec = &spec
+	p.node = node
+	i := m.nodes[node]
+	if i == nil {
+		i = &nodeInfo{pods: map[string]*podInfo{}, all: amounts{}, free: amounts{}}
+		m.nodes[node] = i
+	}
+	i.pods[p.key()], m.pods[p.key()] = p, p
+	i.free.add(p.requests, -1)
+	if len(antiAffinity(p)) > 0 {
+		m.repelling[p.key()] = p
+	}
+}
+
+// remove takes a pod off its node and reports whether it was on one.
+func (m *model) remove(key string) bool {
+	p := m.pods[key]
+	if p == nil {
+		return false
+	}
+	delete(m.pods, key)
+	delete(m.repelling, key)
+	i := m.nodes[p.node]
+	delete(i.pods, key)
+	i.free.add(p.requests, 1)
+	if i.node == nil && len(i.pods) == 0 {
+		delete(m.nodes, p.node)
+	}
+	return true
+}
+
+// existing returns the names of the nodes that exist, sorted.
+func (m *model) existing() []string {
+	if m.names == nil {
+		m.names = []string{}
+		for name, i := range m.nodes {
+			if i.node != nil {
+				m.names = append(m.names, name)
+			}
+		}
+		slices.Sort(m.names)
+	}
+	return m.names
+}
+
+func (m *model) count() int { return len(m.existing()) }
+
+func sameLabels(a, b map[string]string) bool { return maps.Equal(a, b) }

@@ -1,0 +1,95 @@
+package bowsprit
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/identity"
+	"github.com/bowsprit/bowsprit/internal/storage/encrypt"
+)
+
+// openEncryption reads what is to be encrypted, if anything is. kind finds the resource of what lies below a prefix,
+// instead the prefix as whose objects those below another may be encrypted.
+func (p *process) openEncryption(
+	kind func(prefix string) (schema.GroupResource, bool), instead func(prefix string) string,
+) error {
+	p.host.Encrypts = func(prefix string) bool { return p.encryption != nil && p.encryption.Covers(prefix) }
+	c := p.config.Encryption
+	if c.ConfigFile == "" {
+		return nil
+	}
+	e, err := encrypt.Open(encrypt.Config{
+		File: c.ConfigFile, Reload: c.AutomaticReload, Server: identity.OfHost(), KMSv1: c.KMSv1, Kind: kind,
+		Instead: instead, Path: p.host.Store.Path, Log: p.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.encryption = e
+	p.libraries = append(p.libraries, encrypt.LibraryMetrics()...)
+	p.onStop(func() error { e.Close(); return nil })
+	return nil
+}
+
+// decrypt is what the view reads stored values with, nil if nothing is encrypted: then an encrypted value is no object.
+func (p *process) decrypt() func(prefix, key string, value []byte) ([]byte, error) {
+	if p.encryption == nil {
+		return encrypt.None
+	}
+	return p.encryption.Decrypt
+}
+
+// cipher is what writes are encrypted with, nil if nothing is.
+func (p *process) cipher() convert.Cipher {
+	if p.encryption == nil {
+		return nil
+	}
+	return p.encryption
+}
+
+// reloadEncryption follows the file, and has the view read again what is read otherwise by a new state of it.
+func (p *process) reloadEncryption(context.Context) error {
+	if p.encryption == nil || !p.config.Encryption.AutomaticReload {
+		return nil
+	}
+	p.background(func(ctx context.Context) error {
+		p.encryption.Run(ctx, p.reread)
+		return nil
+	})
+	return nil
+}
+
+// reread has the view read again what lies below the prefixes that are concerned.
+func (p *process) reread(ctx context.Context, concerned func(prefix string) bool) {
+	for _, c := range p.host.View.Collections() {
+		if !concerned(c.Prefix()) {
+			continue
+		}
+		if err := c.Reread(ctx); err != nil && ctx.Err() == nil {
+			p.log.Error("objects are not read again by the new encryption configuration; restart the server to be "+
+				"sure that they can be", "collection", c.Prefix(), "error", err)
+		}
+	}
+}
+
+// encryptionChecks are the conditions of health of KMS plugins: of healthz and readyz, not of livez, since a restart
+// mends none.
+func (p *process) encryptionChecks() []front.Check {
+	if p.encryption == nil {
+		return nil
+	}
+	var out []front.Check
+	for _, c := range p.encryption.Checks() {
+		out = append(out, front.Check{Name: c.Name, Run: c.Run, NotLive: true})
+	}
+	if p.config.Encryption.AutomaticReload { // a step of kube-apiserver's start, which its clients may wait for
+		out = append(out, front.Check{
+			Name: "poststarthook/start-encryption-provider-config-automatic-reload",
+			Run:  func(context.Context) error { return nil },
+		})
+	}
+	return out
+}

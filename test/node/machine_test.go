@@ -1,0 +1,192 @@
+package node
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// The test's second process, which has namespaces of its own, finds in its environment where the packages are, and a
+// directory to work in. It cannot remove that itself: containers have mounts there until its namespaces end.
+const (
+	inside     = "NODE_INSIDE"
+	insideHome = "NODE_HOME"
+)
+
+// packages are what a node needs beside the kubelet, by Debian's names; of busybox images are made.
+var packages = []string{"containerd", "runc", "containernetworking-plugins", "busybox-static"}
+
+// machine unpacks what a node needs into a directory and returns it. It skips the test where that cannot be had.
+// NODE_PACKAGES names a directory that has it already, or is to keep it.
+func machine(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a node needs root")
+	}
+	for _, tool := range []string{"unshare", "ip", "mount", "apt-get", "dpkg"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("a node needs %s, and apt-get and dpkg bring the rest: %v", tool, err)
+		}
+	}
+	dir := os.Getenv("NODE_PACKAGES")
+	if dir == "" {
+		dir = t.TempDir()
+	} else if _, err := os.Stat(filepath.Join(dir, "usr", "bin", "containerd")); err == nil {
+		return dir
+	}
+	debs := t.TempDir()
+	fetch := exec.CommandContext(t.Context(), "apt-get", append([]string{"download"}, packages...)...)
+	fetch.Dir = debs
+	if out, err := fetch.CombinedOutput(); err != nil {
+		t.Skipf("the distribution's packages cannot be had: %v: %s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if out, err := exec.CommandContext(t.Context(), "dpkg", "-x", file, dir).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", file, err, out)
+		}
+	}
+	return dir
+}
+
+// applets are the commands of busybox that images have under their own names.
+var applets = []string{"sh", "cat", "echo", "sleep", "tar", "id", "mkdir", "rm", "true", "wget", "httpd"}
+
+// image writes an image, as "docker save" would, that has busybox, and more files by their paths in it.
+func image(t *testing.T, file, name, busybox string, command []string, more map[string]string) {
+	t.Helper()
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	header := func(h *tar.Header) {
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"bin", "tmp", "etc", "usr", "usr/local", "usr/local/bin"} {
+		header(&tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755})
+	}
+	for _, applet := range applets {
+		header(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"})
+	}
+	files := map[string]string{"bin/busybox": busybox}
+	for target, source := range more {
+		files[target] = source
+	}
+	for target, source := range files {
+		content, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header(&tar.Header{Typeflag: tar.TypeReg, Name: target, Mode: 0o755, Size: int64(len(content))})
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	digest := sum(layer.Bytes())
+	config := marshal(t, map[string]any{
+		"architecture": "amd64", "os": "linux",
+		"config": map[string]any{"Cmd": command, "Env": []string{"PATH=/usr/local/bin:/bin"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
+	})
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	w = tar.NewWriter(out)
+	for _, part := range []struct {
+		name    string
+		content []byte
+	}{
+		{digest + ".tar", layer.Bytes()}, {sum(config) + ".json", config},
+		{"manifest.json", marshal(t, []any{map[string]any{
+			"Config": sum(config) + ".json", "RepoTags": []string{name}, "Layers": []string{digest + ".tar"},
+		}})},
+	} {
+		header(&tar.Header{Typeflag: tar.TypeReg, Name: part.name, Mode: 0o644, Size: int64(len(part.content))})
+		if _, err := io.Copy(w, bytes.NewReader(part.content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sum(content []byte) string {
+	hash := sha256.Sum256(content)
+	return hex.EncodeToString(hash[:])
+}
+
+func marshal(t *testing.T, v any) []byte {
+	t.Helper()
+	content, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// withNamespaces runs this test in a second process, with namespaces of its own for processes, mounts and the network.
+// When it ends the kernel ends and unmounts all that it has left.
+func withNamespaces(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe := exec.Command("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "true")
+	if out, err := probe.CombinedOutput(); err != nil {
+		t.Skipf("this machine gives no namespaces: %v: %s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
+		"--mount-proc", self, "-test.v", "-test.timeout=25m", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), inside+"="+machine(t), insideHome+"="+t.TempDir(), "NODE_BINARIES="+binaries)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	removeGroups()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// removeGroups removes the control groups of containers that have ended.
+func removeGroups() {
+	for _, pattern := range []string{"/sys/fs/cgroup/*/k8s.io/*", "/sys/fs/cgroup/*/k8s.io"} {
+		groups, _ := filepath.Glob(pattern)
+		for _, group := range groups {
+			_ = os.Remove(group) // one that still has processes stays
+		}
+	}
+}
+
+// sandbox prepares the namespaces: folders that programs write to wherever they run, and addresses.
+func sandbox(t *testing.T, addresses ...string) {
+	t.Helper()
+	lines := []string{"ip link set lo up", "echo 1 > /proc/sys/net/ipv4/ip_forward", "mkdir -p /var/lib /var/log /run"}
+	for _, dir := range []string{"/var/lib", "/var/log", "/run", "/opt"} {
+		lines = append(lines, "mount -t tmpfs tmpfs "+dir)
+	}
+	for _, address := range addresses {
+		lines = append(lines, fmt.Sprintf("ip address add %s/32 dev lo", address))
+	}
+	for _, line := range lines {
+		if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+	}
+}

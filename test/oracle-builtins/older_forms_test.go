@@ -1,0 +1,86 @@
+package oraclebuiltins
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+)
+
+// TestOlderForms stores random objects as an older kube-apiserver did, in versions with fields in other places, and
+// compares what is read with what kube-apiserver's conversion makes of them.
+func TestOlderForms(t *testing.T) {
+	t.Parallel()
+	read := convert.StoredReader(kinds.Resources())
+	compared := 0
+	for _, r := range kinds.Resources() {
+		if r.Form == nil {
+			continue
+		}
+		for name, made := range r.Form.Types {
+			t.Run(r.Group+"/"+name+" "+r.Kind, func(t *testing.T) {
+				for seed := range int64(300) {
+					compareOlderForm(t, r, &catalog.Version{Name: name, New: made}, read, seed)
+					if t.Failed() {
+						return
+					}
+				}
+			})
+			compared++
+		}
+	}
+	if compared < 4 {
+		t.Errorf("%d kinds compared", compared)
+	}
+}
+
+func compareOlderForm(
+	t *testing.T, r *catalog.Resource, from *catalog.Version, read func(string, []byte) ([]byte, error), seed int64,
+) {
+	t.Helper()
+	typed := from.New().(runtime.Object)
+	filler(seed).Fill(typed)
+	typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: r.Group, Version: from.Name, Kind: r.Kind})
+	var stored bytes.Buffer
+	if err := protobuf.NewSerializer(legacyscheme.Scheme, legacyscheme.Scheme).Encode(typed, &stored); err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(r.Prefix, stored.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := from.New().(runtime.Object) // without what protobuf cannot say
+	if err := runtime.DecodeInto(protobuf.NewSerializer(legacyscheme.Scheme, legacyscheme.Scheme), stored.Bytes(),
+		back); err != nil {
+		t.Fatal(err)
+	}
+	hub, err := legacyscheme.Scheme.UnsafeConvertToVersion(back,
+		schema.GroupVersion{Group: r.Group, Version: runtime.APIVersionInternal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := legacyscheme.Scheme.UnsafeConvertToVersion(hub,
+		schema.GroupVersion{Group: r.Group, Version: r.Storage.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tree(t, marshal(t, out))
+	want["apiVersion"], want["kind"] = r.Group+"/"+r.Storage.Name, r.Kind
+	// What is read goes through the Go type of v1 before it is shown.
+	now := r.Storage.New()
+	if err := json.Unmarshal(got, now); err != nil {
+		t.Fatal(err)
+	}
+	if diff := difference("", tree(t, marshal(t, now)), want); len(diff) > 0 {
+		t.Errorf("seed %d:\n%s\n%s", seed, strings.Join(diff, "\n"), got)
+	}
+}

@@ -1,0 +1,19 @@
+// Package flow compares internal/front/flow with Kubernetes' own API Priority and Fairness: what runs when, to which
+// schema a request belongs, how many seats it takes, and how seats are lent.
+//
+// ORACLE_FLOW multiplies the number of random cases.
+package flow
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+func cases(t *testing.T, n int) int {
+	t.Helper()
+	if factor, err := strconv.Atoi(os.Getenv("ORACLE_FLOW")); err == nil {
+		return n * factor
+	}
+	return n
+}
