@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // sampleServer is where k8s.io/sample-apiserver, unmodified, can listen as an extension API server, with its own etcd.
@@ -46,7 +48,7 @@ func newSample(t *testing.T) *sampleServer {
 	if s.ip == "" {
 		t.Skip("this machine has no address but that of the loopback interface")
 	}
-	if _, s.port, err = net.SplitHostPort(freeAddress(t)); err != nil {
+	if _, s.port, err = net.SplitHostPort(freeport.Address(t)); err != nil {
 		t.Fatal(err)
 	}
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-apiserver")
@@ -355,7 +357,7 @@ func TestAggregationPage(t *testing.T) {
 	if len(parts) != 3 {
 		t.Fatalf("the page has %d parts, want one block of commands", len(parts))
 	}
-	host, port, err := net.SplitHostPort(freeAddress(t))
+	host, port, err := net.SplitHostPort(freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // cluster is an etcd cluster of processes.
@@ -102,29 +103,7 @@ func (m *member) kill() {
 // freeURL returns an address that is free. Members must know each other's before they start.
 func freeURL(t *testing.T) string {
 	t.Helper()
-	return "http://" + freeAddress(t)
-}
-
-// addresses are those that freeAddress has given out.
-var addresses sync.Map
-
-// freeAddress returns an address that is free and that no program gets by chance: systems take the ports of
-// connections, and of listeners that want any, from 32768 up. So a process can be killed and find its port free when
-// it starts again.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
-		if _, taken := addresses.LoadOrStore(address, true); taken {
-			continue
-		}
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port between 20000 and 32000")
-	return ""
+	return "http://" + freeport.Address(t)
 }
 
 // site is a server that can be started again at the same address.
@@ -136,7 +115,7 @@ type site struct {
 
 func startSite(t *testing.T, flags ...string) *site {
 	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}

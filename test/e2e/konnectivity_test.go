@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // TestKonnectivityPage walks Kubernetes' page "Set up Konnectivity service": its configuration, its commands and its
@@ -34,7 +36,7 @@ func TestKonnectivityPage(t *testing.T) {
 		}
 	}
 	port := func() string {
-		_, port, err := net.SplitHostPort(freeAddress(t))
+		_, port, err := net.SplitHostPort(freeport.Address(t))
 		if err != nil {
 			t.Fatal(err)
 		}

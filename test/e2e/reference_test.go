@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // reference is the path of a real kube-apiserver. If it is set, the stories run against that instead of bowsprit, with
@@ -38,7 +40,7 @@ func startReference(t *testing.T, etcd *cluster, flags ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // tunnel is a running "ssh -D".
@@ -63,14 +64,8 @@ func startSSH(t *testing.T) *tunnel {
 // connectSSH starts the client and waits until it listens.
 func connectSSH(t *testing.T, dir, sshd, who string, env []string, as *syscall.Credential) *tunnel {
 	t.Helper()
-	var port int
-	if l, err := net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	} else {
-		port = l.Addr().(*net.TCPAddr).Port
-		l.Close()
-	}
-	cmd := exec.CommandContext(bounded(t, 5*time.Minute), "ssh", "-D", "127.0.0.1:"+strconv.Itoa(port), "-v", "-N",
+	address := freeport.Address(t)
+	cmd := exec.CommandContext(bounded(t, 5*time.Minute), "ssh", "-D", address, "-v", "-N",
 		"-F", "/dev/null", "-i", filepath.Join(dir, "user"), "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes",
 		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
 		"-o", fmt.Sprintf("ProxyCommand=%s -i -e -f %s/sshd_config", sshd, dir),
@@ -84,7 +79,7 @@ func connectSSH(t *testing.T, dir, sshd, who string, env []string, as *syscall.C
 		t.Fatal(err)
 	}
 	go func() { cmd.Wait(); close(ended) }()
-	to := &tunnel{address: "127.0.0.1:" + strconv.Itoa(port), stop: func() {
+	to := &tunnel{address: address, stop: func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		<-ended
 	}}

@@ -27,6 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/agent"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/server"
 	"github.com/bowsprit/bowsprit/internal/testing/authority"
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // site is what the halves of one test share.
@@ -54,7 +55,7 @@ const (
 func newSite(t testing.TB) *site {
 	t.Helper()
 	a := authority.New(t)
-	s := &site{port: freePort(t), id: "one", count: 1}
+	s := &site{port: freeport.Port(t), id: "one", count: 1}
 	dir, err := os.MkdirTemp("", "k") // a socket's name has about 100 bytes at most
 	if err != nil {
 		t.Fatal(err)
@@ -77,28 +78,6 @@ egressSelections:
 		t.Fatal(err)
 	}
 	return s
-}
-
-var ports struct {
-	sync.Mutex
-	next int
-}
-
-// freePort returns a port that upstream's flags take: below 49152.
-func freePort(t testing.TB) int {
-	ports.Lock()
-	defer ports.Unlock()
-	for range 1000 {
-		port := 20000 + (os.Getpid()*37+ports.next)%20000
-		ports.next++
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = listener.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 // half starts a server or an agent, and returns what ends it.
@@ -168,7 +147,7 @@ func ourAgent(t testing.TB, s *site) func() {
 func upstreamServer(t testing.TB, s *site) func() {
 	o := serveroptions.NewProxyRunOptions()
 	o.UdsName, o.ServerPort, o.AgentPort, o.AgentBindAddress = s.socket, 0, s.port, "127.0.0.1"
-	o.AdminPort, o.HealthPort, o.HealthBindAddress = freePort(t), freePort(t), "127.0.0.1"
+	o.AdminPort, o.HealthPort, o.HealthBindAddress = freeport.Port(t), freeport.Port(t), "127.0.0.1"
 	o.ClusterCert, o.ClusterKey, o.ServerID, o.ServerCount = s.cert, s.key, s.id, s.count
 	if s.token != "" {
 		o.AgentNamespace, o.AgentServiceAccount, o.AuthenticationAudience = namespace, account, audience
@@ -186,7 +165,7 @@ func upstreamServer(t testing.TB, s *site) func() {
 func upstreamAgent(t testing.TB, s *site) func() {
 	o := agentoptions.NewGrpcProxyAgentOptions()
 	o.ProxyServerHost, o.ProxyServerPort, o.CaCert = "127.0.0.1", s.port, s.ca
-	o.AdminServerPort, o.HealthServerPort, o.HealthServerHost = freePort(t), freePort(t), "127.0.0.1"
+	o.AdminServerPort, o.HealthServerPort, o.HealthServerHost = freeport.Port(t), freeport.Port(t), "127.0.0.1"
 	o.SyncInterval, o.SyncIntervalCap = 100*time.Millisecond, time.Second
 	if o.ServiceAccountTokenPath = s.token; s.token == "" {
 		o.AgentCert, o.AgentKey = s.agentCert, s.agentKey

@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -211,17 +213,17 @@ func awaitGone(t *testing.T, group int) {
 	})
 }
 
-// freePort returns a port that was free a moment ago, for programs that cannot choose one.
+// freePort returns a port at which nothing listens, for programs that cannot choose one: below those that Linux gives
+// to outgoing connections (32768 and more), or somebody has it when the program starts.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no free port between 20000 and 32000")
+	return ""
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/agent"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/server"
 	"github.com/bowsprit/bowsprit/internal/testing/authority"
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // site has servers, and agents that reach them.
@@ -41,12 +42,7 @@ func start(t *testing.T, change func(*server.Config, *server.Options)) *site {
 	t.Helper()
 	s := &site{a: authority.New(t), socket: filepath.Join(t.TempDir(), "k.socket")}
 	ca, cert, key := s.a.Files(t, "127.0.0.1")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.agents = listener.Addr().String()
-	_ = listener.Close()
+	s.agents = freeport.Address(t)
 	c := server.Config{
 		ID: "one", Count: 1, Strategies: []server.Strategy{server.Default},
 		Metrics: server.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
@@ -382,12 +378,7 @@ func TestPages(t *testing.T) {
 	why.Store(&text)
 	registry := prometheus.NewRegistry()
 	server.NewMetrics(registry)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := listener.Addr().String()
-	_ = listener.Close()
+	at := freeport.Address(t)
 	p := konnectivity.Pages{
 		Ready: func() string { return *why.Load() }, NotReady: http.StatusInternalServerError, Metrics: registry,
 		Health: at, Admin: "127.0.0.1:0", Profiles: true,

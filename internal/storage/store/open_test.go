@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // refused opens a store that must not open, and returns the error's text.
@@ -94,15 +96,10 @@ func TestOpenRefused(t *testing.T) {
 
 func TestOpenUnreachable(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeport.Address(t)
 	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
 	defer cancel()
-	_, err = Open(ctx,
+	_, err := Open(ctx,
 		Config{External: &External{Endpoints: []string{"http://" + address}}, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), address) {
 		t.Errorf("%v", err)

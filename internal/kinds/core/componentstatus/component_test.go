@@ -3,7 +3,6 @@ package componentstatus
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/testing/freeport"
 )
 
 // TestFind shows what a component's answer makes of its status. The texts are those of a running kube-apiserver 1.36.3.
@@ -38,7 +38,7 @@ func TestFind(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	closed := "https://" + closedAddress(t) + "/healthz"
+	closed := "https://" + freeport.Address(t) + "/healthz"
 	for _, c := range []struct{ at, want string }{
 		{server.URL + "/ok", `"message":"ok","status":"True"`},
 		{server.URL + "/agent", `"message":"kube-probe/1.36","status":"True"`},
@@ -62,17 +62,6 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.at, got, want)
 		}
 	}
-}
-
-// closedAddress returns an address where no server listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestFindAll(t *testing.T) {
