@@ -60,6 +60,7 @@ func Part(settings Settings) part.Part {
 		},
 		Start: func(_ context.Context, h *part.Host) error {
 			local.running.Store(true)
+			h.Background(local.registerBuiltin)
 			remote.restore()
 			h.Background(remote.run)
 			return nil

@@ -32,8 +32,8 @@ const (
 )
 
 // registration keeps the APIServices of what this server answers for by itself: those of built-in kinds as they are
-// when it starts, those of definitions as long as these are there. Its keys are names of APIServices. Rules: package
-// autoregister of kube-aggregator 1.36.
+// when it starts (registerBuiltin), those of definitions as long as these are there. Its keys are names of APIServices.
+// Rules: package autoregister of kube-aggregator 1.36.
 type registration struct {
 	host *part.Host
 	// running is false while the view loads.
@@ -72,14 +72,45 @@ func (r *registration) Observe(ev *watchcache.Event, need func(string)) {
 		for service := range r.labelled[group] {
 			need(service)
 		}
-	case "namespaces":
-		// Each start makes this one or finds it, and each term of a leader begins with it.
-		if name == metav1.NamespaceSystem && ev.Type == watchcache.Added {
-			for _, service := range builtin(r.host.Catalog.Snapshot()) {
-				need(service)
+	}
+}
+
+// Pauses between attempts to register what is built in.
+const (
+	builtinRetryFirst = 50 * time.Millisecond
+	builtinRetryMost  = 5 * time.Second
+)
+
+// registerBuiltin makes the APIServices of built-in kinds be as this server wants them, once, and deletes those that an
+// earlier start has left. Each replica does it, whoever leads: the leader may be of another version or have another
+// --runtime-config, and does not know of what this one serves.
+func (r *registration) registerBuiltin(ctx context.Context) error {
+	names := builtin(r.host.Catalog.Snapshot())
+	r.host.View.Collection(Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if e.Labels[managedLabel] == managedOnStart && !slices.Contains(names, e.Name) {
+			names = append(names, e.Name)
+		}
+		return true
+	})
+	for pause := builtinRetryFirst; len(names) > 0; pause = min(2*pause, builtinRetryMost) {
+		names = slices.DeleteFunc(names, func(name string) bool {
+			err := r.Reconcile(ctx, name)
+			if err != nil && ctx.Err() == nil {
+				r.host.Log.Warn("an APIService of built-in kinds cannot be registered; it is tried again",
+					"apiService", name, "error", err)
 			}
+			return err == nil
+		})
+		if len(names) == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
 		}
 	}
+	return nil
 }
 
 func (r *registration) observeService(ev *watchcache.Event) {

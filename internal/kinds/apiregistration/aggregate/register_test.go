@@ -91,11 +91,16 @@ func TestRegistration(t *testing.T) {
 	r := newRegistration(s.Host)
 	s.Create(Resource, "", `{"metadata":{"name":"v1.batch"},"spec":{"group":"batch","version":"v1",
 		"groupPriorityMinimum":100,"versionPriority":7}}`)
-	s.Create(catalog.GroupResource{Resource: "namespaces"}, "", `{"metadata":{"name":"kube-system"}}`)
+	s.Create(Resource, "", `{"metadata":{"name":"v9.apps","labels":{"`+managedLabel+`":"`+managedOnStart+`"}},
+		"spec":{"group":"apps","version":"v9","groupPriorityMinimum":100,"versionPriority":7}}`)
 	events(s, r, Prefix)
 	r.running.Store(true)
-	for _, name := range events(s, r, "namespaces") {
-		s.Does(r, name)
+	if err := r.registerBuiltin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.CatchUp()
+	if spec(s, "v9.apps") != nil {
+		t.Error("the APIService of an earlier start stays")
 	}
 	for name, want := range map[string]string{
 		"v1.": "18000 1 onstart", "v1.apps": "17800 15 onstart", "v2.autoscaling": "17500 30 onstart",
