@@ -94,9 +94,10 @@ func (in *installation) check() error {
 	if len(in.APIs) == 0 {
 		return errors.New("--api is missing: name a version that the server serves, such as sea.example.com/v1")
 	}
-	for flag, name := range map[string]string{"NAME": in.Name, "--namespace": in.Namespace} {
-		if wrong := validation.IsDNS1035Label(name); len(wrong) > 0 {
-			return fmt.Errorf("%s %q: %s", flag, name, strings.Join(wrong, "; "))
+	// The name comes first: without --namespace it is also that of the namespace.
+	for _, label := range []struct{ of, name string }{{"NAME", in.Name}, {"--namespace", in.Namespace}} {
+		if wrong := validation.IsDNS1035Label(label.name); len(wrong) > 0 {
+			return fmt.Errorf("%s %q: %s", label.of, label.name, strings.Join(wrong, "; "))
 		}
 	}
 	for _, api := range in.APIs {

@@ -62,12 +62,9 @@ func podLevel(val *rule.Validation, spec, masked, was object.Object, path *field
 		val.Forbidden(path.Child("resources"), "pod-level resources cannot be removed")
 		return
 	}
-	for list, what := range map[string]string{
-		"requests": "pod-level resource requests cannot be removed",
-		"limits":   "pod-level resource limits cannot be removed",
-	} {
+	for _, list := range []string{"requests", "limits"} {
 		if lacks(object.Map(now, list), object.Map(old, list)) {
-			val.Forbidden(path.Child("resources", list), what)
+			val.Forbidden(path.Child("resources", list), "pod-level resource "+list+" cannot be removed")
 		}
 	}
 	hideCompute(object.Map(masked, "resources"), old)

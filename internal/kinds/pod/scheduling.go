@@ -138,13 +138,16 @@ func matchKeys(val *rule.Validation, p rule.Value) {
 	obj := p.Object()
 	match, mismatch := rule.Strings(obj["matchLabelKeys"]), rule.Strings(obj["mismatchLabelKeys"])
 	selector := rule.LabelSelector(obj["labelSelector"])
-	for name, list := range map[string][]string{"matchLabelKeys": match, "mismatchLabelKeys": mismatch} {
-		path := p.Path.Child(name)
-		if len(list) > 0 && selector == nil {
+	for _, keys := range []struct {
+		name string
+		list []string
+	}{{"matchLabelKeys", match}, {"mismatchLabelKeys", mismatch}} {
+		path := p.Path.Child(keys.name)
+		if len(keys.list) > 0 && selector == nil {
 			val.Forbidden(path, "must not be specified when labelSelector is not set")
 			continue
 		}
-		for i, key := range list {
+		for i, key := range keys.list {
 			val.Invalids(path.Index(i), key, validation.IsQualifiedName(key))
 		}
 	}

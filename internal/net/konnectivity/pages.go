@@ -73,20 +73,20 @@ func (p *Pages) Serve(log *slog.Logger) (stop func(), err error) {
 		}
 		all.Wait()
 	}
-	for name, at := range map[string]struct {
-		address string
-		handler http.Handler
-	}{"health": {p.Health, p.health()}, "admin": {p.Admin, p.admin()}} {
+	for _, at := range []struct {
+		name, address string
+		handler       http.Handler
+	}{{"health", p.Health, p.health()}, {"admin", p.Admin, p.admin()}} {
 		listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", at.address)
 		if err != nil {
 			stop()
-			return nil, fmt.Errorf("%s port: %w", name, err)
+			return nil, fmt.Errorf("%s port: %w", at.name, err)
 		}
 		s := &http.Server{Handler: at.handler, ReadHeaderTimeout: time.Minute}
 		servers = append(servers, s)
 		all.Go(func() {
 			if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-				log.Error("pages are no longer served", "port", name, "error", err)
+				log.Error("pages are no longer served", "port", at.name, "error", err)
 			}
 		})
 	}

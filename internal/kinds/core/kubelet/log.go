@@ -32,11 +32,12 @@ func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
 
 		InsecureSkipTLSVerifyBackend: truth(query, "insecureSkipTLSVerifyBackend"),
 	}
-	for name, to := range map[string]**int64{
-		"sinceSeconds": &o.SinceSeconds, "tailLines": &o.TailLines, "limitBytes": &o.LimitBytes,
-	} {
-		if values := query[name]; len(values) > 0 {
-			if err := runtime.Convert_Slice_string_To_Pointer_int64(&values, to, nil); err != nil {
+	for _, number := range []struct {
+		name string
+		to   **int64
+	}{{"sinceSeconds", &o.SinceSeconds}, {"tailLines", &o.TailLines}, {"limitBytes", &o.LimitBytes}} {
+		if values := query[number.name]; len(values) > 0 {
+			if err := runtime.Convert_Slice_string_To_Pointer_int64(&values, number.to, nil); err != nil {
 				return nil, err
 			}
 		}
