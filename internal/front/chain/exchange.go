@@ -38,6 +38,7 @@ type exchange struct {
 	longRunning bool
 	// shared is its place among those that share the server; nil if it has none.
 	shared *shared
+	place  shared // memory of shared
 
 	written int64
 	chain   *Chain

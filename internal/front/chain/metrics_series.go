@@ -104,7 +104,11 @@ func bodyVerb(key seriesKey) string {
 
 // spent notes that a request has spent the time since began on a phase, and returns how long that was.
 func (c *Chain) spent(x *exchange, p request.Phase, began time.Time) time.Duration {
-	took := c.config.Now().Sub(began)
+	return c.took(x, p, c.config.Now().Sub(began))
+}
+
+// took is spent for a time that is known.
+func (c *Chain) took(x *exchange, p request.Phase, took time.Duration) time.Duration {
 	x.scope.Latency.Spend(p, took)
 	if filter := c.metrics.filters[p]; filter != nil {
 		filter.Observe(took.Seconds())

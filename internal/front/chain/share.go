@@ -21,11 +21,10 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 		next(x)
 		return
 	}
-	x.shared = &shared{}
+	x.shared = &x.place
 	f, t := c.config.Flow, &x.shared.ticket
-	began := c.config.Now()
 	admitted := f.Admit(x.r.Context(), t, x.r, x.info, x.who)
-	c.spent(x, request.Queue, began)
+	c.took(x, request.Queue, t.Waited())
 	defer f.Done(t)
 	t.Headers(x.w.Header())
 	if !admitted {

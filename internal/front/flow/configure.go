@@ -84,19 +84,16 @@ func (c *Controller) sort(schemas []*flowcontrolv1.FlowSchema, levels map[string
 	if !names[flowcontrolv1.FlowSchemaNameCatchAll] {
 		good = append(good, bootstrap.MandatoryFlowSchemaCatchAll)
 	}
-	r := &rules{schemas: make([]*schema, 0, len(good))}
+	made := make([]*schema, 0, len(good))
 	kept := map[*class]bool{}
 	for _, s := range good {
-		made := newSchema(s, levels[s.Spec.PriorityLevelConfiguration.Name])
-		r.schemas, kept[made.class] = append(r.schemas, made), true
-		if made.name == flowcontrolv1.FlowSchemaNameCatchAll {
-			r.catchAll = made
-		}
+		one := newSchema(s, levels[s.Spec.PriorityLevelConfiguration.Name])
+		made, kept[one.class] = append(made, one), true
 	}
 	for _, l := range levels {
 		maps.DeleteFunc(l.classes, func(_ string, k *class) bool { return !kept[k] })
 	}
-	c.rules.Store(r)
+	c.rules.Store(newRules(made))
 }
 
 func newSchema(f *flowcontrolv1.FlowSchema, l *level) *schema {

@@ -27,7 +27,7 @@ const watchVerb = "watch"
 // estimate says how many seats a request takes, and for how long its work goes on behind its answer.
 func (c *Controller) estimate(t *Ticket, r *http.Request) {
 	q := &t.seat
-	q.Seats, q.FinalSeats, q.Linger = 1, 0, 0
+	q.Seats, q.FinalSeats, q.Linger, t.watchers = 1, 0, 0, -1
 	switch t.info.Verb {
 	case "list", watchVerb:
 		if !t.info.IsResource || t.info.Verb == watchVerb && !wantsInitial(r.URL.RawQuery) {
@@ -41,7 +41,7 @@ func (c *Controller) estimate(t *Ticket, r *http.Request) {
 			break
 		}
 		n := c.watches.interested(t.info)
-		t.schema.class.watched(n)
+		t.watchers = n
 		if n < watchesPerSeat {
 			break
 		}
@@ -49,7 +49,6 @@ func (c *Controller) estimate(t *Ticket, r *http.Request) {
 		q.FinalSeats = t.bound(seats, maxWriteSeats)
 		q.Linger = eventTime * time.Duration(seats) / time.Duration(q.FinalSeats)
 	}
-	t.schema.class.estimated(max(q.Seats, q.FinalSeats))
 }
 
 // bound keeps seats within what a request of its level may have.

@@ -108,6 +108,10 @@ type Ticket struct {
 	info   *request.Info
 	write  bool
 	held   bool // it has seats
+	// watchers is how many watches may see what it writes; less than 0 if that does not matter.
+	watchers int
+	// waited is how long it has waited for its seats.
+	waited time.Duration
 	// watched is under what it is counted as a watch, if counted.
 	watched watchKey
 	counted bool
@@ -125,22 +129,19 @@ func (c *Controller) Admit(ctx context.Context, t *Ticket, r *http.Request, info
 	t.seat.Class, t.seat.Info = &s.class.counts, t
 	if l.queues > 1 {
 		t.seat.Flow = s.distinguish(info, who)
-		t.seat.Hash = hash(s.name, t.seat.Flow)
+		t.seat.Hash = s.hashes.of(s.name, t.seat.Flow)
 	}
 	c.estimate(t, r)
 	verdict := l.set.Enter(&t.seat)
-	switch {
-	case verdict == queue.Wait:
+	if verdict == queue.Wait {
 		verdict = c.wait(ctx, t)
-	case !l.exempt:
-		s.class.waited(verdict == queue.Run, 0)
 	}
 	if verdict != queue.Run {
-		l.drop(c.now().Unix())
+		l.drop(t.seat.Arrived.Add(t.waited).Unix())
 		return false
 	}
 	t.held = true
-	c.kinds[kind(t.write)].add(c.now(), executing, 1)
+	c.kinds[kind(t.write)].add(t.seat.Arrived.Add(t.waited), executing, 1)
 	if info.Verb == watchVerb && !c.narrow(info) {
 		t.watched, t.counted = c.watches.add(info), true
 	}
@@ -151,7 +152,6 @@ func (c *Controller) Admit(ctx context.Context, t *Ticket, r *http.Request, info
 func (c *Controller) wait(ctx context.Context, t *Ticket) queue.Verdict {
 	kind := c.kinds[kind(t.write)]
 	kind.add(t.seat.Arrived, waiting, 1)
-	defer func() { kind.add(c.now(), waiting, -1) }()
 	patience := c.patience
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = deadline.Sub(t.seat.Arrived) / 4
@@ -169,7 +169,12 @@ func (c *Controller) wait(ctx context.Context, t *Ticket) queue.Verdict {
 	if verdict == queue.Wait && !t.schema.level.set.GiveUp(&t.seat) {
 		verdict = queue.Run
 	}
-	t.schema.class.waited(verdict == queue.Run, c.now().Sub(t.seat.Arrived))
+	now := c.now()
+	t.waited = now.Sub(t.seat.Arrived)
+	kind.add(now, waiting, -1)
+	t.schema.level.set.Locked(func(queue.Usage, queue.Progress) {
+		t.schema.class.waited(verdict == queue.Run, t.waited)
+	})
 	return verdict
 }
 
@@ -186,11 +191,11 @@ func (c *Controller) Done(t *Ticket) {
 
 func (c *Controller) leave(t *Ticket) {
 	t.held = false
-	t.schema.level.set.Leave(&t.seat)
-	now := c.now()
-	c.kinds[kind(t.write)].add(now, executing, -1)
-	t.schema.class.ran(t.info.Verb == watchVerb, now.Sub(t.seat.Started))
+	c.kinds[kind(t.write)].add(t.schema.level.set.Leave(&t.seat), executing, -1)
 }
+
+// Waited returns how long a request has waited for its seats, or until it was turned away.
+func (t *Ticket) Waited() time.Duration { return t.waited }
 
 // Lends reports whether a request has seats that others may want.
 func (t *Ticket) Lends() bool { return t.held && !t.schema.level.exempt }

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +32,10 @@ func (h *histogram) observe(v float64, weight uint64) {
 	if h.counts == nil {
 		h.counts = make([]uint64, len(h.bounds)+1)
 	}
-	at, _ := slices.BinarySearch(h.bounds, v)
+	at := 0 // most values are below the first bounds
+	for at < len(h.bounds) && v > h.bounds[at] {
+		at++
+	}
 	h.counts[at] += weight
 	h.sum += v * float64(weight)
 }
@@ -109,16 +111,16 @@ func (m moments) mean() (average, deviation float64) {
 	return average, math.Sqrt(max(0, m.second/m.seconds-average*average))
 }
 
-// class is what is counted of a schema's requests in one level.
+// class is what is counted of a schema's requests in one level. The lock of the level's set guards all but its name.
 type class struct {
 	name   string
-	counts queue.Class // the lock of the level's set guards it
-
-	mu sync.Mutex // guards the following; nothing is locked inside it
+	counts queue.Class
 	// waits are by whether the request ran then, runs by whether it was a watch.
 	waits, runs             [2]histogram
 	seats, lengths, watches histogram
 }
+
+var _ queue.Observer = (*class)(nil)
 
 func newClass(name string) *class {
 	k := &class{name: name}
@@ -126,20 +128,32 @@ func newClass(name string) *class {
 		k.waits[i].bounds, k.runs[i].bounds = timeBounds, timeBounds
 	}
 	k.seats.bounds, k.lengths.bounds, k.watches.bounds = costBounds, lengthBounds, watchBounds
-	k.counts.Lengths = func(n int) { k.note(&k.lengths, float64(n)) }
+	k.counts.Observer = k
 	return k
 }
 
-func (k *class) note(h *histogram, v float64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	h.observe(v, 1)
+// Entered implements queue.Observer.
+func (k *class) Entered(q *queue.Request, v queue.Verdict, length int) {
+	t := q.Info.(*Ticket)
+	k.seats.observe(float64(max(q.Seats, q.FinalSeats)), 1)
+	if t.watchers >= 0 {
+		k.watches.observe(float64(t.watchers), 1)
+	}
+	if length > 0 {
+		k.lengths.observe(float64(length), 1)
+	}
+	if v != queue.Wait && !t.schema.level.exempt {
+		k.waited(v == queue.Run, 0)
+	}
 }
 
-func (k *class) waited(runs bool, d time.Duration) { k.note(&k.waits[index(runs)], d.Seconds()) }
-func (k *class) ran(watch bool, d time.Duration)   { k.note(&k.runs[index(watch)], d.Seconds()) }
-func (k *class) watched(n int)                     { k.note(&k.watches, float64(n)) }
-func (k *class) estimated(seats int)               { k.note(&k.seats, float64(seats)) }
+// Left implements queue.Observer.
+func (k *class) Left(q *queue.Request, now time.Time) {
+	watch := q.Info.(*Ticket).info.Verb == watchVerb
+	k.runs[index(watch)].observe(now.Sub(q.Started).Seconds(), 1)
+}
+
+func (k *class) waited(runs bool, d time.Duration) { k.waits[index(runs)].observe(d.Seconds(), 1) }
 
 func index(b bool) int {
 	if b {

@@ -3,8 +3,10 @@ package flow
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"hash/maphash"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -12,31 +14,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// rules are the schemas in the order in which requests try them. They do not change.
-type rules struct {
-	schemas  []*schema
-	catchAll *schema
-}
-
-// find returns the schema of a request: the first that matches. The last matches everything, but for users of neither
-// of kube's two groups, whom it gets too.
-func (r *rules) find(info *request.Info, who user.Info) *schema {
-	for _, s := range r.schemas {
-		if s.matches(info, who) {
-			return s
-		}
-	}
-	return r.catchAll
-}
-
 // schema is a FlowSchema that requests try.
 type schema struct {
 	name   string
 	uid    []string // of its header
 	method flowcontrolv1.FlowDistinguisherMethodType
 	rules  []flowcontrolv1.PolicyRulesWithSubjects
+	first  int // the number of its first rule
 	level  *level
 	class  *class
+	hashes hashes
 }
 
 // distinguish returns what tells the flows of a schema apart.
@@ -50,6 +37,27 @@ func (s *schema) distinguish(info *request.Info, who user.Info) string {
 	return ""
 }
 
+// hashes keeps the hashes of flows that were seen last, because finding one out costs as much as the rest of Admit.
+type hashes [64]atomic.Pointer[hashed]
+
+type hashed struct {
+	flow string
+	hash uint64
+}
+
+var seed = maphash.MakeSeed()
+
+// of returns the hash of a flow of a schema.
+func (h *hashes) of(schema, flow string) uint64 {
+	at := &h[maphash.String(seed, flow)%uint64(len(h))]
+	if last := at.Load(); last != nil && last.flow == flow {
+		return last.hash
+	}
+	found := hash(schema, flow)
+	at.Store(&hashed{strings.Clone(flow), found})
+	return found
+}
+
 // hash of a flow: the same for all servers.
 func hash(schema, distinguisher string) uint64 {
 	var memory [256]byte
@@ -60,44 +68,19 @@ func hash(schema, distinguisher string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:8])
 }
 
-func (s *schema) matches(info *request.Info, who user.Info) bool {
-	for i := range s.rules {
-		rule := &s.rules[i]
-		if !slices.ContainsFunc(rule.Subjects, func(s flowcontrolv1.Subject) bool { return isSubject(&s, who) }) {
-			continue
-		}
-		if info.IsResource {
-			for j := range rule.ResourceRules {
-				if resourceMatches(&rule.ResourceRules[j], info) {
-					return true
-				}
-			}
-			continue
-		}
-		for j := range rule.NonResourceRules {
-			if pathMatches(&rule.NonResourceRules[j], info) {
+func ruleMatches(rule *flowcontrolv1.PolicyRulesWithSubjects, info *request.Info) bool {
+	if info.IsResource {
+		for i := range rule.ResourceRules {
+			if resourceMatches(&rule.ResourceRules[i], info) {
 				return true
 			}
 		}
+		return false
 	}
-	return false
-}
-
-func isSubject(s *flowcontrolv1.Subject, who user.Info) bool {
-	switch {
-	case s.Kind == flowcontrolv1.SubjectKindUser && s.User != nil:
-		return s.User.Name == flowcontrolv1.NameAll || s.User.Name == who.GetName()
-	case s.Kind == flowcontrolv1.SubjectKindGroup && s.Group != nil:
-		return s.Group.Name == flowcontrolv1.NameAll || slices.Contains(who.GetGroups(), s.Group.Name)
-	case s.Kind == flowcontrolv1.SubjectKindServiceAccount && s.ServiceAccount != nil:
-		name, ok := strings.CutPrefix(who.GetName(), "system:serviceaccount:")
-		if ok {
-			name, ok = strings.CutPrefix(name, s.ServiceAccount.Namespace)
+	for i := range rule.NonResourceRules {
+		if pathMatches(&rule.NonResourceRules[i], info) {
+			return true
 		}
-		if ok {
-			name, ok = strings.CutPrefix(name, ":")
-		}
-		return ok && (s.ServiceAccount.Name == flowcontrolv1.NameAll || s.ServiceAccount.Name == name)
 	}
 	return false
 }

@@ -108,11 +108,9 @@ func (c *Controller) collectLevel(d descriptions, l *level) {
 		collectProgress(d, level, p)
 		for _, k := range l.classes {
 			collectCounts(d, level, k)
+			k.collectHistograms(d, level)
 		}
 	})
-	for _, k := range l.classes {
-		k.collectHistograms(d, level)
-	}
 }
 
 // collectUse shows how much of a level was used. The caller holds the lock of the level's set.
@@ -180,9 +178,8 @@ func collectCounts(d descriptions, level label, k *class) {
 			"otherwise) requests in the API Priority and Fairness subsystem", float64(n.Seats), level, schema)
 }
 
+// collectHistograms shows the rest. The caller holds the lock of the class's set.
 func (k *class) collectHistograms(d descriptions, level label) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	schema := ofSchema(k.name)
 	for i, ran := range []string{"false", "true"} {
 		d.histogram("request_wait_duration_seconds", "Length of time a request spent waiting in its queue",

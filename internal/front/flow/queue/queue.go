@@ -159,28 +159,28 @@ func (s *Set) Enter(q *Request) Verdict {
 	if s.dealer == nil {
 		if !s.config.Exempt && !s.fits(q.seats()) {
 			q.Class.Rejected[NoSeat]++
-			return NoSeat
+			return q.Class.entered(q, NoSeat, 0)
 		}
 		s.run(q, now)
 		s.changed(now, s.usage)
-		return Run
+		return q.Class.entered(q, Run, 0)
 	}
 	f := s.deal(q.Hash)
 	if s.usage.Seats >= s.limit && f.waiting.len >= s.config.Length {
 		f.bound()
 		q.Class.Rejected[Full]++
-		return Full
+		return q.Class.entered(q, Full, 0)
 	}
 	s.enqueue(f, q)
 	f.bound()
-	q.Class.lengths(f.waiting.len)
+	length := f.waiting.len
 	s.dispatch(f, now)
 	s.changed(now, s.usage)
 	if q.state == running {
-		return Run
+		return q.Class.entered(q, Run, length)
 	}
 	q.Ready = make(chan struct{}, 1) // one message: that it runs
-	return Wait
+	return q.Class.entered(q, Wait, length)
 }
 
 // GiveUp takes a request out of its queue. It returns false if it runs meanwhile.
@@ -201,9 +201,9 @@ func (s *Set) GiveUp(q *Request) bool {
 	return true
 }
 
-// Leave ends a request that ran. Its seats are free at once, or when its work lingers no more.
-func (s *Set) Leave(q *Request) {
-	now := s.lock()
+// Leave ends a request that ran, and returns when. Its seats are free at once, or when its work lingers no more.
+func (s *Set) Leave(q *Request) (now time.Time) {
+	now = s.lock()
 	defer s.mu.Unlock()
 	if q.state == paused {
 		s.resume(q, now)
@@ -222,6 +222,10 @@ func (s *Set) Leave(q *Request) {
 	}
 	s.dispatch(nil, now)
 	s.changed(now, s.usage)
+	if q.Class.Observer != nil {
+		q.Class.Observer.Left(q, now)
+	}
+	return now
 }
 
 // Usage returns what the Set is doing.

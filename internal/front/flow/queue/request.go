@@ -104,14 +104,25 @@ type Class struct {
 	Rejected [4]uint64
 	// NoRoom is how often one that was next found too few seats.
 	NoRoom uint64
-	// Lengths is called with the length of the queue that a request has joined. May be nil.
-	Lengths func(int)
+	// Observer is told of requests. May be nil.
+	Observer Observer
 }
 
-func (c *Class) lengths(n int) {
-	if c.Lengths != nil {
-		c.Lengths(n)
+// Observer notes what becomes of the requests of a Class. Its methods are called below the lock of the Set, so that
+// what it notes needs none of its own; see Set.Locked.
+type Observer interface {
+	// Entered is told of a request that has asked for seats, what it was told, and how long the queue was with it; 0
+	// if it has not been in one.
+	Entered(q *Request, v Verdict, length int)
+	// Left is told that a request which ran has ended.
+	Left(q *Request, now time.Time)
+}
+
+func (c *Class) entered(q *Request, v Verdict, length int) Verdict {
+	if c.Observer != nil {
+		c.Observer.Entered(q, v, length)
 	}
+	return v
 }
 
 // fifo is one queue.
