@@ -24,7 +24,10 @@ type logBackend struct {
 
 	mu      sync.Mutex
 	pending *batch // what the next write takes; nil is nothing
-	late    *time.Timer
+	// late fires holdLimit after a line was held while it was not set. It is not set anew for every request: that
+	// would wake a processor each time.
+	late  *time.Timer
+	timed bool // it is set
 
 	writing sync.Mutex // one batch after the other; locked before mu
 	out     io.Writer
@@ -81,9 +84,10 @@ func (b *logBackend) add(line []byte, held bool) (*batch, int) {
 	p := b.pending
 	p.lines = append(p.lines, line...)
 	p.ends = append(p.ends, end{len(p.lines), held})
-	if held && len(p.ends) == 1 {
+	if held && !b.timed {
+		b.timed = true
 		if b.late == nil {
-			b.late = time.AfterFunc(holdLimit, b.flushAll)
+			b.late = time.AfterFunc(holdLimit, b.writeLate)
 		} else {
 			b.late.Reset(holdLimit)
 		}
@@ -129,10 +133,15 @@ func (b *logBackend) take() *batch {
 	defer b.mu.Unlock()
 	p := b.pending
 	b.pending = nil
-	if b.late != nil {
-		b.late.Stop()
-	}
 	return p
+}
+
+// writeLate writes what is there. The youngest of its lines was held for less than holdLimit.
+func (b *logBackend) writeLate() {
+	b.mu.Lock()
+	b.timed = false
+	b.mu.Unlock()
+	b.flushAll()
 }
 
 // Run implements audit.Backend.
