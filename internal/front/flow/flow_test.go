@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
@@ -18,15 +19,18 @@ func BenchmarkAdmit(b *testing.B) {
 		who  user.Info
 	}{
 		{"user", &user.DefaultInfo{Name: "alice", Groups: []string{"dev", user.AllAuthenticated}}},
-		{"master", &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}},
+		{"master", &user.DefaultInfo{
+			Name: "admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
+		}},
 		{"account", &user.DefaultInfo{Name: "system:serviceaccount:default:a", Groups: []string{
 			"system:serviceaccounts", "system:serviceaccounts:default", user.AllAuthenticated,
 		}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f := New(Options{Total: 600})
-			f.Configure(append(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas...),
-				append(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations...))
+			f.Configure(slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
+				slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations,
+					bootstrap.SuggestedPriorityLevelConfigurations))
 			r := httptest.NewRequest("GET", "/apis/stable.example.com/v1/namespaces/default/crontabs/my-cron", nil)
 			info, err := request.Parse(r)
 			if err != nil {
