@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto/tls"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -97,14 +98,22 @@ func (p *PKI) userFiles() []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// stamp tells the content of a file from that before, most probably. The zero value is no file.
-type stamp struct{ changed, size int64 }
+// stamp tells the content of a file from that before, most probably. Nil is no file.
+type stamp struct{ fs.FileInfo }
+
+func (s stamp) same(t stamp) bool {
+	if s.FileInfo == nil || t.FileInfo == nil {
+		return s.FileInfo == t.FileInfo
+	}
+	// a file that takes the place of another may be as old and as long
+	return s.ModTime().Equal(t.ModTime()) && s.Size() == t.Size() && os.SameFile(s.FileInfo, t.FileInfo)
+}
 
 func stamps(files []string) []stamp {
 	all := make([]stamp, len(files))
 	for i, file := range files {
 		if info, err := os.Stat(file); err == nil {
-			all[i] = stamp{info.ModTime().UnixNano(), info.Size()}
+			all[i] = stamp{info}
 		}
 	}
 	return all

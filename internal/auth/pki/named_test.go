@@ -92,6 +92,40 @@ func TestNamed(t *testing.T) {
 	})
 }
 
+// TestChangedBeforeRun: files that change between Open and Run are read again.
+func TestChangedBeforeRun(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"old", "new"} {
+		must(t, WriteServing(in(name), []string{name + ".example"}, time.Now()))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t, Config{ServingCertFile: in("old.crt"), ServingKeyFile: in("old.key")}, start)
+		for _, end := range []string{".crt", ".key"} {
+			must(t, os.Chtimes(in("new"+end), time.Time{}, mtime(t, in("old"+end)))) // no younger
+			must(t, os.Rename(in("new"+end), in("old"+end)))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.Run(ctx) }()
+		time.Sleep(2 * lookEvery)
+		synctest.Wait()
+		config, err := p.TLSConfig().GetConfigForClient(nil)
+		must(t, err)
+		if names := config.Certificates[0].Leaf.DNSNames; !slices.Contains(names, "new.example") {
+			t.Errorf("served is %v", names)
+		}
+		cancel()
+		<-done
+	})
+}
+
+func mtime(t *testing.T, file string) time.Time {
+	info, err := os.Stat(file)
+	must(t, err)
+	return info.ModTime()
+}
+
 // TestNoOwnClients: client certificates of the own authority are not believed, and it is named to no other server.
 func TestNoOwnClients(t *testing.T) {
 	t.Parallel()

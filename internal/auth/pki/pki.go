@@ -77,6 +77,7 @@ type PKI struct {
 		changed                   chan struct{} // closed and replaced by publishLocked
 	}
 	proxyClient proxyClient // but for what is in use, guarded by mu
+	opened      []stamp     // of the user's files, from before Open has read them
 
 	tls        atomic.Pointer[tls.Config] // for new connections
 	roots      atomic.Pointer[x509.CertPool]
@@ -104,6 +105,7 @@ func Open(c Config) (*PKI, error) {
 		}
 	}
 	p := &PKI{config: c}
+	p.opened = stamps(p.userFiles())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.loadLocked(); err != nil {
@@ -173,14 +175,14 @@ func (p *PKI) Run(ctx context.Context) {
 		defer ticker.Stop()
 		look = ticker.C
 	}
-	seen := stamps(files)
+	seen := p.opened
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look:
 			now := stamps(files)
-			if slices.Equal(now, seen) {
+			if slices.EqualFunc(now, seen, stamp.same) {
 				continue
 			}
 			seen = now
