@@ -19,6 +19,9 @@ func Part(shared *cluster.Shared) part.Part {
 		cluster.Loop("ttl-after-finished-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			return &expiry{c, shared.Of(c.Host)}
 		}),
+		cluster.Loop("cronjob-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			return &cronJobs{Cluster: c, index: shared.Of(c.Host)}
+		}),
 	}}
 }
 

@@ -1,0 +1,147 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// missed says how many times of a schedule have passed without a look at the CronJob.
+type missed int
+
+const (
+	noneMissed missed = iota
+	fewMissed
+	manyMissed
+)
+
+const (
+	// manyTimes is how many missed times are too many.
+	manyTimes = 100
+	// scheduleDelay is added to each pause, so that a clock that is a little behind does not miss a time.
+	scheduleDelay = 100 * time.Millisecond
+)
+
+// errNoInterval is the error of a schedule that can be read and has no times: the 31st of February.
+var errNoInterval = errors.New("time difference between two schedules is less than 1 second")
+
+// hasZone reports whether a schedule names a time zone itself, which objects of old may.
+func hasZone(cj *batchv1.CronJob) bool { return strings.Contains(cj.Spec.Schedule, "TZ") }
+
+// parseSchedule returns the schedule of a CronJob, in its time zone. The library panics at some that are wrong.
+func parseSchedule(cj *batchv1.CronJob) (s cron.Schedule, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s, err = nil, fmt.Errorf("invalid schedule format: %v", r)
+		}
+	}()
+	text := cj.Spec.Schedule
+	if zone := cj.Spec.TimeZone; zone != nil && !hasZone(cj) {
+		if _, err := time.LoadLocation(*zone); err == nil {
+			text = "TZ=" + *zone + " " + text
+		}
+	}
+	return cron.ParseStandard(text)
+}
+
+// LastTime returns the last time of a CronJob's schedule that is not after now and for which no Job was made yet, nil
+// if there is none, and the time since when it has looked: the last time for which a Job was made, or the creation, or,
+// if withDeadline is set, that before which a Job would be too late.
+func LastTime(cj *batchv1.CronJob, now time.Time, s cron.Schedule, withDeadline bool) (
+	since time.Time, last *time.Time, n missed, err error,
+) {
+	since = cj.CreationTimestamp.Time
+	if t := cj.Status.LastScheduleTime; t != nil {
+		since = t.Time
+	}
+	if seconds := cj.Spec.StartingDeadlineSeconds; withDeadline && seconds != nil {
+		if deadline := now.Add(-time.Duration(*seconds) * time.Second); deadline.After(since) {
+			since = deadline
+		}
+	}
+	first := s.Next(since)
+	second := s.Next(first)
+	switch {
+	case now.Before(first):
+		return since, nil, noneMissed, nil
+	case now.Before(second):
+		return since, &first, noneMissed, nil
+	}
+	interval := int64(second.Sub(first).Round(time.Second).Seconds())
+	if interval < 1 {
+		return since, nil, noneMissed, errNoInterval
+	}
+	// How many there were is estimated by the first interval, and the last is looked for from one before the estimated.
+	count := int64(now.Sub(first).Seconds())/interval + 1
+	for t := s.Next(first.Add(time.Duration((count-2)*interval) * time.Second)); !t.After(now); t = s.Next(t) {
+		last = &t
+	}
+	n = fewMissed
+	if count > manyTimes {
+		n = manyMissed
+	}
+	return since, last, n, nil
+}
+
+// UntilNext returns how long it is until a CronJob is to be looked at again.
+func UntilNext(cj *batchv1.CronJob, now time.Time, s cron.Schedule) time.Duration {
+	since, last, n, err := LastTime(cj, now, s, false)
+	switch {
+	case err != nil, last == nil && n != noneMissed:
+		last = &now
+	case last == nil:
+		last = &since
+	}
+	return s.Next(*last).Add(scheduleDelay).Sub(now)
+}
+
+// jobName returns the name of the Job for a time: with the minutes since 1970, so that two looks cannot make two.
+func jobName(cj *batchv1.CronJob, at time.Time) string {
+	return fmt.Sprintf("%s-%d", cj.Name, at.Unix()/60)
+}
+
+// NewJob returns the Job of a CronJob for a time of its schedule.
+func NewJob(cj *batchv1.CronJob, at time.Time) (*batchv1.Job, error) {
+	zone := ""
+	if cj.Spec.TimeZone != nil {
+		zone = *cj.Spec.TimeZone
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		return nil, err
+	}
+	template := &cj.Spec.JobTemplate
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cj.Namespace, Name: jobName(cj, at), Labels: maps.Clone(template.Labels),
+		Annotations: with(maps.Clone(template.Annotations), batchv1.CronJobScheduledTimestampAnnotation,
+			at.In(location).Format(time.RFC3339)),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cj, cluster.CronJobs.GroupVersionKind())},
+	}}
+	template.Spec.DeepCopyInto(&job.Spec)
+	return job, nil
+}
+
+// byStart sorts Jobs by the time when they started, those that have not last, and by name.
+func byStart(jobs []*batchv1.Job) {
+	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
+		switch s, t := a.Status.StartTime, b.Status.StartTime; {
+		case s == nil && t != nil:
+			return 1
+		case s != nil && t == nil:
+			return -1
+		case s.Equal(t):
+			return strings.Compare(a.Name, b.Name)
+		default:
+			return s.Compare(t.Time)
+		}
+	})
+}
