@@ -34,6 +34,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/apps"
 	"github.com/bowsprit/bowsprit/internal/workload/batch"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+	"github.com/bowsprit/bowsprit/internal/workload/disruption"
 	"github.com/bowsprit/bowsprit/internal/workload/endpoints"
 	"github.com/bowsprit/bowsprit/internal/workload/node"
 	"github.com/bowsprit/bowsprit/internal/workload/pod"
@@ -97,7 +98,7 @@ func (c *Config) parts() []part.Part {
 	if c.Workloads.Simulate != nil {
 		shared := &cluster.Shared{}
 		all = append(all, node.Part(c.Workloads.Simulate), scheduler.Part(), pod.Part(), apps.Part(shared),
-			batch.Part(shared), endpoints.Part(shared))
+			batch.Part(shared), endpoints.Part(shared), disruption.Part(shared))
 	}
 	return append(all, c.extensions()...)
 }

@@ -16,6 +16,11 @@ func (k Kind[T, P]) Replace(ctx context.Context, c *Cluster, obj P) (P, error) {
 	return k.Update(ctx, c, obj, k.overwrite(obj))
 }
 
+// ReplaceStatus is Replace for the status.
+func (k Kind[T, P]) ReplaceStatus(ctx context.Context, c *Cluster, obj P) (P, error) {
+	return k.UpdateStatus(ctx, c, obj, k.overwrite(obj))
+}
+
 func (k Kind[T, P]) overwrite(obj P) func(P) error {
 	return func(current P) error {
 		if current.GetResourceVersion() != obj.GetResourceVersion() {
