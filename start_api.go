@@ -172,7 +172,9 @@ func (p *process) buildControllers(context.Context) error {
 				continue
 			}
 			if work := l.New(h); work != nil {
-				p.control.Add(control.Loop{Name: l.Name, Work: work, Workers: l.Workers, Election: l.Election})
+				p.control.Add(control.Loop{
+					Name: l.Name, Work: work, Workers: l.Workers, Pooled: l.Pooled, Election: l.Election,
+				})
 			}
 		}
 	}

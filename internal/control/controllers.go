@@ -64,6 +64,8 @@ type Controllers struct {
 	all      []*controller
 	// others have a Lease of their own.
 	others map[*Election]*Controllers
+	// pool is that of the loops that share workers; nil before the first of them, and while another replica leads.
+	pool *pool
 }
 
 // New returns the controllers of the core, listening to the view.
@@ -113,17 +115,36 @@ type controller struct {
 	name    string
 	work    Reconciler
 	workers int
+	// pooled is set if it shares workers with others.
+	pooled bool
 	// queue takes the keys; nil while another replica leads. A follower that kept them would keep them for ever.
 	queue atomic.Pointer[queue]
 }
 
+// queue is one of the controller's own, or its part of the pool.
 type queue struct {
-	workqueue.TypedRateLimitingInterface[string]
+	taker
+	own workqueue.TypedRateLimitingInterface[string] // nil if the controller is pooled
 }
 
-func newQueue() *queue {
-	return &queue{workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))}
+// taker takes keys.
+type taker interface {
+	Add(key string)
+	ShutDown()
+}
+
+// open gives a controller a queue.
+func (cs *Controllers) open(c *controller) {
+	if c.pooled {
+		if cs.pool == nil {
+			cs.pool = newPool(cs.config.Log)
+		}
+		c.queue.Store(&queue{taker: cs.pool.join(c)})
+		return
+	}
+	own := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))
+	c.queue.Store(&queue{own, own})
 }
 
 // retryFirst and retryMost bound the pause before an object is looked at again after an error; it doubles each time.
@@ -142,9 +163,9 @@ func (cs *Controllers) Add(l Loop) {
 		cs.others[e].Add(l)
 		return
 	}
-	c := &controller{name: l.Name, work: l.Work, workers: l.Workers}
+	c := &controller{name: l.Name, work: l.Work, workers: l.Workers, pooled: l.Pooled}
 	if cs.config.Identity == "" {
-		c.queue.Store(newQueue())
+		cs.open(c)
 	}
 	cs.all = append(cs.all, c)
 	if r, ok := l.Work.(Requester); ok {
@@ -188,7 +209,7 @@ func (cs *Controllers) Run(ctx context.Context) {
 // lead works for one term: first through everything that is there, as after a start, then on what changes.
 func (cs *Controllers) lead(ctx context.Context) {
 	for _, c := range cs.all {
-		c.queue.Store(newQueue())
+		cs.open(c)
 	}
 	err := cs.config.View.Replay(ctx, func(events []*watchcache.Event) {
 		for _, c := range cs.all {
@@ -201,14 +222,17 @@ func (cs *Controllers) lead(ctx context.Context) {
 	for _, c := range cs.all {
 		c.queue.Swap(nil).ShutDown()
 	}
+	cs.pool = nil
 }
 
 func (cs *Controllers) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range cs.all {
 		q := c.queue.Load()
-		for range c.workers {
-			wg.Go(func() { c.run(ctx, q, cs.config.Log) })
+		if q.own != nil {
+			for range c.workers {
+				wg.Go(func() { c.run(ctx, q.own, cs.config.Log) })
+			}
 		}
 		if r, ok := c.work.(Runner); ok {
 			wg.Go(func() { r.Run(ctx) })
@@ -217,6 +241,9 @@ func (cs *Controllers) work(ctx context.Context) {
 			wg.Go(func() { sweepUntil(ctx, s, q.Add) })
 		}
 		context.AfterFunc(ctx, q.ShutDown)
+	}
+	if cs.pool != nil {
+		wg.Go(func() { cs.pool.run(ctx) })
 	}
 	wg.Wait()
 }
@@ -234,7 +261,7 @@ func sweepUntil(ctx context.Context, s Sweeper, need func(string)) {
 	}
 }
 
-func (c *controller) run(ctx context.Context, q *queue, log *slog.Logger) {
+func (c *controller) run(ctx context.Context, q workqueue.TypedRateLimitingInterface[string], log *slog.Logger) {
 	for {
 		key, stop := q.Get()
 		if stop {

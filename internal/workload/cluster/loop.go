@@ -16,7 +16,7 @@ import (
 // Before each Reconcile the view is made to show all that this process has written, and control.Again counts by the
 // cluster's clock.
 func Loop(name string, workers int, make func(c *Cluster) control.Reconciler) part.Loop {
-	return part.Loop{Name: name, Workers: workers, New: func(h *part.Host) control.Reconciler {
+	return part.Loop{Name: name, Workers: workers, Pooled: true, New: func(h *part.Host) control.Reconciler {
 		return Timed(h, make(Controller(h, name)))
 	}}
 }

@@ -31,7 +31,7 @@ func Part(s Settings) part.Part {
 	return part.Part{
 		Name: "simulated nodes",
 		Loops: []part.Loop{
-			{Name: kubeletLoop, Workers: 1, New: func(h *part.Host) control.Reconciler {
+			{Name: kubeletLoop, Workers: 1, Pooled: true, New: func(h *part.Host) control.Reconciler {
 				return cluster.Timed(h, &kubelets{cluster.Kubelets(h)})
 			}},
 			cluster.Loop(lifecycleController, 1, func(c *cluster.Cluster) control.Reconciler {

@@ -28,7 +28,7 @@ const workers = 4
 // Part brings what happens to pods.
 func Part() part.Part {
 	return part.Part{Name: "simulated pods", Loops: []part.Loop{
-		{Name: loop, Workers: workers, New: func(h *part.Host) control.Reconciler {
+		{Name: loop, Workers: workers, Pooled: true, New: func(h *part.Host) control.Reconciler {
 			return cluster.Timed(h, &pods{Cluster: cluster.Kubelets(h), addresses: newAddresses()})
 		}},
 	}}

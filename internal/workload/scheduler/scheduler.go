@@ -35,7 +35,9 @@ const binders = 4
 // Part brings the scheduler.
 func Part() part.Part {
 	return part.Part{Name: "simulated scheduler", Loops: []part.Loop{
-		{Name: loop, Workers: binders, New: func(h *part.Host) control.Reconciler { return newScheduler(h) }},
+		{Name: loop, Workers: binders, Pooled: true, New: func(h *part.Host) control.Reconciler {
+			return newScheduler(h)
+		}},
 	}}
 }
 

@@ -1,0 +1,162 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// scripted is a reconciler whose looks take a second and return what is said for the key, one error for each look.
+type scripted struct {
+	mu         sync.Mutex
+	say        map[string][]error
+	looks      []string // "key at seconds"
+	now, most  int      // at the same time
+	busy       map[string]bool
+	began      time.Time
+	again      func(key string) // called in each look
+	overlapped bool
+}
+
+func (s *scripted) Observe(*watchcache.Event, func(string)) {}
+
+func (s *scripted) Reconcile(_ context.Context, key string) (err error) {
+	s.mu.Lock()
+	s.overlapped = s.overlapped || s.busy[key]
+	s.busy[key] = true
+	s.now++
+	s.most = max(s.most, s.now)
+	s.looks = append(s.looks, fmt.Sprintf("%s at %g", key, time.Since(s.began).Seconds()))
+	if said := s.say[key]; len(said) > 0 {
+		err, s.say[key] = said[0], said[1:]
+	}
+	s.mu.Unlock()
+	if s.again != nil {
+		s.again(key)
+	}
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now--
+	s.busy[key] = false
+	return err
+}
+
+func (s *scripted) seen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.looks)
+}
+
+func script() *scripted {
+	return &scripted{say: map[string][]error{}, busy: map[string]bool{}, began: time.Now()}
+}
+
+// runPool runs loops of a pool until the test function returns, and waits for their end.
+func runPool(t *testing.T, loops map[*scripted]int, do func(of map[*scripted]*member)) {
+	t.Helper()
+	p := newPool(slog.New(slog.DiscardHandler))
+	members := map[*scripted]*member{}
+	for s, workers := range loops {
+		members[s] = p.join(&controller{name: "test", work: s, workers: workers})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.run(ctx)
+	}()
+	do(members)
+	cancel()
+	<-ended
+}
+
+// A loop has as many keys worked on at once as it says, whatever others have to do, and no key twice at once.
+func TestPoolTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		narrow, wide, other := script(), script(), script()
+		runPool(t, map[*scripted]int{narrow: 1, wide: 5, other: 5}, func(of map[*scripted]*member) {
+			for i := range 20 {
+				of[wide].Add(fmt.Sprint("w", i))
+				of[narrow].Add(fmt.Sprint("n", i%4))
+			}
+			of[other].Add("o")
+			time.Sleep(20*time.Second + 1)
+			synctest.Wait()
+			if narrow.most != 1 || wide.most != 5 || len(narrow.looks) != 4 || len(wide.looks) != 20 {
+				t.Errorf("%d at once of %v; %d of %v", narrow.most, narrow.looks, wide.most, wide.looks)
+			}
+			if got := other.seen(); got != "[o at 0]" {
+				t.Errorf("the loop with one key had to wait: %s", got)
+			}
+		})
+		if narrow.overlapped || wide.overlapped {
+			t.Error("a key was worked on twice at once")
+		}
+	})
+}
+
+// A key that is named while it is worked on is worked on once more; after an error later and later, after Again when
+// that says.
+func TestPoolLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script()
+		s.say["fails"] = []error{errors.New("x"), errors.New("x"), nil}
+		s.say["waits"] = []error{fmt.Errorf("wrapped: %w", Again(10*time.Second)), nil}
+		runPool(t, map[*scripted]int{s: 5}, func(of map[*scripted]*member) {
+			once := sync.Once{}
+			s.again = func(key string) {
+				if key == "named" {
+					once.Do(func() {
+						of[s].Add(key)
+						of[s].Add(key)
+					})
+				}
+			}
+			for _, key := range []string{"fails", "waits", "named"} {
+				of[s].Add(key)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+			}
+			want := "[fails at 0 fails at 1.05 fails at 2.15 waits at 60 waits at 71 named at 120 named at 121]"
+			if got := s.seen(); got != want {
+				t.Errorf("looks %s, want %s", got, want)
+			}
+		})
+	})
+}
+
+// What is to be looked at later does not keep a pool that ends.
+func TestPoolEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script()
+		s.say["a"] = []error{Again(time.Hour)}
+		var m *member
+		runPool(t, map[*scripted]int{s: 1}, func(of map[*scripted]*member) {
+			m = of[s]
+			m.Add("a")
+			time.Sleep(2 * time.Second)
+		})
+		m.Add("b")
+		time.Sleep(2 * time.Hour)
+		if got := s.seen(); got != "[a at 0]" {
+			t.Errorf("looks %s", got)
+		}
+	})
+}
+
+func TestRetryPause(t *testing.T) {
+	for failures, want := range map[int]time.Duration{0: retryFirst, 1: 2 * retryFirst, 9: 25600 * time.Millisecond,
+		10: retryMost, 21: retryMost, 1 << 40: retryMost} {
+		if got := retryPause(failures); got != want {
+			t.Errorf("after %d failures %v, want %v", failures, got, want)
+		}
+	}
+}

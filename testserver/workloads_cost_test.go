@@ -1,0 +1,42 @@
+package testserver_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/testserver"
+)
+
+// What a server that simulates workloads may hold more than one that does not.
+const (
+	mostGoroutines = 20
+	mostBytes      = 5 << 20
+)
+
+// Many tests have a server of their own, so the simulation must cost little where nothing happens.
+func TestCostOfWorkloads(t *testing.T) {
+	holds := func(configure ...func(*bowsprit.Config)) (bytes int64, goroutines int) {
+		before, had := heap(), runtime.NumGoroutine()
+		server := testserver.Start(t, configure...)
+		bytes, goroutines = heap()-before, runtime.NumGoroutine()-had
+		if err := server.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		return bytes, goroutines
+	}
+	holds(testserver.WithWorkloads()) // makes what all servers share
+	var bytes int64
+	var goroutines int
+	for range 5 { // what others do at the same time, or have just ended, counts too: the best of a few is the cost
+		plain, without := holds()
+		with, all := holds(testserver.WithWorkloads())
+		bytes, goroutines = with-plain, all-without
+		if bytes <= mostBytes && goroutines <= mostGoroutines {
+			t.Logf("%d bytes and %d goroutines more", bytes, goroutines)
+			return
+		}
+	}
+	t.Errorf("a server with workloads holds %d bytes and %d goroutines more, at most %d and %d are allowed", bytes,
+		goroutines, mostBytes, mostGoroutines)
+}
