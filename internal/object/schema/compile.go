@@ -238,9 +238,12 @@ func (n *Node) prepareSpine() {
 		n.flags |= defaultsBelow
 	}
 	if n.types&kindObject != 0 && len(n.fields) == 0 && !n.flags.has(hasAdditional) && !n.PreserveUnknown {
-		n.flags |= bareBelow
+		n.flags |= looseBelow
 	}
-	const below = metaBelow | listsBelow | defaultsBelow | bareBelow
+	if n.PreserveUnknown && slices.ContainsFunc(n.children(), mayPrune) {
+		n.flags |= looseBelow
+	}
+	const below = metaBelow | listsBelow | defaultsBelow | looseBelow
 	for _, f := range n.fields {
 		n.flags |= f.node.flags & below
 	}
@@ -250,6 +253,25 @@ func (n *Node) prepareSpine() {
 	if n.AdditionalProperties != nil {
 		n.flags |= n.AdditionalProperties.flags & below
 	}
+}
+
+// children returns the nodes of the values inside one of n.
+func (n *Node) children() []*Node {
+	out := []*Node{n.Items, n.AdditionalProperties}
+	for _, f := range n.fields {
+		out = append(out, f.node)
+	}
+	return slices.DeleteFunc(out, func(c *Node) bool { return c == nil })
+}
+
+// mayPrune reports whether unknown fields of an object at n or below it are pruned. What preserves them decides for
+// itself and for all below it.
+func mayPrune(n *Node) bool {
+	if n.PreserveUnknown {
+		return false
+	}
+	isObject := n.types == 0 || n.types&kindObject != 0
+	return isObject && !n.flags.has(hasAdditional) || slices.ContainsFunc(n.children(), mayPrune)
 }
 
 // declaredKinds is the set of types that n declares; 0 means any.

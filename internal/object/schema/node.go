@@ -84,8 +84,9 @@ const (
 	metaBelow                       // it or something below it is an embedded resource
 	listsBelow                      // it or something below it is a set or map list
 	defaultsBelow                   // it or something below it has a default
-	// it or something below it is an object without declared fields, of which all are pruned
-	bareBelow
+	// it or something below it is an object of which structured-merge-diff takes fields that are pruned: one without
+	// declared fields, or one below an object that preserves unknown ones, which means all below it there
+	looseBelow
 	boundsChildren // properties or additionalProperties exist
 	unique         // must not be shared, see interner
 )

@@ -45,10 +45,10 @@ func (s *Schema) NormalizeApplied(obj map[string]any) {
 }
 
 // PrunesApplied reports whether a read may show less of the result of a server-side apply than NormalizeApplied
-// leaves: objects without declared fields, and metadata of embedded resources, may hold anything in
-// structured-merge-diff's eyes.
+// leaves: objects without declared fields or below one that preserves unknown fields, and metadata of embedded
+// resources, may hold anything in structured-merge-diff's eyes.
 func (s *Schema) PrunesApplied() bool {
-	return !s.preserve && s.root.flags.has(bareBelow|metaBelow)
+	return !s.preserve && s.root.flags.has(looseBelow|metaBelow)
 }
 
 // normalizer does the four steps of kube (prune, drop nulls, coerce embedded metadata, fill in defaults) in one pass.

@@ -311,3 +311,31 @@ func ignoreEnd(errs field.ErrorList, err error) field.ErrorList {
 	}
 	return errs
 }
+
+// TestPrunesApplied: where an apply takes fields that a read prunes.
+func TestPrunesApplied(t *testing.T) {
+	const preserve = `"x-kubernetes-preserve-unknown-fields":true`
+	for _, c := range []struct {
+		schema string
+		want   bool
+	}{
+		{`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}}}}`, false},
+		{`{"type":"object","properties":{"a":{"type":"object"}}}`, true},
+		{`{"type":"object","properties":{"a":{"type":"object",` + preserve + `}}}`, false},
+		{`{"type":"object",` + preserve + `,"properties":{"a":{"type":"string"}}}`, false},
+		{`{"type":"object",` + preserve + `,"properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}}}}`,
+			true},
+		{`{"type":"object",` + preserve + `,"properties":{"a":{"type":"object",` + preserve + `,"properties":{
+			"b":{"type":"string"}}}}}`, false},
+		{`{"type":"object","properties":{"a":{"type":"object",` + preserve + `,"properties":{
+			"b":{"type":"array","items":{"type":"object","properties":{"c":{"type":"string"}}}}}}}}`, true},
+		{`{"type":"object","properties":{"a":{"type":"object",` + preserve + `,"properties":{
+			"b":{"type":"object","additionalProperties":{"type":"string"}}}}}}`, false},
+		{`{"type":"object","properties":{"a":{"type":"object",` + preserve + `,"properties":{
+			"b":{"x-kubernetes-int-or-string":true}}}}}`, false},
+	} {
+		if got := compileJSON(t, c.schema, Options{}).PrunesApplied(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.schema, got, c.want)
+		}
+	}
+}
