@@ -379,9 +379,7 @@ func blur(v any) {
 			case isText && k == "name" && strings.HasPrefix(text, "made-"):
 				v[k] = "made-some"
 			case isText && k == "message":
-				text, _, _ = strings.Cut(text, " uid ")
-				text, _, _ = strings.Cut(text, "errors:") // the order of several fields is chance
-				v[k], _, _ = strings.Cut(text, ": .")
+				v[k] = blurMessage(text)
 			default:
 				blur(e)
 			}
@@ -394,6 +392,15 @@ func blur(v any) {
 			blur(e)
 		}
 	}
+}
+
+// blurMessage hides uids, and which fields are not declared: structured-merge-diff stops at the first one that it finds
+// in an object, and looks at fields in the order of a Go map. So it is chance whether it tells of one or of several.
+func blurMessage(text string) string {
+	text, _, _ = strings.Cut(text, " uid ")
+	text, _, _ = strings.Cut(text, "errors:")
+	text, _, _ = strings.Cut(": "+strings.TrimSuffix(text, ": "), ": .")
+	return strings.TrimPrefix(text, ": ")
 }
 
 func mustJSON(v any) string {
