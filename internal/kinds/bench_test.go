@@ -26,7 +26,7 @@ func BenchmarkDecode(b *testing.B) {
 				if _, err := rules.Decode(obj); err != nil {
 					b.Fatal(err)
 				}
-				rules.Validate(obj)
+				rules.Validate(b.Context(), obj)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func BenchmarkValidate(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if errs := rules.Validate(obj); len(errs) > 0 {
+				if errs := rules.Validate(b.Context(), obj); len(errs) > 0 {
 					b.Fatal(errs)
 				}
 			}

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -140,12 +141,12 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 // namedStrictly has the names of new services begin with a letter.
 func namedStrictly(services *catalog.Strategy) {
 	validate := services.Validate
-	services.Validate = func(obj object.Object) (errs field.ErrorList) {
+	services.Validate = func(ctx context.Context, obj object.Object) (errs field.ErrorList) {
 		name, _ := object.Map(obj, "metadata")["name"].(string)
 		for _, msg := range validation.NameIsDNS1035Label(name, false) {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, msg))
 		}
-		return append(errs, validate(obj)...)
+		return append(errs, validate(ctx, obj)...)
 	}
 }
 

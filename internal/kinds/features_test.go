@@ -166,7 +166,7 @@ func TestServiceNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := fmt.Sprint(resources[i].Strategy.Validate(obj))
+		got := fmt.Sprint(resources[i].Strategy.Validate(t.Context(), obj))
 		if !strings.HasPrefix(got, strings.TrimSuffix(want, "]")) || relaxed && strings.Contains(got, "9-web") {
 			t.Errorf("relaxed %v: %s", relaxed, got)
 		}

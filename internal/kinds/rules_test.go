@@ -78,7 +78,7 @@ func runScript(t *testing.T, file string) {
 		if s.Fill > 0 {
 			obj["data"] = map[string]any{"big": strings.Repeat("x", s.Fill)}
 		}
-		run(kind.Strategy, obj, old, &got)
+		run(t, kind.Strategy, obj, old, &got)
 		if *update {
 			steps[i] = got
 			continue
@@ -100,7 +100,7 @@ func runScript(t *testing.T, file string) {
 	}
 }
 
-func run(rules *catalog.Strategy, obj, old map[string]any, got *step) {
+func run(t *testing.T, rules *catalog.Strategy, obj, old map[string]any, got *step) {
 	env := catalog.Env{Now: now}
 	unknown, err := rules.Decode(obj)
 	if err != nil {
@@ -116,7 +116,7 @@ func run(rules *catalog.Strategy, obj, old map[string]any, got *step) {
 		if rules.PrepareCreate != nil {
 			rules.PrepareCreate(obj, env)
 		}
-		errs = rules.Validate(obj)
+		errs = rules.Validate(t.Context(), obj)
 	} else {
 		if _, err := rules.Decode(old); err != nil {
 			got.DecodeError = "old: " + err.Error()
@@ -125,7 +125,7 @@ func run(rules *catalog.Strategy, obj, old map[string]any, got *step) {
 		if rules.PrepareUpdate != nil {
 			rules.PrepareUpdate(obj, old, got.Subresource, env)
 		}
-		errs = rules.ValidateUpdate(obj, old, got.Subresource)
+		errs = rules.ValidateUpdate(t.Context(), obj, old, got.Subresource)
 	}
 	for _, e := range errs {
 		got.Errors = append(got.Errors, e.Error())

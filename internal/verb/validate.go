@@ -19,21 +19,22 @@ import (
 
 var errNotAnObject = errors.New("the stored value is not a JSON object")
 
-// validate returns everything that is wrong with a new object of the call's version.
+// validate returns everything that is wrong with a new object of the call's version. The error is ctx's, if it has
+// ended before all was looked at.
 func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
 	}
 	rules := c.Strategy()
 	if rules != nil && rules.MetadataLast {
-		if errs := rules.Validate(obj); len(errs) > 0 {
-			return errs, nil
+		if errs := rules.Validate(ctx, obj); len(errs) > 0 {
+			return errs, ctx.Err()
 		}
-		return c.validateMeta(obj), nil
+		return c.validateMeta(obj), ctx.Err()
 	}
 	errs := c.validateMeta(obj)
 	if rules != nil && rules.Validate != nil {
-		return append(errs, rules.Validate(obj)...), nil
+		return append(errs, rules.Validate(ctx, obj)...), ctx.Err()
 	}
 	sch, err := c.Version.Schema()
 	if err != nil {
@@ -45,7 +46,8 @@ func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList
 	return sch.ValidateAfter(ctx, errs, obj, nil)
 }
 
-// validateUpdate returns everything that is wrong with an update; what was wrong before and has not changed passes.
+// validateUpdate returns everything that is wrong with an update; what was wrong before and has not changed passes. The
+// error is as that of validate.
 func (c *Call) validateUpdate(ctx context.Context, obj, old object.Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
@@ -53,7 +55,7 @@ func (c *Call) validateUpdate(ctx context.Context, obj, old object.Object) (fiel
 	errs := c.validateMeta(obj)
 	errs = append(errs, c.validateMetaUpdate(obj, old)...)
 	if rules := c.Strategy(); rules != nil && rules.ValidateUpdate != nil {
-		return unique(append(errs, rules.ValidateUpdate(obj, old, c.Subresource)...)), nil
+		return unique(append(errs, rules.ValidateUpdate(ctx, obj, old, c.Subresource)...)), ctx.Err()
 	}
 	sch, err := c.Version.Schema()
 	if err != nil {

@@ -1,6 +1,7 @@
 package oraclebuiltins
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -163,7 +164,7 @@ func (c *cluster) create(what string, obj map[string]any) map[string]any {
 	err := c.ours.Assign(ours, nil, true)
 	normalizeClusterIPs(storage.After{Service: svc}, storage.Before{})
 	_, theirErr := allocateCreate(&c.theirs, svc, true)
-	if !c.agree(ours, svc, err, theirErr) || err != nil || len(c.r.Strategy.Validate(ours)) > 0 {
+	if !c.agree(ours, svc, err, theirErr) || err != nil || len(c.r.Strategy.Validate(context.Background(), ours)) > 0 {
 		return nil
 	}
 	return ours

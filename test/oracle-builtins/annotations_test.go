@@ -59,7 +59,8 @@ func TestAnnotations(t *testing.T) {
 				}
 				s := strategies[kind]
 				s.PrepareForCreate(c.ctx(""), theirs)
-				got, want := ofAnnotations(r.Strategy.Validate(ours)), ofAnnotations(s.Validate(c.ctx(""), theirs))
+				got := ofAnnotations(r.Strategy.Validate(c.ctx(""), ours))
+				want := ofAnnotations(s.Validate(c.ctx(""), theirs))
 				if !slices.Equal(got, want) {
 					t.Errorf("%s %s:\n got %q\nwant %q", key, value, got, want)
 				}

@@ -206,7 +206,8 @@ func (c *comparison) create(obj map[string]any) {
 	if len(c.texts(errs)) == 0 {
 		c.warned("create", c.r.Strategy.Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
 	}
-	c.same("create", append(c.inNamespace(ours, nil, ""), c.r.Strategy.Validate(ours)...), errs, ours, theirs)
+	ourErrs := append(c.inNamespace(ours, nil, ""), c.r.Strategy.Validate(c.ctx(""), ours)...)
+	c.same("create", ourErrs, errs, ours, theirs)
 }
 
 // warned compares what both warn about. Kubernetes' order is partly that of Go's maps.
@@ -274,9 +275,9 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 		c.warned("update "+subresource, c.r.Strategy.Warnings(ours, was, subresource),
 			s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
 	}
-	c.same("update "+subresource,
-		append(c.inNamespace(ours, was, subresource), c.r.Strategy.ValidateUpdate(ours, was, subresource)...), errs,
-		ours, theirs)
+	ourErrs := append(c.inNamespace(ours, was, subresource),
+		c.r.Strategy.ValidateUpdate(c.ctx(subresource), ours, was, subresource)...)
+	c.same("update "+subresource, ourErrs, errs, ours, theirs)
 }
 
 // ask returns Kubernetes' errors, nil if it panics: it answers 500 then.

@@ -2,6 +2,7 @@
 package definition
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func judge(obj map[string]any) (f finding) {
 	for _, problem := range validation.NameIsDNSSubdomain(f.Name, false) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), f.Name, problem))
 	}
-	for _, err := range append(errs, rules.Validate(obj)...) {
+	for _, err := range append(errs, rules.Validate(context.Background(), obj)...) {
 		f.Errors = append(f.Errors, err.Error())
 	}
 	f.Warnings = append(f.Warnings, rules.Warnings(obj, nil, "")...)

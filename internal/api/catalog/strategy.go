@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -40,10 +41,11 @@ type Strategy struct {
 	// Store brings an object that has been validated into the form in which it is stored and answered, in place.
 	Store func(obj Object)
 	// Validate returns everything wrong with a new object beyond its metadata. It takes the place of validation by the
-	// schema: that of a built-in kind describes, as in Kubernetes, and does not validate.
-	Validate func(obj Object) field.ErrorList
-	// ValidateUpdate returns everything wrong with an update, what Validate finds included.
-	ValidateUpdate func(obj, old Object, subresource string) field.ErrorList
+	// schema: that of a built-in kind describes, as in Kubernetes, and does not validate. When ctx ends it may return
+	// before it has looked at all of obj; what it returns then says nothing.
+	Validate func(ctx context.Context, obj Object) field.ErrorList
+	// ValidateUpdate returns everything wrong with an update, what Validate finds included. ctx as for Validate.
+	ValidateUpdate func(ctx context.Context, obj, old Object, subresource string) field.ErrorList
 	// ValidateIn returns what the namespace of an object forbids it to say; old is nil for a creation. labels returns
 	// those of the namespace, or an error if it is not there.
 	ValidateIn func(obj, old Object, subresource string, labels func() (map[string]string, error)) field.ErrorList

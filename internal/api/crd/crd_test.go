@@ -84,7 +84,7 @@ func TestRealDefinitions(t *testing.T) {
 			}
 			rules.Default(obj)
 			rules.PrepareCreate(obj, catalog.Env{Now: now})
-			if errs := rules.Validate(obj); len(errs) > 0 {
+			if errs := rules.Validate(t.Context(), obj); len(errs) > 0 {
 				t.Fatalf("invalid: %.2000v", errs)
 			}
 			stored := encode(t, obj)

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"time"
@@ -26,14 +27,14 @@ func Rules() *catalog.Strategy {
 		PrepareUpdate:  prepareUpdate,
 		PrepareDelete:  prepareDelete,
 		FencesContents: true,
-		Validate: func(obj catalog.Object) field.ErrorList {
+		Validate: func(ctx context.Context, obj catalog.Object) field.ErrorList {
 			def, errs := decodeFor(obj)
 			if def == nil {
 				return errs
 			}
-			return append(append(nameErrors(def), v.validateNew(def)...), checkSensitive(obj)...)
+			return append(append(nameErrors(def), v.until(ctx).validateNew(def)...), checkSensitive(obj)...)
 		},
-		ValidateUpdate: func(obj, old catalog.Object, subresource string) field.ErrorList {
+		ValidateUpdate: func(ctx context.Context, obj, old catalog.Object, subresource string) field.ErrorList {
 			if subresource == "status" {
 				def, errs := decodeFor(withoutSpec(obj))
 				if def == nil {
@@ -46,7 +47,7 @@ func Rules() *catalog.Strategy {
 			if def == nil || was == nil {
 				return append(errs, oldErrs...)
 			}
-			return append(v.validateChange(def, was), checkSensitive(obj)...)
+			return append(v.until(ctx).validateChange(def, was), checkSensitive(obj)...)
 		},
 		Warnings: warnings,
 		Serial:   true,

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,9 +11,11 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/object/schema"
 )
 
 const cronTab = `
@@ -59,7 +62,7 @@ func create(t testing.TB, obj map[string]any, s *catalog.Snapshot) map[string]an
 	}
 	rules.Default(obj)
 	rules.PrepareCreate(obj, catalog.Env{Now: testNow, Snapshot: s})
-	if errs := rules.Validate(obj); len(errs) > 0 {
+	if errs := rules.Validate(t.Context(), obj); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	return obj
@@ -75,7 +78,7 @@ func update(t testing.TB, obj, old map[string]any, subresource string) []string 
 	rules.Default(obj)
 	rules.PrepareUpdate(obj, old, subresource, catalog.Env{Now: testNow.Add(time.Hour)})
 	var texts []string
-	for _, e := range rules.ValidateUpdate(obj, old, subresource) {
+	for _, e := range rules.ValidateUpdate(t.Context(), obj, old, subresource) {
 		texts = append(texts, e.Error())
 	}
 	return texts
@@ -291,4 +294,45 @@ func mustDecode(t testing.TB, obj map[string]any) *apiextensionsv1.CustomResourc
 		t.Fatal(err)
 	}
 	return def
+}
+
+// TestValidationEnds: once the time for a request is over, no further version and rule of a definition is looked at.
+func TestValidationEnds(t *testing.T) {
+	obj := create(t, fromYAML(t, cronTab), nil)
+	for i, v := range dig(obj, "spec", "versions").([]any) { // schemas that are the same would be checked once
+		v.(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{
+			"type": "object", "description": fmt.Sprint(i), "x-kubernetes-validations": []any{
+				map[string]any{"rule": "nonsense"}, map[string]any{"rule": "nonsense"},
+			},
+		}}
+	}
+	nonsense := func(errs field.ErrorList) (n int) {
+		for _, e := range errs {
+			n += strings.Count(e.Detail, "undeclared reference")
+		}
+		return n
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	v, asked := NewValidator(), 0
+	check := v.CheckRules
+	v.CheckRules = func(root *schema.Node, path *field.Path, c RuleCheck) field.ErrorList {
+		asked++
+		cancel() // while the first schema is being checked
+		return check(root, path, c)
+	}
+	if got := nonsense(v.until(ctx).validateNew(mustDecode(t, clone(obj).(map[string]any)))); got != 0 || asked != 1 {
+		t.Errorf("after the end %d schemas were checked, with %d errors", asked, got)
+	}
+	for name, rules := range map[string]*catalog.Strategy{"v1": Rules(), "v1beta1": BetaRules(Rules())} {
+		if got := nonsense(rules.Validate(t.Context(), obj)); got != 4 {
+			t.Errorf("%s: %d errors", name, got)
+		}
+		if got := nonsense(rules.Validate(ctx, obj)); got != 0 {
+			t.Errorf("%s: %d errors after the end", name, got)
+		}
+		if got := nonsense(rules.ValidateUpdate(ctx, obj, obj, "")); got != 0 {
+			t.Errorf("%s: %d errors of an update after the end", name, got)
+		}
+	}
 }

@@ -88,7 +88,7 @@ spec.versions[0].additionalPrinterColumns[2].jsonPath: Invalid value: "..x": mus
 			t.Errorf("%s: %v, %v", name, unknown, err)
 		}
 		var got []string
-		for _, e := range rules.Validate(obj) {
+		for _, e := range rules.Validate(t.Context(), obj) {
 			if !strings.Contains(e.Error(), "implicitly specified") {
 				got = append(got, e.Error())
 			}

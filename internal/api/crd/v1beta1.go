@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -239,23 +240,24 @@ func BetaRules(rules *catalog.Strategy) *catalog.Strategy {
 		through(obj, func(v1 catalog.Object) { update = rules.PrepareDelete(v1, e) })
 		return update
 	}
-	beta.Validate = func(obj catalog.Object) field.ErrorList {
+	beta.Validate = func(ctx context.Context, obj catalog.Object) field.ErrorList {
 		def, errs := decodeFor(asV1(obj))
 		if def == nil {
 			return errs
 		}
-		return append(append(nameErrors(def), v.validateFresh(def, betaLeave())...), checkSensitive(asV1(obj))...)
+		errs = append(nameErrors(def), v.until(ctx).validateFresh(def, betaLeave())...)
+		return append(errs, checkSensitive(asV1(obj))...)
 	}
-	beta.ValidateUpdate = func(obj, old catalog.Object, subresource string) field.ErrorList {
+	beta.ValidateUpdate = func(ctx context.Context, obj, old catalog.Object, subresource string) field.ErrorList {
 		if subresource == "status" {
-			return rules.ValidateUpdate(asV1(obj), asV1(old), subresource)
+			return rules.ValidateUpdate(ctx, asV1(obj), asV1(old), subresource)
 		}
 		def, errs := decodeFor(asV1(obj))
 		was, oldErrs := decodeFor(asV1(old))
 		if def == nil || was == nil {
 			return append(errs, oldErrs...)
 		}
-		return append(v.validateUpdated(def, was, betaLeave()), checkSensitive(asV1(obj))...)
+		return append(v.until(ctx).validateUpdated(def, was, betaLeave()), checkSensitive(asV1(obj))...)
 	}
 	beta.Warnings = func(obj, _ catalog.Object, subresource string) []string {
 		return rules.Warnings(asV1(obj), nil, subresource)

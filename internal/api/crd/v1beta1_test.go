@@ -32,17 +32,18 @@ func TestBetaNeedsNoApproval(t *testing.T) {
 		return obj
 	}
 	obj := made(t)
-	if errs := of.Validate(obj); len(errs) > 0 {
+	if errs := of.Validate(t.Context(), obj); len(errs) > 0 {
 		t.Errorf("a new definition of v1beta1: %v", errs)
 	}
-	if errs := of.ValidateUpdate(made(t), obj, ""); len(errs) > 0 {
+	if errs := of.ValidateUpdate(t.Context(), made(t), obj, ""); len(errs) > 0 {
 		t.Errorf("an updated definition of v1beta1: %v", errs)
 	}
 	v1 := asV1(obj)
-	if errs := rules.ValidateUpdate(asV1(obj), v1, ""); len(errs) > 0 {
+	if errs := rules.ValidateUpdate(t.Context(), asV1(obj), v1, ""); len(errs) > 0 {
 		t.Errorf("an update in v1 that leaves the annotation alone: %v", errs)
 	}
-	if errs := rules.Validate(v1); !strings.Contains(errs.ToAggregate().Error(), "api-approved.kubernetes.io") {
+	errs := rules.Validate(t.Context(), v1)
+	if !strings.Contains(errs.ToAggregate().Error(), "api-approved.kubernetes.io") {
 		t.Errorf("a new definition of v1: %v", errs)
 	}
 }
@@ -69,7 +70,7 @@ spec:
 	}
 	rules.Default(obj)
 	rules.PrepareCreate(obj, catalog.Env{})
-	if errs := rules.Validate(obj); len(errs) > 0 {
+	if errs := rules.Validate(t.Context(), obj); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	text := string(encode(t, obj))

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"context"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,6 +18,24 @@ type Validator struct {
 	// DefaultRules is that of schema.CheckOptions.
 	DefaultRules func(node *schema.Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList,
 		int64)
+
+	done <-chan struct{} // of the context of the validation under way, see until; nil if it never ends
+}
+
+// until returns v for one validation, which looks at no further versions, defaults and rules once ctx has ended.
+func (v *Validator) until(ctx context.Context) *Validator {
+	out := *v
+	out.done = ctx.Done()
+	return &out
+}
+
+func (v *Validator) over() bool {
+	select {
+	case <-v.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // RuleCheck is what the check of CEL rules needs to know of an update.
@@ -29,6 +48,8 @@ type RuleCheck struct {
 	Unchanged bool
 	// Skip tells, for the path of a schema, that other errors in it make validating its rules pointless.
 	Skip func(path string) bool
+	// Done is closed when the rest need not be checked; nil never is.
+	Done <-chan struct{}
 }
 
 // Validate returns everything that is wrong with a new definition, its metadata included. def has its defaults, and its

@@ -79,6 +79,9 @@ func (v *Validator) validateVersions(a *hoisted, l allowances, path *field.Path)
 	storage := 0
 	names := map[string]bool{}
 	for i := range a.versions {
+		if v.over() {
+			return errs
+		}
 		version := &a.versions[i]
 		at := path.Index(i)
 		if version.Storage {
@@ -213,13 +216,14 @@ func (v *Validator) validateSchema(
 		AllowNonAtomicSets:   l.nonAtomicSets,
 		AllowLooseMapKeys:    l.looseMapKeys,
 		DefaultRules:         v.DefaultRules,
+		Done:                 v.done,
 	}
 	if v.CheckRules != nil {
 		o.Rules = func(root *schema.Node, path *field.Path, skip func(string) bool) field.ErrorList {
 			return v.CheckRules(root, path,
 				RuleCheck{
 					Rules: l.rules, MessageExpressions: l.messageExpressions, Unchanged: l.unchanged[version],
-					Skip: skip,
+					Skip: skip, Done: v.done,
 				})
 		}
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -89,7 +90,7 @@ func newEventFields() map[string]func(object.Object) string {
 }
 
 // validateAlias reads an event as one of core/v1, whose names kube's errors have too.
-func validateAlias(obj object.Object) field.ErrorList {
+func validateAlias(_ context.Context, obj object.Object) field.ErrorList {
 	e, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(obj)))
 	if errs != nil {
 		return errs
@@ -97,7 +98,7 @@ func validateAlias(obj object.Object) field.ErrorList {
 	return validateNewEvent(e)
 }
 
-func validateAliasUpdate(obj, old object.Object, _ string) field.ErrorList {
+func validateAliasUpdate(_ context.Context, obj, old object.Object, _ string) field.ErrorList {
 	e, errs := rule.Read[corev1.Event](olderEvent(maps.Clone(obj)))
 	if errs != nil {
 		return errs

@@ -44,7 +44,7 @@ func TestUpdateOfNewerEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if errs := events.Strategy.ValidateUpdate(obj, runtime.DeepCopyJSON(old), ""); len(errs) > 0 {
+		if errs := events.Strategy.ValidateUpdate(t.Context(), obj, runtime.DeepCopyJSON(old), ""); len(errs) > 0 {
 			got = errs.ToAggregate().Error()
 		}
 		if got != c.want {

@@ -118,7 +118,7 @@ func (k *Kind) established() ([]byte, error) {
 	// The same in each process, so that replicas agree.
 	meta["uid"] = uuid.NewSHA1(uuid.NameSpaceURL, []byte("crd:"+name)).String()
 	rules.PrepareCreate(obj, catalog.Env{Now: time.Unix(0, 0)})
-	if errs := rules.Validate(obj); len(errs) > 0 {
+	if errs := rules.Validate(context.Background(), obj); len(errs) > 0 {
 		return nil, fmt.Errorf("definition %s: %w", name, errs.ToAggregate())
 	}
 	rules.Store(obj)
@@ -135,14 +135,14 @@ func (k *Kind) strategy(v *catalog.Version) *catalog.Strategy {
 	if check == nil {
 		return s
 	}
-	s.Validate = func(obj catalog.Object) field.ErrorList {
-		if errs := bySchema(v, obj, nil, ""); len(errs) > 0 {
+	s.Validate = func(ctx context.Context, obj catalog.Object) field.ErrorList {
+		if errs := bySchema(ctx, v, obj, nil, ""); len(errs) > 0 {
 			return errs // the function may rely on the shape
 		}
 		return check(obj, nil, "")
 	}
-	s.ValidateUpdate = func(obj, old catalog.Object, subresource string) field.ErrorList {
-		if errs := bySchema(v, obj, old, subresource); len(errs) > 0 {
+	s.ValidateUpdate = func(ctx context.Context, obj, old catalog.Object, subresource string) field.ErrorList {
+		if errs := bySchema(ctx, v, obj, old, subresource); len(errs) > 0 {
 			return errs
 		}
 		return check(obj, old, subresource)
@@ -151,7 +151,7 @@ func (k *Kind) strategy(v *catalog.Version) *catalog.Strategy {
 }
 
 // bySchema returns what the schema says of an object, as is said of objects without a strategy.
-func bySchema(v *catalog.Version, obj, old object.Object, subresource string) field.ErrorList {
+func bySchema(ctx context.Context, v *catalog.Version, obj, old object.Object, subresource string) field.ErrorList {
 	sch, err := v.Schema()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -161,9 +161,9 @@ func bySchema(v *catalog.Version, obj, old object.Object, subresource string) fi
 	}
 	var errs field.ErrorList
 	if subresource == "status" {
-		errs, err = sch.ValidateStatus(context.Background(), nil, obj, old)
+		errs, err = sch.ValidateStatus(ctx, nil, obj, old)
 	} else {
-		errs, err = sch.ValidateAfter(context.Background(), nil, obj, old)
+		errs, err = sch.ValidateAfter(ctx, nil, obj, old)
 	}
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}

@@ -42,8 +42,11 @@ func (val *Validation) Block(name string, obj, old object.Object, path *field.Pa
 	}
 }
 
-// walk follows the path to the values that the line is about.
+// walk follows the path to the values that the line is about, as long as the request has time.
 func (val *Validation) walk(c *line, steps []step, p Value) {
+	if val.over() {
+		return
+	}
 	if len(steps) == 0 {
 		val.check(c, p)
 		return

@@ -31,7 +31,9 @@ func (val *Validation) Was(rule Exception) bool {
 		return false
 	}
 	if val.broke == nil {
-		past := Validation{blocks: val.blocks, kind: val.kind, Obj: val.Old, breaks: map[Exception]bool{}}
+		past := Validation{
+			blocks: val.blocks, done: val.done, kind: val.kind, Obj: val.Old, breaks: map[Exception]bool{},
+		}
 		past.Block(val.kind, val.Old, nil, nil)
 		val.broke = past.breaks
 	}

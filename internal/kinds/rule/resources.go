@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -58,13 +60,14 @@ func (k Kind) setRules(t *Text, s *catalog.Strategy, i int) {
 		inStorage = k.inStorageVersion(k.Also[i-1])
 	}
 	if s.Validate == nil {
-		s.Validate = func(obj object.Object) field.ErrorList {
-			return append(k.checkFinalizers(obj), t.Create(k.Kind, inStorage(obj))...)
+		s.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
+			return append(k.checkFinalizers(obj), t.Create(ctx, k.Kind, inStorage(obj))...)
 		}
 	}
 	if s.ValidateUpdate == nil {
-		s.ValidateUpdate = func(obj, old object.Object, subresource string) field.ErrorList {
-			return append(k.checkFinalizers(obj), t.Update(k.Kind, inStorage(obj), inStorage(old), subresource)...)
+		s.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
+			return append(k.checkFinalizers(obj),
+				t.Update(ctx, k.Kind, inStorage(obj), inStorage(old), subresource)...)
 		}
 	}
 	if s.Warnings == nil {

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -204,17 +205,20 @@ func (t *Text) blocks() blocks {
 	return b
 }
 
-// Create returns what is wrong with a new object of the kind beyond its metadata.
-func (t *Text) Create(kind string, obj object.Object) field.ErrorList {
-	val := Validation{blocks: t.blocks(), kind: kind, Obj: obj}
+// Create returns what is wrong with a new object of the kind beyond its metadata, or less than that if ctx ends.
+func (t *Text) Create(ctx context.Context, kind string, obj object.Object) field.ErrorList {
+	val := Validation{blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj}
 	val.Block(kind, obj, nil, nil)
 	val.Block(kind+"/create", obj, nil, nil)
 	return val.Errs
 }
 
-// Update returns what is wrong with a change from old to obj through a subresource, "" for the object itself.
-func (t *Text) Update(kind string, obj, old object.Object, subresource string) field.ErrorList {
-	val := Validation{blocks: t.blocks(), kind: kind, Obj: obj, Old: old, Subresource: subresource}
+// Update returns what is wrong with a change from old to obj through a subresource, "" for the object itself, or less
+// than that if ctx ends.
+func (t *Text) Update(ctx context.Context, kind string, obj, old object.Object, subresource string) field.ErrorList {
+	val := Validation{
+		blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj, Old: old, Subresource: subresource,
+	}
 	if subresource != "" {
 		val.Block(kind+"/"+subresource, obj, old, nil)
 		return val.Errs

@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -87,9 +89,9 @@ func TestOperators(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.rules, err)
 		}
-		errs := rules.Create("A", decoded(t, c.obj))
+		errs := rules.Create(t.Context(), "A", decoded(t, c.obj))
 		if c.old != "" {
-			errs = rules.Update("A", decoded(t, c.obj), decoded(t, c.old), "")
+			errs = rules.Update(t.Context(), "A", decoded(t, c.obj), decoded(t, c.old), "")
 		}
 		got := ""
 		if len(errs) > 0 {
@@ -111,15 +113,16 @@ func TestParts(t *testing.T) {
 	}
 	obj := object.Object{}
 	for _, c := range []struct{ got, want string }{
-		{rules.Create("A", obj).ToAggregate().Error(), "[a: Required value, b: Required value]"},
-		{rules.Update("A", obj, obj, "").ToAggregate().Error(), "[a: Required value, c: Required value]"},
-		{rules.Update("A", obj, obj, "status").ToAggregate().Error(), "d: Required value"},
+		{rules.Create(t.Context(), "A", obj).ToAggregate().Error(), "[a: Required value, b: Required value]"},
+		{rules.Update(t.Context(), "A", obj, obj, "").ToAggregate().Error(), "[a: Required value, c: Required value]"},
+		{rules.Update(t.Context(), "A", obj, obj, "status").ToAggregate().Error(), "d: Required value"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s, want %s", c.got, c.want)
 		}
 	}
-	if errs := append(rules.Create("B", obj), rules.Update("A", obj, obj, "scale")...); len(errs) > 0 {
+	errs := append(rules.Create(t.Context(), "B", obj), rules.Update(t.Context(), "A", obj, obj, "scale")...)
+	if len(errs) > 0 {
 		t.Errorf("without rules: %v", errs)
 	}
 }
@@ -138,13 +141,13 @@ func TestRatchet(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken, fine := object.Object{"a": "ugly"}, object.Object{"a": "fair"}
-	if errs := rules.Create("A", broken); len(errs) != 1 {
+	if errs := rules.Create(t.Context(), "A", broken); len(errs) != 1 {
 		t.Errorf("new: %v", errs)
 	}
-	if errs := rules.Update("A", broken, fine, ""); len(errs) != 1 {
+	if errs := rules.Update(t.Context(), "A", broken, fine, ""); len(errs) != 1 {
 		t.Errorf("begins: %v", errs)
 	}
-	if errs := rules.Update("A", broken, broken, ""); len(errs) != 0 {
+	if errs := rules.Update(t.Context(), "A", broken, broken, ""); len(errs) != 0 {
 		t.Errorf("goes on: %v", errs)
 	}
 }
@@ -202,11 +205,11 @@ func TestImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	obj := object.Object{"part": object.Object{}}
-	if errs := own.Create("A", obj); len(errs) != 1 || errs[0].Field != "part.x" {
+	if errs := own.Create(t.Context(), "A", obj); len(errs) != 1 || errs[0].Field != "part.x" {
 		t.Errorf("rules: %v", errs)
 	}
 	own.fill("A", obj)
-	if errs := own.Create("A", obj); len(errs) > 0 {
+	if errs := own.Create(t.Context(), "A", obj); len(errs) > 0 {
 		t.Errorf("after defaults: %v", errs)
 	}
 	again, err := newText(oneFile("rules Part\n\ty required\n"), []*Text{shared})
@@ -248,4 +251,42 @@ func TestDefaults(t *testing.T) {
 func sameJSON(t *testing.T, a, b string) bool {
 	t.Helper()
 	return Equivalent(decoded(t, a), decoded(t, b)) && a == b
+}
+
+// TestValidationEnds: rules look at no more values once the request's time is over, wherever they are.
+func TestValidationEnds(t *testing.T) {
+	t.Parallel()
+	const many = 5000
+	list, dict := make([]any, many), object.Object{}
+	for i := range list {
+		list[i] = object.Object{"x": "v"}
+		dict[fmt.Sprint(i)] = "v"
+	}
+	for _, lines := range []string{"list[] ! look", "dict{} ! look", "list[] : Item", "deep.list[].x ! look"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		looked, most := 0, many
+		functions := Functions{"look": func(val *Validation, p Value) {
+			looked++
+			if looked == 100 && most < many {
+				cancel()
+			}
+		}}
+		rules, err := newText(oneFile("rules A\n\t"+lines+"\nrules Item\n\tx ! look\n"), nil, functions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := object.Object{"list": list, "dict": dict, "deep": object.Object{"list": list}}
+		if rules.Create(ctx, "A", obj); looked != many {
+			t.Errorf("%s: %d values were looked at, want all", lines, looked)
+		}
+		looked, most = 0, 100+lookEvery
+		if rules.Update(ctx, "A", obj, obj, ""); looked < 100 || looked > most {
+			t.Errorf("%s: %d values were looked at, want 100 to %d", lines, looked, most)
+		}
+		looked = 0
+		if rules.Create(ctx, "A", obj); looked != 0 {
+			t.Errorf("%s: %d values were looked at after the end", lines, looked)
+		}
+		cancel()
+	}
 }

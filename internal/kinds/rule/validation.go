@@ -9,6 +9,8 @@ import (
 // Validation is the work on one object.
 type Validation struct {
 	blocks   blocks
+	done     <-chan struct{} // of the request's context; nil if it never ends
+	left     int             // how many values may be looked at before done is looked at again
 	kind     string
 	Obj, Old object.Object // old is nil for a creation
 	// Subresource is that of an update, "" for the object itself.
@@ -18,6 +20,24 @@ type Validation struct {
 
 	// breaks are the rules that obj breaks, broke those that old did; nil until a rule asks. See Excused.
 	breaks, broke map[Exception]bool
+}
+
+// lookEvery is how many values are looked at between two looks at the context: few enough that the dearest of the
+// functions that look at one takes no noticeable time for all of them.
+const lookEvery = 64
+
+// over reports whether the request's time is, so that the rest need not be looked at: what was found will not be used.
+func (val *Validation) over() bool {
+	if val.left--; val.left > 0 {
+		return false
+	}
+	select {
+	case <-val.done:
+		return true // and at the next value too
+	default:
+		val.left = lookEvery
+		return false
+	}
 }
 
 // Add adds an error.

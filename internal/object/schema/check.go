@@ -29,6 +29,8 @@ type CheckOptions struct {
 	// what is left then is returned, less than 0 when it is used up. nil means that defaults are not held against
 	// rules.
 	DefaultRules func(node *Node, resource bool, path *field.Path, value any, budget int64) (field.ErrorList, int64)
+	// Done is closed when defaults and rules that are left need not be checked. nil never is.
+	Done <-chan struct{}
 }
 
 // CheckDefinition returns everything that is wrong with the schema of a CustomResourceDefinition; path is the place of

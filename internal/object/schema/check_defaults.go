@@ -54,6 +54,11 @@ func (w *defaultChecker) visit(n *Node, path *field.Path) {
 		w.resource, w.steps, w.insideMeta = n, nil, false
 		defer func() { w.resource, w.steps, w.insideMeta = outer.resource, outer.steps, outer.insideMeta }()
 	}
+	select {
+	case <-w.options.Done:
+		return
+	default:
+	}
 	if n.Default != nil {
 		w.check(n, path.Child("default"))
 	}

@@ -30,6 +30,8 @@ type CheckOptions struct {
 	// Skip says whether the rules of the node at path cannot be checked, because the schema there or below has other
 	// errors. It is asked only for nodes with rules. nil skips none.
 	Skip func(path string) bool
+	// Done is closed when the rules that are left need not be checked. nil never is.
+	Done <-chan struct{}
 }
 
 // Check returns what is wrong with the rules of a definition's schema, apart from what the fields of a rule show
@@ -222,7 +224,12 @@ func (c *check) rules(s *site, fixed *site) {
 	}
 	scope := newScope(self, s.node.Rules)
 	for i := range s.node.Rules {
-		c.rule(s, scope, &s.node.Rules[i], path.Index(i), fixed)
+		select {
+		case <-c.options.Done:
+			return
+		default:
+			c.rule(s, scope, &s.node.Rules[i], path.Index(i), fixed)
+		}
 	}
 }
 
