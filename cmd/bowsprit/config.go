@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 )
 
 func configCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func configCommand() *cobra.Command {
 		Short: "Print or check the settings of a server",
 		Long: `Print or check the settings that "bowsprit serve" would have. They come from flags, from environment variables
 (` + variableOf("secure-port") + ` for --secure-port) and from the file that --config or ` + variableOf(configFlag) + ` names, in this order.`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(configPrintCommand(), configCheckCommand())
@@ -36,7 +37,7 @@ func configPrintCommand() *cobra.Command {
 		Short: "Print the settings as a file for --config, with where each comes from",
 		Example: `  bowsprit config print --secure-port=7443 > bowsprit.yaml   # then: bowsprit serve --config bowsprit.yaml
   bowsprit config print --all                                # every setting, with its default`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.sources.apply(cmd.Flags(), os.Environ()); err != nil {
 				return err
@@ -56,7 +57,7 @@ func configCheckCommand() *cobra.Command {
 		Use:     "check [flags of serve]",
 		Short:   "Say what is wrong with the settings, without starting a server",
 		Example: `  bowsprit config check --config /etc/bowsprit/bowsprit.yaml`,
-		Args:    noArguments,
+		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.prepare(&config, cmd.Flags()); err != nil {
 				return err

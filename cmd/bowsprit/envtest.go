@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 )
 
 // assets are the programs that envtest starts from KUBEBUILDER_ASSETS, and the names under which this one behaves as
@@ -24,7 +26,7 @@ func envtestCommand() *cobra.Command {
 controller-runtime's envtest: it starts what it finds in the directory that KUBEBUILDER_ASSETS names.`,
 		Example: `  bowsprit envtest bin/envtest
   KUBEBUILDER_ASSETS=$PWD/bin/envtest go test ./...`,
-		Args: oneDirectory,
+		Args: arguments.One("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			program, err := os.Executable()
 			if err != nil {
@@ -33,14 +35,6 @@ controller-runtime's envtest: it starts what it finds in the directory that KUBE
 			return fillAssets(cmd.OutOrStdout(), args[0], program)
 		},
 	}
-}
-
-func oneDirectory(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%q takes one directory, but got %d arguments: see %q", cmd.CommandPath(), len(args),
-			cmd.CommandPath()+" --help")
-	}
-	return nil
 }
 
 // fillAssets links the assets in dir to program and prints what to do with them. It replaces links, its own of an

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
@@ -19,7 +20,7 @@ func extensionCommand() *cobra.Command {
 		Short: "Install extension API servers",
 		Long: `Install extension API servers in a cluster. Such a server is made with the Go package
 github.com/bowsprit/bowsprit/extension, or with k8s.io/apiserver.`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(extensionInstallCommand())

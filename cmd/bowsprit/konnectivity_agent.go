@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/agent"
 )
@@ -44,7 +45,7 @@ flags of its proxy-agent; either half may be upstream's.
 
 The first SIGTERM drains it: it gets no new connections, and ends when those that there are have ended. The second ends
 it at once.`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.bind(cmd.Flags())

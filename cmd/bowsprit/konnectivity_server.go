@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity/server"
 )
@@ -38,7 +39,7 @@ func konnectivityServerCommand() *cobra.Command {
 		Long: `Run a Konnectivity server: API servers ask it for connections into a cluster, and agents there open them
 ("bowsprit konnectivity-agent"). It speaks the protocol of sigs.k8s.io/apiserver-network-proxy v0.34 and has the flags of
 its proxy-server; either half may be upstream's. --egress-selector-config-file tells an API server to use it.`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.bind(cmd.Flags())

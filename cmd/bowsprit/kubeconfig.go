@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
@@ -38,7 +39,7 @@ user may do what roles grant the name and the groups, which is nothing as long a
   # alice, of the group dev, may edit what is in the namespace shop, for a week
   kubectl create rolebinding dev --clusterrole=edit --group=dev --namespace=shop
   bowsprit kubeconfig --user alice --group dev --duration 168h --server https://api.example.com:6443 > alice.conf`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("user") && flags.person.user == "" {
 				return errors.New("--user: a user has a name")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
@@ -62,7 +63,7 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 		Example: `  bowsprit serve                               # start, data below the XDG data home
   bowsprit kubectl get namespaces              # the built-in kubectl, against that server
   bowsprit serve --ephemeral --secure-port=0   # a server that forgets, on a free port`,
-		Args:          noArguments,
+		Args:          arguments.None,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -80,33 +81,6 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 
 // oneLine returns all that is wrong, on one line: what errors.Join puts on lines of their own is one message to a user.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
-// noArguments refuses what is not a flag. On a command with commands below it, it is one that does not exist.
-func noArguments(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case cmd.HasAvailableSubCommands():
-		return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), instead(cmd, args[0]))
-	}
-	return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], cmd.CommandPath()+
-		" --help")
-}
-
-// instead names the commands below cmd that the user may have meant, or all of them.
-func instead(cmd *cobra.Command, wrong string) string {
-	cmd.SuggestionsMinimumDistance = 2
-	names := cmd.SuggestionsFor(wrong)
-	if len(names) > 0 {
-		return fmt.Sprintf("did you mean %s? See %q", strings.Join(names, " or "), cmd.CommandPath()+" --help")
-	}
-	for _, below := range cmd.Commands() {
-		if below.IsAvailableCommand() {
-			names = append(names, below.Name())
-		}
-	}
-	return fmt.Sprintf("there are %s; see %q", strings.Join(names, ", "), cmd.CommandPath()+" --help")
-}
 
 // flagError says in the user's words what pflag says in Go's.
 func flagError(cmd *cobra.Command, err error) error {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
@@ -39,7 +40,7 @@ func serveCommand() *cobra.Command {
 		Short:      "Start the API server with its embedded etcd",
 		Long: `Start the API server, its embedded etcd and its controllers in this process, and run until SIGINT, SIGTERM or SIGHUP.
 Everything it needs is made on the first start: data directory, certificates, a kubeconfig for the administrator.`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), cmd.OutOrStdout(), &config, &flags, cmd.Flags())
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -23,7 +24,7 @@ func snapshotCommand() *cobra.Command {
 		Short: "Save all data to a file, or restore it",
 		Long: `Save all data of a server to a file, or make the data of a new server out of such a file. The file is a snapshot of etcd:
 etcdctl and etcdutl read it, and theirs can be restored here. Certificates are not in it; copy <data-dir>/pki to keep them.`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(saveCommand(), restoreCommand())
@@ -44,7 +45,7 @@ func saveCommand() *cobra.Command {
 		Example: `  bowsprit snapshot save backup.db                            # of the server with the default data directory
   bowsprit snapshot save backup.db --data-dir /srv/bowsprit   # running or not
   bowsprit snapshot save backup.db --kubeconfig admin.conf    # of a server elsewhere`,
-		Args: oneFile,
+		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return save(cmd.Context(), cmd.OutOrStdout(), args[0], from)
 		},
@@ -65,7 +66,7 @@ func restoreCommand() *cobra.Command {
 		Short: "Make the data of a new server out of a snapshot",
 		Example: `  bowsprit snapshot restore backup.db --data-dir /srv/restored
   bowsprit serve --data-dir /srv/restored`,
-		Args: oneFile,
+		Args: arguments.One("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return restore(cmd.OutOrStdout(), args[0], dataDir, bump)
 		},
@@ -75,14 +76,6 @@ func restoreCommand() *cobra.Command {
 	cmd.Flags().Uint64Var(&bump, "bump-revision", 1_000_000_000,
 		"add this to resourceVersions, so that clients which have seen later ones list again; 0 keeps them")
 	return cmd
-}
-
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%q takes one file, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+
-			" --help")
-	}
-	return nil
 }
 
 // save takes the snapshot from the data directory if it is not in use, else from the server that does.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/auth/token"
 )
@@ -26,7 +27,7 @@ func tokenCommand() *cobra.Command {
 signed with it), and ask for a certificate of its own, which it gets if the token is of the usual group.
 
 A token is ID.SECRET; it is kept in the secret kube-system/bootstrap-token-ID, and deleted when its time is over.`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	server.Bind(cmd.PersistentFlags())
@@ -39,7 +40,7 @@ func tokenListCommand(server *connect.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the bootstrap tokens, secrets and all",
-		Args:  noArguments,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := server.Clientset()
 			if err != nil {
@@ -118,7 +119,7 @@ func tokenGenerateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "generate",
 		Short: "Print a new bootstrap token that no server knows",
-		Args:  noArguments,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), token.GenerateBootstrap())
 			return err

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
@@ -52,7 +53,7 @@ Secrets. A directory that export has written before is brought up to date: files
 "bowsprit import" applies such a directory to a server.`,
 		Example: `  bowsprit export ./state
   bowsprit export ./state --namespace shop --kind crontabs.stable.example.com`,
-		Args: oneDirectory,
+		Args: arguments.One("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, _, err := flags.server.Connect()
 			if err != nil {
@@ -70,14 +71,6 @@ Secrets. A directory that export has written before is brought up to date: files
 	f.BoolVar(&flags.all, "all", false, "also what the server and its controllers have made")
 	flags.server.Bind(f)
 	return cmd
-}
-
-func oneDirectory(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%q takes one directory, but got %d: see %q", cmd.CommandPath(), len(args), cmd.CommandPath()+
-			" --help")
-	}
-	return nil
 }
 
 // export writes files, then removes those of objects that are gone. What could not be listed leaves its files alone.

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
@@ -53,7 +54,7 @@ definitions, which are waited for, then the rest. What the files do not name sta
 A file that cannot be applied does not keep the others from it; the exit code is 1 then.`,
 		Example: `  bowsprit import ./state --dry-run
   bowsprit import ./state`,
-		Args: oneDirectory,
+		Args: arguments.One("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, _, err := flags.server.Connect()
 			if err != nil {

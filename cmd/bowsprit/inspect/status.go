@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
@@ -64,12 +65,7 @@ stores, and how many requests a second it answers, counted over one second. Figu
 The exit code is 0 if the server is ready, and 1 if it is not or cannot be reached.`,
 		Example: `  bowsprit status
   bowsprit status --kubeconfig prod.conf -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q takes no arguments, but got %q", cmd.CommandPath(), args[0])
-			}
-			return nil
-		},
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"text", "json"}, output) {
 				return fmt.Errorf("--output %q is unknown: use text or json", output)

@@ -1,0 +1,47 @@
+// Package arguments refuses arguments that a command does not take, in sentences that say what it does take.
+package arguments
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// None refuses what is not a flag. On a command with commands below it, it is one that does not exist.
+func None(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasAvailableSubCommands():
+		return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), instead(cmd, args[0]))
+	}
+	return fmt.Errorf("%q takes no arguments, but got %q: see %q", cmd.CommandPath(), args[0], help(cmd))
+}
+
+// One wants a single argument, which is what it says: "file", "directory".
+func One(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return fmt.Errorf("%q takes one %s, but got %d arguments: see %q", cmd.CommandPath(), what, len(args), help(cmd))
+	}
+}
+
+// instead names the commands below cmd that the user may have meant, or all of them.
+func instead(cmd *cobra.Command, wrong string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	names := cmd.SuggestionsFor(wrong)
+	if len(names) > 0 {
+		return fmt.Sprintf("did you mean %s? See %q", strings.Join(names, " or "), help(cmd))
+	}
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	return fmt.Sprintf("there are %s; see %q", strings.Join(names, ", "), help(cmd))
+}
+
+func help(cmd *cobra.Command) string { return cmd.CommandPath() + " --help" }

@@ -1,0 +1,39 @@
+package arguments_test
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+)
+
+func TestArguments(t *testing.T) {
+	run := func(*cobra.Command, []string) {}
+	root := &cobra.Command{Use: "ship", Args: arguments.None, Run: run}
+	root.AddCommand(&cobra.Command{Use: "sail", Args: arguments.None, Run: run},
+		&cobra.Command{Use: "save FILE", Args: arguments.One("file"), Run: run})
+	sail, save := root.Commands()[0], root.Commands()[1]
+	for _, c := range []struct {
+		cmd  *cobra.Command
+		args []string
+		want string
+	}{
+		{root, nil, ""},
+		{root, []string{"sial"}, `unknown command "sial" for "ship": did you mean sail? See "ship --help"`},
+		{root, []string{"zzzzzz"}, `unknown command "zzzzzz" for "ship": there are sail, save; see "ship --help"`},
+		{sail, nil, ""},
+		{sail, []string{"now"}, `"ship sail" takes no arguments, but got "now": see "ship sail --help"`},
+		{save, []string{"a"}, ""},
+		{save, nil, `"ship save" takes one file, but got 0 arguments: see "ship save --help"`},
+		{save, []string{"a", "b"}, `"ship save" takes one file, but got 2 arguments: see "ship save --help"`},
+	} {
+		got := ""
+		if err := c.cmd.Args(c.cmd, c.args); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s %q: %s\nwant %s", c.cmd.Name(), c.args, got, c.want)
+		}
+	}
+}
