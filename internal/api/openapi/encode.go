@@ -19,6 +19,12 @@ func appendSchema(dst []byte, s *spec.Schema) ([]byte, error) {
 	if unusual(s) {
 		return appendAny(dst, s)
 	}
+	return appendSchemaWith(dst, s, nil)
+}
+
+// appendSchemaWith is appendSchema for a schema that is not unusual. properties, if there is one, writes the members of
+// the object of that name in the place of those of s.
+func appendSchemaWith(dst []byte, s *spec.Schema, properties func(*memberWriter)) ([]byte, error) {
 	w := memberWriter{dst: append(dst, '{')}
 	for _, name := range slices.Sorted(maps.Keys(s.Extensions)) {
 		if strings.HasPrefix(name, "x-") { // as kube-openapi
@@ -46,7 +52,7 @@ func appendSchema(dst []byte, s *spec.Schema) ([]byte, error) {
 	if len(s.Required) > 0 {
 		w.value("required", s.Required)
 	}
-	w.children(s)
+	w.children(s, properties)
 	if ref := s.Ref.String(); ref != "" {
 		w.text("$ref", ref)
 	}
@@ -153,8 +159,8 @@ func (w *memberWriter) bounds(s *spec.Schema) {
 	w.integer("minProperties", s.MinProperties)
 }
 
-// children writes the schemas inside s.
-func (w *memberWriter) children(s *spec.Schema) {
+// children writes the schemas inside s; properties as for appendSchemaWith.
+func (w *memberWriter) children(s *spec.Schema, properties func(*memberWriter)) {
 	if s.Items != nil {
 		w.schema("items", s.Items.Schema)
 	}
@@ -164,7 +170,13 @@ func (w *memberWriter) children(s *spec.Schema) {
 	if s.Not != nil {
 		w.schema("not", s.Not)
 	}
-	if len(s.Properties) > 0 {
+	switch {
+	case properties != nil:
+		w.key("properties")
+		inner := memberWriter{dst: append(w.dst, '{')}
+		properties(&inner)
+		w.keep(append(inner.dst, '}'), inner.err)
+	case len(s.Properties) > 0:
 		w.key("properties")
 		inner := memberWriter{dst: append(w.dst, '{')}
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {

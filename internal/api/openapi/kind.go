@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -79,12 +78,9 @@ func (p published) kind() (*spec.Schema, error) {
 // properties returns the kind's schema with the fields that every object has. Where kubectl would take the properties
 // for a complete list and refuse others, there are none.
 func (p published) properties() (*spec.Schema, error) {
-	var props *apiextensionsv1.JSONSchemaProps
-	if p.version.Source != nil {
-		var err error
-		if props, err = p.version.Source(); err != nil {
-			return nil, err
-		}
+	props, masked, err := p.source()
+	if err != nil {
+		return nil, err
 	}
 	if props == nil {
 		return typed("object"), nil
@@ -94,10 +90,6 @@ func (p published) properties() (*spec.Schema, error) {
 		return typed("object"), nil
 	}
 	s, err := fromProps(props, false)
-	if err != nil {
-		return nil, err
-	}
-	masked, err := p.version.SensitiveFields()
 	if err != nil {
 		return nil, err
 	}

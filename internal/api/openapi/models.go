@@ -37,6 +37,8 @@ type models struct {
 	Known []groupVersion `json:"known"`
 	// Schemas are v3 definitions by name.
 	Schemas map[string]json.RawMessage `json:"schemas"`
+
+	encoded map[parameter][]byte // the JSON of parameters in v3
 }
 
 type groupVersion struct {
@@ -65,6 +67,7 @@ func loadModels() *models {
 			panic(fmt.Errorf("decode models of documents: %w", err))
 		}
 	}
+	m.encodeParameters()
 	return m
 }
 

@@ -139,26 +139,34 @@ func (part *partV3) build(p published, m *models) {
 		part.shared = append(part.shared, scaleName)
 	}
 	part.schemas, part.paths = map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	schemas, err := p.schemas(m)
-	if err != nil {
-		part.err = err
-		return
-	}
-	for name, s := range schemas {
-		encoded, err := appendSchema(nil, s)
+	add := func(to map[string]json.RawMessage, name string, encoded []byte, err error) {
 		if err != nil {
 			part.err = fmt.Errorf("%s: %w", name, err)
 		}
-		part.schemas[name] = encoded
+		to[name] = encoded
 		part.size += len(name) + len(encoded) + 8
 	}
-	for _, at := range p.paths(m) {
-		encoded, err := json.Marshal(at.v3())
+	if p.version.Models == nil {
+		buffer, err := p.appendKind(make([]byte, 0, 1<<15))
 		if err != nil {
-			part.err = fmt.Errorf("%s: %w", at.path, err)
+			err = fmt.Errorf("schema of %s in version %s: %w", r.Qualified(), p.version.Name, err)
 		}
-		part.paths[at.path] = encoded
-		part.size += len(at.path) + len(encoded) + 8
+		add(part.schemas, p.name(r.Kind), buffer, err)
+		buffer, err = appendSchema(nil, p.list())
+		add(part.schemas, p.name(r.ListKind), buffer, err)
+	} else {
+		schemas, err := p.builtins(m)
+		if err != nil {
+			part.err = err
+			return
+		}
+		for name, s := range schemas {
+			encoded, err := appendSchema(nil, s)
+			add(part.schemas, name, encoded, err)
+		}
+	}
+	for _, at := range p.paths(m) {
+		add(part.paths, at.path, at.appendV3(nil, m), nil)
 	}
 }
 
