@@ -234,7 +234,8 @@ func TestOneProcessPerDirectory(t *testing.T) {
 	}
 }
 
-// start runs the command until it says that it is ready. stop interrupts it; it must end with code 0.
+// start runs the command until it says that it is ready, and that nothing makes pods, which a newcomer may wait for.
+// stop interrupts it; it must end with code 0.
 func start(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
 	cmd := command(t, args...)
@@ -248,12 +249,16 @@ func start(t *testing.T, args ...string) (stop func()) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	ready := false
+	ready, told := false, false
 	for !ready && lines.Scan() {
+		told = told || strings.Contains(lines.Text(), "no controller makes pods of Deployments or Jobs")
 		ready = strings.HasPrefix(lines.Text(), "Stop with")
 	}
 	if !ready {
 		t.Fatalf("not ready: %v\n%s", cmd.Wait(), log.String())
+	}
+	if !told {
+		t.Error("nothing says that workloads are not run")
 	}
 	return func() {
 		t.Helper()
