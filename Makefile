@@ -90,9 +90,10 @@ clients: build importers ## controller-runtime, client-go, a client-gen client, 
 	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 10m ./...
 
 .PHONY: importers
-importers: ## modules that import testserver, with each version of k8s.io and controller-runtime that we support
+importers: ## modules that import testserver, with each version of k8s.io and controller-runtime that we support; an extension over a database
 	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do go test -modfile=$$mod . || exit 1; done
 	cd test/importers/controller-runtime && go test .
+	cd test/importers/sql && go vet . && go test .
 
 .PHONY: importers-all
 importers-all: importers ## importers, and one with the controller-runtime before

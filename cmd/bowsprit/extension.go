@@ -10,20 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/scaffold"
 )
 
 func extensionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "extension",
-		Short: "Install extension API servers",
-		Long: `Install extension API servers in a cluster. Such a server is made with the Go package
-github.com/bowsprit/bowsprit/extension, or with k8s.io/apiserver.`,
+		Short: "Begin and install extension API servers",
+		Long: `Begin the project of an extension API server, and install such servers in a cluster. Such a server is made with
+the Go package github.com/bowsprit/bowsprit/extension, or with k8s.io/apiserver.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(extensionInstallCommand())
+	cmd.AddCommand(scaffold.Command(bowsprit.Version().Bowsprit), extensionInstallCommand())
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package extension
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -43,6 +44,8 @@ func adopt(ctx context.Context, h *part.Host, c *verb.Call, obj object.Object) e
 	return err
 }
 
+var errNotOfKind = errors.New("not an object of the kind")
+
 // kept are the metadata that stay as the log has them if a storage does not say them.
 var kept = []string{"uid", "creationTimestamp", "generation", "managedFields"}
 
@@ -70,7 +73,7 @@ func complete(h *part.Host, c *verb.Call, obj object.Object, e *watchcache.Entry
 		}
 	}
 	if _, err := h.Verbs.New(c, obj); err != nil {
-		return fmt.Errorf("%s %s is not of its kind: %w", c.Resource.Qualified(), keyOf(c.Namespace, c.Name), err)
+		return fmt.Errorf("%s %s: %w: %w", c.Resource.Qualified(), keyOf(c.Namespace, c.Name), errNotOfKind, err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package extension
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"iter"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -31,6 +31,13 @@ type Storage interface {
 	Write(ctx context.Context, old, now *unstructured.Unstructured) error
 }
 
+// Teller is a Storage that tells of changes.
+type Teller interface {
+	Storage
+	Get(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
+	Changes(ctx context.Context) (iter.Seq2[types.NamespacedName, error], error)
+}
+
 // ErrConflict is what a Storage says of an object that is not there as the server takes it for.
 var ErrConflict = errors.New("the object was changed meanwhile")
 
@@ -40,9 +47,11 @@ var errElsewhere = errors.New("the object has been modified where it is kept; pl
 // keeper writes through to a Storage, and brings into the log what others have changed there.
 //
 // The lock of an object is held while it is written to the storage and then to the log, so both have the same last
-// change. What a list says of an object that has been written since the list began is older, and left out.
+// change. What a list says of an object that has been written since the list began is older, and left out. What a
+// Teller tells is only that an object has changed: it is read under the lock, so that it is never older than the log.
 type keeper struct {
 	storage  Storage
+	teller   Teller // storage, if it tells of changes
 	resource catalog.GroupResource
 	prefix   string
 	poll     time.Duration
@@ -55,14 +64,19 @@ type keeper struct {
 	mu      struct {
 		sync.Mutex
 		written map[string]bool // since the list began; nil if there is none
+		// versions are what the storage calls the states of objects that the log has, if it calls them anything.
+		versions map[string]string
 	}
 }
 
 func newKeeper(k *Kind, r *catalog.Resource) *keeper {
-	return &keeper{
+	out := &keeper{
 		storage: k.Storage, poll: k.Poll, prefix: r.Prefix, seed: maphash.MakeSeed(),
 		resource: catalog.GroupResource{Group: r.Group, Resource: r.Plural},
 	}
+	out.teller, _ = k.Storage.(Teller)
+	out.mu.versions = map[string]string{}
+	return out
 }
 
 func (k *keeper) lock(key string) (unlock func()) {
@@ -130,10 +144,21 @@ func (k *keeper) write(ctx context.Context, w outer.Change, commit func() (int64
 	if err != nil {
 		return 0, err
 	}
+	if old != nil {
+		old.SetResourceVersion(k.version(key))
+	}
+	version := ""
+	if now != nil {
+		now.SetResourceVersion("")
+	}
 	if err := k.storage.Write(ctx, old, now); err != nil {
 		return 0, err
 	}
+	if now != nil {
+		version = now.GetResourceVersion()
+	}
 	k.noteWritten(key)
+	k.noteVersion(key, version)
 	return commit()
 }
 
@@ -143,6 +168,24 @@ func (k *keeper) noteWritten(key string) {
 	if k.mu.written != nil {
 		k.mu.written[key] = true
 	}
+}
+
+// noteVersion remembers what the storage calls the state of an object that the log has, or is about to get. The
+// object's lock is held.
+func (k *keeper) noteVersion(key, version string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if version == "" {
+		delete(k.mu.versions, key)
+	} else {
+		k.mu.versions[key] = version
+	}
+}
+
+func (k *keeper) version(key string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.versions[key]
 }
 
 // sync brings into the log what the storage has.
@@ -157,7 +200,7 @@ func (k *keeper) sync(ctx context.Context) error {
 			return err
 		}
 		there[keyOf(obj.GetNamespace(), obj.GetName())] = true
-		if err := k.adopt(ctx, obj.GetNamespace(), obj.GetName(), runtime.DeepCopyJSON(obj.Object)); err != nil {
+		if err := k.adopt(ctx, obj.GetNamespace(), obj.GetName(), obj); err != nil {
 			return err
 		}
 	}
@@ -186,7 +229,7 @@ func (k *keeper) note(written map[string]bool) {
 }
 
 // adopt brings one object into the log, nil if it is gone, unless it has been written since the list began.
-func (k *keeper) adopt(ctx context.Context, namespace, name string, obj object.Object) error {
+func (k *keeper) adopt(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
 	key := keyOf(namespace, name)
 	defer k.lock(key)()
 	k.mu.Lock()
@@ -195,40 +238,31 @@ func (k *keeper) adopt(ctx context.Context, namespace, name string, obj object.O
 	if written {
 		return nil
 	}
+	return k.adoptLocked(ctx, namespace, name, obj)
+}
+
+// adoptLocked is adopt with the object's lock held. An object that is not of the kind is left out, and what the log has
+// of it stays: one bad object must not keep the others from being served.
+func (k *keeper) adoptLocked(ctx context.Context, namespace, name string, obj *unstructured.Unstructured) error {
 	call, err := k.host.Verbs.Call(k.resource, namespace, name, verb.ServerUser())
 	if err != nil {
 		return err
 	}
-	return adopt(ctx, k.host, call, obj)
-}
-
-// start lists the storage for the first time.
-func (k *keeper) start(ctx context.Context, h *part.Host) error {
-	k.host = h
-	if err := k.sync(ctx); err != nil {
-		return fmt.Errorf("storage of %s: %w", k.resource.Resource, err)
+	version := ""
+	var content object.Object
+	if obj != nil {
+		version, content = obj.GetResourceVersion(), runtime.DeepCopyJSON(obj.Object)
 	}
-	if k.poll > 0 {
-		h.Background(k.run)
+	err = adopt(ctx, k.host, call, content)
+	if errors.Is(err, errNotOfKind) {
+		k.host.Log.Warn("a storage has an object that cannot be served; it is left out until it is changed there",
+			"resource", k.resource.Resource, "name", keyOf(namespace, name), "error", err)
+		return nil
 	}
-	return nil
-}
-
-// run lists the storage from time to time until ctx ends.
-func (k *keeper) run(ctx context.Context) error {
-	tick := time.NewTicker(k.poll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
-			k.host.Log.Warn("a storage cannot be listed; what is served may be old, and it is tried again",
-				"resource", k.resource.Resource, "error", err)
-		}
+	if err == nil {
+		k.noteVersion(keyOf(namespace, name), version)
 	}
+	return err
 }
 
 func decoded(raw []byte) (*unstructured.Unstructured, error) {

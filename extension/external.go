@@ -1,0 +1,94 @@
+package extension
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/internal/kinds/extension/external"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+var (
+	_ Teller = (*external.Etcd)(nil)
+	_ Teller = (*external.Remote)(nil)
+)
+
+// Etcd is an etcd for the objects of one kind, beside the one that the server itself uses.
+type Etcd struct {
+	// Servers are the URLs of its members, such as "https://10.0.0.1:2379".
+	Servers []string
+	// Prefix is below which the objects are, each under NAMESPACE/NAME or NAME, as JSON. No other kind has the same.
+	Prefix string
+	// CAFile, CertFile and KeyFile are PEM files for https; CertFile and KeyFile go together.
+	CAFile, CertFile, KeyFile string
+}
+
+// Storage returns the etcd as a Storage. It is connected when the server starts, and its history is cut every five
+// minutes, as kube-apiserver does with its own.
+func (e Etcd) Storage() (Storage, error) {
+	if len(e.Servers) == 0 {
+		return nil, errors.New("an etcd needs servers")
+	}
+	if e.Prefix == "" {
+		return nil, errors.New("an etcd needs a prefix, under which the objects are")
+	}
+	if (e.CertFile == "") != (e.KeyFile == "") {
+		return nil, errors.New("an etcd needs both of a certificate and its key, or neither")
+	}
+	return external.NewEtcd(store.Config{Prefix: e.Prefix, External: &store.External{
+		Endpoints: e.Servers, CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile,
+	}}), nil
+}
+
+// Remote says how the objects of a kind are kept as objects of another API server, or of another kind of the server in
+// front: a kind that is a simpler face of another one, or that lives in ConfigMaps.
+//
+// An object has the same name there, the same namespace, the same labels and annotations. What the other server has of
+// its own in metadata (uid, finalizers, owners and so on) is there in an annotation as it is here, so the other server
+// acts on none of it. Objects that others make there appear here.
+type Remote struct {
+	// Server is the other server.
+	Server *rest.Config
+	// Resource and Kind name the kind there.
+	Resource schema.GroupVersionResource
+	Kind     string // see Resource
+	// Namespace is where all objects are there, if the kind here has no namespaces and the one there has.
+	Namespace string
+	// Prefix begins the names there.
+	Prefix string
+	// Labels are those that the objects there have beside their own; what lacks them is none of this kind.
+	Labels map[string]string
+	// Status is true if the kind there has a status subresource: its status is then written by it.
+	Status bool
+	// Load returns what an object there is here, without metadata; nil if it is none of this kind. Without Load and
+	// Save the kinds have the same fields.
+	Load func(there *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	// Save makes there, whose metadata are filled in afterwards, what obj is. there is empty for a new object; what obj
+	// does not speak of is left as it is.
+	Save func(obj, there *unstructured.Unstructured) error
+}
+
+// Storage returns the other server as a Storage.
+func (r Remote) Storage() (Storage, error) {
+	if r.Server == nil || r.Resource.Resource == "" || r.Kind == "" {
+		return nil, errors.New("objects of another API server need the server, the resource and the kind there")
+	}
+	if (r.Load == nil) != (r.Save == nil) {
+		return nil, errors.New("objects of another API server need both of Load and Save, or neither")
+	}
+	server := rest.CopyConfig(r.Server)
+	server.QPS = -1
+	client, err := dynamic.NewForConfig(server)
+	if err != nil {
+		return nil, fmt.Errorf("objects of another API server: %w", err)
+	}
+	return &external.Remote{
+		Client: client, Resource: r.Resource, Kind: r.Kind, Namespace: r.Namespace, Prefix: r.Prefix,
+		Labels: r.Labels, Status: r.Status, Load: r.Load, Save: r.Save,
+	}, nil
+}

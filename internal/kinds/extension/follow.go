@@ -1,0 +1,146 @@
+package extension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// Pauses before a storage that does not tell of changes any more is asked again.
+const (
+	followAgainFirst = 100 * time.Millisecond
+	followAgainMost  = 30 * time.Second
+)
+
+// changes are what a Teller tells from a moment on, until they are ended.
+type changes struct {
+	told iter.Seq2[types.NamespacedName, error]
+	end  context.CancelFunc
+}
+
+// start lists the storage for the first time.
+func (k *keeper) start(ctx context.Context, h *part.Host) error {
+	k.host = h
+	if c, ok := k.storage.(io.Closer); ok {
+		h.OnStop(c.Close)
+	}
+	// Changes are told for longer than the start takes, whose context ends with it.
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	unbind := context.AfterFunc(ctx, end)
+	first, err := k.subscribe(running)
+	if err == nil && !unbind() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		end()
+		return fmt.Errorf("storage of %s: %w", k.resource.Resource, err)
+	}
+	if k.teller == nil {
+		end()
+	} else {
+		h.Background(func(ctx context.Context) error {
+			defer end()
+			defer context.AfterFunc(ctx, end)()
+			return k.follow(ctx, first)
+		})
+	}
+	if k.poll > 0 {
+		h.Background(k.run)
+	}
+	return nil
+}
+
+// subscribe has the storage tell of changes, if it can, and lists it then: so none is missed.
+func (k *keeper) subscribe(ctx context.Context) (c changes, err error) {
+	ctx, c.end = context.WithCancel(ctx)
+	if k.teller != nil {
+		c.told, err = k.teller.Changes(ctx)
+	}
+	if err == nil {
+		err = k.sync(ctx)
+	}
+	if err != nil {
+		c.end()
+	}
+	return c, err
+}
+
+var errTellsNoMore = errors.New("it tells of no more changes")
+
+// follow brings changes into the log until ctx ends. When the storage tells of no more it is listed again.
+func (k *keeper) follow(ctx context.Context, c changes) error {
+	pause := followAgainFirst
+	for {
+		began := time.Now()
+		err := k.take(ctx, c)
+		for {
+			if ctx.Err() != nil {
+				return nil
+			}
+			k.host.Log.Warn("a storage cannot be followed; it is listed again, and what is served may be old until then",
+				"resource", k.resource.Resource, "error", err)
+			if time.Since(began) > followAgainMost {
+				pause = followAgainFirst
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, followAgainMost)
+			if c, err = k.subscribe(ctx); err == nil {
+				break
+			}
+		}
+	}
+}
+
+// take brings changes into the log until no more are told.
+func (k *keeper) take(ctx context.Context, c changes) error {
+	defer c.end()
+	for name, err := range c.told {
+		if err == nil {
+			err = k.refresh(ctx, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errTellsNoMore
+}
+
+// refresh brings one object into the log as the storage has it now.
+func (k *keeper) refresh(ctx context.Context, name types.NamespacedName) error {
+	key := keyOf(name.Namespace, name.Name)
+	defer k.lock(key)()
+	obj, err := k.teller.Get(ctx, name.Namespace, name.Name)
+	if err != nil {
+		return err
+	}
+	k.noteWritten(key) // a list that is under way may have an older state
+	return k.adoptLocked(ctx, name.Namespace, name.Name, obj)
+}
+
+// run lists the storage from time to time until ctx ends.
+func (k *keeper) run(ctx context.Context) error {
+	tick := time.NewTicker(k.poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
+			k.host.Log.Warn("a storage cannot be listed; what is served may be old, and it is tried again",
+				"resource", k.resource.Resource, "error", err)
+		}
+	}
+}
