@@ -56,6 +56,7 @@ lint: ## the import order and the other rules of internal/lint
 .PHONY: unit
 unit: ## tests of the root module, with the race detector
 	go test -race -p $(P) -timeout 10m ./...
+	cd tools && go vet ./... && go test ./...
 
 # What a program gets that imports us and the next minor version of Kubernetes' libraries: the same code, built with NEXT.
 NEXT := test/libraries/k8s-0.37.mod
@@ -143,6 +144,23 @@ compare-coverage: ## how much of both engines the comparisons of schemas, rules 
 	@mkdir -p bin; cd test/oracle && go test -count=1 -timeout 0 -coverpkg=$(ENGINES) -coverprofile=../../bin/engines.cover ./schema ./cel ./crd >/dev/null
 	@awk -F '[: ]' 'NR > 1 { n = $$1 ":" $$2; size[n] = $$3; if ($$4) ran[n] = 1 } END { for (n in size) { p = n; sub("/[^/]*$$", "", p); all[p] += size[n]; if (n in ran) hit[p] += size[n] } \
 	  for (p in all) printf "%5.1f%% of %4d statements  %s\n", 100 * hit[p] / all[p], all[p], p }' bin/engines.cover | sort -k6
+
+# What a release has binaries for; TARGETS=linux/amd64 makes less. `go build` needs a quarter of an hour for each the first
+# time.
+TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
+.PHONY: release release-twice packages-test platforms
+release: ## what a version is published as, in bin/release: binaries, .deb, .rpm, image, bill of materials, provenance, checksums
+	cd tools && go run ./release -root .. -out ../bin/release -targets $(TARGETS)
+
+release-twice: ## a release here and one of a copy of the sources elsewhere: the same bytes
+	packaging/twice.sh $(TARGETS)
+
+packages-test: ## the .deb in a clean Debian: installed, started, used, upgraded, removed; needs root and debootstrap
+	packaging/packages-test.sh
+
+platforms: ## does the program compile for each platform of a release?
+	@for t in $$(echo $(TARGETS) | tr , ' '); do echo "== $$t"; \
+	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go build -trimpath -o /dev/null ./cmd/bowsprit || exit 1; done
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME=30s, one after the other

@@ -18,6 +18,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/inspect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
 )
 
 func main() {
@@ -75,7 +76,7 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	root.AddCommand(serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), kubeconfigCommand(),
 		tokenCommand(), snapshotCommand(), content.ExportCommand(), content.ImportCommand(), definition.Command(),
 		explain.DeniedCommand(), explain.StuckCommand(), envtestCommand(), kubeAPIServerCommand(), etcdCommand(),
-		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), versionCommand())
+		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	return root
 }
 

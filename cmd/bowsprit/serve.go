@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/notify"
 )
 
 // serveFlags are the flags that are not fields of bowsprit.Config.
@@ -110,10 +112,13 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 
 	ended := make(chan error, 1) // one result, read at the end or not at all
 	go func() { ended <- server.Run(ctx) }()
+	manager := notify.OfProcess()
 	select {
 	case <-server.Ready():
 		ready(server)
 		releaseStartup()
+		watched := attend(ctx, manager, server, config.Log)
+		defer watched()
 	case err := <-ended:
 		return err
 	}
@@ -124,6 +129,24 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 		return err
 	}
 	return <-ended
+}
+
+// attend says to the service manager that the server is ready, feeds its watchdog, and says when ctx ends that the
+// server stops. The function that it returns ends that.
+func attend(ctx context.Context, manager *notify.Manager, server *bowsprit.Server, log *slog.Logger) (end func()) {
+	if err := manager.Ready(server.URL()); err != nil {
+		log.Warn("the service manager does not hear that the server is ready", "error", err)
+	}
+	watching, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { manager.Watch(watching, log, notify.Live(server.RESTConfig())) })
+	all.Go(func() {
+		<-watching.Done()
+		if err := manager.Stopping(); err != nil {
+			log.Warn("the service manager does not hear that the server stops", "error", err)
+		}
+	})
+	return func() { stop(); all.Wait() }
 }
 
 // settleAfter is how long after readiness the controllers have done what every start gives them to do.

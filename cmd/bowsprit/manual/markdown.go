@@ -1,0 +1,43 @@
+package manual
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Markdown is a page about all commands and all their flags.
+func Markdown(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# Commands and flags\n\nMade from the program: what each `--help` says.\n")
+	for _, cmd := range Tree(root) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), escape(long(cmd)), cmd.UseLine())
+		if cmd.Example != "" {
+			fmt.Fprintf(&b, "\nFor example:\n\n```\n%s\n```\n", cmd.Example)
+		}
+		rows := flagRows(cmd.LocalFlags())
+		if len(rows) > 0 {
+			fmt.Fprintf(&b, "\n| flag | what it does |\n|---|---|\n%s\n", strings.Join(rows, "\n"))
+		}
+	}
+	return b.String()
+}
+
+func flagRows(flags *pflag.FlagSet) (rows []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		head, usage := describe(f)
+		usage = strings.Join(strings.Fields(usage), " ")
+		rows = append(rows, fmt.Sprintf("| `%s` | %s |", head, strings.ReplaceAll(escape(usage), "|", `\|`)))
+	})
+	return rows
+}
+
+// escape keeps what Markdown would read as its own.
+func escape(text string) string {
+	return strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`).Replace(text)
+}

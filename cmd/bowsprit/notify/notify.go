@@ -1,0 +1,111 @@
+// Package notify says to a service manager how the server is, in the protocol of sd_notify(3): a datagram of lines
+// NAME=VALUE to the socket that NOTIFY_SOCKET names. Without the variable nothing is said. A Manager is for one
+// goroutine, but for Watch, which may run beside it.
+package notify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Manager is who has started the process. The zero value listens to nothing.
+type Manager struct {
+	socket   string
+	watchdog time.Duration // after which silence is taken for a hang; 0: never
+}
+
+// New reads the environment that the manager has given to the process pid.
+func New(getenv func(string) string, pid int) *Manager {
+	m := &Manager{socket: getenv("NOTIFY_SOCKET")}
+	if whose := getenv("WATCHDOG_PID"); whose != "" && whose != strconv.Itoa(pid) {
+		return m // meant for another process, which has started this one
+	}
+	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && usec > 0 {
+		m.watchdog = time.Duration(usec) * time.Microsecond
+	}
+	return m
+}
+
+// OfProcess returns the manager of this process.
+func OfProcess() *Manager { return New(os.Getenv, os.Getpid()) }
+
+// Ready says that the server answers at the URL.
+func (m *Manager) Ready(url string) error { return m.send("READY=1", "STATUS=Serving "+url) }
+
+// Stopping says that the server has begun to stop.
+func (m *Manager) Stopping() error { return m.send("STOPPING=1", "STATUS=Stopping") }
+
+func (m *Manager) send(lines ...string) error {
+	if m.socket == "" {
+		return nil
+	}
+	conn, err := net.Dial("unixgram", m.socket) // a name that begins with @ is of Linux' abstract ones
+	if err != nil {
+		return fmt.Errorf("NOTIFY_SOCKET: %w", err)
+	}
+	defer conn.Close()
+	if _, err = conn.Write([]byte(strings.Join(lines, "\n"))); err != nil {
+		return fmt.Errorf("NOTIFY_SOCKET: %w", err)
+	}
+	return nil
+}
+
+// Watch feeds the manager's watchdog until ctx ends, as long as alive returns nil. A server that does not answer is
+// killed and started anew by the manager when it has heard nothing for its time.
+func (m *Manager) Watch(ctx context.Context, log *slog.Logger, alive func(context.Context) error) {
+	if m.watchdog == 0 || m.socket == "" {
+		return
+	}
+	every := time.NewTicker(m.watchdog / 3)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		bounded, cancel := context.WithTimeout(ctx, m.watchdog/2)
+		err := alive(bounded)
+		cancel()
+		if err == nil {
+			err = m.send("WATCHDOG=1")
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("the server does not answer itself; the service manager restarts it if that goes on",
+				"error", err, "within", m.watchdog)
+		}
+	}
+}
+
+// Live returns a function that asks a server for /livez.
+func Live(config *rest.Config) func(context.Context) error {
+	client, failed := rest.HTTPClientFor(config)
+	return func(ctx context.Context) error {
+		if failed != nil {
+			return failed
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/livez",
+			http.NoBody)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("GET /livez: %s", answer.Status)
+		}
+		return nil
+	}
+}
