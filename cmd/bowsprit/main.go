@@ -16,9 +16,12 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/demo"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/inspect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/uninstall"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
 
 func main() {
@@ -75,7 +78,8 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), kubeconfigCommand(),
 		tokenCommand(), snapshotCommand(), content.ExportCommand(), content.ImportCommand(), definition.Command(),
-		explain.DeniedCommand(), explain.StuckCommand(), envtestCommand(), kubeAPIServerCommand(), etcdCommand(),
+		explain.DeniedCommand(), explain.StuckCommand(), doctorCommand(), demo.Command(),
+		uninstall.Command(pki.ContextName), envtestCommand(), kubeAPIServerCommand(), etcdCommand(),
 		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	return root
 }

@@ -107,3 +107,23 @@ func TestServiceManagerHears(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// doctor takes the settings of serve, from all places, and says by its exit code whether there are problems.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	fine, err := command(t, "doctor", "--secure-port=0", "-o", "json").Output()
+	if err != nil || !strings.Contains(string(fine), `"check": "data directory"`) {
+		t.Errorf("%v: %s", err, fine)
+	}
+	cmd := command(t, "doctor", "--secure-port=0")
+	cmd.Env = append(cmd.Env, "BOWSPRIT_TLS_CERT_FILE=/only/half")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--tls-private-key-file go together") ||
+		!strings.Contains(string(out), "to do: ") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := command(t, "doctor", "-o", "xml").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "use text or json") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

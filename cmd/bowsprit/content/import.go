@@ -94,6 +94,35 @@ func apply(ctx context.Context, config *rest.Config, flags *importFlags, directo
 	if err != nil {
 		return err
 	}
+	return documents.apply(ctx, config, flags, out)
+}
+
+// Apply applies the objects of a text to a server as import does, and says how many; name is what it is called.
+func Apply(ctx context.Context, config *rest.Config, name string, text io.Reader, out io.Writer) error {
+	objects, err := documentsOf(text)
+	if err != nil {
+		return err
+	}
+	all := documents{name: name}
+	for _, obj := range objects {
+		all.list = append(all.list, document{name, obj})
+	}
+	all.sort()
+	return all.apply(ctx, config, &importFlags{patience: time.Minute}, out)
+}
+
+// documents are objects, and what they are called together.
+type documents struct {
+	name string
+	list []document
+}
+
+// sort puts them in the order in which they are applied.
+func (all *documents) sort() {
+	slices.SortStableFunc(all.list, func(a, b document) int { return a.rank() - b.rank() })
+}
+
+func (all *documents) apply(ctx context.Context, config *rest.Config, flags *importFlags, out io.Writer) error {
 	config.QPS, config.Burst = 200, 400
 	a := &applier{flags: flags, missing: map[schema.GroupVersionKind]error{}}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
@@ -105,7 +134,7 @@ func apply(ctx context.Context, config *rest.Config, flags *importFlags, directo
 		return err
 	}
 	var failures []error
-	for _, doc := range documents {
+	for _, doc := range all.list {
 		if err := a.put(ctx, doc); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", doc.file, err))
 		}
@@ -115,13 +144,14 @@ func apply(ctx context.Context, config *rest.Config, flags *importFlags, directo
 		dry = fmt.Sprintf("; nothing was written, and %d objects of kinds or namespaces that are not there were left out",
 			a.left)
 	}
-	fmt.Fprintf(out, "%s: %d created, %d changed, %d as they were, %d failed%s.\n", directory, a.created, a.changed, a.same,
+	fmt.Fprintf(out, "%s: %d created, %d changed, %d as they were, %d failed%s.\n", all.name, a.created, a.changed, a.same,
 		len(failures), dry)
 	return errors.Join(failures...)
 }
 
 // read returns the objects in files of a directory, in the order in which they are applied.
-func read(directory string) (all []document, err error) {
+func read(directory string) (all documents, err error) {
+	all.name = directory
 	err = filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -141,14 +171,14 @@ func read(directory string) (all []document, err error) {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		for _, obj := range objects {
-			all = append(all, document{path, obj})
+			all.list = append(all.list, document{path, obj})
 		}
 		return nil
 	})
-	if err == nil && len(all) == 0 {
+	if err == nil && len(all.list) == 0 {
 		err = fmt.Errorf("%s has no YAML or JSON files with objects", directory)
 	}
-	slices.SortStableFunc(all, func(a, b document) int { return a.rank() - b.rank() })
+	all.sort()
 	return all, err
 }
 

@@ -1,0 +1,133 @@
+// Package demo has "bowsprit demo": something to look at on a server that has nothing yet.
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
+)
+
+//go:embed crontabs.yaml
+var manifests string
+
+// Command returns "bowsprit demo".
+func Command() *cobra.Command {
+	var server connect.Flags
+	var remove, print bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Put an example on a server, and say what to try with it",
+		Long: `Put an example on a server: the definition of CronTabs that Kubernetes' documentation has, the namespace "demo" and three
+CronTabs in it. Then commands are printed that show what the server does with them. Running it again changes nothing.
+
+The exit code is 0 if all of it is there, and 1 if not.`,
+		Example: `  bowsprit demo
+  bowsprit demo --print > crontabs.yaml   # only show what it would apply
+  bowsprit demo --remove`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q takes no arguments, but got %q", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := cmd.OutOrStdout()
+			if print {
+				_, err := io.WriteString(out, manifests)
+				return err
+			}
+			config, _, err := server.Connect()
+			if err != nil {
+				return err
+			}
+			if remove {
+				return removeFrom(cmd.Context(), config, out)
+			}
+			return show(cmd.Context(), config, out, kubectl(cmd))
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&print, "print", false, "print the manifests, and ask no server")
+	f.BoolVar(&remove, "remove", false,
+		"delete what the demo has made: the definition, with all CronTabs, and the namespace")
+	server.Bind(f)
+	return cmd
+}
+
+// kubectl is how the server is asked that the flags of this command name.
+func kubectl(cmd *cobra.Command) string {
+	line := "bowsprit kubectl"
+	if file := cmd.Flag("kubeconfig").Value.String(); file != "" {
+		line += " --kubeconfig=" + file
+	}
+	if dir := cmd.Flag("data-dir").Value.String(); dir != "" {
+		line = "BOWSPRIT_DATA_DIR=" + dir + " " + line
+	}
+	if context := cmd.Flag("context").Value.String(); context != "" {
+		line += " --context=" + context
+	}
+	return line
+}
+
+// next is what a user may try, in the order of a story.
+var next = []struct{ why, args string }{
+	{"what is there, in columns that the definition names", "get crontabs"},
+	{"a short name, and a label", "get ct -l team=finance -o yaml"},
+	{"what the fields mean", "explain crontab.spec"},
+	{"a value that the schema does not allow is refused",
+		"patch ct cleanup --type=merge -p '{\"spec\":{\"replicas\":99}}'"},
+	{"scale, as a Deployment", "scale ct/cleanup --replicas=2"},
+	{"watch, and change something in another terminal", "get ct -w"},
+}
+
+func show(ctx context.Context, config *rest.Config, out io.Writer, kubectl string) error {
+	if err := content.Apply(ctx, config, "demo", strings.NewReader(manifests), out); err != nil {
+		return err
+	}
+	fmt.Fprint(out, "\nTry next:\n\n")
+	for _, n := range next {
+		fmt.Fprintf(out, "  # %s\n  %s -n demo %s\n\n", n.why, kubectl, n.args)
+	}
+	fmt.Fprintln(out, `"bowsprit demo --print" shows the manifests, "bowsprit demo --remove" deletes what they have made.`)
+	return nil
+}
+
+func removeFrom(ctx context.Context, config *rest.Config, out io.Writer) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, o := range []struct {
+		name     string
+		resource schema.GroupVersionResource
+	}{
+		{"crontabs.stable.example.com", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+			Resource: "customresourcedefinitions"}},
+		{"demo", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
+	} {
+		err := client.Resource(o.resource).Delete(ctx, o.name, metav1.DeleteOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			fmt.Fprintf(out, "%s %q is not there.\n", o.resource.Resource, o.name)
+		case err != nil:
+			failures = append(failures, err)
+		default:
+			fmt.Fprintf(out, "%s %q is deleted.\n", o.resource.Resource, o.name)
+		}
+	}
+	return errors.Join(failures...)
+}

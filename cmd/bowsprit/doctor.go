@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/doctor"
+)
+
+func doctorCommand() *cobra.Command {
+	var config bowsprit.Config
+	var flags serveFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "doctor [flags of serve]",
+		Short: "Say what is wrong with a server or its machine, and what to do",
+		Long: `Look at what a server with these settings needs: the settings themselves, the data directory and its disk, the database,
+certificates and their end, the clock, the port, the members of an external etcd, limits of the system; and ask the
+server with this data directory, if it runs, whether it is well. Nothing is changed.
+
+The exit code is 0 if there is no problem (warnings are none), and 1 if there is.`,
+		Example: `  bowsprit doctor
+  bowsprit doctor --config /etc/bowsprit/bowsprit.yaml
+  bowsprit doctor --etcd-servers https://10.0.0.1:2379 -o json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"text", "json"}, output) {
+				return fmt.Errorf("--output %q is unknown: use text or json", output)
+			}
+			if err := flags.prepare(&config, cmd.Flags()); err != nil {
+				return err
+			}
+			findings := doctor.Examine(cmd.Context(), doctor.Patient{
+				Settings: examined(&config), Invalid: config.Validate(), Now: time.Now(),
+			})
+			return doctor.Show(cmd.OutOrStdout(), output, findings)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	bindFlags(cmd.Flags(), &config, &flags)
+	return cmd
+}
+
+// examined are the settings that doctor compares with the machine.
+func examined(c *bowsprit.Config) doctor.Settings {
+	return doctor.Settings{
+		DataDir: c.DataDir, BindAddress: c.Listen.BindAddress, SecurePort: c.Listen.SecurePort,
+		TLSCert: c.TLS.CertFile, EtcdServers: c.Etcd.Servers, EtcdCA: c.Etcd.CAFile, EtcdCert: c.Etcd.CertFile,
+		EtcdKey: c.Etcd.KeyFile, QuotaBackendBytes: c.Etcd.QuotaBackendBytes,
+	}
+}

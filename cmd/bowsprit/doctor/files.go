@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// fewBytes is too little room for a database that is written anew, and for logs.
+	fewBytes = 1 << 30
+	// defaultQuota is that of the embedded etcd.
+	defaultQuota = 8 << 30
+	// soon is when the end of a certificate that is not renewed is worth a warning.
+	soon = 14 * 24 * time.Hour
+)
+
+// dataDir looks at the directory, the room on its disk and the size of the database.
+func (e *examination) dataDir() {
+	const check = "data directory"
+	if e.dir == "" {
+		e.add(check, OK, "", "none: the server is ephemeral")
+		return
+	}
+	info, err := os.Stat(e.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.add(check, OK, "", "%s is not there yet: the first start makes it", e.dir)
+		return
+	case err != nil:
+		e.add(check, Problem, "let the user of the server read it, or name another with --data-dir", "%v", err)
+		return
+	case !info.IsDir():
+		e.add(check, Problem, "name a directory with --data-dir", "%s is no directory", e.dir)
+		return
+	case info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/':
+		e.add(check, Warning, "chmod 700 "+e.dir, "%s has keys, and others may look into it: mode %o", e.dir,
+			info.Mode().Perm())
+	}
+	trial, err := os.CreateTemp(e.dir, ".doctor-")
+	if err != nil {
+		e.add(check, Problem, "run the server, and this command, as the user to whom it belongs",
+			"it cannot be written to: %v", err)
+		return
+	}
+	trial.Close()
+	os.Remove(trial.Name())
+	free, known := diskFree(e.dir)
+	switch {
+	case !known:
+		e.add(check, OK, "", "%s can be written to", e.dir)
+	case free < fewBytes:
+		e.add(check, Warning, "make room: at a full disk the server ends", "%s has %s left", e.dir, size(free))
+	default:
+		e.add(check, OK, "", "%s can be written to, %s are free", e.dir, size(free))
+	}
+	e.database()
+}
+
+// database compares the embedded etcd's with its quota.
+func (e *examination) database() {
+	if len(e.Settings.EtcdServers) > 0 {
+		return
+	}
+	info, err := os.Stat(filepath.Join(e.dir, "etcd", "member", "snap", "db"))
+	if err != nil {
+		return // nothing is stored yet
+	}
+	quota := e.Settings.QuotaBackendBytes
+	if quota == 0 {
+		quota = defaultQuota
+	}
+	if info.Size() > quota/10*9 {
+		e.add("database", Warning, "delete objects, or raise --quota-backend-bytes: at the quota writes fail",
+			"%s of %s", size(info.Size()), size(quota))
+		return
+	}
+	e.add("database", OK, "", "%s of %s", size(info.Size()), size(quota))
+}
+
+// certificates looks at those that files hold: what the server makes itself it renews, what is given to it, its
+// administrator must.
+func (e *examination) certificates() {
+	given := map[string]string{
+		"--tls-cert-file": e.Settings.TLSCert, "--etcd-certfile": e.Settings.EtcdCert,
+		"--etcd-cafile": e.Settings.EtcdCA,
+	}
+	for _, flag := range []string{"--tls-cert-file", "--etcd-cafile", "--etcd-certfile"} {
+		if file := given[flag]; file != "" {
+			e.certificate(flag, file, "give it a new one; the server reads the file again by itself")
+		}
+	}
+	if e.dir == "" {
+		return
+	}
+	if file := filepath.Join(e.dir, "pki", "ca.crt"); exists(file) {
+		e.certificate("authority", file, "delete "+filepath.Join(e.dir, "pki")+
+			" and start the server: it makes new ones, and clients need a new kubeconfig")
+	}
+}
+
+func (e *examination) certificate(check, file, do string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		e.add(check, Problem, "name a file that the server may read", "%v", err)
+		return
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		e.add(check, Problem, do, "%s has no certificate in PEM", file)
+		return
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	switch {
+	case err != nil:
+		e.add(check, Problem, do, "%s: %v", file, err)
+	case e.Now.After(c.NotAfter):
+		e.add(check, Problem, do, "%s ended on %s", file, day(c.NotAfter))
+	case e.Now.Before(c.NotBefore):
+		e.add("clock", Problem, "set the clock", "it is %s here, and %s begins on %s", day(e.Now), file,
+			day(c.NotBefore))
+	case e.Now.Add(soon).After(c.NotAfter):
+		e.add(check, Warning, do, "%s ends on %s", file, day(c.NotAfter))
+	default:
+		e.add(check, OK, "", "%s is good until %s", file, day(c.NotAfter))
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
+
+func size(bytes int64) string {
+	if bytes >= 1e9 {
+		return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+}

@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	patience = 5 * time.Second
+	// skew is how far clocks may be apart before tokens and certificates are taken for too early or too late.
+	skew = 5 * time.Second
+)
+
+// server asks the server that has written the kubeconfig of the data directory whether it is well, and what time it is.
+func (e *examination) server(ctx context.Context) {
+	file := filepath.Join(e.dir, "kubeconfig")
+	if e.dir == "" || !exists(file) {
+		e.add("server", OK, "", "none has run here yet")
+		return
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		e.add("server", Problem, "delete the file: the next start makes it", "%s: %v", file, err)
+		return
+	}
+	config.Timeout = patience
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		e.add("server", Problem, "delete the file: the next start makes it", "%s: %v", file, err)
+		return
+	}
+	answer, body, err := get(ctx, client, strings.TrimSuffix(config.Host, "/")+"/readyz?verbose")
+	if err != nil {
+		e.add("server", Warning, `start it with "bowsprit serve", or look why it ended`, "it does not run: %v", err)
+		return
+	}
+	e.running = true
+	e.clock(answer)
+	var failing []string
+	for line := range strings.Lines(body) {
+		if check, ok := strings.CutPrefix(strings.TrimSpace(line), "[-]"); ok {
+			failing = append(failing, check)
+		}
+	}
+	if answer.StatusCode != http.StatusOK {
+		e.add("server", Problem, "its log says more; docs/operations.md says what each check means",
+			"%s is not ready: %s", config.Host, strings.Join(failing, "; "))
+		return
+	}
+	e.add("server", OK, "", "%s is ready", config.Host)
+}
+
+// clock compares the clock of a server, which may be on another machine, with that here.
+func (e *examination) clock(answer *http.Response) {
+	there, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		return
+	}
+	if apart := time.Since(there).Abs(); apart > skew {
+		e.add("clock", Warning, "have both machines ask a time server", "it is %s apart from the server's",
+			apart.Round(time.Second))
+		return
+	}
+	e.add("clock", OK, "", "as the server's")
+}
+
+// get asks for a page.
+func get(ctx context.Context, client *http.Client, url string) (*http.Response, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, "", err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	return answer, string(body), err
+}
+
+// port sees whether the server could listen, if it does not run.
+func (e *examination) port() {
+	address := net.JoinHostPort(e.Settings.BindAddress, strconv.Itoa(e.Settings.SecurePort))
+	if e.running || e.Settings.SecurePort == 0 {
+		return
+	}
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		e.add("port", Problem, "use a port above 1023, or give the server CAP_NET_BIND_SERVICE", "%v", err)
+	case err != nil:
+		e.add("port", Problem, "end what has it, or choose another with --secure-port (0 finds a free one)", "%v", err)
+	default:
+		l.Close()
+		e.add("port", OK, "", "%s is free", address)
+	}
+}
+
+// etcd asks each member of an external cluster for its health.
+func (e *examination) etcd(ctx context.Context) {
+	s := e.Settings
+	if len(s.EtcdServers) == 0 {
+		return
+	}
+	client, err := etcdClient(s.EtcdCA, s.EtcdCert, s.EtcdKey)
+	if err != nil {
+		e.add("etcd", Problem, "correct --etcd-cafile, --etcd-certfile and --etcd-keyfile", "%v", err)
+		return
+	}
+	for _, server := range s.EtcdServers {
+		answer, body, err := get(ctx, client, strings.TrimSuffix(server, "/")+"/health")
+		switch {
+		case err != nil:
+			e.add("etcd", Problem, "start it, or correct --etcd-servers, the network or the certificates", "%v", err)
+		case answer.StatusCode != http.StatusOK || !strings.Contains(body, `"true"`):
+			e.add("etcd", Problem, "etcdctl endpoint status and etcdctl alarm list say more", "%s: %s %s", server,
+				answer.Status, strings.TrimSpace(body))
+		default:
+			e.add("etcd", OK, "", "%s is healthy", server)
+		}
+	}
+}
+
+func etcdClient(caFile, certFile, keyFile string) (*http.Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile != "" {
+		data, err := os.ReadFile(caFile)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", caFile)
+		}
+	}
+	if certFile != "" {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}, nil
+}

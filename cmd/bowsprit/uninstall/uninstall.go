@@ -1,0 +1,163 @@
+// Package uninstall has "bowsprit uninstall": what is on this machine of Bowsprit, and how each of it goes.
+package uninstall
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+)
+
+// piece is one thing that Bowsprit or its installation has left.
+type piece struct {
+	What string `json:"what"`
+	Path string `json:"path"`
+	// Bytes is how large it is, 0 if that says nothing.
+	Bytes int64 `json:"bytes,omitempty"`
+	// Remove is the command that removes it.
+	Remove string `json:"remove"`
+}
+
+// machine is where pieces are looked for.
+type machine struct {
+	root, dataDir, program, kubeconfig, context string
+}
+
+// Command returns "bowsprit uninstall". context is what "bowsprit kubeconfig --merge" calls the server.
+func Command(context string) *cobra.Command {
+	var dataDir, output string
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Say what of Bowsprit is on this machine, and how to remove it",
+		Long: `Say what of Bowsprit is on this machine: data, the program, its context in kubectl's file, the service. For each there is
+the command that removes it. This command itself removes nothing: data that is gone does not come back.
+
+The exit code is 0, also if there is nothing.`,
+		Example: `  bowsprit uninstall
+  bowsprit uninstall --data-dir /srv/bowsprit -o json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q takes no arguments, but got %q", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"text", "json"}, output) {
+				return fmt.Errorf("--output %q is unknown: use text or json", output)
+			}
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			m := machine{"/", dataDir, program, clientcmd.NewDefaultPathOptions().GetDefaultFilename(), context}
+			pieces, err := m.look()
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), output, pieces)
+		},
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// look finds what is there.
+func (m machine) look() (pieces []piece, err error) {
+	if connect.Exists(filepath.Join(m.root, "usr/lib/systemd/system/bowsprit.service")) {
+		remove := "dpkg --purge bowsprit"
+		if !connect.Exists(filepath.Join(m.root, "var/lib/dpkg/info/bowsprit.list")) {
+			remove = "rpm --erase bowsprit"
+		}
+		pieces = append(pieces, piece{What: "package, with its service", Path: m.program, Remove: remove})
+	} else {
+		size := int64(0)
+		if info, err := os.Stat(m.program); err == nil {
+			size = info.Size()
+		}
+		pieces = append(pieces, piece{"program", m.program, size, "rm " + quoted(m.program)})
+	}
+	dirs := []string{m.dataDir, filepath.Join(m.root, "var/lib/bowsprit")}
+	for _, dir := range slices.Compact(dirs) {
+		if dir == "" || !connect.Exists(dir) {
+			continue
+		}
+		size, err := sizeOf(dir)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, piece{"data: objects, certificates, keys", dir, size, "rm -r " + quoted(dir)})
+	}
+	config, err := clientcmd.LoadFromFile(m.kubeconfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pieces, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if config.Contexts[m.context] != nil {
+		pieces = append(pieces, piece{What: "context " + m.context, Path: m.kubeconfig, Remove: fmt.Sprintf(
+			"kubectl config delete-context %[1]s; kubectl config delete-cluster %[2]s; kubectl config delete-user %[3]s",
+			m.context, config.Contexts[m.context].Cluster, config.Contexts[m.context].AuthInfo)})
+	}
+	return pieces, nil
+}
+
+// sizeOf adds up files. What may not be read counts nothing.
+func sizeOf(dir string) (size int64, err error) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if info, err := e.Info(); err == nil && e.Type().IsRegular() {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size, err
+}
+
+// quoted writes a path for a shell.
+func quoted(path string) string {
+	for _, r := range path {
+		if r != '/' && r != '.' && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') &&
+			(r < 'A' || r > 'Z') {
+			return fmt.Sprintf("%q", path)
+		}
+	}
+	return path
+}
+
+func show(out io.Writer, form string, pieces []piece) error {
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(pieces)
+	}
+	fmt.Fprint(out, "Of Bowsprit there is on this machine:\n\n")
+	for _, p := range pieces {
+		size := ""
+		if p.Bytes > 0 {
+			size = fmt.Sprintf(" (%.1f MB)", float64(p.Bytes)/1e6)
+		}
+		fmt.Fprintf(out, "%s: %s%s\n  %s\n\n", p.What, p.Path, size, p.Remove)
+	}
+	_, err := fmt.Fprintln(out,
+		`Nothing was removed. Stop the server before its data goes; "bowsprit snapshot save FILE" keeps a copy.`)
+	return err
+}
