@@ -23,6 +23,15 @@ SHARED ?= ../shared
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
+.PHONY: setup
+setup: ## for a new checkout: look for what is needed, fetch the modules, build once; the first time five minutes
+	@command -v git >/dev/null || { echo "setup: git is missing; a source archive builds without it, but cannot be committed to"; }
+	@go version || { echo "setup: Go is missing: https://go.dev/dl, the version in go.mod or later"; exit 1; }
+	go mod download
+	cd tools && go mod download
+	$(MAKE) --no-print-directory build
+	@bin/bowsprit version && echo "Ready: make run starts a server, make unit runs the tests, docs/tour.md shows the code."
+
 .PHONY: run
 run: build ## build, then start the server (ARGS adds flags: make run ARGS=--ephemeral)
 	bin/bowsprit serve $(ARGS)
