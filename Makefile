@@ -171,6 +171,10 @@ platforms: ## does the program compile for each platform of a release?
 	@for t in $$(echo $(TARGETS) | tr , ' '); do echo "== $$t"; \
 	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go build -trimpath -o /dev/null ./cmd/bowsprit || exit 1; done
 
+.PHONY: docs
+docs: build ## the documentation as static pages, in bin/docs
+	bin/bowsprit docs --write bin/docs
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
 	@for dir in $$(git grep -l '^func Fuzz' -- '*_test.go' ':!test' | xargs -n1 dirname | sort -u); do \

@@ -78,7 +78,7 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), kubeconfigCommand(),
 		tokenCommand(), snapshotCommand(), content.ExportCommand(), content.ImportCommand(), definition.Command(),
-		explain.DeniedCommand(), explain.StuckCommand(), doctorCommand(), demo.Command(),
+		explain.DeniedCommand(), explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(),
 		uninstall.Command(pki.ContextName), envtestCommand(), kubeAPIServerCommand(), etcdCommand(),
 		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	return root

@@ -72,6 +72,7 @@ var only = []struct {
 		"CEL is behind schema/cel and admit/expr"},
 	{"k8s.io/kubectl", []string{"cmd/bowsprit"}, "kubectl is a command"},
 	{"k8s.io/component-helpers/resource", nil, "it does not compile beside a newer k8s.io/api, which importers may have"},
+	{"github.com/russross/blackfriday", []string{"cmd/bowsprit"}, "pages are rendered by a command; kubectl brings it"},
 	{"github.com/spf13/cobra", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
 	{"github.com/spf13/pflag", []string{"cmd/bowsprit"}, "the command line is behind cmd/bowsprit"},
 }

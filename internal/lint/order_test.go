@@ -9,6 +9,7 @@ import (
 // below, and may import what is on the floors below its own, and its neighbours in the same folder.
 // docs/design/imports.md says why each floor is where it is.
 var floors = [][]string{
+	{"docs"}, // pages
 	{"internal/request", "internal/object", "internal/auth/pki"}, // a URL, an object, a certificate: nothing of ours
 	{"internal/storage"},                   // etcd, and the view of it that everything reads
 	{"internal/auth"},                      // who asks, and may they

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/site"
+	"github.com/bowsprit/bowsprit/docs"
+)
+
+func docsCommand() *cobra.Command {
+	var write, address string
+	cmd := &cobra.Command{
+		Use:   "docs",
+		Short: "Show the documentation of this version in a browser, or write it as files",
+		Long: `Show the documentation of this version in a browser: tasks, reference, how it works, with a search. It is in the program and
+needs no network. All flags of all commands are among it.`,
+		Example: `  bowsprit docs                     # prints the URL; Ctrl-C ends it
+  bowsprit docs --address :8080     # for others too
+  bowsprit docs --write ./site      # static files, for any web server`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			pages, err := site.New(docs.Pages, map[string]string{
+				"index": startPage, "commands": manual.Markdown(cmd.Root()),
+			})
+			if err != nil {
+				return err
+			}
+			if write != "" {
+				return writeSite(cmd.OutOrStdout(), pages, write)
+			}
+			return serveSite(cmd, pages, address)
+		},
+	}
+	cmd.Flags().StringVar(&write, "write", "", "write the pages as files to this directory, and serve nothing")
+	cmd.Flags().StringVar(&address, "address", "127.0.0.1:0", "where to listen; port 0 finds a free one")
+	return cmd
+}
+
+func writeSite(out io.Writer, pages *site.Site, dir string) error {
+	for _, name := range pages.Files() {
+		data, err := pages.File(name)
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, data, 0o644); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d files are in %s; begin with index.html.\n", len(pages.Files()), dir)
+	return err
+}
+
+func serveSite(cmd *cobra.Command, pages *site.Site, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	ctx, stop := stopOnSignal(cmd.Context())
+	defer stop()
+	server := &http.Server{Handler: siteHandler(pages), ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintf(cmd.OutOrStdout(), "The documentation is at http://%s/\nStop with Ctrl-C.\n", listener.Addr())
+	ended := make(chan error, 1) // one result
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	err = server.Close()
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// siteHandler answers with the pages.
+func siteHandler(pages *site.Site) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/")
+		if name == "" || strings.HasSuffix(name, "/") {
+			name += "index.html"
+		}
+		data, err := pages.File(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			http.NotFound(w, r)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		default:
+			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(string(data)))
+		}
+	})
+}
+
+// startPage shows the thing working, and where to go on.
+const startPage = `# Bowsprit
+
+The Kubernetes API, extended by your own kinds, in one program: no cluster, no nodes, etcd inside. kubectl, client-go,
+controller-runtime and Helm work with it unchanged.
+
+` + "```" + `
+$ bowsprit serve &
+Bowsprit is ready at https://127.0.0.1:6443
+$ bowsprit demo
+demo: 5 created, 0 changed, 0 as they were, 0 failed.
+$ bowsprit kubectl -n demo get crontabs
+NAME                 SPEC          REPLICAS   AGE
+cleanup              0 */6 * * *   1          2s
+my-new-cron-object   * * * * */5   1          2s
+nightly-report       30 2 * * *    3          2s
+` + "```" + `
+
+- [Install it](packages.md): packages, the service, the image
+- [Settings](settings.md): flags, a file, the environment
+- [What to watch](operations.md) when it runs for long, and [backups](backup.md)
+- [Why is it refused?](why.md) when something does not work
+- [All commands and flags](commands.md)
+- [What differs from Kubernetes](differences.md)
+- [The tour](tour.md): one request through the code, in fifteen minutes
+
+The Go API is documented at [pkg.go.dev](https://pkg.go.dev/github.com/bowsprit/bowsprit).
+`

@@ -1,0 +1,180 @@
+// Package site makes web pages of the documentation: static files, or a server for them on this machine. Pages are
+// rendered from the Markdown that the program holds, when they are asked for; nothing generated is kept.
+package site
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html"
+	"html/template"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+const repository = "https://github.com/bowsprit/bowsprit/blob/main/"
+
+//go:embed page.html
+var layout string
+
+//go:embed style.css
+var style []byte
+
+//go:embed search.js
+var search []byte
+
+// sections are the navigation, in the order of what people do. Pages that none of them names are under "How it works".
+var sections = []struct {
+	title string
+	pages []string
+}{
+	{"Begin", []string{"index", "packages", "settings", "why"}},
+	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "workloads", "controllers",
+		"nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
+	{"Reference", []string{"commands", "differences", "conformance", "performance", "following-kubernetes"}},
+	{"How it works", []string{"tour", "request", "schema", "house", "releasing"}},
+}
+
+// Site is all pages.
+type Site struct {
+	pages map[string]*page // by name, without ".html"
+	nav   []section
+	frame *template.Template
+}
+
+type page struct {
+	name, title string
+	text        []byte // Markdown
+}
+
+type section struct {
+	Title string
+	Pages []link
+}
+
+type link struct{ Title, Name string }
+
+// New reads the pages of a folder and of the folders in it. extra are further ones, by name: the start page is "index".
+func New(folder fs.FS, extra map[string]string) (*Site, error) {
+	s := &Site{pages: map[string]*page{}}
+	var err error
+	if s.frame, err = template.New("page").Parse(layout); err != nil {
+		return nil, err
+	}
+	err = fs.WalkDir(folder, ".", func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || path.Ext(file) != ".md" {
+			return err
+		}
+		text, err := fs.ReadFile(folder, file)
+		s.add(strings.TrimSuffix(file, ".md"), text)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range extra {
+		s.add(name, []byte(text))
+	}
+	s.navigate()
+	return s, nil
+}
+
+func (s *Site) add(name string, text []byte) {
+	title := name
+	if first, _, _ := bytes.Cut(text, []byte("\n")); bytes.HasPrefix(first, []byte("# ")) {
+		title = string(first[2:])
+	}
+	s.pages[name] = &page{name, title, text}
+}
+
+// navigate puts each page into one section.
+func (s *Site) navigate() {
+	placed := map[string]bool{}
+	for _, part := range sections {
+		entry := section{Title: part.title}
+		for _, name := range part.pages {
+			if p := s.pages[name]; p != nil {
+				placed[name] = true
+				entry.Pages = append(entry.Pages, link{p.title, name})
+			}
+		}
+		s.nav = append(s.nav, entry)
+	}
+	last := &s.nav[len(s.nav)-1]
+	for _, name := range s.names() {
+		if !placed[name] {
+			last.Pages = append(last.Pages, link{s.pages[name].title, name})
+		}
+	}
+}
+
+func (s *Site) names() (names []string) {
+	for name := range s.pages {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Files are the paths of all files.
+func (s *Site) Files() []string {
+	files := []string{"style.css", "search.js", "search.json"}
+	for _, name := range s.names() {
+		files = append(files, name+".html")
+	}
+	return files
+}
+
+// File returns a file, and an error of fs.ErrNotExist if there is none of the path.
+func (s *Site) File(name string) ([]byte, error) {
+	switch name {
+	case "style.css":
+		return style, nil
+	case "search.js":
+		return search, nil
+	case "search.json":
+		return s.index()
+	}
+	p := s.pages[strings.TrimSuffix(name, ".html")]
+	if p == nil || path.Ext(name) != ".html" {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	var b bytes.Buffer
+	err := s.frame.Execute(&b, map[string]any{
+		"Title": p.title, "Name": p.name, "Root": strings.Repeat("../", strings.Count(p.name, "/")), "Sections": s.nav,
+		"Body": template.HTML(render(p)),
+	})
+	return b.Bytes(), err
+}
+
+// index is what the search looks through: the text of each page under each of its headings.
+func (s *Site) index() ([]byte, error) {
+	type part struct {
+		Page  string `json:"page"`
+		Title string `json:"title"`
+		Text  string `json:"text"`
+	}
+	var parts []part
+	for _, name := range s.names() {
+		p := s.pages[name]
+		current := part{name + ".html", p.title, ""}
+		for line := range strings.Lines(string(p.text)) {
+			if heading := strings.TrimLeft(line, "#"); heading != line && strings.HasPrefix(heading, " ") {
+				parts = append(parts, current)
+				heading = strings.TrimSpace(heading)
+				current = part{name + ".html#" + anchor(heading), p.title + ": " + heading, ""}
+				continue
+			}
+			current.Text += line
+		}
+		parts = append(parts, current)
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return strings.TrimSpace(p.Text) == "" })
+	for i := range parts {
+		parts[i].Text = html.UnescapeString(strings.Join(strings.Fields(parts[i].Text), " "))
+	}
+	return json.Marshal(parts)
+}
