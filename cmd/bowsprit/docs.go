@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/site"
 	"github.com/bowsprit/bowsprit/docs"
@@ -29,7 +30,7 @@ needs no network. All flags of all commands are among it.`,
 		Example: `  bowsprit docs                     # prints the URL; Ctrl-C ends it
   bowsprit docs --address :8080     # for others too
   bowsprit docs --write ./site      # static files, for any web server`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			pages, err := site.New(docs.Pages, map[string]string{
 				"index": startPage, "commands": manual.Markdown(cmd.Root()),

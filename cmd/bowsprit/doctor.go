@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/doctor"
 )
 
@@ -26,7 +27,7 @@ The exit code is 0 if there is no problem (warnings are none), and 1 if there is
 		Example: `  bowsprit doctor
   bowsprit doctor --config /etc/bowsprit/bowsprit.yaml
   bowsprit doctor --etcd-servers https://10.0.0.1:2379 -o json`,
-		Args: noArguments,
+		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"text", "json"}, output) {
 				return fmt.Errorf("--output %q is unknown: use text or json", output)

@@ -85,7 +85,9 @@ func TestPoolTakesTurns(t *testing.T) {
 		runPool(t, map[*scripted]int{narrow: 1, wide: 5, other: 5}, func(of map[*scripted]*member) {
 			for i := range 20 {
 				of[wide].Add(fmt.Sprint("w", i))
-				of[narrow].Add(fmt.Sprint("n", i%4))
+			}
+			for i := range 4 {
+				of[narrow].Add(fmt.Sprint("n", i))
 			}
 			of[other].Add("o")
 			time.Sleep(20*time.Second + 1)
