@@ -64,7 +64,7 @@ lint: ## the import order and the other rules of internal/lint
 
 .PHONY: unit
 unit: ## tests of the root module, with the race detector
-	go test -race -p $(P) -timeout 10m ./...
+	go test -race -p $(P) -timeout 20m ./...
 	cd tools && go vet ./... && go test ./...
 
 # What a program gets that imports us and the next minor version of Kubernetes' libraries: the same code, built with NEXT.
@@ -86,23 +86,23 @@ libraries-update: ## bring test/libraries up to go.mod
 
 .PHONY: oracle
 oracle: ## ours against the Kubernetes libraries, with few random cases
-	cd test/oracle && go vet ./... && go test -p $(P) -timeout 10m ./...
-	cd test/oracle-builtins && go vet ./... && go test -p $(P) -timeout 10m ./...
-	cd test/konnectivity && go vet ./... && go test -timeout 10m ./...
+	cd test/oracle && go vet ./... && go test -p $(P) -timeout 30m ./...
+	cd test/oracle-builtins && go vet ./... && go test -p $(P) -timeout 30m ./...
+	cd test/konnectivity && go vet ./... && go test -timeout 30m ./...
 
 .PHONY: e2e
 e2e: ## a built binary and a real kubectl
-	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 10m ./...; else echo "e2e: test/e2e is not there yet"; fi
+	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 30m ./...; else echo "e2e: test/e2e is not there yet"; fi
 
 .PHONY: clients
 clients: build importers ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
 	bin/bowsprit envtest bin/envtest
-	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 10m ./...
+	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 30m ./...
 
 .PHONY: importers
 importers: ## modules that import testserver, with each version of k8s.io and controller-runtime that we support; an extension over a database
-	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do go test -modfile=$$mod . || exit 1; done
-	cd test/importers/controller-runtime && go test .
+	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do go test -modfile=$$mod -timeout 30m . || exit 1; done
+	cd test/importers/controller-runtime && go test -timeout 30m .
 	cd test/importers/sql && go vet . && go test .
 
 .PHONY: importers-all
