@@ -12,6 +12,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
 // plain takes TLS from a server of HTTP/1.1, for anyone: crypto/tls would try for another 5 s to say goodbye to a
@@ -20,7 +21,7 @@ func plain(protocol int) func(*Config) {
 	if protocol == 2 {
 		return nil
 	}
-	return func(c *Config) { c.Authorizer, c.TLS = everything{}, nil }
+	return func(c *Config) { c.Authorizer, c.TLS = servetest.Everything{}, nil }
 }
 
 // scheme is the beginning of the URLs of a server that plain has changed.

@@ -1,8 +1,6 @@
 package front
 
 import (
-	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,31 +17,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
-
-// byName authenticates by the header Test-User: root is a master, "" is anonymous, wrong is refused.
-type byName struct{}
-
-func (byName) Authenticate(r *http.Request) (user.Info, error) {
-	switch name := r.Header.Get("Test-User"); name {
-	case "wrong":
-		return nil, errors.New("wrong proof")
-	case "":
-		return &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, nil
-	case "root":
-		return root, nil
-	default:
-		return &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}, nil
-	}
-}
-
-var root = &user.DefaultInfo{Name: "root", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
-
-// everything lets every user do everything.
-type everything struct{}
-
-func (everything) Authorize(context.Context, user.Info, *request.Info) (authz.Decision, error) {
-	return authz.Decision{Verdict: authz.Allow}, nil
-}
 
 // publicPaths lets everyone get health and version, and those who are known the discovery.
 func publicPaths() *rbac.Evaluator {
@@ -65,7 +38,7 @@ func newServer(t testing.TB, resources Handler, change func(*Config)) *Server {
 	t.Helper()
 	c := Config{
 		Config: chain.Config{
-			Authenticator: byName{},
+			Authenticator: servetest.ByName{},
 			Authorizer:    authz.Union{publicPaths()},
 			Version:       version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3+bowsprit"},
 			NewID:         func() string { return "new-id" },

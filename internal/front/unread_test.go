@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
 // TestAnswerWithoutBody has a handler answer before the client has sent its body. The stream must end by itself: the
@@ -129,14 +130,14 @@ func TestConnectionStays(t *testing.T) {
 	})
 }
 
-// byHeader is byName for clients without a token.
-type byHeader struct{ byName }
+// byHeader is servetest.ByName for clients without a token.
+type byHeader struct{ servetest.ByName }
 
 func (b byHeader) Authenticate(r *http.Request) (user.Info, error) {
 	if r.Header.Get("Authorization") != "" {
 		return nil, errors.New("wrong proof")
 	}
-	return b.byName.Authenticate(r)
+	return b.ByName.Authenticate(r)
 }
 
 // dialAs opens a connection for a protocol as the administrator.

@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,31 +21,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
-
-// byName authenticates by the header Test-User: root is a master, "" is anonymous, wrong is refused.
-type byName struct{}
-
-func (byName) Authenticate(r *http.Request) (user.Info, error) {
-	switch name := r.Header.Get("Test-User"); name {
-	case "wrong":
-		return nil, errors.New("wrong proof")
-	case "":
-		return &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, nil
-	case "root":
-		return root, nil
-	default:
-		return &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}, nil
-	}
-}
-
-var root = &user.DefaultInfo{Name: "root", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
-
-// everything lets every user do everything.
-type everything struct{}
-
-func (everything) Authorize(context.Context, user.Info, *request.Info) (authz.Decision, error) {
-	return authz.Decision{Verdict: authz.Allow}, nil
-}
 
 // behind answers requests for objects by a function, and for the metrics of a chain.
 type behind struct {
@@ -73,7 +47,7 @@ func (b behind) HasPath(path string) bool { return path == "/metrics" || path ==
 func newChain(t testing.TB, resources handler, change func(*Config)) *Chain {
 	t.Helper()
 	c := Config{
-		Authenticator: byName{},
+		Authenticator: servetest.ByName{},
 		Authorizer:    authz.Union{},
 		Metrics:       prometheus.NewRegistry(),
 		Version:       version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3+bowsprit"},
@@ -210,7 +184,7 @@ func TestThrottle(t *testing.T) {
 			<-leave
 		}
 	}, func(c *Config) {
-		c.Authorizer = everything{}
+		c.Authorizer = servetest.Everything{}
 		c.MaxRequestsInFlight, c.MaxMutationsInFlight = 2, 1
 	})
 	done := make(chan struct{})
@@ -278,7 +252,7 @@ func TestWaitingDoesNotCount(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusOK)
 	}, func(c *Config) {
-		c.Authorizer = everything{}
+		c.Authorizer = servetest.Everything{}
 		c.MaxMutationsInFlight = 1
 	})
 	wait := func() {

@@ -39,7 +39,7 @@ func TestSlowReaderLendsItsSeat(t *testing.T) {
 			}
 			_, _ = w.Write(make([]byte, size))
 			_, _ = w.Write(make([]byte, size))
-		}, func(c *Config) { c.Flow, c.Authorizer = shared, everything{} })
+		}, func(c *Config) { c.Flow, c.Authorizer = shared, servetest.Everything{} })
 		defer s.Close()
 		other := func() *httptest.ResponseRecorder { return servetest.Do(s, "GET", "/api/v1/pods", "Test-User: other") }
 		inFlight := func(want int) {
@@ -101,7 +101,7 @@ func TestSharesGiveBack(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "ok")
 	}, func(c *Config) {
-		c.Flow, c.Authorizer = flow.New(flow.Options{Total: 1}), everything{}
+		c.Flow, c.Authorizer = flow.New(flow.Options{Total: 1}), servetest.Everything{}
 		c.Metrics = prometheus.NewRegistry()
 	})
 	defer s.Close()

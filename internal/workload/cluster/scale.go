@@ -6,13 +6,10 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/verb"
-	"github.com/bowsprit/bowsprit/internal/verb/decode"
 	"github.com/bowsprit/bowsprit/internal/verb/scale"
 )
 
@@ -36,18 +33,6 @@ func (c *Cluster) Scale(ctx context.Context, of Scalable) (*autoscalingv1.Scale,
 	}
 	found, _, err := scale.Of(obj, call.Version.Scale)
 	return found, err
-}
-
-// SetReplicas writes how many replicas an object is to have.
-func (c *Cluster) SetReplicas(ctx context.Context, of Scalable, replicas int32) error {
-	call, err := c.scaleCall(of)
-	if err != nil {
-		return err
-	}
-	call.Subresource = "scale"
-	patch := decode.Patch{Type: types.MergePatchType, Data: fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)}
-	_, err = c.Verbs.PatchScale(ctx, call, patch, metav1.PatchOptions{FieldManager: c.Manager})
-	return err
 }
 
 func (c *Cluster) scaleCall(of Scalable) (*verb.Call, error) {
