@@ -64,8 +64,9 @@ func (v *Verbs) ReplaceScale(
 	if err != nil {
 		return nil, err
 	}
-	return v.changeScale(ctx, c, o,
-		func(object.Object) (object.Object, error) { return runtime.DeepCopyJSON(obj), nil })
+	return v.changeScale(ctx, c, o, func(current object.Object) (object.Object, error) {
+		return runtime.DeepCopyJSON(obj), v.checkUID(c, obj, object.String(object.Meta(current), "uid"))
+	})
 }
 
 // PatchScale patches the scale of the named object, or applies to it.
@@ -170,7 +171,9 @@ func (v *Verbs) rescale(
 			return nil, err
 		}
 		if !scale.HasReplicas(old, c.Version.Scale) {
-			unstructured.RemoveNestedField(current, "spec", "replicas") // the change must set it
+			if err := unstructured.SetNestedField(current, int64(scale.Unset), "spec", "replicas"); err != nil {
+				return nil, err
+			}
 		}
 		entries, err := apply.ScaleEntries(c.Resource, c.Version, old)
 		if err != nil {
@@ -190,7 +193,7 @@ func (v *Verbs) rescale(
 		if err != nil {
 			return nil, err
 		}
-		if err := v.checkUID(c, obj, e.UID); err != nil {
+		if err := c.checkScaleUID(next, e.UID); err != nil {
 			return nil, err
 		}
 		return obj, apply.TakeScaleEntries(c.Resource, c.Version, obj, next)
@@ -200,6 +203,19 @@ func (v *Verbs) rescale(
 	}
 	view, _, err := scale.Of(res.Object, c.Version.Scale)
 	return view, err
+}
+
+// checkScaleUID compares the uid of a Scale that a patch made with that of the stored object. A custom object's Scale may
+// say what it wants: the object keeps its own, as in Kubernetes.
+func (c *Call) checkScaleUID(sent object.Object, stored string) error {
+	uid := object.String(object.Meta(sent), "uid")
+	if uid == "" || uid == stored || c.Resource.Custom() {
+		return nil
+	}
+	gr := c.GroupResource()
+	gr.Resource += "/scale"
+	return apierrors.NewConflict(gr, c.Name,
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, stored))
 }
 
 // scaled returns old with the replicas of a Scale that a client sent.

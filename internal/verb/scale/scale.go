@@ -85,13 +85,17 @@ func HasReplicas(obj object.Object, p *catalog.Scale) bool {
 	return found
 }
 
-// Put returns old with the replicas, the resourceVersion and the uid of a Scale that a client sent.
+// Unset stands for the replicas of an object that has none, which a patch must set. It is Kubernetes' value, which a JSON
+// patch can test for.
+const Unset = math.MinInt32
+
+// Put returns old with the replicas and the resourceVersion of a Scale that a client sent.
 func Put(old, scale object.Object, p *catalog.Scale) (object.Object, error) {
-	replicas, found, err := unstructured.NestedInt64(scale, "spec", "replicas")
+	replicas, _, err := unstructured.NestedInt64(scale, "spec", "replicas")
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if !found && !HasReplicas(old, p) {
+	if replicas == Unset {
 		return nil, apierrors.NewBadRequest(
 			fmt.Sprintf("the spec replicas field %q cannot be empty", p.SpecReplicasPath))
 	}
@@ -99,10 +103,8 @@ func Put(old, scale object.Object, p *catalog.Scale) (object.Object, error) {
 	if err := unstructured.SetNestedField(obj, replicas, split(p.SpecReplicasPath)...); err != nil {
 		return nil, err
 	}
-	for _, key := range []string{"resourceVersion", "uid"} {
-		if v := object.String(object.Meta(scale), key); v != "" {
-			object.Meta(obj)[key] = v
-		}
+	if v := object.String(object.Meta(scale), "resourceVersion"); v != "" {
+		object.Meta(obj)["resourceVersion"] = v
 	}
 	return obj, nil
 }

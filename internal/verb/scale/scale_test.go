@@ -2,6 +2,7 @@ package scale
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,7 +83,8 @@ func TestPut(t *testing.T) {
 			t.Errorf("%s: %s, want %s", sent, got, want)
 		}
 	}
-	if _, err := Put(decode(t, `{"spec":{}}`), decode(t, `{"spec":{}}`), p); err == nil ||
+	unset := decode(t, fmt.Sprintf(`{"spec":{"replicas":%d}}`, Unset))
+	if _, err := Put(decode(t, `{"spec":{}}`), unset, p); err == nil ||
 		err.Error() != `the spec replicas field ".spec.n" cannot be empty` {
 		t.Errorf("nothing to set and nothing set: %v", err)
 	}

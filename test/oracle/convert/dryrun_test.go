@@ -327,15 +327,41 @@ func (d kind) write(r *rand.Rand) request {
 		query = append(query, "force=true", "fieldManager="+manager)
 	case 7:
 		w.method, w.body, sub = "DELETE", nil, ""
-		if d.scale[version] && r.IntN(2) == 0 {
-			w.method, w.contentType, sub = "PATCH", "application/merge-patch+json", "/scale"
-			w.body = map[string]any{"spec": map[string]any{"replicas": r.IntN(5)}}
+		switch {
+		case d.scale[version] && r.IntN(2) == 0:
+			w, sub = rescale(r, w, name), "/scale"
+		case r.IntN(6) == 0:
+			w.path = d.path(version)
+			query = append(query, []string{"", "labelSelector=color%3Done"}[r.IntN(2)])
 		}
 	}
 	w.path += sub
 	if len(query) > 0 {
 		w.path += "?" + strings.Join(query, "&")
 	}
+	return w
+}
+
+// rescale makes a write of the scale of it, sometimes one that means another object.
+func rescale(r *rand.Rand, w request, name string) request {
+	meta, spec := map[string]any{"name": name}, map[string]any{"replicas": r.IntN(5)}
+	if r.IntN(4) == 0 {
+		meta["uid"] = "other"
+	}
+	scale := map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": meta, "spec": spec}
+	switch r.IntN(3) {
+	case 0:
+		w.method = "PUT"
+		if r.IntN(4) == 0 {
+			delete(spec, "replicas") // 0
+		}
+	default:
+		w.method, w.contentType = "PATCH", "application/merge-patch+json"
+		delete(scale, "apiVersion")
+		delete(scale, "kind")
+		delete(meta, "name")
+	}
+	w.body = scale
 	return w
 }
 
@@ -396,7 +422,14 @@ func blur(v any) {
 
 // blurMessage hides uids, and which fields are not declared: structured-merge-diff stops at the first one that it finds
 // in an object, and looks at fields in the order of a Go map. So it is chance whether it tells of one or of several.
+//
+// It also hides where an object is in etcd: below a prefix of each server's own, which Kubernetes' dry runs leave out.
 func blurMessage(text string) string {
+	text, _, _ = strings.Cut(text, ", UID in object meta: ")
+	if before, after, found := strings.Cut(text, "Key: "); found {
+		_, after, _ = strings.Cut(after, ",")
+		text = before + after
+	}
 	text, _, _ = strings.Cut(text, " uid ")
 	text, _, _ = strings.Cut(text, "errors:")
 	text, _, _ = strings.Cut(": "+strings.TrimSuffix(text, ": "), ": .")
