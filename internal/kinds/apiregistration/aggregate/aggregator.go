@@ -237,7 +237,7 @@ func (a *aggregator) publishLocked() {
 	for key, b := range a.mu.backends {
 		if !used[key] {
 			delete(a.mu.backends, key)
-			b.closeIdle()
+			b.CloseIdle()
 		}
 	}
 	// What is routed elsewhere must be so before it is published, and the other way round.
@@ -293,7 +293,7 @@ func (a *aggregator) run(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, b := range a.mu.backends {
-		b.closeIdle()
+		b.CloseIdle()
 	}
 	return nil
 }

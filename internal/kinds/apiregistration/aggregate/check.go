@@ -147,7 +147,7 @@ func (a *aggregator) probeOnce(ctx context.Context, r *remote) ([]byte, error) {
 	answer, err := r.backend.fetch(ctx, at, "", "", maxListed)
 	if err != nil {
 		// A connection that does not answer is not used again.
-		r.backend.closeIdle()
+		r.backend.CloseIdle()
 		return nil, fmt.Errorf("failing or missing response from %v: %w", at.String(), &url.Error{
 			Op: "Get", URL: at.String(), Err: err,
 		})
@@ -183,7 +183,7 @@ func (b *backend) fetch(ctx context.Context, at url.URL, accept, etag string, li
 		r.Header.Set("If-None-Match", etag)
 	}
 	transport.SetAuthProxyHeaders(r, "system:kube-aggregator", "", []string{"system:masters"}, nil)
-	resp, err := b.connections().shared.RoundTrip(r)
+	resp, err := b.Shared().RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

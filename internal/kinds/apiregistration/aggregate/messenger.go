@@ -67,5 +67,5 @@ func (a *aggregator) sendAs(out *http.Request, r *remote, who user.Info) (*http.
 	out.URL.Scheme, out.URL.Host, out.Host = "https", address, address
 	transport.SetAuthProxyHeaders(out, who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra())
 	r.backend.requests.Add(1)
-	return r.backend.connections().shared.RoundTrip(out)
+	return r.backend.Shared().RoundTrip(out)
 }

@@ -6,20 +6,17 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/transport"
 
 	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -105,10 +102,9 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 // newProxy returns what sends a request that carries a delivery, and its answer back.
 func (a *aggregator) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		// Not Director: what a client names in Connection is removed after it, our own headers included.
 		Rewrite: func(r *httputil.ProxyRequest) {
-			keepForwarded(r)
-			deliveryOf(r.Out).prepare(r.Out)
+			d := deliveryOf(r.Out)
+			forward.Rewrite(r, d.route.address(), d.who)
 		},
 		Transport: carrier{a.certificates},
 		BufferPool: &buffers{sync.Pool{New: func() any {
@@ -125,34 +121,6 @@ func (a *aggregator) newProxy() *httputil.ReverseProxy {
 	}
 }
 
-// keepForwarded passes on what proxies before this one said of the client, and adds who asked here.
-func keepForwarded(r *httputil.ProxyRequest) {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		if values, ok := r.In.Header[name]; ok {
-			r.Out.Header[name] = slices.Clone(values)
-		}
-	}
-	if client, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
-		chain := append(r.Out.Header["X-Forwarded-For"], client)
-		r.Out.Header["X-Forwarded-For"] = []string{strings.Join(chain, ", ")}
-	}
-}
-
-// prepare makes the request of a client that of a front proxy.
-func (d *delivery) prepare(r *http.Request) {
-	address := d.route.address()
-	r.URL.Scheme, r.URL.Host, r.Host = "https", address, address
-	for name := range r.Header {
-		if name == "Authorization" || strings.HasPrefix(name, "Impersonate-") {
-			delete(r.Header, name)
-		}
-	}
-	transport.SetAuthProxyHeaders(r, d.who.GetName(), d.who.GetUID(), d.who.GetGroups(), d.who.GetExtra())
-	if scope := request.ScopeOf(r.Context()); scope != nil {
-		r.Header["Audit-Id"] = []string{scope.AuditID}
-	}
-}
-
 // carrier sends a request by the connections of the APIService that it is for.
 type carrier struct{ certificates *webhook.Certificates }
 
@@ -166,8 +134,8 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	for {
 		resp, err := c.send(d, r)
-		if unreached := (*unreachedError)(nil); err == nil || !errors.As(err, &unreached) || r.Context().Err() != nil ||
-			!d.route.next() {
+		if unreached := (*forward.UnreachedError)(nil); err == nil || !errors.As(err, &unreached) ||
+			r.Context().Err() != nil || !d.route.next() {
 			return resp, err
 		}
 		at := *r.URL
@@ -179,10 +147,9 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (c carrier) send(d *delivery, r *http.Request) (*http.Response, error) {
-	by := d.remote.backend.connections()
-	transport := by.shared
+	transport := d.remote.backend.Shared()
 	if d.upgrade {
-		transport = by.single
+		transport = d.remote.backend.Single()
 	}
 	resp, err := transport.RoundTrip(r)
 	if err != nil {

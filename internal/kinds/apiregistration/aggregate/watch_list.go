@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
@@ -113,7 +114,7 @@ func listQuery(query url.Values) url.Values {
 func (a *aggregator) ask(r *http.Request, d *delivery, query url.Values, list bool) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.RequestURI, out.URL.RawQuery = "", query.Encode()
-	d.prepare(out)
+	forward.Prepare(out, d.route.address(), d.who)
 	out.Header.Set("Accept", jsonOnly(r.Header.Get("Accept"), list))
 	out.Header.Del("Accept-Encoding")
 	resp, err := carrier{a.certificates}.RoundTrip(out)
