@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/presence"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -40,19 +40,13 @@ var (
 
 const (
 	kubernetesService = "kubernetes"
-	// serversPrefix is where the keys of servers are; kube-apiserver's.
-	serversPrefix = "masterleases"
-	// presentEvery is how often a server shows that it is there, presentFor how long it is believed: kube's values.
-	presentEvery = 10 * time.Second
-	presentFor   = 15 * time.Second
-	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer; the key expires
-	// anyway.
+	// withdrawTimeout bounds how long the end of a server waits for an etcd that does not answer.
 	withdrawTimeout = 3 * time.Second
 )
 
 // Run announces the server every ten seconds, until ctx ends; then it withdraws.
 func (p *EndpointReconciler) Run(ctx context.Context) {
-	tick := time.NewTicker(presentEvery)
+	tick := time.NewTicker(presence.Every)
 	defer tick.Stop()
 	for {
 		select {
@@ -79,51 +73,31 @@ func (p *EndpointReconciler) Announce(ctx context.Context) error {
 
 // withdraw takes the server out of the endpoints. Who has an etcd of its own is the only server, and is not missed.
 func (p *EndpointReconciler) withdraw(ctx context.Context) error {
-	if !p.Store.Shared() {
-		return nil
+	was, err := p.presence().Withdraw(ctx)
+	if err != nil || !was {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, withdrawTimeout)
 	defer cancel()
-	e := p.Verbs.View().Collection(serversPrefix).Snapshot().Get("", p.Address.String())
-	if e == nil {
-		return nil
-	}
-	if _, err := p.Store.Delete(ctx, serversPrefix+"/"+e.Name, e.Revision); err != nil {
-		return err
-	}
 	return p.publish(ctx, slices.DeleteFunc(p.servers(), func(ip string) bool { return ip == p.Address.String() }))
 }
 
 // sign writes the key that says that the server is there.
 func (p *EndpointReconciler) sign(ctx context.Context) error {
-	if !p.Store.Shared() {
-		return nil
+	return p.presence().Sign(ctx, nil,
+		object.Object{"addresses": []any{object.Object{"ip": p.Address.String()}}})
+}
+
+func (p *EndpointReconciler) presence() presence.Key {
+	return presence.Key{
+		View: p.Verbs.View(), Store: p.Store, Prefix: presence.Endpoints, Name: p.Address.String(),
 	}
-	if _, err := p.Verbs.View().Fresh(ctx); err != nil {
-		return err
-	}
-	ip := p.Address.String()
-	key := serversPrefix + "/" + ip
-	value := codec.AppendJSON(nil, object.Object{
-		"apiVersion": "v1", "kind": "Endpoints", "metadata": object.Object{},
-		"subsets": []any{object.Object{"addresses": []any{object.Object{"ip": ip}}}},
-	})
-	w, err := p.Store.With(store.Options{TTL: presentFor}), error(nil)
-	if e := p.Verbs.View().Collection(serversPrefix).Snapshot().Get("", ip); e != nil {
-		_, err = w.Update(ctx, key, value, e.Revision)
-	} else {
-		_, err = w.Create(ctx, key, value)
-	}
-	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
-		return nil // a server at the same address has just done the same
-	}
-	return err
 }
 
 // servers returns the addresses of those who have signed, this one included, in order.
 func (p *EndpointReconciler) servers() []string {
 	ips := []string{p.Address.String()}
-	p.Verbs.View().Collection(serversPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+	p.Verbs.View().Collection(presence.Endpoints).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if e.Name != ips[0] {
 			ips = append(ips, e.Name)
 		}

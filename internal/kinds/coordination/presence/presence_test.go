@@ -1,0 +1,63 @@
+package presence_test
+
+import (
+	"bytes"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/presence"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
+)
+
+// A kube-apiserver that shares the etcd stores its keys as protobuf.
+func TestStoredByKubeAPIServer(t *testing.T) {
+	t.Parallel()
+	endpoints := &corev1.Endpoints{Subsets: []corev1.EndpointSubset{ //nolint:staticcheck // what is stored
+		{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.9"}}, Ports: []corev1.EndpointPort{{Port: 6443}}},
+	}}
+	raw, err := endpoints.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	envelope, err := (&runtime.Unknown{
+		TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "Endpoints"}, Raw: raw,
+	}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := convert.StoredReader(presence.Stored(kinds.Resources()))
+	for _, prefix := range []string{presence.Endpoints, presence.Peers} {
+		text, err := read(prefix, append([]byte("k8s\x00"), envelope...))
+		if err != nil || !bytes.Contains(text, []byte(`"ip":"192.0.2.9"`)) {
+			t.Errorf("%s: %v %s", prefix, err, text)
+		}
+	}
+}
+
+// A key is there for all servers that share the etcd until it is withdrawn.
+func TestKey(t *testing.T) {
+	t.Parallel()
+	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
+	shared := parttest.OpenStore(t, store.Config{External: &store.External{Endpoints: []string{etcd.ClientURL()}}})
+	one, another := parttest.Start(t, shared), parttest.Start(t, etcd)
+	key := presence.Key{View: one.View, Store: shared, Prefix: presence.Peers, Name: "a"}
+	for range 2 { // written, and renewed
+		if err := key.Sign(t.Context(), object.Object{"l": "v"}, object.Object{}); err != nil {
+			t.Fatal(err)
+		}
+		another.Has(another.Stored(presence.Peers, "", "a"), `"labels":{"l":"v"}`, `"subsets":[{}]`)
+	}
+	one.CatchUp()
+	if was, err := key.Withdraw(t.Context()); !was || err != nil {
+		t.Errorf("%v %v", was, err)
+	}
+	if left := another.Stored(presence.Peers, "", "a"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
