@@ -60,6 +60,8 @@ type Config struct {
 	Clock Clock
 	// Log receives what happens; nil drops it.
 	Log *slog.Logger
+
+	hostname string // for tests: a name of this machine
 }
 
 // Clock is a time that can be another than the machine's.
@@ -98,7 +100,7 @@ func (c Config) Validate() error {
 	c.ServiceAccounts.validate(&p)
 	c.Admission.validate(&p)
 	c.Services.validate(&p)
-	c.Aggregation.validate(&p)
+	c.Aggregation.validate(&p, !c.Emulation.read().Emulates())
 	c.Egress.validate(&p)
 	c.Kubelet.validate(&p)
 	c.Workloads.validate(&p)

@@ -1,6 +1,9 @@
 package bowsprit
 
-import "github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
+import (
+	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/peer"
+)
 
 // AggregationConfig says how requests reach the servers that APIServices name.
 type AggregationConfig struct {
@@ -13,6 +16,15 @@ type AggregationConfig struct {
 	Routing *bool
 	// RejectRedirects answers 502 where such a server sends the client elsewhere; nil is true.
 	RejectRedirects *bool
+	// PeerCAFile has the authorities of the serving certificates of the other servers that share the etcd, PEM. With
+	// it a request for a resource that this server does not serve goes to one that does, and aggregated discovery lists
+	// what all of them serve. It is read again when it changes.
+	PeerCAFile string
+	// PeerAdvertiseIP and PeerAdvertisePort are where those reach this server; by default where nodes do.
+	PeerAdvertiseIP, PeerAdvertisePort string
+	// PeerProxy is kube's feature gate UnknownVersionInteroperabilityProxy: whether servers tell each other where they
+	// are, and the three settings above mean something. Nil is true, unless an older release is emulated.
+	PeerProxy *bool
 }
 
 func (c *AggregationConfig) settings(command Command) []Setting {
@@ -39,13 +51,42 @@ func (c *AggregationConfig) settings(command Command) []Setting {
 			Help:  "answer 502 where an aggregated server redirects a client",
 			Value: &c.RejectRedirects,
 		},
+		{
+			Name:  "peer-ca-file",
+			Help:  "authorities of the certificates of other servers that share the etcd, PEM: send them requests for what they serve and this one does not",
+			Value: &c.PeerCAFile,
+		},
+		{
+			Name: "peer-advertise-ip", Help: "address at which those reach this one (default: --advertise-address)",
+			Value: &c.PeerAdvertiseIP,
+		},
+		{
+			Name: "peer-advertise-port", Help: "port at which those reach this one (default: --secure-port)",
+			Value: &c.PeerAdvertisePort,
+		},
 	}
 }
 
-func (c *AggregationConfig) validate(p *problems) {
+func (c *AggregationConfig) validate(p *problems, today bool) {
 	if (c.ProxyClientCertFile == "") != (c.ProxyClientKeyFile == "") {
 		p.add("--proxy-client-cert-file and --proxy-client-key-file go together: give both or none")
 	}
+	for _, err := range peer.Validate(c.peers(on(c.PeerProxy, today)), c.ProxyClientCertFile != "") {
+		p.add("%w", err)
+	}
+}
+
+func (c *AggregationConfig) peers(on bool) peer.Settings {
+	return peer.Settings{
+		Off: !on, IP: c.PeerAdvertiseIP, Port: c.PeerAdvertisePort, AuthorityFile: c.PeerCAFile,
+	}
+}
+
+// peers is what the configuration means for the parts by which servers know of each other.
+func (c *Config) peers() peer.Settings {
+	s := c.Aggregation.peers(on(c.Aggregation.PeerProxy, !c.Emulation.read().Emulates()))
+	s.Hostname, s.Advertised = c.hostname, c.advertised
+	return s
 }
 
 // aggregation is what the configuration means for the part.

@@ -39,7 +39,7 @@ func (c *APIConfig) settings(command Command, all *Config) []Setting {
 		"CBORServingAndStorage": &c.CBOR, "CoordinatedLeaderElection": &c.CoordinatedLeaderElection,
 		"AllowUnsafeMalformedObjectDeletion": &c.UnsafeMalformedObjectDeletion, "KMSv1": &all.Encryption.KMSv1,
 		"StorageVersionMigrator": &all.Versions.MigratorRole, "ClusterTrustBundle": &c.ClusterTrustBundle,
-		"PodCertificateRequest": &c.PodCertificateRequest,
+		"PodCertificateRequest": &c.PodCertificateRequest, "UnknownVersionInteroperabilityProxy": &all.Aggregation.PeerProxy,
 	}
 	maps.Copy(gates, all.Authorization.gates())
 	maps.Copy(gates, all.Kubelet.gates())

@@ -1,6 +1,8 @@
 package bowsprit
 
 import (
+	"slices"
+
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/admission/policystatus"
@@ -12,7 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signers"
 	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signing"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/candidates"
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/identity"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/peer"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/accounts"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/bootstraptoken"
 	"github.com/bowsprit/bowsprit/internal/kinds/core/componentstatus"
@@ -68,7 +70,6 @@ func (c *Config) parts() []part.Part {
 		systemclass.Part(),
 		address.Part(c.Services.ranges(), c.Services.ports()),
 		service.Part(service.Settings{Ranges: c.Services.ranges(), Advertised: c.advertised}),
-		identity.Part(c.advertised),
 		protection.Part(),
 		podgc.Part(),
 		componentstatus.Part(),
@@ -100,7 +101,7 @@ func (c *Config) parts() []part.Part {
 		all = append(all, node.Part(c.Workloads.Simulate), scheduler.Part(), pod.Part(), apps.Part(shared),
 			batch.Part(shared), endpoints.Part(shared), disruption.Part(shared))
 	}
-	return append(all, c.extensions()...)
+	return slices.Concat(all, peer.Parts(c.peers()), c.extensions())
 }
 
 // builtinKinds brings the kinds of Kubernetes.

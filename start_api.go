@@ -25,6 +25,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/figures"
 	"github.com/bowsprit/bowsprit/internal/front/flow"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/kinds/coordination/presence"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/net/webhook"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
@@ -54,7 +55,8 @@ func (p *process) buildCatalog(context.Context) error {
 		return err
 	}
 	h.View = watchcache.New(h.Store, watchcache.Options{
-		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Read: convert.StoredReader(resources),
+		Log: p.log, Pack: []string{control.DefinitionsPrefix},
+		Read:    convert.StoredReader(append(presence.Stored(resources), resources...)),
 		Decrypt: p.decrypt(), Foreign: func(prefix string) bool { _, ok := kind(prefix); return !ok },
 	})
 	control.Publish(h.Catalog, h.View, p.log)
@@ -212,10 +214,14 @@ func (p *process) buildFront(context.Context) error {
 		h.Metrics.MustRegister(p.libraries)
 	}
 	pages := map[string]front.Handler{}
-	var elsewhere func(*request.Info) front.Handler // of one part at most
+	var elsewhere []front.Elsewhere
+	var peers *discovery.Peers // of one part at most
 	for _, one := range p.parts {
 		if one.Elsewhere != nil {
-			elsewhere = one.Elsewhere(h)
+			elsewhere = append(elsewhere, one.Elsewhere(h))
+		}
+		if one.Peers != nil {
+			peers = one.Peers(h)
 		}
 		if one.Collectors != nil {
 			h.Metrics.MustRegister(one.Collectors(h)...)
@@ -228,7 +234,9 @@ func (p *process) buildFront(context.Context) error {
 		Verbs: h.Verbs, Connections: p.handlers.Connections, WatchAtLeast: c.Limits.MinRequestTimeout,
 		Metrics: h.Metrics,
 	})
-	discover := discovery.New(discovery.Options{ServerAddress: reachable(p.listener.Addr()), WriteError: writeError})
+	discover := discovery.New(discovery.Options{
+		ServerAddress: reachable(p.listener.Addr()), WriteError: writeError, Peers: peers,
+	})
 	p.front = front.New(front.Config{
 		Config: chain.Config{
 			Metrics: h.Metrics, Log: p.log, Authenticator: h.Authenticator, Authorizer: h.Authorizer, Audit: p.auditor,
@@ -240,7 +248,7 @@ func (p *process) buildFront(context.Context) error {
 			MaxMutationsInFlight: c.Limits.MaxMutatingRequestsInFlight,
 		},
 		Started: h.Started, Figures: figures.NewGatherer(h.Metrics, c.Observability.figures()),
-		Elsewhere: elsewhere,
+		Elsewhere: front.FirstOf(elsewhere),
 		Resources: objects.ServeHTTP, Discovery: p.fresh(discover.ServeHTTP), OpenAPI: p.fresh(p.documents.ServeHTTP),
 		Checks: p.checks(), Paths: pages,
 		APIPaths: func() []string { return discovery.Paths(h.Catalog.Snapshot()) },
@@ -285,14 +293,19 @@ func (p *process) served(info *request.Info) bool {
 func (p *process) longRunning(info *request.Info) bool {
 	snap := p.host.Catalog.Snapshot()
 	if snap.Remote(info.Group, info.Version) != nil {
-		return slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, info.Subresource)
+		return connects(info.Subresource)
 	}
 	r, _ := snap.Served(info.Group, info.Version, info.Resource)
-	if r == nil {
-		return false
+	if r == nil { // another server may serve it
+		return connects(info.Subresource)
 	}
 	sub := r.Subresource(info.Subresource)
 	return sub != nil && sub.LongRunning
+}
+
+// connects reports whether a subresource is called as those of Kubernetes whose requests last.
+func connects(subresource string) bool {
+	return slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, subresource)
 }
 
 // unseen reports whether a write stores nothing: no watch hears of a review, or of a token that is made.

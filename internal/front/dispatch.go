@@ -19,6 +19,24 @@ import (
 // Handler answers a request. r carries a request.Scope and its deadline in its context.
 type Handler func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info)
 
+// Elsewhere says who answers a request for which another server is there, nil for all others.
+type Elsewhere func(r *http.Request, info *request.Info) Handler
+
+// FirstOf asks one after another until one says who answers; it is nil if there are none.
+func FirstOf(all []Elsewhere) Elsewhere {
+	if len(all) <= 1 {
+		return append(all, nil)[0]
+	}
+	return func(r *http.Request, info *request.Info) Handler {
+		for _, one := range all {
+			if h := one(r, info); h != nil {
+				return h
+			}
+		}
+		return nil
+	}
+}
+
 // routes are the handlers of non-resource paths. One that ends in a slash answers for everything below it, and for the
 // path without the slash.
 type routes map[string]Handler
@@ -63,7 +81,7 @@ func (r routes) find(path string) Handler {
 // Dispatch implements chain.Behind.
 func (s *Server) Dispatch(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
 	if elsewhere := s.config.Elsewhere; elsewhere != nil {
-		if h := elsewhere(info); h != nil {
+		if h := elsewhere(r, info); h != nil {
 			h(w, r, info, who)
 			return
 		}

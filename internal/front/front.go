@@ -19,7 +19,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front/chain"
 	"github.com/bowsprit/bowsprit/internal/front/conn"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
-	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // Config is what a Server is made from. Fields without a comment are required.
@@ -32,7 +31,7 @@ type Config struct {
 	// Figures are what /metrics shows. Nil shows all of Metrics.
 	Figures prometheus.Gatherer
 	// Elsewhere says who answers a request for which another server is there, nil for all others. May be nil.
-	Elsewhere func(*request.Info) Handler
+	Elsewhere Elsewhere
 	// Started is when the process began, which is told with metrics; zero is not told.
 	Started time.Time
 	// APIPaths returns the paths of groups and versions, which the root path lists with all others. May be nil.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/discovery"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/object"
-	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
@@ -45,7 +45,9 @@ type Part struct {
 	Pages func(h *Host) map[string]front.Handler
 	// Elsewhere returns what says who answers a request for which another server is there, nil for all others. It is
 	// asked about each request.
-	Elsewhere func(h *Host) func(info *request.Info) front.Handler
+	Elsewhere func(h *Host) front.Elsewhere
+	// Peers returns what servers that share the etcd serve. One part at most has it.
+	Peers func(h *Host) *discovery.Peers
 	// Contents returns what deletes what other servers have in a namespace. One part at most has it.
 	Contents func(h *Host) func(ctx context.Context, namespace string) control.Elsewhere
 	// Remote returns the other servers, for controllers. One part at most has it.

@@ -31,6 +31,8 @@ type Options struct {
 	ServerAddress string
 	// WriteError writes err as a metav1.Status. Required.
 	WriteError func(w http.ResponseWriter, r *http.Request, err error)
+	// Peers is what other servers serve; nil shows what this one does and nothing else.
+	Peers *Peers
 }
 
 // Handler answers discovery requests.
@@ -82,9 +84,17 @@ func (h *Handler) serveAll(w http.ResponseWriter, r *http.Request, groups []*cat
 	w.Header().Set("Vary", "Accept")
 	w.Header().Set("Cache-Control", "public")
 	etag := h.cache.etag(groups)
+	all := h.everywhere(m, groups, etag)
+	if all != nil {
+		etag = all.etag
+	}
 	w.Header().Set("ETag", etag)
 	if r.Header.Get("If-None-Match") == etag {
 		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if all != nil {
+		h.write(w, r, m, answer{json: all.json, object: func() object { return all.list }})
 		return
 	}
 	h.write(w, r, m,
@@ -121,6 +131,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, a answer) {
 		return
 	}
 	h.write(w, r, m, a)
+}
+
+// everywhere returns the document of all servers, nil if the client gets that of this one. Of the core group, which has
+// no name, each server answers for itself, as in Kubernetes.
+func (h *Handler) everywhere(m media, groups []*catalog.Group, etag string) *merged {
+	peers := h.options.Peers
+	if peers == nil || m.aggregated != "v2" || len(groups) > 0 && groups[0].Name == "" {
+		return nil
+	}
+	if m.noPeer {
+		peers.noPeer.Inc()
+		return nil
+	}
+	return peers.document(groups, etag)
 }
 
 // core returns the core group of snap, if it has one.

@@ -17,6 +17,7 @@ type media struct {
 	contentType string // one of supported
 	aggregated  string // "v2" or "v2beta1" for the aggregated form, "" for the plain one
 	pretty      bool
+	noPeer      bool // what this server serves, and not what others do
 }
 
 var supported = [...]string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
@@ -70,7 +71,7 @@ func (m *media) convert(params map[string]string, aggregated bool) bool {
 		version != "v2beta1" {
 		return false
 	}
-	m.aggregated = version
+	m.aggregated, m.noPeer = version, params["profile"] == "nopeer"
 	return true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net/http"
 	"net/http/httputil"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ func newAggregator(h *part.Host, s Settings) *aggregator {
 }
 
 // elsewhere returns what answers a request for which another server is there, nil for all others.
-func (a *aggregator) elsewhere(info *request.Info) front.Handler {
+func (a *aggregator) elsewhere(_ *http.Request, info *request.Info) front.Handler {
 	t := a.table.Load()
 	if t == nil {
 		return nil

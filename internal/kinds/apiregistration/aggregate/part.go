@@ -15,7 +15,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration"
 	"github.com/bowsprit/bowsprit/internal/part"
-	"github.com/bowsprit/bowsprit/internal/request"
 )
 
 // Prefix is where APIServices are stored.
@@ -52,7 +51,7 @@ func Part(settings Settings) part.Part {
 			local = newRegistration(h)
 			return local
 		}}},
-		Elsewhere: func(*part.Host) func(*request.Info) front.Handler { return remote.elsewhere },
+		Elsewhere: func(*part.Host) front.Elsewhere { return remote.elsewhere },
 		Contents:  func(*part.Host) func(context.Context, string) control.Elsewhere { return remote.empty },
 		Remote:    func(*part.Host) control.Remote { return remote },
 		Collectors: func(*part.Host) []prometheus.Collector {

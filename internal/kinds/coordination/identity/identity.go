@@ -39,14 +39,17 @@ type Lease struct {
 	holder string // set by Begin
 }
 
+// Label says what kind of server a Lease is of, Server for an API server.
+const (
+	Label  = "apiserver.kubernetes.io/identity"
+	Server = "kube-apiserver"
+)
+
 var leasesResource = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
 
 const (
 	leasesPrefix      = "leases"
 	identityNamespace = metav1.NamespaceSystem
-	// identityLabel says what kind of server a Lease is of.
-	identityLabel  = "apiserver.kubernetes.io/identity"
-	identityServer = "kube-apiserver"
 	// identityEvery is how often a Lease is renewed, identityFor how long it is good, and how often expired ones are
 	// collected: kube's values.
 	identityEvery = 10 * time.Second
@@ -68,7 +71,7 @@ func OfHost() string {
 // Name is the Lease's name on a host.
 func Name(hostname string) string {
 	var text []byte
-	for _, part := range []string{hostname, identityServer} {
+	for _, part := range []string{hostname, Server} {
 		text = binary.BigEndian.AppendUint16(text, uint16(len(part)))
 		text = append(text, part...)
 	}
@@ -151,7 +154,7 @@ func (l *Lease) mark(obj object.Object) object.Object {
 		m[key] = value
 	}
 	meta := obj["metadata"].(object.Object)
-	set(meta, "labels", identityLabel, identityServer)
+	set(meta, "labels", Label, Server)
 	set(meta, "labels", corev1.LabelHostname, l.Hostname)
 	if l.Peer != "" {
 		set(meta, "annotations", "kubernetes.io/peer-advertise-address", l.Peer)
@@ -166,7 +169,7 @@ func (l *Lease) collect(ctx context.Context) {
 	var expired []*watchcache.Entry
 	l.Verbs.View().Collection(leasesPrefix).Snapshot().Scan(identityNamespace, "", func(e *watchcache.Entry) bool {
 		var lease coordinationv1.Lease
-		if e.Labels[identityLabel] == identityServer && json.Unmarshal(e.JSON(), &lease) == nil &&
+		if e.Labels[Label] == Server && json.Unmarshal(e.JSON(), &lease) == nil &&
 			leaseelection.Over(lease.Spec, l.Verbs.Now()) {
 			expired = append(expired, e)
 		}

@@ -3,23 +3,21 @@ package identity
 
 import (
 	"context"
-	"fmt"
-	"net/netip"
-	"os"
 
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 
-// Part brings the Lease of this server. advertised returns where others reach it, or why there is no such address.
-func Part(advertised func() (netip.Addr, error)) part.Part {
+// Part brings the Lease of this server. hostname returns the name of this machine; address returns where other servers
+// reach this one, which listens on a port, "ip:port", and is nil if that is not shown.
+func Part(hostname func() (string, error), address func(port int) (string, error)) part.Part {
 	return part.Part{Name: "identity lease", Start: func(ctx context.Context, h *part.Host) error {
-		host, err := os.Hostname()
+		host, err := hostname()
 		if err != nil {
-			return fmt.Errorf("name of this machine: %w", err)
+			return err
 		}
 		lease := &Lease{Verbs: h.Verbs, Hostname: host}
-		if ip, err := advertised(); err == nil && h.Port != 0 {
-			lease.Peer = netip.AddrPortFrom(ip, uint16(h.Port)).String()
+		if address != nil {
+			lease.Peer, _ = address(h.Port) // "" is none
 		}
 		ctx, cancel := h.Starting(ctx)
 		defer cancel()

@@ -1,0 +1,187 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/net/forward"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// proxiedHeader says that a request has come from another server, so that it is sent no further.
+const proxiedHeader = "X-Kubernetes-Peer-Proxied"
+
+// noPeer asks for what a server serves itself.
+const noPeer = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer," +
+	"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// maxDiscovery bounds what is read of another server's discovery.
+const maxDiscovery = 64 << 20
+
+// delivery is a request on its way to another server.
+type delivery struct {
+	resource schema.GroupVersionResource
+	servers  []*server // by whom it may be answered, the first one first
+	who      user.Info
+	upgrade  bool
+	header   http.Header // of the answer to the client
+}
+
+type deliveryKey struct{}
+
+func deliveryOf(r *http.Request) *delivery {
+	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
+	return d
+}
+
+// elsewhere returns what answers a request for a resource that only other servers serve, nil for all others.
+func (p *peers) elsewhere(r *http.Request, info *request.Info) front.Handler {
+	t := p.table.Load()
+	if t == nil || !info.IsResource || r.Header.Get(proxiedHeader) == "true" {
+		return nil
+	}
+	resource := schema.GroupVersionResource{Group: info.Group, Version: info.Version, Resource: info.Resource}
+	servers := (*t)[resource]
+	if len(servers) == 0 {
+		return nil
+	}
+	snap := p.host.Catalog.Snapshot()
+	if served, _ := snap.Served(info.Group, info.Version, info.Resource); served != nil ||
+		snap.Remote(info.Group, info.Version) != nil {
+		return nil // since the table was made
+	}
+	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, who user.Info) {
+		// What the other server does costs this one nothing but memory.
+		defer request.Wait(r.Context())()
+		d := &delivery{
+			resource: resource, servers: slices.Clone(servers), who: who, header: w.Header(),
+			upgrade: r.Header.Get("Upgrade") != "",
+		}
+		rand.Shuffle(len(d.servers), func(i, j int) { d.servers[i], d.servers[j] = d.servers[j], d.servers[i] })
+		ctx := context.WithValue(p.host.Egress.ForRequest(r.Context()), deliveryKey{}, d)
+		p.proxy.ServeHTTP(w, r.WithContext(ctx))
+	}
+}
+
+func (p *peers) newProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			d := deliveryOf(r.Out)
+			forward.Rewrite(r, d.servers[0].address, d.who)
+			r.Out.Header.Set(proxiedHeader, "true")
+		},
+		Transport: carrier{p},
+		ModifyResponse: func(resp *http.Response) error {
+			d := deliveryOf(resp.Request)
+			resp.Header.Del("Audit-Id") // it is that of the request, which the answer has already
+			if resp.Header.Get("Cache-Control") != "" {
+				d.header.Del("Cache-Control")
+			}
+			p.metrics.count(resp.StatusCode, d.resource)
+			return nil
+		},
+		ErrorHandler: p.failed,
+		// It says of clients and servers that they have gone, which is their business.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+}
+
+// carrier sends a request to another server.
+type carrier struct{ peers *peers }
+
+// RoundTrip implements http.RoundTripper. A request for which no connection could be opened is sent to another server
+// that answers for the resource, if there is one.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	d := deliveryOf(r)
+	if len(d.servers) > 1 && r.Body != nil {
+		// The transport closes it at its first failure. ReverseProxy does at the end.
+		r.Body = io.NopCloser(r.Body)
+	}
+	for {
+		transport := c.peers.connections.Load().Shared()
+		if d.upgrade {
+			transport = c.peers.connections.Load().Single()
+		}
+		resp, err := transport.RoundTrip(r)
+		if unreached := (*forward.UnreachedError)(nil); err == nil || !errors.As(err, &unreached) ||
+			r.Context().Err() != nil || len(d.servers) == 1 {
+			return resp, err
+		}
+		d.servers = d.servers[1:]
+		at := *r.URL
+		at.Host = d.servers[0].address
+		again := *r
+		again.URL, again.Host = &at, at.Host
+		r = &again
+	}
+}
+
+// failed answers a request that has got no answer.
+func (p *peers) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if ctx := r.Context(); ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return // the client is gone
+	}
+	d := deliveryOf(r)
+	p.metrics.count(http.StatusServiceUnavailable, d.resource)
+	p.metrics.errors.WithLabelValues("proxy_transport", d.resource.Group, d.resource.Version, d.resource.Resource).Inc()
+	p.host.Log.Info("a request for what another server serves has failed", "resource", d.resource.String(),
+		"server", d.servers[0].name, "address", d.servers[0].address, "error", err)
+	codec.WriteError(w, r, apierrors.NewServiceUnavailable(fmt.Sprintf(
+		"%s is served by another API server, which cannot be reached", d.resource.GroupResource())))
+}
+
+// fetch asks another server what it serves.
+func (p *peers) fetch(ctx context.Context, s *server) (all []apidiscoveryv2.APIGroupDiscovery, err error) {
+	for _, path := range []string{"/api", "/apis"} {
+		groups, err := p.fetchList(ctx, s, path)
+		if err != nil {
+			return nil, fmt.Errorf("GET %s: %w", path, err)
+		}
+		all = append(all, groups...)
+	}
+	return all, nil
+}
+
+func (p *peers) fetchList(ctx context.Context, s *server, path string) ([]apidiscoveryv2.APIGroupDiscovery, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	forward.Prepare(r, s.address, &user.DefaultInfo{
+		Name: user.APIServerUser, UID: user.APIServerUser, Groups: []string{user.AllAuthenticated},
+	})
+	r.Header.Set("Accept", noPeer)
+	r.Header.Set(proxiedHeader, "true")
+	resp, err := p.connections.Load().Shared().RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	p.metrics.count(resp.StatusCode, schema.GroupVersionResource{})
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New(resp.Status)
+	}
+	var list apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDiscovery)).Decode(&list); err != nil {
+		return nil, err
+	}
+	if list.Kind != "APIGroupDiscoveryList" {
+		return nil, fmt.Errorf("%q is no aggregated discovery", list.Kind)
+	}
+	return list.Items, nil
+}
