@@ -205,8 +205,8 @@ func (v *Verbs) rescale(
 	return view, err
 }
 
-// checkScaleUID compares the uid of a Scale that a patch made with that of the stored object. A custom object's Scale may
-// say what it wants: the object keeps its own, as in Kubernetes.
+// checkScaleUID compares the uid of a Scale that a patch made with that of the stored object. A custom object's Scale
+// may say what it wants: the object keeps its own, as in Kubernetes.
 func (c *Call) checkScaleUID(sent object.Object, stored string) error {
 	uid := object.String(object.Meta(sent), "uid")
 	if uid == "" || uid == stored || c.Resource.Custom() {

@@ -85,8 +85,8 @@ func HasReplicas(obj object.Object, p *catalog.Scale) bool {
 	return found
 }
 
-// Unset stands for the replicas of an object that has none, which a patch must set. It is Kubernetes' value, which a JSON
-// patch can test for.
+// Unset stands for the replicas of an object that has none, which a patch must set. It is Kubernetes' value, which a
+// JSON patch can test for.
 const Unset = math.MinInt32
 
 // Put returns old with the replicas and the resourceVersion of a Scale that a client sent.
