@@ -197,7 +197,8 @@ func TestEmulationSays(t *testing.T) {
 		if _, err := parse("api/alpha=true").Apply(all, e); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(e.Alpha(all), " "); got != "coordination.k8s.io/v1alpha2 resource.k8s.io/v1alpha3" {
+		const want = "admissionregistration.k8s.io/v1alpha1 coordination.k8s.io/v1alpha2 resource.k8s.io/v1alpha3"
+		if got := strings.Join(e.Alpha(all), " "); got != want {
 			t.Errorf("%s: alpha %s", release, got)
 		}
 	}

@@ -78,7 +78,7 @@ func runScript(t *testing.T, file string) {
 		if s.Fill > 0 {
 			obj["data"] = map[string]any{"big": strings.Repeat("x", s.Fill)}
 		}
-		run(t, kind.Strategy, obj, old, &got)
+		run(t, strategyOf(kind, obj), obj, old, &got)
 		if *update {
 			steps[i] = got
 			continue
@@ -98,6 +98,16 @@ func runScript(t *testing.T, file string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// strategyOf returns the rules of the version that an object names, those of the stored one if there is none such.
+func strategyOf(r *catalog.Resource, obj map[string]any) *catalog.Strategy {
+	for _, v := range r.Versions {
+		if r.APIVersion(v) == obj["apiVersion"] {
+			return r.StrategyFor(v)
+		}
+	}
+	return r.Strategy
 }
 
 func run(t *testing.T, rules *catalog.Strategy, obj, old map[string]any, got *step) {

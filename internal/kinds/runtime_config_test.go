@@ -88,6 +88,7 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 	slices.Sort(onDemand)
 	if want := strings.Fields(`
+		admissionregistration.k8s.io/v1alpha1/mutatingadmissionpolicies admissionregistration.k8s.io/v1alpha1/mutatingadmissionpolicybindings
 		admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings
 		certificates.k8s.io/v1alpha1/clustertrustbundles certificates.k8s.io/v1beta1/clustertrustbundles
 		certificates.k8s.io/v1beta1/podcertificaterequests
@@ -143,6 +144,7 @@ func TestRuntimeConfig(t *testing.T) {
 		{"apiextensions.k8s.io/v1beta1=false,storagemigration.k8s.io/v1beta1=false", without(contains("beta")), ""},
 		{"v1/pods=false", without(begins("v1/")), ""}, // as in Kubernetes
 		{"/v1/pods=false", without(func(name string) bool { return name == "v1/pods" }), ""},
+		{"admissionregistration.k8s.io/v1alpha1=true", with("admissionregistration.k8s.io/v1alpha1"), ""},
 		{"resource.k8s.io/v1alpha3=true", with("resource.k8s.io/v1alpha3"), ""},
 		{"scheduling.k8s.io/v1alpha2=true,apps/v1beta1=true,node.k8s.io/v1beta1=false",
 			func(all []string) []string { return all }, "apps/v1beta1,scheduling.k8s.io/v1alpha2"},

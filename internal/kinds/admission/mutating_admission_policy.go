@@ -1,7 +1,10 @@
 package admission
 
 import (
+	"slices"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
@@ -13,7 +16,9 @@ func mutatingPolicyKind() rule.Kind {
 	k := admissionKind("MutatingAdmissionPolicy", "mutatingadmissionpolicies", mutatingPolicyRules(),
 		rule.Printed(mutatingPolicyCells))
 	k.Form = storedAsBeta()
-	k.Also = rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1)
+	k.Also = slices.Concat(
+		rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicy](admissionregistrationV1beta1),
+		rule.OnDemand[admissionregistrationv1alpha1.MutatingAdmissionPolicy](admissionregistrationV1alpha1))
 	return rule.Of[admissionregistrationv1.MutatingAdmissionPolicy](k)
 }
 

@@ -1,20 +1,35 @@
 package admission
 
 import (
+	"slices"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 
 	"github.com/bowsprit/bowsprit/internal/admit/registration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 func mutatingBindingKind() rule.Kind {
 	k := admissionKind("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", mutatingBindingRules(),
 		rule.Printed(mutatingBindingCells))
 	k.Form = storedAsBeta()
-	k.Also = rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](admissionregistrationV1beta1)
+	beta := rule.OnDemand[admissionregistrationv1beta1.MutatingAdmissionPolicyBinding](admissionregistrationV1beta1)
+	alpha := rule.OnDemand[admissionregistrationv1alpha1.MutatingAdmissionPolicyBinding](admissionregistrationV1alpha1)
+	alpha[0].Default = denyWithoutParameters
+	k.Also = slices.Concat(beta, alpha)
 	return rule.Of[admissionregistrationv1.MutatingAdmissionPolicyBinding](k)
+}
+
+// denyWithoutParameters has a binding whose parameters are not found deny, if it does not say what is to happen then.
+// The other versions refuse such a binding.
+func denyWithoutParameters(obj object.Object) {
+	if ref := object.Map(obj, "spec", "paramRef"); ref != nil {
+		rule.SetDefault(ref, "parameterNotFoundAction", string(admissionregistrationv1.DenyAction))
+	}
 }
 
 func mutatingBindingRules() *catalog.Strategy {

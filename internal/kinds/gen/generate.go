@@ -133,7 +133,7 @@ func (g *generator) define(n typeName) (*schema, error) {
 		s.Description = d.doc.description()
 		return s, nil
 	}
-	st, ok := d.spec.Type.(*ast.StructType)
+	st, in, ok := g.src.structOf(d)
 	if !ok {
 		return nil, fmt.Errorf("not a struct")
 	}
@@ -144,7 +144,7 @@ func (g *generator) define(n typeName) (*schema, error) {
 	if d.doc.has("union") {
 		s.Unions = []union{unionOf(st)}
 	}
-	if err := g.fields(s, st, d); err != nil {
+	if err := g.fields(s, st, in); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -276,7 +276,7 @@ func (g *generator) typeOf(e ast.Expr, d *declaration) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := to.spec.Type.(*ast.StructType); ok {
+	if _, _, ok := g.src.structOf(to); ok {
 		return g.want(typeName{to.path, to.spec.Name.Name}), nil
 	}
 	s, err := g.typeOf(to.spec.Type, to)
@@ -315,7 +315,7 @@ func (g *generator) zero(e ast.Expr, d *declaration, omitEmpty bool) json.RawMes
 	if err != nil {
 		return nil
 	}
-	if _, ok := to.spec.Type.(*ast.StructType); ok {
+	if _, _, ok := g.src.structOf(to); ok {
 		return []byte("{}")
 	}
 	return g.zero(to.spec.Type, to, omitEmpty)

@@ -87,6 +87,26 @@ func (s *sources) lookup(n typeName) (*declaration, error) {
 	return s.lookup(of)
 }
 
+// structOf returns the struct that a type is, by way of the types that it is declared as ("type A b.B" has the fields
+// of b.B), and the declaration that has it, where the types of the fields are to be looked up.
+func (s *sources) structOf(d *declaration) (*ast.StructType, *declaration, bool) {
+	for {
+		if st, ok := d.spec.Type.(*ast.StructType); ok {
+			return st, d, true
+		}
+		if id, ok := d.spec.Type.(*ast.Ident); ok && basic(id.Name) != nil {
+			return nil, nil, false
+		}
+		n, err := d.resolve(d.spec.Type)
+		if err != nil { // a list, a map
+			return nil, nil, false
+		}
+		if d, err = s.lookup(n); err != nil {
+			return nil, nil, false
+		}
+	}
+}
+
 // load reads a package, once.
 func (s *sources) load(importPath string) error {
 	if s.read[importPath] {

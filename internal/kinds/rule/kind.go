@@ -83,6 +83,9 @@ type Version struct {
 	Rank     int
 	New      func() any
 	Strategy *catalog.Strategy
+	// Default fills in what this version has defaults for and the storage version has not. nil does nothing, and it is
+	// not called if the version has a Strategy of its own.
+	Default func(object.Object)
 	// decode is the Decode function of a version that has the fields of the storage version, and else its strategy; see
 	// OnDemand.
 	decode func(object.Object) ([]string, error)

@@ -12,7 +12,7 @@ import (
 )
 
 // OnDemand is the version of a kind in g, of Go type T, that Kubernetes serves only if asked to. It has the fields,
-// defaults and rules of the version that objects are stored in.
+// defaults and rules of the version that objects are stored in, and what is set in the result besides.
 func OnDemand[T any](g Group) []*Version {
 	warning, removed := Outdated(g, new(T))
 	return []*Version{
@@ -31,6 +31,15 @@ func sameFields(_, _ *catalog.Version, _ object.Object) error { return nil }
 func (k Kind) rulesOf(v *Version) *catalog.Strategy {
 	own := *k.Strategy
 	own.Decode = v.decode
+	if v.Default != nil {
+		common := own.Default
+		own.Default = func(obj object.Object) {
+			v.Default(obj)
+			if common != nil {
+				common(obj)
+			}
+		}
+	}
 	own.UnknownField = strings.ReplaceAll(own.UnknownField, k.Group.Name+"/"+k.Group.Version, k.Group.Name+"/"+v.Name)
 	return &own
 }
