@@ -97,9 +97,12 @@ func TestEmulation(t *testing.T) {
 		validation = "+AR/v1beta1/validatingAPies +AR/v1beta1/validatingAPybindings"
 		candidates = "+CO/v1beta1/leasecandidates"
 		network    = "+NE/v1beta1/ipaddresses +NE/v1beta1/servicecidrs"
-		devices    = "+RE/v1beta2/deviceclasses +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
-		withTaints = "+RE/v1beta2/deviceclasses +RE/v1beta2/devicetaintrules +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
-		classes    = "+ST/v1beta1/volumeattributesclasses"
+		devices    = "+RE/v1beta1/deviceclasses +RE/v1beta1/resourceclaims +RE/v1beta1/resourceclaimtemplates +RE/v1beta1/resourceslices " +
+			"+RE/v1beta2/deviceclasses +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
+		withTaints = "+RE/v1beta1/deviceclasses +RE/v1beta1/resourceclaims +RE/v1beta1/resourceclaimtemplates +RE/v1beta1/resourceslices " +
+			"+RE/v1beta2/deviceclasses +RE/v1beta2/devicetaintrules +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
+		newer   = "+RE/v1beta2/deviceclasses +RE/v1beta2/resourceclaims +RE/v1beta2/resourceclaimtemplates +RE/v1beta2/resourceslices"
+		classes = "+ST/v1beta1/volumeattributesclasses"
 	)
 	tests := []struct {
 		release, config         string
@@ -118,7 +121,7 @@ func TestEmulation(t *testing.T) {
 			[]string{noMutation, noDevices, noClasses, noMove, validation, candidates, network, devices, classes}, ""},
 		{"1.34", "api/beta=true", true, false, []string{noMove, mutation, candidates, network, devices, classes}, ""},
 		{"1.33", "storage.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true", true, false,
-			[]string{noMutation, noMove, devices, classes}, ""},
+			[]string{noMutation, noMove, newer, classes}, ""},
 		{"1.33", "resource.k8s.io/v1=true", false, true, []string{noMutation, noClasses, noMove}, ""},
 		{"1.33", "storage.k8s.io/v1/volumeattributesclasses=true", false, true, []string{noMutation, noDevices, noMove},
 			""},

@@ -36,6 +36,7 @@ import (
 
 // TestValidation breaks valid objects at one, two or three places, and wants the same errors as from Kubernetes'
 // strategies: for the broken object as a new one, and as an update of the valid one through each of the kind's paths.
+// The same in all other versions of the kind.
 // What the strategies have made of an object that is valid is compared too. CHECKS is how many objects are made of
 // each valid one, 30 if unset.
 func TestValidation(t *testing.T) {
@@ -50,10 +51,25 @@ func TestValidation(t *testing.T) {
 	for _, obj := range validObjects(t) {
 		kind := obj["kind"].(string)
 		seen[kind]++
-		t.Run(fmt.Sprintf("%s/%d", kind, seen[kind]), func(t *testing.T) {
-			t.Parallel()
-			(&comparison{t: t, r: byKind[kind], kind: kind}).breakAll(obj)
-		})
+		r := byKind[kind]
+		for _, v := range r.Versions {
+			at := fmt.Sprintf("%s/%d", kind, seen[kind])
+			converted := runtime.DeepCopyJSON(obj)
+			if v != r.Storage {
+				if obj["apiVersion"] != r.APIVersion(r.Storage) {
+					continue
+				}
+				at += " " + v.Name
+				if err := r.Convert(r.Storage, v, converted); err != nil {
+					t.Fatal(err)
+				}
+				converted["apiVersion"] = r.APIVersion(v)
+			}
+			t.Run(at, func(t *testing.T) {
+				t.Parallel()
+				(&comparison{t: t, r: r, v: v, kind: kind}).breakAll(converted)
+			})
+		}
 	}
 }
 
@@ -123,14 +139,24 @@ func (c *comparison) breakAll(obj map[string]any) {
 type comparison struct {
 	t      *testing.T
 	r      *catalog.Resource
+	v      *catalog.Version // nil for the one that objects are stored in
 	kind   string
 	what   string // how the object was made
 	agreed []string
 	heard  []string // warnings
 }
 
+func (c *comparison) version() *catalog.Version {
+	if c.v != nil {
+		return c.v
+	}
+	return c.r.Storage
+}
+
+func (c *comparison) rules() *catalog.Strategy { return c.r.StrategyFor(c.version()) }
+
 func (c *comparison) gvk() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: c.r.Group, Version: c.r.Storage.Name, Kind: c.kind}
+	return schema.GroupVersionKind{Group: c.r.Group, Version: c.version().Name, Kind: c.kind}
 }
 
 func (c *comparison) ctx(subresource string) context.Context {
@@ -143,16 +169,16 @@ func (c *comparison) ctx(subresource string) context.Context {
 		ctx = request.WithUser(ctx, &user.DefaultInfo{Name: "a"})
 	}
 	return request.WithRequestInfo(ctx, &request.RequestInfo{
-		APIGroup: c.r.Group, APIVersion: c.r.Storage.Name, Resource: c.r.Plural, Subresource: subresource,
+		APIGroup: c.r.Group, APIVersion: c.version().Name, Resource: c.r.Plural, Subresource: subresource,
 	})
 }
 
 // inNamespace returns what the namespace forbids, which has no labels.
 func (c *comparison) inNamespace(obj, old map[string]any, subresource string) field.ErrorList {
-	if c.r.Strategy.ValidateIn == nil {
+	if c.rules().ValidateIn == nil {
 		return nil
 	}
-	return c.r.Strategy.ValidateIn(obj, old, subresource, func() (map[string]string, error) { return nil, nil })
+	return c.rules().ValidateIn(obj, old, subresource, func() (map[string]string, error) { return nil, nil })
 }
 
 // internal reads an object as kube-apiserver does: into its Go type, with defaults, and into the internal type. ours
@@ -160,7 +186,7 @@ func (c *comparison) inNamespace(obj, old map[string]any, subresource string) fi
 func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runtime.Object, ok bool) {
 	c.t.Helper()
 	ours = runtime.DeepCopyJSON(obj)
-	_, err := c.r.Strategy.Decode(ours)
+	_, err := c.rules().Decode(ours)
 	data := marshal(c.t, obj)
 	typed, _ := legacyscheme.Scheme.New(c.gvk())
 	if theirErr := kjson.UnmarshalCaseSensitivePreserveInts(data, typed); theirErr != nil || err != nil {
@@ -178,8 +204,8 @@ func (c *comparison) read(obj map[string]any) (ours map[string]any, theirs runti
 	if err != nil {
 		return nil, nil, false // a conversion refuses what validation would
 	}
-	if c.r.Strategy.Default != nil {
-		c.r.Strategy.Default(ours)
+	if c.rules().Default != nil {
+		c.rules().Default(ours)
 	}
 	return ours, theirs, true
 }
@@ -194,8 +220,8 @@ func (c *comparison) create(obj map[string]any) {
 		return
 	}
 	env := catalog.Env{Now: time.Now()}
-	if c.r.Strategy.PrepareCreate != nil {
-		c.r.Strategy.PrepareCreate(ours, env)
+	if c.rules().PrepareCreate != nil {
+		c.rules().PrepareCreate(ours, env)
 	}
 	s := strategies[c.kind]
 	if c.kind == "Service" {
@@ -204,9 +230,9 @@ func (c *comparison) create(obj map[string]any) {
 	s.PrepareForCreate(c.ctx(""), theirs)
 	errs := c.ask(func() field.ErrorList { return s.Validate(c.ctx(""), theirs) })
 	if len(c.texts(errs)) == 0 {
-		c.warned("create", c.r.Strategy.Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
+		c.warned("create", c.rules().Warnings(ours, nil, ""), s.WarningsOnCreate(c.ctx(""), theirs))
 	}
-	ourErrs := append(c.inNamespace(ours, nil, ""), c.r.Strategy.Validate(c.ctx(""), ours)...)
+	ourErrs := append(c.inNamespace(ours, nil, ""), c.rules().Validate(c.ctx(""), ours)...)
 	c.same("create", ourErrs, errs, ours, theirs)
 }
 
@@ -231,9 +257,9 @@ func older(obj map[string]any) bool {
 // stored returns a valid object as it is stored.
 func (c *comparison) stored(obj map[string]any) map[string]any {
 	ours, _, _ := c.read(obj)
-	if c.r.Strategy.PrepareCreate != nil && !older(obj) {
+	if c.rules().PrepareCreate != nil && !older(obj) {
 		kept := runtime.DeepCopyJSON(ours)
-		c.r.Strategy.PrepareCreate(ours, catalog.Env{Now: time.Now()})
+		c.rules().PrepareCreate(ours, catalog.Env{Now: time.Now()})
 		if kept["status"] != nil {
 			ours["status"] = kept["status"]
 		}
@@ -272,11 +298,11 @@ func (c *comparison) update(obj, old map[string]any, subresource string, s rest.
 	s.PrepareForUpdate(c.ctx(subresource), theirs, theirOld)
 	errs := c.ask(func() field.ErrorList { return s.ValidateUpdate(c.ctx(subresource), theirs, theirOld) })
 	if len(c.texts(errs)) == 0 {
-		c.warned("update "+subresource, c.r.Strategy.Warnings(ours, was, subresource),
+		c.warned("update "+subresource, c.rules().Warnings(ours, was, subresource),
 			s.WarningsOnUpdate(c.ctx(subresource), theirs, theirOld))
 	}
 	ourErrs := append(c.inNamespace(ours, was, subresource),
-		c.r.Strategy.ValidateUpdate(c.ctx(subresource), ours, was, subresource)...)
+		c.rules().ValidateUpdate(c.ctx(subresource), ours, was, subresource)...)
 	c.same("update "+subresource, ourErrs, errs, ours, theirs)
 }
 
@@ -294,8 +320,8 @@ func (c *comparison) ask(judge func() field.ErrorList) (errs field.ErrorList) {
 func (c *comparison) prepareUpdate(obj, old map[string]any, subresource string) {
 	meta, was := obj["metadata"].(map[string]any), old["metadata"].(map[string]any)
 	meta["generation"] = was["generation"]
-	if c.r.Strategy.PrepareUpdate != nil {
-		c.r.Strategy.PrepareUpdate(obj, old, subresource, catalog.Env{Now: time.Now()})
+	if c.rules().PrepareUpdate != nil {
+		c.rules().PrepareUpdate(obj, old, subresource, catalog.Env{Now: time.Now()})
 		return
 	}
 	if subresource == "status" {
@@ -305,7 +331,7 @@ func (c *comparison) prepareUpdate(obj, old map[string]any, subresource string) 
 		obj["status"] = status
 		return
 	}
-	if c.r.Storage.Status {
+	if c.version().Status {
 		obj["status"] = old["status"]
 	}
 	for name, v := range obj {
@@ -334,19 +360,19 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 		return
 	}
 	v1, err := legacyscheme.Scheme.UnsafeConvertToVersion(their,
-		schema.GroupVersion{Group: c.r.Group, Version: c.r.Storage.Name})
+		schema.GroupVersion{Group: c.r.Group, Version: c.version().Name})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	read := c.r.Storage.New().(runtime.Object) // as it is when it has been written and read
+	read := c.version().New().(runtime.Object) // as it is when it has been written and read
 	if err := json.Unmarshal(marshal(c.t, v1), read); err != nil {
 		c.t.Fatal(err)
 	}
 	legacyscheme.Scheme.Default(read)
-	if c.r.Strategy.Default != nil {
-		c.r.Strategy.Default(obj)
+	if c.rules().Default != nil {
+		c.rules().Default(obj)
 	}
-	typed := c.r.Storage.New()
+	typed := c.version().New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed); err != nil {
 		c.t.Fatal(err)
 	}

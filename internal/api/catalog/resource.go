@@ -162,9 +162,6 @@ func (r *Resource) Subresource(name string) *Subresource {
 type Form struct {
 	// Version is the version that the store's bytes name, "" if it is that of Resource.Storage.
 	Version string
-	// Types are the Go types of versions that are no versions of the resource and have other fields, by their names: as
-	// which the protobuf of an older kube-apiserver is decoded before Decode gets it.
-	Types map[string]func() any
 	// Encode returns what goes into the store for an object's JSON (storage version, sorted keys), Decode the JSON of
 	// what lies there, Encode's or kube-apiserver's. Both may return their argument, and do not change it.
 	Encode, Decode func([]byte) ([]byte, error)
@@ -176,7 +173,6 @@ func (f *Form) Over(older *Form) *Form {
 		return f
 	}
 	out := *f
-	out.Types = older.Types
 	out.Decode = func(raw []byte) ([]byte, error) {
 		raw, err := older.Decode(raw)
 		if err != nil {

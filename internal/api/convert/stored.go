@@ -79,8 +79,8 @@ func jsonOfCBOR(value []byte) ([]byte, error) {
 	return json.Marshal(obj)
 }
 
-// jsonOfProtobuf decodes what kube-apiserver has stored of a built-in kind. A version that is neither one of the kind
-// nor one of its Form has the same fields as the one that objects are stored in.
+// jsonOfProtobuf decodes what kube-apiserver has stored of a built-in kind. A version that is none of the kind's
+// has the same fields as the one that objects are stored in.
 func jsonOfProtobuf(kind *catalog.Resource, value []byte) ([]byte, error) {
 	envelope, err := codec.OpenEnvelope(value)
 	if err != nil {
@@ -90,8 +90,6 @@ func jsonOfProtobuf(kind *catalog.Resource, value []byte) ([]byte, error) {
 	if gv, err := schema.ParseGroupVersion(envelope.APIVersion); err == nil {
 		if version := kind.Version(gv.Version); version != nil {
 			made = version.New
-		} else if kind.Form != nil && kind.Form.Types[gv.Version] != nil {
-			made = kind.Form.Types[gv.Version]
 		}
 	}
 	return codec.FromProtobuf(value, made())

@@ -2,6 +2,7 @@ package resource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,8 +16,9 @@ func deviceClassKind() rule.Kind {
 	return rule.Of[resourcev1.DeviceClass](rule.Kind{
 		Group: resourceV1, Kind: "DeviceClass", Plural: "deviceclasses", ClusterScoped: true, Generation: true,
 		ReturnsDeleted: true,
-		Also:           rule.OnDemand[resourcev1beta2.DeviceClass](resourceV1beta2),
-		Form:           olderClassForm(),
+		Also: withOlder[resourcev1beta1.DeviceClass](
+			rule.OnDemand[resourcev1beta2.DeviceClass](resourceV1beta2), nil),
+		Form: olderClassForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.NameAndAge, ValidName: rule.NameIsLong, UnconditionalUpdate: true,
 		},

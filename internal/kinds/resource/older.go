@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-
-	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	"maps"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
@@ -15,13 +15,11 @@ import (
 // older is the version in which Kubernetes 1.32 and 1.33 stored the kinds of this group.
 const older = "v1beta1"
 
-// olderForm reads objects that an older kube-apiserver has stored in v1beta1, of Go type T, which has some fields in
-// other places than v1, and other numbers of them in protobuf. upgrade moves them, in place, within the spec. What is
-// written is v1 (pkg/apis/resource/v1beta1/conversion.go of Kubernetes).
-func olderForm[T any](upgrade func(spec object.Object)) *catalog.Form {
+// olderForm reads objects that an older kube-apiserver has stored in v1beta1, which has some fields in other places
+// than v1. upgrade moves them, in place, within the spec. What is written is v1.
+func olderForm(upgrade func(spec object.Object)) *catalog.Form {
 	name := []byte(`"resource.k8s.io/` + older + `"`)
 	return &catalog.Form{
-		Types:  map[string]func() any{older: func() any { return new(T) }},
 		Encode: func(doc []byte) ([]byte, error) { return doc, nil },
 		Decode: func(raw []byte) ([]byte, error) {
 			// Here and in kube-apiserver apiVersion and kind are all that comes before metadata.
@@ -42,20 +40,36 @@ func olderForm[T any](upgrade func(spec object.Object)) *catalog.Form {
 	}
 }
 
-func olderClaimForm() *catalog.Form { return olderForm[resourcev1beta1.ResourceClaim](upgradeClaim) }
+func olderClaimForm() *catalog.Form { return olderForm(upgradeClaim) }
 
-func olderTemplateForm() *catalog.Form {
-	return olderForm[resourcev1beta1.ResourceClaimTemplate](func(spec object.Object) {
-		if claim := object.Map(spec, "spec"); claim != nil {
-			upgradeClaim(claim)
-		}
-	})
+func olderTemplateForm() *catalog.Form { return olderForm(upgradeTemplate) }
+
+func olderSliceForm() *catalog.Form { return olderForm(upgradeSlice) }
+
+func olderClassForm() *catalog.Form { return olderForm(func(object.Object) {}) }
+
+// withOlder returns the versions of a kind that are served on demand: v1beta2 (newer), which has the fields of v1, and
+// v1beta1 of Go type T, which has others if there are defaults for it.
+func withOlder[T any](newer []*rule.Version, defaults func(object.Object)) []*rule.Version {
+	v := rule.OnDemand[T](resourceV1beta1)[0]
+	v.OtherFields, v.Default = defaults != nil, defaults
+	return append(newer, v)
 }
 
-func olderSliceForm() *catalog.Form { return olderForm[resourcev1beta1.ResourceSlice](upgradeSlice) }
-
-func olderClassForm() *catalog.Form {
-	return olderForm[resourcev1beta1.DeviceClass](func(object.Object) {})
+// betweenVersions makes the conversion of a kind, of which upgrade moves fields of the spec to where v1 has them and
+// downgrade to where v1beta1 has them (pkg/apis/resource/v1beta1/conversion.go of Kubernetes).
+func betweenVersions(upgrade, downgrade func(object.Object)) func(from, to *catalog.Version, obj object.Object) error {
+	return func(from, to *catalog.Version, obj object.Object) error {
+		spec := object.Map(obj, "spec")
+		switch {
+		case spec == nil || from.Name == to.Name:
+		case from.Name == older:
+			upgrade(spec)
+		case to.Name == older:
+			downgrade(spec)
+		}
+		return nil
+	}
 }
 
 // exactFields are those of a request for one kind of device, which v1 has below exactly.
@@ -63,9 +77,7 @@ var exactFields = []string{"deviceClassName", "selectors", "allocationMode", "co
 	"capacity"}
 
 func upgradeClaim(spec object.Object) {
-	requests, _ := object.Map(spec, "devices")["requests"].([]any)
-	for _, r := range requests {
-		request, _ := r.(object.Object)
+	for _, request := range object.Objects(object.Map(spec, "devices")["requests"]) {
 		exactly := object.Object{}
 		for _, name := range exactFields {
 			if v, ok := request[name]; ok && v != nil && v != "" {
@@ -83,14 +95,101 @@ func upgradeClaim(spec object.Object) {
 	}
 }
 
+func downgradeClaim(spec object.Object) {
+	for _, request := range object.Objects(object.Map(spec, "devices")["requests"]) {
+		exactly := object.Map(request, "exactly")
+		delete(request, "exactly")
+		maps.Copy(request, exactly)
+		rule.SetDefault(request, "deviceClassName", "") // written in any case
+	}
+}
+
+// defaultOlderRequests fills in the defaults of the requests of a claim in v1beta1. A request without a class is for one
+// of several alternatives, and has no mode of its own.
+func defaultOlderRequests(spec object.Object) {
+	for _, request := range object.Objects(object.Map(spec, "devices")["requests"]) {
+		if object.String(request, "deviceClassName") != "" {
+			defaultOlderCount(request)
+		}
+		defaultTolerations(request)
+		for _, alternative := range object.Objects(request["firstAvailable"]) {
+			defaultOlderCount(alternative)
+			defaultTolerations(alternative)
+		}
+	}
+}
+
+func defaultOlderCount(request object.Object) {
+	rule.SetDefault(request, "allocationMode", "ExactCount")
+	if request["allocationMode"] == "ExactCount" {
+		rule.SetDefault(request, "count", int64(1))
+	}
+}
+
+func defaultTolerations(obj object.Object) {
+	for _, toleration := range object.Objects(obj["tolerations"]) {
+		rule.SetDefault(toleration, "operator", "Equal")
+	}
+}
+
+func defaultOlderClaim(obj object.Object) {
+	defaultOlderRequests(object.Child(obj, "spec"))
+	for _, result := range object.Objects(object.Map(obj, "status", "allocation", "devices")["results"]) {
+		defaultTolerations(result)
+	}
+}
+
+func upgradeTemplate(spec object.Object) {
+	if claim := object.Map(spec, "spec"); claim != nil {
+		upgradeClaim(claim)
+	}
+}
+
+func downgradeTemplate(spec object.Object) {
+	if claim := object.Map(spec, "spec"); claim != nil {
+		downgradeClaim(claim)
+	}
+}
+
+func defaultOlderTemplate(obj object.Object) {
+	defaultOlderRequests(object.Child(object.Child(obj, "spec"), "spec"))
+}
+
 func upgradeSlice(spec object.Object) {
-	devices, _ := spec["devices"].([]any)
-	for _, d := range devices {
-		device, _ := d.(object.Object)
-		basic, _ := device["basic"].(object.Object)
+	for _, device := range object.Objects(spec["devices"]) {
+		basic := object.Map(device, "basic")
 		delete(device, "basic")
-		for name, v := range basic {
-			device[name] = v
+		maps.Copy(device, basic)
+	}
+}
+
+func downgradeSlice(spec object.Object) {
+	for _, device := range object.Objects(spec["devices"]) {
+		basic := object.Object{}
+		for name, v := range device {
+			if name != "name" {
+				basic[name] = v
+				delete(device, name)
+			}
+		}
+		device["basic"] = basic
+	}
+	// Neither says anything in v1beta1, where no pointers are.
+	if spec["nodeName"] == "" {
+		delete(spec, "nodeName")
+	}
+	if spec["allNodes"] == false {
+		delete(spec, "allNodes")
+	}
+}
+
+func defaultOlderSlice(obj object.Object) {
+	for _, device := range object.Objects(object.Map(obj, "spec")["devices"]) {
+		mappings := object.Map(device, "basic", "nodeAllocatableResourceMappings")
+		for _, m := range mappings {
+			if mapping, ok := m.(object.Object); ok {
+				rule.SetDefault(mapping, "allocationMultiplier", "1")
+			}
 		}
 	}
 }

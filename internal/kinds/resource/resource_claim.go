@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -21,8 +22,10 @@ func resourceClaimKind() rule.Kind {
 	return rule.Of[resourcev1.ResourceClaim](rule.Kind{
 		Group: resourceV1, Kind: "ResourceClaim", Plural: "resourceclaims", Status: true, StatusOnly: true,
 		ReturnsDeleted: true,
-		Also:           rule.OnDemand[resourcev1beta2.ResourceClaim](resourceV1beta2),
-		Form:           olderClaimForm(),
+		Also: withOlder[resourcev1beta1.ResourceClaim](
+			rule.OnDemand[resourcev1beta2.ResourceClaim](resourceV1beta2), defaultOlderClaim),
+		Convert: betweenVersions(upgradeClaim, downgradeClaim),
+		Form:    olderClaimForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.Printed(resourceClaimCells), Default: defaultResourceClaim,
 			PrepareUpdate: prepareDeviceClaimUpdate,

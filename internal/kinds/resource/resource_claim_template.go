@@ -2,6 +2,7 @@ package resource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -12,8 +13,10 @@ import (
 func resourceClaimTemplateKind() rule.Kind {
 	return rule.Of[resourcev1.ResourceClaimTemplate](rule.Kind{
 		Group: resourceV1, Kind: "ResourceClaimTemplate", Plural: "resourceclaimtemplates", ReturnsDeleted: true,
-		Also: rule.OnDemand[resourcev1beta2.ResourceClaimTemplate](resourceV1beta2),
-		Form: olderTemplateForm(),
+		Also: withOlder[resourcev1beta1.ResourceClaimTemplate](
+			rule.OnDemand[resourcev1beta2.ResourceClaimTemplate](resourceV1beta2), defaultOlderTemplate),
+		Convert: betweenVersions(upgradeTemplate, downgradeTemplate),
+		Form:    olderTemplateForm(),
 		Strategy: &catalog.Strategy{
 			Cells: rule.NameAndAge, Default: defaultResourceClaimTemplate, ValidateIn: templatePrivileges,
 			UnconditionalUpdate: true,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,8 +23,10 @@ func resourceSliceKind() rule.Kind {
 	return rule.Of[resourcev1.ResourceSlice](rule.Kind{
 		Group: resourceV1, Kind: "ResourceSlice", Plural: "resourceslices", ClusterScoped: true, Generation: true,
 		ReturnsDeleted: true,
-		Also:           rule.OnDemand[resourcev1beta2.ResourceSlice](resourceV1beta2),
-		Form:           olderSliceForm(),
+		Also: withOlder[resourcev1beta1.ResourceSlice](
+			rule.OnDemand[resourcev1beta2.ResourceSlice](resourceV1beta2), defaultOlderSlice),
+		Convert: betweenVersions(upgradeSlice, downgradeSlice),
+		Form:    olderSliceForm(),
 		Strategy: &catalog.Strategy{Cells: rule.Printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate,
 			PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true,
 			FieldLabels:  rule.FieldLabels("spec.nodeName", "spec.driver"),

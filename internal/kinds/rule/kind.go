@@ -86,6 +86,9 @@ type Version struct {
 	// Default fills in what this version has defaults for and the storage version has not. nil does nothing, and it is
 	// not called if the version has a Strategy of its own.
 	Default func(object.Object)
+	// OtherFields is true of a version whose objects Kind.Convert has to turn into those of the storage version before
+	// the rules can look at them. Default has all of its defaults then.
+	OtherFields bool
 	// decode is the Decode function of a version that has the fields of the storage version, and else its strategy; see
 	// OnDemand.
 	decode func(object.Object) ([]string, error)

@@ -31,7 +31,10 @@ func sameFields(_, _ *catalog.Version, _ object.Object) error { return nil }
 func (k Kind) rulesOf(v *Version) *catalog.Strategy {
 	own := *k.Strategy
 	own.Decode = v.decode
-	if v.Default != nil {
+	switch {
+	case v.OtherFields:
+		own = *k.converted(v)
+	case v.Default != nil:
 		common := own.Default
 		own.Default = func(obj object.Object) {
 			v.Default(obj)
