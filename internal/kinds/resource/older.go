@@ -104,8 +104,8 @@ func downgradeClaim(spec object.Object) {
 	}
 }
 
-// defaultOlderRequests fills in the defaults of the requests of a claim in v1beta1. A request without a class is for one
-// of several alternatives, and has no mode of its own.
+// defaultOlderRequests fills in the defaults of the requests of a claim in v1beta1. A request without a class is for
+// one of several alternatives, and has no mode of its own.
 func defaultOlderRequests(spec object.Object) {
 	for _, request := range object.Objects(object.Map(spec, "devices")["requests"]) {
 		if object.String(request, "deviceClassName") != "" {
