@@ -200,7 +200,8 @@ func TestEmulationSays(t *testing.T) {
 		if _, err := parse("api/alpha=true").Apply(all, e); err != nil {
 			t.Fatal(err)
 		}
-		const want = "admissionregistration.k8s.io/v1alpha1 coordination.k8s.io/v1alpha2 resource.k8s.io/v1alpha3"
+		const want = "admissionregistration.k8s.io/v1alpha1 coordination.k8s.io/v1alpha2 " +
+			"internal.apiserver.k8s.io/v1alpha1 resource.k8s.io/v1alpha3"
 		if got := strings.Join(e.Alpha(all), " "); got != want {
 			t.Errorf("%s: alpha %s", release, got)
 		}

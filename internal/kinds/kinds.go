@@ -16,6 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/admission"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiextensions"
+	"github.com/bowsprit/bowsprit/internal/kinds/apiserverinternal"
 	"github.com/bowsprit/bowsprit/internal/kinds/apps"
 	"github.com/bowsprit/bowsprit/internal/kinds/auth"
 	"github.com/bowsprit/bowsprit/internal/kinds/autoscaling"
@@ -55,6 +56,7 @@ func Resources() []*catalog.Resource {
 		coordination.Kinds(),
 		flowcontrol.Kinds(),
 		storagemigration.Kinds(),
+		apiserverinternal.Kinds(),
 	)
 }
 

@@ -93,8 +93,9 @@ func TestRuntimeConfig(t *testing.T) {
 		certificates.k8s.io/v1alpha1/clustertrustbundles certificates.k8s.io/v1beta1/clustertrustbundles
 		certificates.k8s.io/v1beta1/podcertificaterequests
 		coordination.k8s.io/v1alpha2/leasecandidates coordination.k8s.io/v1beta1/leasecandidates
+		internal.apiserver.k8s.io/v1alpha1/storageversions
 		networking.k8s.io/v1beta1/ipaddresses networking.k8s.io/v1beta1/servicecidrs
-		resource.k8s.io/v1alpha3/devicetaintrules
+		resource.k8s.io/v1alpha3/devicetaintrules resource.k8s.io/v1alpha3/resourcepoolstatusrequests
 		resource.k8s.io/v1beta1/deviceclasses resource.k8s.io/v1beta1/resourceclaims resource.k8s.io/v1beta1/resourceclaimtemplates
 		resource.k8s.io/v1beta1/resourceslices resource.k8s.io/v1beta2/deviceclasses
 		resource.k8s.io/v1beta2/devicetaintrules resource.k8s.io/v1beta2/resourceclaims resource.k8s.io/v1beta2/resourceclaimtemplates

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/kubernetes/pkg/registry/apiserverinternal/storageversion"
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/deployment"
@@ -51,6 +52,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/resource/devicetaintrule"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
+	"k8s.io/kubernetes/pkg/registry/resource/resourcepoolstatusrequest"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
 	"k8s.io/kubernetes/pkg/registry/scheduling/priorityclass"
 	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
@@ -96,7 +98,8 @@ var strategies = map[string]strategy{
 	"FlowSchema": flowschema.Strategy, "PriorityLevelConfiguration": prioritylevelconfiguration.Strategy,
 	"DeviceClass": deviceclass.Strategy, "DeviceTaintRule": devicetaintrule.Strategy, "ResourceClaim": claims,
 	"ResourceClaimTemplate": resourceclaimtemplate.NewStrategy(namespaces),
-	"ResourceSlice":         resourceslice.Strategy,
+	"ResourceSlice":         resourceslice.Strategy, "ResourcePoolStatusRequest": resourcepoolstatusrequest.Strategy,
+	"StorageVersion": storageversion.Strategy,
 }
 
 var podRequests = podcertificaterequest.NewStrategy()
@@ -131,4 +134,6 @@ var parts = map[string]rest.RESTUpdateStrategy{
 	"CertificateSigningRequest/approval": certificates.ApprovalStrategy, "FlowSchema/status": flowschema.StatusStrategy,
 	"PriorityLevelConfiguration/status": prioritylevelconfiguration.StatusStrategy,
 	"ResourceClaim/status":              resourceclaim.NewStatusStrategy(claims),
+	"ResourcePoolStatusRequest/status":  resourcepoolstatusrequest.StatusStrategy,
+	"StorageVersion/status":             storageversion.StatusStrategy,
 }

@@ -19,7 +19,8 @@ var files embed.FS
 // text is what the files say, made once.
 var text = sync.OnceValue(func() *rule.Text {
 	return rule.NewText(files, []*rule.Text{pod.Text()}, deviceClassFunctions(), resourceClaimFunctions(),
-		resourceClaimTemplateFunctions(), deviceTaintRuleFunctions(), resourceSliceFunctions())
+		resourceClaimTemplateFunctions(), deviceTaintRuleFunctions(), resourceSliceFunctions(),
+		poolStatusRequestFunctions())
 })
 
 // Kinds returns the kinds. Each call makes new values, which a catalog may own.
@@ -30,5 +31,6 @@ func Kinds() []*catalog.Resource {
 		resourceClaimKind(),
 		resourceClaimTemplateKind(),
 		resourceSliceKind(),
+		poolStatusRequestKind(),
 	)
 }

@@ -1,0 +1,28 @@
+// Package apiserverinternal holds the built-in kinds of internal.apiserver.k8s.io.
+//
+// Each kind has a file of Go, with what it is and the functions that belong to it, and a text beside it with its
+// columns, defaults and rules. docs/design/kinds.md explains both.
+package apiserverinternal
+
+import (
+	"embed"
+	"sync"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+)
+
+//go:embed *.txt
+var files embed.FS
+
+// text is what the files say, made once.
+var text = sync.OnceValue(func() *rule.Text {
+	return rule.NewText(files, nil, storageVersionFunctions())
+})
+
+// Kinds returns the kinds. Each call makes new values, which a catalog may own.
+func Kinds() []*catalog.Resource {
+	return text().Resources(
+		storageVersionKind(),
+	)
+}
