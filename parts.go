@@ -40,6 +40,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/endpoints"
 	"github.com/bowsprit/bowsprit/internal/workload/node"
 	"github.com/bowsprit/bowsprit/internal/workload/pod"
+	"github.com/bowsprit/bowsprit/internal/workload/podlog"
 	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
 )
 
@@ -50,6 +51,10 @@ import (
 func (c *Config) parts() []part.Part {
 	if c.behind() != nil {
 		return c.extensionParts()
+	}
+	way, logs := c.kubelets(), &podlog.Logs{}
+	if c.Workloads.Simulate != nil {
+		way.Simulation = logs
 	}
 	all := []part.Part{
 		builtinKinds(c),
@@ -74,7 +79,7 @@ func (c *Config) parts() []part.Part {
 		podgc.Part(),
 		componentstatus.Part(),
 		subresource.Part(),
-		kubelet.Part(c.kubelets()),
+		kubelet.Part(way),
 		csrmetrics.Part(),
 		signers.Part(),
 		signing.Part(signing.Settings{
@@ -97,11 +102,24 @@ func (c *Config) parts() []part.Part {
 		all = append(all, fairness.Part())
 	}
 	if c.Workloads.Simulate != nil {
-		shared := &cluster.Shared{}
-		all = append(all, node.Part(c.Workloads.Simulate), scheduler.Part(), pod.Part(), apps.Part(shared),
-			batch.Part(shared), endpoints.Part(shared), disruption.Part(shared))
+		all = append(all, simulation(c.Workloads.Simulate, logs)...)
 	}
 	return slices.Concat(all, peer.Parts(c.peers()), c.extensions())
+}
+
+// simulation is what simulates workloads, with settings.
+func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
+	shared := &cluster.Shared{}
+	return []part.Part{
+		node.Part(settings),
+		scheduler.Part(),
+		pod.Part(),
+		podlog.Part(logs),
+		apps.Part(shared),
+		batch.Part(shared),
+		endpoints.Part(shared),
+		disruption.Part(shared),
+	}
 }
 
 // builtinKinds brings the kinds of Kubernetes.

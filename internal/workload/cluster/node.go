@@ -24,8 +24,11 @@ func IsSimulated(e *watchcache.Entry) bool {
 	return value == FakeNode
 }
 
-// IsDown reports whether an entry is a node whose kubelet is to be silent.
+// IsDown reports whether an entry, which may be nil, is a node whose kubelet is to be silent.
 func IsDown(e *watchcache.Entry) bool {
+	if e == nil {
+		return false
+	}
 	value, _ := e.Field(`metadata.annotations.bowsprit\.dev/simulate-down`)
 	return value == "true"
 }

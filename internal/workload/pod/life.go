@@ -142,6 +142,9 @@ func (l *life) finish(c *corev1.Container, s *corev1.ContainerStatus) {
 		s.ImageID = c.Image
 		s.ContainerID = fmt.Sprintf("simulated://%s/%s/%d", l.pod.UID, c.Name, s.RestartCount)
 	}
+	if t := s.State.Terminated; t != nil && !t.StartedAt.IsZero() {
+		t.ContainerID = s.ContainerID
+	}
 }
 
 func (l *life) isInit(c *corev1.Container) bool {
@@ -212,6 +215,7 @@ func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus) corev1.Cont
 	if policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && l.wish.code == 0 {
 		return end
 	}
+	end.Terminated.ContainerID = was.ContainerID
 	was.LastTerminationState = end
 	pause := backOff(was.RestartCount)
 	l.say(c, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container %s in pod %s_%s(%s)",

@@ -118,6 +118,9 @@ func (y *way) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c 
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
+	if answered, err := y.simulatedLog(w, r, v, &logRequest{pod, name, o}); answered || err != nil {
+		return err
+	}
 	node, err := y.node(r.Context(), v, c, pod.Spec.NodeName)
 	if err != nil {
 		return err
@@ -135,6 +138,13 @@ func (y *way) serveLog(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c 
 	}
 	sendLog(w, r, resp.Body, o.Follow)
 	return nil
+}
+
+// logRequest is what a client wants to read.
+type logRequest struct {
+	pod       *corev1.Pod
+	container string
+	options   *corev1.PodLogOptions
 }
 
 // logQuery is how kubelets are asked.

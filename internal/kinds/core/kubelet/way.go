@@ -112,6 +112,9 @@ func (y *way) node(ctx context.Context, v *verb.Verbs, c *verb.Call, name string
 	if e == nil {
 		return nil, apierrors.NewNotFound(c.GroupResource(), name)
 	}
+	if y.simulates(e) {
+		return nil, errSimulated(name)
+	}
 	node := &corev1.Node{}
 	if err := decode(e, node); err != nil {
 		return nil, err

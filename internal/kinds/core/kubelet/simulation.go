@@ -1,0 +1,53 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+// Simulation answers in the place of the kubelets of nodes on which nothing runs.
+type Simulation interface {
+	// Simulates reports whether a node is such a node.
+	Simulates(node *watchcache.Entry) bool
+	// Log returns the log of a container of a pod on such a node, or what a kubelet would answer. It ends with ctx.
+	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions) (io.ReadCloser, error)
+}
+
+// simulates reports whether the node of an entry, which may be nil, has no kubelet.
+func (y *way) simulates(node *watchcache.Entry) bool {
+	return node != nil && y.settings.Simulation != nil && y.settings.Simulation.Simulates(node)
+}
+
+// simulatedLog answers for a container on a node without a kubelet, and reports whether the node is such a one.
+func (y *way) simulatedLog(
+	w http.ResponseWriter, r *http.Request, v *verb.Verbs, ask *logRequest,
+) (answered bool, err error) {
+	if y.settings.Simulation == nil {
+		return false, nil
+	}
+	node, err := current(r.Context(), v, nodesPrefix, "", ask.pod.Spec.NodeName)
+	if err != nil || !y.simulates(node) {
+		return false, err
+	}
+	log, err := y.settings.Simulation.Log(r.Context(), ask.pod, ask.container, ask.options)
+	if err != nil {
+		return true, err
+	}
+	defer log.Close()
+	sendLog(w, r, log, ask.options.Follow)
+	return true, nil
+}
+
+// errSimulated is the answer to a request to a node on which nothing runs.
+func errSimulated(node string) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(
+		"node %s is simulated: nothing runs there, so that logs can be read but nothing else can be reached", node))
+}
