@@ -42,6 +42,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/pod"
 	"github.com/bowsprit/bowsprit/internal/workload/podlog"
 	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
+	"github.com/bowsprit/bowsprit/internal/workload/usage"
 )
 
 // parts are what a server has beside the core, in the order in which it starts, and within one position of the
@@ -110,16 +111,8 @@ func (c *Config) parts() []part.Part {
 // simulation is what simulates workloads, with settings.
 func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
 	shared := &cluster.Shared{}
-	return []part.Part{
-		node.Part(settings),
-		scheduler.Part(),
-		pod.Part(),
-		podlog.Part(logs),
-		apps.Part(shared),
-		batch.Part(shared),
-		endpoints.Part(shared),
-		disruption.Part(shared),
-	}
+	return []part.Part{node.Part(settings), scheduler.Part(), pod.Part(), podlog.Part(logs), usage.Part(),
+		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared)}
 }
 
 // builtinKinds brings the kinds of Kubernetes.

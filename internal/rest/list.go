@@ -91,7 +91,10 @@ func listFormOf(c *verb.Call, media form, p *verb.Page) listForm {
 			nullItems: len(p.Entries) == 0,
 		}
 	}
-	return listForm{apiVersion: c.APIVersion(), kind: c.Resource.ListKind, emptyContinue: c.Version.New == nil}
+	return listForm{
+		apiVersion: c.APIVersion(), kind: c.Resource.ListKind,
+		emptyContinue: c.Version.New == nil && !c.Resource.Virtual,
+	}
 }
 
 // listWriter writes a list of objects as JSON, fields in the order of kube's encoder.

@@ -28,7 +28,7 @@ func TestUnstored(t *testing.T) {
 	t.Parallel()
 	verbs := verb.New(verb.Config{
 		Catalog: catalog.New(kinds.Resources()...), Now: time.Now,
-		Finders: map[string]verb.Finder{"componentstatuses": func(_ context.Context, name string) ([]object.Object,
+		Finders: map[string]verb.Finder{"componentstatuses": func(_ context.Context, _, name string) ([]object.Object,
 			error) {
 			status := func(name, value string) object.Object {
 				return object.Object{

@@ -26,10 +26,14 @@ func NewEntry(key string, data []byte, rev int64) (*Entry, error) {
 	return newEntry(key, store.Record{Value: data, Revision: rev}, newInterner())
 }
 
-// NewUnstored makes an entry of a cluster-wide object without labels that lies nowhere but has just been found out.
-// data is its JSON, to be served as it is: there is no revision.
-func NewUnstored(name string, data []byte) *Entry {
-	return &Entry{key: name, Name: name, json: data, converted: true}
+// NewUnstored makes an entry of an object that lies nowhere but has just been found out. data is its JSON, to be served
+// as it is: there is no revision. namespace is "" for what is in none.
+func NewUnstored(namespace, name string, labels map[string]string, data []byte) *Entry {
+	key := name
+	if namespace != "" {
+		key = namespace + "/" + name
+	}
+	return &Entry{key: key, Namespace: namespace, Name: name, Labels: labels, json: data, converted: true}
 }
 
 // Size is about the memory that the entry holds, in bytes.

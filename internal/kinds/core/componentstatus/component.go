@@ -56,7 +56,7 @@ func Find(c Config) verb.Finder {
 		{"etcd-0", func(ctx context.Context) corev1.ComponentCondition { return answer(ctx, c.Store) }},
 		{"scheduler", func(ctx context.Context) corev1.ComponentCondition { return probe(ctx, client, c.Scheduler) }},
 	}
-	return func(ctx context.Context, name string) ([]object.Object, error) {
+	return func(ctx context.Context, _, name string) ([]object.Object, error) {
 		if name == "" {
 			return statuses(ctx, all), nil
 		}

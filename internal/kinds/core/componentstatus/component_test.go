@@ -53,7 +53,7 @@ func TestFind(t *testing.T) {
 		{":", `"error":"failed to construct probe request: parse \":\": missing protocol scheme","status":"Unknown"`},
 	} {
 		find := Find(Config{Scheduler: c.at})
-		found, err := find(t.Context(), "scheduler")
+		found, err := find(t.Context(), "", "scheduler")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestFindAll(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("context deadline exceeded")
 	find := Find(Config{ControllerManager: ":", Scheduler: ":", Store: func(context.Context) error { return broken }})
-	found, err := find(t.Context(), "")
+	found, err := find(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +84,13 @@ func TestFindAll(t *testing.T) {
 		}
 	}
 	broken = nil
-	found, err = find(t.Context(), "etcd-0")
+	found, err = find(t.Context(), "", "etcd-0")
 	if got, want := string(codec.AppendJSON(nil, found[0])),
 		`{"conditions":[{"message":"ok","status":"True","type":"Healthy"}],"metadata":{"name":"etcd-0"}}`; err != nil ||
 		got != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
-	if _, err := find(t.Context(), "etcd-1"); !apierrors.IsNotFound(err) ||
+	if _, err := find(t.Context(), "", "etcd-1"); !apierrors.IsNotFound(err) ||
 		err.Error() != `componentstatus "etcd-1" not found` {
 		t.Error(err)
 	}

@@ -1,0 +1,158 @@
+package usage
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/extension"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// group is that of the API.
+const group = "metrics.k8s.io"
+
+//go:embed nodes.yaml
+var nodesDefinition []byte
+
+//go:embed pods.yaml
+var podsDefinition []byte
+
+// Part brings the API.
+func Part() part.Part {
+	return part.Part{
+		Name: "usage",
+		Resources: func(h *part.Host, resources []*catalog.Resource) []*catalog.Resource {
+			for _, definition := range [][]byte{nodesDefinition, podsDefinition} {
+				r, err := read(definition)
+				if err != nil {
+					h.Log.Error("a definition of the program cannot be read", "error", err) // a test holds that it can
+					continue
+				}
+				resources = append(resources, r)
+			}
+			return resources
+		},
+		Handlers: func(h *part.Host) part.Handlers {
+			m := &meter{cluster.Kubelets(h)}
+			return part.Handlers{Finders: map[string]verb.Finder{
+				"nodes." + group: m.nodes, "pods." + group: m.pods,
+			}}
+		},
+	}
+}
+
+// read makes the resource of a definition, whose objects are not stored.
+func read(definition []byte) (*catalog.Resource, error) {
+	k := extension.Kind{ReadOnly: true}
+	if err := yaml.Unmarshal(definition, &k.Definition); err != nil {
+		return nil, err
+	}
+	r, err := k.Resource()
+	if err != nil {
+		return nil, err
+	}
+	r.Virtual, r.Prefix, r.NoGeneration, r.Verbs = true, "", true, []string{"get", "list"}
+	return r, nil
+}
+
+// meter finds out what is used at each read.
+type meter struct{ *cluster.Cluster }
+
+func (m *meter) pods(ctx context.Context, namespace, name string) ([]object.Object, error) {
+	if _, err := m.View.Fresh(ctx); err != nil {
+		return nil, err
+	}
+	if name != "" {
+		if pod := cluster.Pods.Get(m.Cluster, namespace, name); pod != nil {
+			if used := Measured(m.Cluster, pod); len(used) > 0 {
+				return []object.Object{m.podMetrics(pod, used)}, nil
+			}
+		}
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: "podmetrics"},
+			namespace+"/"+name)
+	}
+	out := []object.Object{}
+	m.each(namespace, func(pod *corev1.Pod, used []Container) { out = append(out, m.podMetrics(pod, used)) })
+	return out, nil
+}
+
+// each calls f with each pod in a namespace, "" for all, of which it is known what it uses.
+func (m *meter) each(namespace string, f func(pod *corev1.Pod, used []Container)) {
+	m.View.Collection(cluster.Pods.Prefix).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
+		if pod := cluster.Pods.Decode(m.Cluster, e); pod != nil {
+			if used := Measured(m.Cluster, pod); len(used) > 0 {
+				f(pod, used)
+			}
+		}
+		return true
+	})
+}
+
+func (m *meter) podMetrics(pod *corev1.Pod, used []Container) object.Object {
+	out := m.metrics(pod.Namespace, pod.Name, pod.Labels)
+	containers := make([]any, len(used))
+	for i, one := range used {
+		containers[i] = object.Object{"name": one.Name, "usage": usage(one.Usage)}
+	}
+	out["containers"] = containers
+	return out
+}
+
+func (m *meter) nodes(ctx context.Context, _, name string) ([]object.Object, error) {
+	if _, err := m.View.Fresh(ctx); err != nil {
+		return nil, err
+	}
+	by := map[string][]Container{}
+	m.each("", func(pod *corev1.Pod, used []Container) {
+		by[pod.Spec.NodeName] = append(by[pod.Spec.NodeName], used...)
+	})
+	out := []object.Object{}
+	m.View.Collection(cluster.Nodes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if (name == "" || e.Name == name) && cluster.IsSimulated(e) && !cluster.IsDown(e) {
+			one := m.metrics("", e.Name, e.Labels)
+			one["usage"] = usage(sum(by[e.Name]))
+			out = append(out, one)
+		}
+		return true
+	})
+	if name != "" && len(out) == 0 {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: group, Resource: "nodemetrics"}, name)
+	}
+	return out, nil
+}
+
+// metrics returns what all metrics have.
+func (m *meter) metrics(namespace, name string, labels map[string]string) object.Object {
+	now := m.Now().UTC().Format(time.RFC3339)
+	meta := object.Object{"name": name, "creationTimestamp": now}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	if len(labels) > 0 {
+		all := object.Object{}
+		for k, v := range labels {
+			all[k] = v
+		}
+		meta["labels"] = all
+	}
+	return object.Object{"metadata": meta, "timestamp": now, "window": fmt.Sprint(Window)}
+}
+
+func usage(list corev1.ResourceList) object.Object {
+	return object.Object{
+		"cpu":    list.Cpu().String(),
+		"memory": list.Memory().String(),
+	}
+}

@@ -1,0 +1,55 @@
+package usage
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The definitions of the API are valid.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	for _, definition := range [][]byte{nodesDefinition, podsDefinition} {
+		if r, err := read(definition); err != nil || r.Group != group || r.Storage.Name != "v1beta1" {
+			t.Errorf("%v, %v", r, err)
+		}
+	}
+}
+
+// A container uses what its pod says, as long as it runs.
+func TestOfPod(t *testing.T) {
+	t.Parallel()
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	for _, c := range []struct{ cpu, memory, want string }{
+		{"", "", "main 1m 1Mi|proxy 1m 1Mi"},
+		{"250m", "64Mi", "main 250m 64Mi|proxy 250m 64Mi"},
+		{"main=2", "proxy=3Gi, main=10M", "main 2 10M|proxy 1m 3Gi"},
+		{"much", "-5", "main 1m 1Mi|proxy 1m 1Mi"},
+	} {
+		pod := &corev1.Pod{
+			Spec: corev1.PodSpec{
+				Containers:     []corev1.Container{{Name: "main"}, {Name: "done"}},
+				InitContainers: []corev1.Container{{Name: "proxy"}},
+			},
+			Status: corev1.PodStatus{
+				Phase:                 corev1.PodRunning,
+				ContainerStatuses:     []corev1.ContainerStatus{{Name: "main", State: running}, {Name: "done"}},
+				InitContainerStatuses: []corev1.ContainerStatus{{Name: "proxy", State: running}},
+			},
+		}
+		pod.Annotations = map[string]string{cpuAnnotation: c.cpu, memoryAnnotation: c.memory}
+		var got []string
+		for _, one := range OfPod(pod) {
+			got = append(got, fmt.Sprintf("%s %s %s", one.Name, one.Usage.Cpu(), one.Usage.Memory()))
+		}
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%q, %q: %q, want %q", c.cpu, c.memory, got, c.want)
+		}
+		pod.Status.Phase = corev1.PodSucceeded
+		if got := OfPod(pod); len(got) > 0 {
+			t.Errorf("a pod that has ended uses %v", got)
+		}
+	}
+}
