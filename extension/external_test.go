@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/extension"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -104,9 +105,13 @@ func TestEtcd(t *testing.T) {
 
 // asConfigMaps returns vessels that are ConfigMaps of a server.
 func asConfigMaps(t *testing.T, server *testserver.Server) extension.Kind {
+	return asConfigMapsAt(t, server.RESTConfig())
+}
+
+func asConfigMapsAt(t *testing.T, server *rest.Config) extension.Kind {
 	kind := vessels.Kinds()[0]
 	s, err := extension.Remote{
-		Server: server.RESTConfig(), Resource: configMaps, Kind: "ConfigMap", Prefix: "vessel-",
+		Server: server, Resource: configMaps, Kind: "ConfigMap", Prefix: "vessel-",
 		Labels: map[string]string{"example.com/kind": "vessel"},
 		Load: func(there *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			captain, _, _ := unstructured.NestedString(there.Object, "data", "captain")
