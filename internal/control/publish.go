@@ -16,7 +16,6 @@ const DefinitionsPrefix = "apiextensions.k8s.io/customresourcedefinitions"
 func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 	view.Subscribe(func(events []*watchcache.Event) {
 		var put []*catalog.Resource
-		var remove []catalog.GroupResource
 		revision := int64(0)
 		for _, ev := range events {
 			if ev.Collection.Prefix() != DefinitionsPrefix {
@@ -39,9 +38,12 @@ func Publish(cat *catalog.Catalog, view *watchcache.View, log *slog.Logger) {
 			}
 			if ev.Type == watchcache.Deleted {
 				log.Info("definition is gone, and its objects with it", "definition", entry.Name)
-				// Flush first: the same name may have been put and removed in one batch.
-				cat.Update(revision, put, append(remove, key))
-				put, remove = nil, nil
+				// What comes before it is served first: the same name may be in it, and Update removes before it puts.
+				if len(put) > 0 {
+					cat.Update(revision, put, nil)
+					put = nil
+				}
+				cat.Update(revision, nil, []catalog.GroupResource{key})
 				continue
 			}
 			res, err := crd.Resource(def, entry.Revision, func() ([]byte, error) { return entry.Peek(), nil })
