@@ -16,6 +16,10 @@ cp -r "$ROOT/test/conformance/testdata/kubernetes/." "$SRC/"
 # service of type ExternalName leads (port 443: needs root).
 sed -i 's/app\.SetServiceResolverForTests(/sut.SetServiceResolver(/; s/"needs-to-be-non-empty"/sut.ServiceHost()/
   s,"k8s.io/kubernetes/cmd/kube-apiserver/app"$,"conformance.local/sut",' "$SRC/test/integration/examples/apiserver_test.go"
+# Servers of several names on one machine.
+sed -i 's,^\t"k8s.io/apiserver/pkg/server"$,\tserver "k8s.io/kubernetes/test/integration/framework/standin",' \
+  "$SRC/test/integration/apiserver/discovery/peer_agg_discovery_test.go" \
+  "$SRC/test/integration/apiserver/peerproxy/peer_proxy_test.go"
 name=$(basename "$PACKAGE")
 mkdir -p "$TMP/bin" "$TMP/logs"
 (cd "$SRC" && go test -vet=off -c -o "$TMP/bin/$name.test" "./test/integration/$PACKAGE")

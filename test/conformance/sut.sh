@@ -47,9 +47,32 @@ store() {
   ) 9>"$1/etcd.lock"
 }
 
+# named COMMAND runs it on a machine that is called $SUT_HOSTNAME, if there is one (needs root).
+named() {
+  if [ -n "${SUT_HOSTNAME:-}" ]; then
+    exec setsid unshare --uts sh -c 'hostname "$0" && exec "$@"' "$SUT_HOSTNAME" "$@"
+  fi
+  exec setsid "$@"
+}
+
+# alike has servers of several names show one certificate, which is what --peer-ca-file of the tests believes.
+alike() {
+  [ -n "${SUT_HOSTNAME:-}" ] || return 0
+  local shared=${SUT_STORE_DIR:?}/certs
+  mkdir -p "$certs"
+  if [ -e "$shared/apiserver.key" ]; then
+    cp "$shared/apiserver.crt" "$shared/apiserver.key" "$certs"
+  else
+    (umask 077; mkdir -p "$shared"; openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=peers \
+      -addext "subjectAltName=IP:127.0.0.1,DNS:kubernetes.default.svc,DNS:localhost" \
+      -keyout "$shared/apiserver.key" -out "$shared/apiserver.crt" 2>/dev/null) || die "no certificate"
+    cp "$shared/apiserver.crt" "$shared/apiserver.key" "$certs"
+  fi
+}
+
 # bowsprit DIR starts bin/bowsprit and sets url. It and kube use the variables of start.
 bowsprit() {
-  setsid "$BOWSPRIT" kube-apiserver --bind-address=127.0.0.1 --secure-port=0 --cert-dir="$certs" \
+  named "$BOWSPRIT" kube-apiserver --bind-address=127.0.0.1 --secure-port=0 --cert-dir="$certs" \
     --etcd-servers="$url" --etcd-prefix="$prefix" --token-auth-file="$1/tokens.csv" --v=2 "${flags[@]}" ${SUT_FLAGS:-} \
     >"$1/log" 2>&1 </dev/null &
   echo $! >"$1/pid"
@@ -72,8 +95,8 @@ kube() {
   fi
   for _ in 1 2 3; do
     port=$((20000 + RANDOM % 12000))
-    setsid "$KUBE_APISERVER" --bind-address=127.0.0.1 --secure-port=$port --cert-dir="$certs" --etcd-servers="$url" \
-      --etcd-prefix="$prefix" --token-auth-file="$1/tokens.csv" --v=2 "${own[@]}" "${flags[@]}" ${SUT_FLAGS:-} \
+    named "$KUBE_APISERVER" --bind-address=127.0.0.1 --secure-port=$port --cert-dir="$certs" --etcd-servers="$url" \
+      --etcd-prefix="$prefix" --token-auth-file="$1/tokens.csv" --v=2 "${own[@]}" ${SUT_HOSTNAME:+--peer-advertise-port=$port} "${flags[@]}" ${SUT_FLAGS:-} \
       >"$1/log" 2>&1 </dev/null &
     echo $! >"$1/pid"
     for _ in $(seq 600); do
@@ -109,6 +132,7 @@ start() {
   url=$(store "${SUT_STORE_DIR:-$dir/store}") || die "no etcd"
   echo "$url" >"$dir/etcd-endpoint"
   { echo 'conformance,system:apiserver,system:apiserver,"system:masters"'; cat "$tokens"; } >"$dir/tokens.csv"
+  alike
   if [ -n "${KUBE_APISERVER:-}" ]; then kube "$dir"; else bowsprit "$dir"; fi
   cat >"$dir/kubeconfig" <<EOF
 apiVersion: v1

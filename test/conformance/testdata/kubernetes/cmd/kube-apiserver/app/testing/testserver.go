@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,9 @@ func defaults(t ktesting.TB, o *TestServerInstanceOptions, s *TestServer) []stri
 	headers.ClientCAFile = standin.WriteCA(t, s.TmpDir, "proxy-ca", o.ProxyCA.ProxySigningCert)
 	s.ServerOpts.ProxyClientCertFile, s.ServerOpts.ProxyClientKeyFile = standin.ClientCert(t, s.TmpDir, "misty",
 		o.ProxyCA.ProxySigningCert, o.ProxyCA.ProxySigningKey)
+	if os.Getenv("SUT_HOSTNAME") != "" { // one of several, which show one certificate
+		flags = append(flags, "--peer-ca-file="+filepath.Join(s.TmpDir, "apiserver.crt"), "--peer-advertise-ip=127.0.0.1")
+	}
 	return append(flags, "--client-ca-file="+authentication.ClientCert.ClientCA,
 		"--requestheader-client-ca-file="+headers.ClientCAFile, "--requestheader-allowed-names=ash,misty,brock",
 		"--requestheader-username-headers=x-remote-user", "--requestheader-group-headers=x-remote-group",
