@@ -185,8 +185,11 @@ func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcac
 }
 
 // present brings stored bytes into a version. What is stored under today's definition in the asked version
-// comes back unchanged, as the same slice.
+// comes back unchanged, as the same slice, and mostly without being decoded.
 func present(res *catalog.Resource, ver *catalog.Version, stored []byte) ([]byte, error) {
+	if convert.Settled(res, ver, stored) {
+		return stored, nil
+	}
 	obj, err := presented(res, ver, stored)
 	if err != nil {
 		return nil, err

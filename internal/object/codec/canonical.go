@@ -1,0 +1,245 @@
+package codec
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// Canonical reads JSON that AppendJSON may have written, value by value and without building anything. Each method
+// answers false where it finds something else: white space, fields that are not sorted, a number or an escape that is
+// written another way. The JSON may be valid all the same; then it has to be decoded.
+type Canonical struct {
+	data []byte
+	pos  int
+}
+
+// ReadCanonical begins at the start of data.
+func ReadCanonical(data []byte) Canonical { return Canonical{data: data} }
+
+// Done reports whether nothing is left.
+func (c *Canonical) Done() bool { return c.pos == len(c.data) }
+
+// Kind is the first byte of the value that comes next: { [ " t f n, or the sign or first digit of a number; 0 at the
+// end.
+func (c *Canonical) Kind() byte {
+	if c.pos >= len(c.data) {
+		return 0
+	}
+	return c.data[c.pos]
+}
+
+// Open enters the object or list that comes next.
+func (c *Canonical) Open() { c.pos++ }
+
+// Field goes to the next field of an object. last is the name of the one before, nil at first. At the end of the object
+// it leaves it, and name is nil. Names stand as they are written; Plain tells whether that is what they are.
+func (c *Canonical) Field(last []byte) (name []byte, ok bool) {
+	switch kind := c.Kind(); {
+	case kind == '}':
+		c.pos++
+		return nil, true
+	case last != nil && kind == ',':
+		c.pos++
+	case last != nil:
+		return nil, false
+	}
+	name, _, ok = c.Text()
+	if !ok || c.Kind() != ':' || last != nil && !sorted(last, name) {
+		return nil, false
+	}
+	c.pos++
+	return name, true
+}
+
+// Plain reports whether a name from Field has no escapes.
+func Plain(name []byte) bool { return bytes.IndexByte(name, '\\') < 0 }
+
+// sorted reports whether a is before b. They are sorted by what they stand for.
+func sorted(a, b []byte) bool {
+	if Plain(a) && Plain(b) {
+		return bytes.Compare(a, b) < 0
+	}
+	// Nearly all names with escapes are those of list items in managedFields: k:{"name":"x"}.
+	same := 0
+	for same < len(a) && same < len(b) && a[same] == b[same] {
+		same++
+	}
+	at := 0
+	for at < same {
+		switch {
+		case a[at] != '\\':
+			at++
+		case at+1 < len(a) && a[at+1] == 'u':
+			at += 6
+		default:
+			at += 2
+		}
+	}
+	switch {
+	case at == same && same == len(a):
+		return same < len(b)
+	case at == same && same == len(b):
+		return false
+	case at == same && a[same] != '\\' && b[same] != '\\':
+		return a[same] < b[same]
+	}
+	return unescaped(a) < unescaped(b)
+}
+
+// unescaped returns what a string that Text has passed stands for.
+func unescaped(raw []byte) string {
+	quoted := make([]byte, 0, len(raw)+2)
+	v, _ := DecodeJSON(append(append(append(quoted, '"'), raw...), '"'))
+	text, _ := v.(string)
+	return text
+}
+
+// Item goes to the next item of a list. more is false at its end, which it leaves.
+func (c *Canonical) Item(first bool) (more, ok bool) {
+	switch kind := c.Kind(); {
+	case kind == ']':
+		c.pos++
+		return false, true
+	case first:
+		return true, true
+	case kind == ',':
+		c.pos++
+		return true, true
+	}
+	return false, false
+}
+
+// Skip passes the value that comes next.
+func (c *Canonical) Skip() bool { return c.skip(0) }
+
+func (c *Canonical) skip(depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	switch c.Kind() {
+	case '{':
+		c.Open()
+		var last []byte
+		for {
+			name, ok := c.Field(last)
+			if !ok || name == nil {
+				return ok
+			}
+			if last = name; !c.skip(depth + 1) {
+				return false
+			}
+		}
+	case '[':
+		c.Open()
+		for first := true; ; first = false {
+			more, ok := c.Item(first)
+			if !ok || !more {
+				return ok
+			}
+			if !c.skip(depth + 1) {
+				return false
+			}
+		}
+	}
+	return c.Scalar()
+}
+
+// Scalar passes a value that is no object and no list.
+func (c *Canonical) Scalar() bool {
+	switch c.Kind() {
+	case '"':
+		_, _, ok := c.Text()
+		return ok
+	case 't':
+		return c.word("true")
+	case 'f':
+		return c.word("false")
+	case 'n':
+		return c.word("null")
+	}
+	return c.integer()
+}
+
+func (c *Canonical) word(word string) bool {
+	if end := c.pos + len(word); end <= len(c.data) && string(c.data[c.pos:end]) == word {
+		c.pos = end
+		return true
+	}
+	return false
+}
+
+// safeDigits is how many digits every int64 has room for.
+const safeDigits = 18
+
+// integer passes a whole number. Others are rare, and say false.
+func (c *Canonical) integer() bool {
+	if c.Kind() == '-' {
+		if c.pos++; c.Kind() == '0' {
+			return false
+		}
+	}
+	start := c.pos
+	for c.pos < len(c.data) && '0' <= c.data[c.pos] && c.data[c.pos] <= '9' {
+		c.pos++
+	}
+	digits := c.pos - start
+	if digits == 0 || digits > safeDigits || digits > 1 && c.data[start] == '0' {
+		return false
+	}
+	next := c.Kind()
+	return next != '.' && next != 'e' && next != 'E'
+}
+
+// Text passes a string. text is what stands between its quotes; escaped says that it is not what that stands for. It is
+// nil for what is no string.
+func (c *Canonical) Text() (text []byte, escaped, ok bool) {
+	if c.Kind() != '"' {
+		return nil, false, false
+	}
+	start := c.pos + 1
+	for i := start; i < len(c.data); {
+		switch b := c.data[i]; {
+		case b < utf8.RuneSelf && plain[b]:
+			i++
+		case b == '"':
+			c.pos = i + 1
+			return c.data[start:i:i], escaped, true
+		case b == '\\':
+			size := canonicalEscape(c.data[i+1:])
+			if size == 0 {
+				return nil, false, false
+			}
+			escaped = true
+			i += 1 + size
+		case b < utf8.RuneSelf: // AppendString escapes it
+			return nil, false, false
+		default:
+			r, size := utf8.DecodeRune(c.data[i:])
+			if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
+				return nil, false, false
+			}
+			i += size
+		}
+	}
+	return nil, false, false
+}
+
+// canonicalEscape returns the length of the escape, behind its backslash, that AppendString writes for some character;
+// 0 if it writes that otherwise.
+func canonicalEscape(s []byte) int {
+	if len(s) == 0 {
+		return 0
+	}
+	switch s[0] {
+	case '"', '\\', 'b', 'f', 'n', 'r', 't':
+		return 1
+	}
+	if len(s) < 5 {
+		return 0
+	}
+	switch string(s[:5]) {
+	case "u003c", "u003e", "u0026", "u2028", "u2029":
+		return 5
+	}
+	return 0
+}
