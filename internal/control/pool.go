@@ -158,6 +158,9 @@ func (p *pool) done(m *member, key string, err error, stopped bool) {
 	p.work.Signal() // the loop has one worker less now, and another may take what waited for that
 	switch {
 	case err == nil || stopped:
+		if n := m.failed[key]; n > 1 && !stopped {
+			p.log.Info("has succeeded after failures", "controller", m.of.name, "object", key, "failures", n)
+		}
 		delete(m.failed, key)
 	case errors.As(err, &later):
 		delete(m.failed, key)
@@ -166,8 +169,18 @@ func (p *pool) done(m *member, key string, err error, stopped bool) {
 		n := m.failed[key]
 		m.failed[key] = n + 1
 		m.addAfterLocked(key, retryPause(n))
-		p.log.Info("will try again", "controller", m.of.name, "object", key, "error", err)
+		p.log.Log(context.Background(), retryLevel(n), "will try again",
+			"controller", m.of.name, "object", key, "error", err, "failures", n+1)
 	}
+}
+
+// retryLevel returns how loud a failure is after so many before it: the first one is said, then the 8th, the 16th, the
+// 32nd and so on.
+func retryLevel(failures int) slog.Level {
+	if n := failures + 1; n == 1 || n >= 8 && n&(n-1) == 0 {
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
 }
 
 // retryPause returns how long to wait after so many failures before this one.

@@ -1,10 +1,12 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -159,6 +161,29 @@ func TestRetryPause(t *testing.T) {
 		10: retryMost, 21: retryMost, 1 << 40: retryMost} {
 		if got := retryPause(failures); got != want {
 			t.Errorf("after %d failures %v, want %v", failures, got, want)
+		}
+	}
+}
+
+// Of failures in a row the first is said, then ever fewer, and their end.
+func TestPoolSumsUpFailures(t *testing.T) {
+	var said bytes.Buffer
+	p := newPool(slog.New(slog.NewTextHandler(&said, nil)))
+	defer p.shutDown()
+	m := p.join(&controller{name: "test"})
+	for range 20 {
+		p.done(m, "key", errors.New("broken"), false)
+	}
+	p.done(m, "key", nil, false)
+	p.done(m, "key", nil, false)
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	want := []string{"error=broken failures=1", "failures=8", "failures=16", "after failures\" controller=test"}
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d: %s", len(lines), len(want), said.String())
+	}
+	for i, w := range want {
+		if !strings.Contains(lines[i], w) {
+			t.Errorf("line %q lacks %q", lines[i], w)
 		}
 	}
 }

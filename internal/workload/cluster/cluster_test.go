@@ -58,7 +58,7 @@ func check[T any, P interface {
 	}
 }
 
-// What a component writes and reads is typed, is found by its owner, and an event that says the same again counts.
+// What a component writes and reads is typed, knows its owner, and an event that says the same again counts.
 func TestReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
@@ -85,12 +85,13 @@ func TestReadAndWrite(t *testing.T) {
 		c.Normal(t.Context(), cluster.Pods.Ref(made), "Tested", "for the %s time", "nth")
 		s.CatchUp()
 	}
-	owned := cluster.Pods.Owned(c, "shop", "its-uid")
-	if len(owned) != 1 || owned[0].Name != made.Name || owned[0].Status.Phase != corev1.PodRunning {
-		t.Errorf("the pods of the owner: %v", owned)
+	if p := cluster.Pods.Get(c, "shop", made.Name); p == nil || p.Status.Phase != corev1.PodRunning {
+		t.Errorf("the pod: %v", p)
 	}
-	if none := cluster.Pods.Owned(c, "shop", "another"); len(none) != 0 {
-		t.Errorf("the pods of another: %v", none)
+	owner := cluster.Owner(s.View.Collection("pods").Snapshot().Get("shop", made.Name))
+	want := cluster.Reference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "its-uid"}
+	if owner != want {
+		t.Errorf("its owner: %+v", owner)
 	}
 	events := 0
 	s.View.Collection("events").Snapshot().Scan("shop", "", func(e *watchcache.Entry) bool {

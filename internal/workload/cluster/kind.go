@@ -74,11 +74,6 @@ func (k Kind[T, P]) converted(c *Cluster, e *watchcache.Entry) ([]byte, error) {
 	return json.Marshal(obj)
 }
 
-// Owned returns the objects in a namespace whose controller has a uid, sorted by name. It costs its result.
-func (k Kind[T, P]) Owned(c *Cluster, namespace, uid string) []P {
-	return k.Find(c, byOwner, uid, namespace)
-}
-
 // Find returns the objects in a namespace ("" for all) that have a value by an index, sorted by namespace and name.
 func (k Kind[T, P]) Find(c *Cluster, ix watchcache.Index, value, namespace string) []P {
 	var out []P

@@ -18,9 +18,6 @@ type Reference struct {
 // ownerKey is what an entry keeps its controller under.
 type ownerKey struct{}
 
-// byOwner is the index of objects by the uid of their controller.
-var byOwner = watchcache.Index{Name: ownerKey{}, Value: func(e *watchcache.Entry) string { return Owner(e).UID }}
-
 // Owner returns the controller of an entry's object, a zero Reference if it has none. It is found once for each entry.
 func Owner(e *watchcache.Entry) (ref Reference) {
 	if e.Unreadable() != nil {
