@@ -26,7 +26,8 @@ type APIConfig struct {
 	ClusterTrustBundle, PodCertificateRequest bool
 	// Features switches features of built-in kinds on and off, by the names of kube's feature gates that are on by
 	// default: writes lose the fields of one that is off, unless an object has them already. What is not named is on if
-	// the release has it that the server behaves like.
+	// the release has it that the server behaves like. TaintTolerationComparisonOperators, which none has, lets
+	// tolerations compare.
 	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -22,6 +24,9 @@ var featuresText string
 
 // relaxedServiceNames is the feature by which names of services may begin with a digit.
 const relaxedServiceNames = "RelaxedServiceNameValidation"
+
+// comparingTolerations is the feature by which tolerations may be for taints with values above or below a number.
+const comparingTolerations = "TaintTolerationComparisonOperators"
 
 // feature is a line of features.txt.
 type feature struct {
@@ -106,7 +111,8 @@ func CheckFeatures(given map[string]bool) error {
 	return nil
 }
 
-// DropDisabled has writes of the kinds lose the fields of features that are off.
+// DropDisabled has writes of the kinds lose the fields of features that are off. The rule that a feature lifts which is
+// off by default is lifted if that is on.
 func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool) {
 	off := map[string][]feature{}
 	for _, f := range features() {
@@ -125,7 +131,11 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 		if r.Group == "" && r.Plural == "services" && !e.Has(relaxedServiceNames, given) {
 			namedStrictly(r.Strategy)
 		}
-		lines := off[strings.TrimSuffix(r.Plural+"."+r.Group, ".")]
+		name := strings.TrimSuffix(r.Plural+"."+r.Group, ".")
+		if podSpecs[name] != nil && e.Has(comparingTolerations, given) {
+			letCompare(r.Strategy)
+		}
+		lines := off[name]
 		if len(lines) == 0 {
 			continue
 		}
@@ -147,6 +157,17 @@ func namedStrictly(services *catalog.Strategy) {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, msg))
 		}
 		return append(errs, validate(ctx, obj)...)
+	}
+}
+
+// letCompare has the tolerations of a pod, or of what makes some, compare.
+func letCompare(rules *catalog.Strategy) {
+	create, update := rules.Validate, rules.ValidateUpdate
+	rules.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
+		return create(rule.Allow(ctx, pod.Comparing), obj)
+	}
+	rules.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
+		return update(rule.Allow(ctx, pod.Comparing), obj, old, subresource)
 	}
 }
 

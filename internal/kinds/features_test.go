@@ -225,3 +225,66 @@ func TestFeatureGates(t *testing.T) {
 		t.Errorf("an unknown feature: %v", err)
 	}
 }
+
+// Tolerations compare with numbers only while the feature is on, or if they did before.
+func TestComparingTolerations(t *testing.T) {
+	t.Parallel()
+	deployment := func(operator, value string) object.Object {
+		var obj object.Object
+		if err := yaml.Unmarshal(fmt.Appendf(nil, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a, namespace: b}
+spec:
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata: {labels: {a: b}}
+    spec:
+      containers: [{name: c, image: i}]
+      tolerations: [{key: k, operator: %s, value: %q, effect: NoSchedule}]
+`, operator, value), &obj); err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	const path = "spec.template.spec.tolerations[0]."
+	for _, test := range []struct {
+		on              bool
+		operator, value string
+		before          string // the operator of the old object, "" for a creation
+		want            string
+	}{
+		{false, "Gt", "5", "", path + "operator"},
+		{false, "Gt", "5", "Equal", path + "operator"},
+		{false, "Gt", "5", "Lt", ""},
+		{true, "Gt", "5", "", ""},
+		{true, "Lt", "-7", "Equal", ""},
+		{true, "Gt", "05", "", path + "value"},
+		{true, "Lt", "x", "", path + "value " + path + "value"},
+		{true, "Near", "5", "", path + "operator"},
+	} {
+		all := Resources()
+		Emulation{}.DropDisabled(all, map[string]bool{comparingTolerations: test.on})
+		i := slices.IndexFunc(all, func(r *catalog.Resource) bool { return r.Plural == "deployments" })
+		rules := all[i].Strategy
+		made := func(operator, value string) object.Object {
+			obj := deployment(operator, value)
+			if _, err := rules.Decode(obj); err != nil {
+				t.Fatal(err)
+			}
+			rules.Default(obj)
+			return obj
+		}
+		errs := rules.Validate(t.Context(), made(test.operator, test.value))
+		if test.before != "" {
+			errs = rules.ValidateUpdate(t.Context(), made(test.operator, test.value), made(test.before, "5"), "")
+		}
+		var got []string
+		for _, e := range errs {
+			got = append(got, e.Field)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%+v: %v", test, errs)
+		}
+	}
+}

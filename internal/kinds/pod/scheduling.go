@@ -23,7 +23,8 @@ const spreadSelector rule.Exception = "the selector of a spread constraint is va
 
 const keysBeside rule.Exception = "the keys of a spread constraint add to its selector"
 
-const comparing rule.Exception = "tolerations do not compare"
+// Comparing is the rule that tolerations do not compare numbers (KEP-5471), which a feature lifts.
+const Comparing rule.Exception = "tolerations do not compare"
 
 // labelValues validates the values that a label of a node may have.
 func labelValues(val *rule.Validation, p rule.Value) {
@@ -57,8 +58,8 @@ func CheckToleration(val *rule.Validation, t object.Object, path *field.Path) {
 		if value != "" {
 			val.Invalid(path.Child("operator"), value, "value must be empty when `operator` is 'Exists'")
 		}
-	case "Lt", "Gt": // behind a feature gate
-		if !val.Excused(comparing) {
+	case "Lt", "Gt":
+		if !val.Excused(Comparing) {
 			val.Unsupported(path.Child("operator"), op, "Equal", "Exists", "Lt", "Gt")
 			break
 		}

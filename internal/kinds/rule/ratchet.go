@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,9 +17,20 @@ type Exception string
 // SelectorValues is the rule that a selector selects by values that labels can have.
 const SelectorValues Exception = "a selector selects by possible labels"
 
-// Excused reports whether an object that breaks a rule did so before the update. Only then, which is rare, is the old
-// object validated too.
+// allowedKey is where a context says which rule need not be kept.
+type allowedKey struct{}
+
+// Allow returns a context in which every object may break a rule, because a feature that is on lifts it.
+func Allow(ctx context.Context, rule Exception) context.Context {
+	return context.WithValue(ctx, allowedKey{}, rule)
+}
+
+// Excused reports whether an object that breaks a rule did so before the update, or may in any case. Only if it breaks
+// one, which is rare, is the old object validated too.
 func (val *Validation) Excused(rule Exception) bool {
+	if rule == val.allowed {
+		return true
+	}
 	if val.breaks == nil {
 		val.breaks = map[Exception]bool{}
 	}
@@ -32,7 +45,8 @@ func (val *Validation) Was(rule Exception) bool {
 	}
 	if val.broke == nil {
 		past := Validation{
-			blocks: val.blocks, done: val.done, kind: val.kind, Obj: val.Old, breaks: map[Exception]bool{},
+			blocks: val.blocks, done: val.done, kind: val.kind, Obj: val.Old, allowed: val.allowed,
+			breaks: map[Exception]bool{},
 		}
 		past.Block(val.kind, val.Old, nil, nil)
 		val.broke = past.breaks

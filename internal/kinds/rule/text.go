@@ -208,6 +208,7 @@ func (t *Text) blocks() blocks {
 // Create returns what is wrong with a new object of the kind beyond its metadata, or less than that if ctx ends.
 func (t *Text) Create(ctx context.Context, kind string, obj object.Object) field.ErrorList {
 	val := Validation{blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj}
+	val.allowed, _ = ctx.Value(allowedKey{}).(Exception)
 	val.Block(kind, obj, nil, nil)
 	val.Block(kind+"/create", obj, nil, nil)
 	return val.Errs
@@ -219,6 +220,7 @@ func (t *Text) Update(ctx context.Context, kind string, obj, old object.Object, 
 	val := Validation{
 		blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj, Old: old, Subresource: subresource,
 	}
+	val.allowed, _ = ctx.Value(allowedKey{}).(Exception)
 	if subresource != "" {
 		val.Block(kind+"/"+subresource, obj, old, nil)
 		return val.Errs

@@ -18,6 +18,8 @@ type Validation struct {
 	Scope       any // what the functions of a kind remember of this object
 	Errs        field.ErrorList
 
+	// allowed is the rule that every object may break; "" for none. See Allow.
+	allowed Exception
 	// breaks are the rules that obj breaks, broke those that old did; nil until a rule asks. See Excused.
 	breaks, broke map[Exception]bool
 }
