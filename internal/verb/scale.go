@@ -214,8 +214,9 @@ func (c *Call) checkScaleUID(sent object.Object, stored string) error {
 	}
 	gr := c.GroupResource()
 	gr.Resource += "/scale"
-	return apierrors.NewConflict(gr, c.Name,
-		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, stored))
+	//lint:ignore ST1005 kube's text
+	why := fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, stored)
+	return apierrors.NewConflict(gr, c.Name, why)
 }
 
 // scaled returns old with the replicas of a Scale that a client sent.

@@ -115,6 +115,7 @@ func requiredDriver(path *field.Path, driver string) field.ErrorList {
 	if driver == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
+	//lint:ignore SA1019 kube's rule
 	return declared(validate.LongNameCaseless[string], path, &driver)
 }
 

@@ -54,7 +54,8 @@ func (a *announcement) run(ctx context.Context) {
 
 // addressIn returns what a key says, "" if that is no address.
 func addressIn(e *watchcache.Entry) string {
-	var endpoints corev1.Endpoints //nolint:staticcheck // what servers have agreed on
+	//lint:ignore SA1019 what servers have agreed on
+	var endpoints corev1.Endpoints
 	if e == nil || json.Unmarshal(e.JSON(), &endpoints) != nil || len(endpoints.Subsets) == 0 {
 		return ""
 	}

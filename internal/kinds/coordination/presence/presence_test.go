@@ -18,7 +18,8 @@ import (
 // A kube-apiserver that shares the etcd stores its keys as protobuf.
 func TestStoredByKubeAPIServer(t *testing.T) {
 	t.Parallel()
-	endpoints := &corev1.Endpoints{Subsets: []corev1.EndpointSubset{ //nolint:staticcheck // what is stored
+	//lint:ignore SA1019 what is stored
+	endpoints := &corev1.Endpoints{Subsets: []corev1.EndpointSubset{
 		{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.9"}}, Ports: []corev1.EndpointPort{{Port: 6443}}},
 	}}
 	raw, err := endpoints.Marshal()
