@@ -31,7 +31,7 @@ var sections = []struct {
 	title string
 	pages []string
 }{
-	{"Begin", []string{"index", "packages", "settings", "why"}},
+	{"Begin", []string{"index", "packages", "settings", "comparison", "why"}},
 	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "workloads", "controllers",
 		"nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
 	{"Reference", []string{"commands", "differences", "conformance", "performance", "following-kubernetes"}},
