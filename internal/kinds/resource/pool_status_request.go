@@ -175,8 +175,18 @@ func validatePoolStatus(
 	if at := path.Child("conditions"); len(s.Conditions) > mostPoolConditions {
 		errs = append(errs, field.TooMany(at, len(s.Conditions), mostPoolConditions))
 	} else if !equality.Semantic.DeepEqual(s.Conditions, was.Conditions) {
-		errs = append(errs, validate.Unique(context.Background(), operation.Operation{}, at, s.Conditions, nil,
-			func(a, b metav1.Condition) bool { return a.Type == b.Type })...)
+		errs = append(errs, uniqueConditions(at, s.Conditions)...)
+	}
+	return errs
+}
+
+func uniqueConditions(path *field.Path, conditions []metav1.Condition) (errs field.ErrorList) {
+	seen := map[string]bool{}
+	for i, c := range conditions {
+		if seen[c.Type] {
+			errs = append(errs, field.Duplicate(path.Index(i), c))
+		}
+		seen[c.Type] = true
 	}
 	return errs
 }
