@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -108,7 +109,7 @@ func listen(t testing.TB, answer func(path string, request object) object) *list
 			l.seen = append(l.seen, object{"path": r.URL.Path, "version": review["apiVersion"], "request": request})
 			l.mu.Unlock()
 		}
-		response := answer(r.URL.Path, request)
+		response := maps.Clone(answer(r.URL.Path, request)) // several calls may get the same one at once
 		response["uid"] = request["uid"]
 		_ = json.NewEncoder(w).Encode(object{
 			"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response,
