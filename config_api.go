@@ -26,8 +26,9 @@ type APIConfig struct {
 	ClusterTrustBundle, PodCertificateRequest bool
 	// Features switches features of built-in kinds on and off, by the names of kube's feature gates that are on by
 	// default: writes lose the fields of one that is off, unless an object has them already. What is not named is on if
-	// the release has it that the server behaves like. TaintTolerationComparisonOperators, which none has, lets
-	// tolerations compare.
+	// the release has it that the server behaves like. No release has TaintTolerationComparisonOperators, by which
+	// tolerations compare; ShardedListAndWatch, by which clients list and watch parts of collections; and
+	// GenericWorkload, by which RuntimeConfig can have PodGroups and Workloads, with what is on of their fields.
 	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and
@@ -62,16 +63,14 @@ func (c *APIConfig) settings(command Command, all *Config) []Setting {
 	}
 }
 
-// openGates are those of the gates that are on without which kinds are not served.
-func (c *APIConfig) openGates() (open []string) {
-	for name, on := range map[string]bool{
-		"ClusterTrustBundle": c.ClusterTrustBundle, "PodCertificateRequest": c.PodCertificateRequest,
-	} {
-		if on {
-			open = append(open, name)
-		}
+// openGates are those of the gates that are on without which kinds are not served, or roles not made.
+func (c *Config) openGates() []string {
+	gates := map[string]bool{
+		"ClusterTrustBundle": c.API.ClusterTrustBundle, "PodCertificateRequest": c.API.PodCertificateRequest,
+		"StorageVersionMigrator": c.Versions.MigratorRole,
 	}
-	return open
+	maps.Copy(gates, c.API.Features)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(gates)), func(name string) bool { return !gates[name] })
 }
 
 func (c *APIConfig) validate(p *problems) {

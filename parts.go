@@ -34,6 +34,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/storage/protection"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/workload/apps"
+	"github.com/bowsprit/bowsprit/internal/workload/autoscale"
 	"github.com/bowsprit/bowsprit/internal/workload/batch"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/disruption"
@@ -43,6 +44,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/podlog"
 	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
 	"github.com/bowsprit/bowsprit/internal/workload/usage"
+	"github.com/bowsprit/bowsprit/internal/workload/volume"
 )
 
 // parts are what a server has beside the core, in the order in which it starts, and within one position of the
@@ -70,7 +72,7 @@ func (c *Config) parts() []part.Part {
 		trust.Part(c.Authentication.RequestHeader.trusted()),
 		escalation.Part(),
 		marks.Part(),
-		bootstrap.Part(c.Versions.MigratorRole),
+		bootstrap.Part(c.openGates()),
 		aggregation.Part(),
 		accounts.Part(),
 		systemclass.Part(),
@@ -111,8 +113,9 @@ func (c *Config) parts() []part.Part {
 // simulation is what simulates workloads, with settings.
 func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
 	shared := &cluster.Shared{}
-	return []part.Part{node.Part(settings), scheduler.Part(), pod.Part(), podlog.Part(logs), usage.Part(),
-		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared)}
+	return []part.Part{node.Part(settings), scheduler.Part(shared), pod.Part(), podlog.Part(logs), usage.Part(),
+		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared),
+		volume.Part(shared)}
 }
 
 // builtinKinds brings the kinds of Kubernetes.
@@ -128,7 +131,7 @@ func builtinKinds(c *Config) part.Part {
 			}
 			emulate := c.Emulation.read()
 			// An error is about what Validate has refused.
-			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, c.API.openGates()...)
+			absent, _ := kinds.RuntimeConfig(c.API.RuntimeConfig).Apply(resources, emulate, c.openGates()...)
 			if len(absent) > 0 {
 				h.Log.Warn("--runtime-config asks for what is not here", "versions", absent)
 			}

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -187,6 +188,39 @@ func TestPeers(t *testing.T) {
 	stop()
 	b.eventually(peerJobs, "", func(code int, _ string) bool { return code == 404 })
 	b.eventually("/apis", aggregatedV2, func(_ int, body string) bool { return !versionsIn(t, body)["batch/v1"] })
+}
+
+// TestPeerAuthorities has a server that does not believe another one's certificate, until --peer-ca-file has its
+// authority.
+func TestPeerAuthorities(t *testing.T) {
+	t.Parallel()
+	etcd := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}).ClientURL()
+	keys := peerKeys(t)
+	runServer(t, peerConfig(t, etcd, keys, "a"))
+	config := peerConfig(t, etcd, keys, "b", "batch/v1")
+	right, wrong := config.Aggregation.PeerCAFile, config.Authentication.RequestHeader.ClientCAFile
+	file := filepath.Join(t.TempDir(), "peers.crt")
+	config.Aggregation.PeerCAFile = file
+	replace := func(from string) {
+		t.Helper()
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = errors.Join(os.WriteFile(file+".new", text, 0o600), os.Rename(file+".new", file))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(wrong)
+	b, _ := runServer(t, config)
+	b.eventually("/metrics", "", func(_ int, body string) bool {
+		return strings.Contains(body, `apiserver_peer_discovery_sync_errors_total{type="fetch_discovery"}`)
+	})
+	if code, _, body := b.ask("GET", peerJobs, ""); code != 404 {
+		t.Fatalf("a server that is not believed is asked: %d %s", code, body)
+	}
+	replace(right)
+	b.eventually(peerJobs, "", is200)
 }
 
 // watches has a watch of what another server serves show a change at once.

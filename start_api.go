@@ -148,6 +148,7 @@ func (p *process) buildVerbs(context.Context) error {
 		Authorizer: h.Authorizer,
 		Now:        h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
 		StoreCBOR: c.API.CBOR, Cipher: p.cipher(), UnsafeDeletion: c.API.UnsafeMalformedObjectDeletion,
+		Sharded: c.Emulation.read().Has(kinds.ShardedListAndWatch, c.API.Features),
 	})
 	return nil
 }

@@ -4,7 +4,7 @@ package docs
 
 import "embed"
 
-// Pages are the Markdown files of this folder and of design.
+// Pages are the Markdown files of this folder, of tutorials and of design.
 //
-//go:embed *.md design/*.md
+//go:embed *.md tutorials/*.md design/*.md
 var Pages embed.FS

@@ -45,12 +45,22 @@ func in(t *testing.T, s extension.Storage, err error) extension.Storage {
 
 // inEtcd returns vessels and harbours that are kept in an etcd.
 func inEtcd(t *testing.T, url string) []extension.Kind {
-	all := vessels.Kinds()
-	for i, prefix := range []string{"/sea/vessels", "/sea/harbours"} {
-		s, err := extension.Etcd{Servers: []string{url}, Prefix: prefix}.Storage()
-		all[i].Storage = in(t, s, err)
+	t.Helper()
+	all, err := kindsInEtcd(url)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
+}
+
+func kindsInEtcd(url string) (all []extension.Kind, err error) {
+	all = vessels.Kinds()
+	for i, prefix := range []string{"/sea/vessels", "/sea/harbours"} {
+		if all[i].Storage, err = (extension.Etcd{Servers: []string{url}, Prefix: prefix}).Storage(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func etcd(t *testing.T) *store.Store {

@@ -148,7 +148,7 @@ func TestRestart(t *testing.T) {
 			if kept {
 				config.DataDir = t.TempDir()
 			}
-			stop := runBehind(t, front.RESTConfig(), config)
+			_, stop := runBehind(t, front.RESTConfig(), config)
 			vessels.WaitAvailable(t, front.RESTConfig())
 			client := dynamicOf(t, front)
 			ships := client.Resource(vesselsGVR).Namespace("default")
@@ -164,7 +164,7 @@ func TestRestart(t *testing.T) {
 			}
 			for _, name := range []string{"second", "third"} {
 				stop()
-				stop = runBehind(t, front.RESTConfig(), config)
+				_, stop = runBehind(t, front.RESTConfig(), config)
 				eventually(t, "a write after the restart", func(ctx context.Context) error {
 					_, err := ships.Create(ctx, object(name, "Cook"), metav1.CreateOptions{})
 					if apierrors.IsAlreadyExists(err) {
@@ -189,7 +189,7 @@ func TestRestart(t *testing.T) {
 }
 
 // runBehind runs a server behind front until stop is called.
-func runBehind(t *testing.T, front *rest.Config, config bowsprit.Config) (stop func()) {
+func runBehind(t *testing.T, front *rest.Config, config bowsprit.Config) (server *bowsprit.Server, stop func()) {
 	t.Helper()
 	server, err := extension.Server{
 		Kinds: vessels.Kinds(), Front: front, Config: config,
@@ -208,5 +208,5 @@ func runBehind(t *testing.T, front *rest.Config, config bowsprit.Config) (stop f
 		}
 	})
 	t.Cleanup(stop)
-	return stop
+	return server, stop
 }

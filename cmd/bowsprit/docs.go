@@ -127,11 +127,15 @@ my-new-cron-object   * * * * */5   1          2s
 nightly-report       30 2 * * *    3          2s
 ` + "```" + `
 
+- [First steps](first-steps.md): from nothing to a kind of your own
+- Tutorials: [definitions](tutorials/definitions.md), [versions](tutorials/versions.md),
+  [users and roles](tutorials/users.md), [three servers](tutorials/replicas.md),
+  [backups](tutorials/backup.md), [test an operator](tutorials/test-an-operator.md)
 - [Install it](packages.md): packages, the service, the image
 - [Settings](settings.md): flags, a file, the environment
 - [What to watch](operations.md) when it runs for long, and [backups](backup.md)
 - [Why is it refused?](why.md) when something does not work
-- [All commands and flags](commands.md)
+- [All commands and flags](commands.md), and [all metrics](metrics.md)
 - [What differs from Kubernetes](differences.md)
 - [The tour](tour.md): one request through the code, in fifteen minutes
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,8 +27,8 @@ The exit code is 0 if there is no problem (warnings are none), and 1 if there is
   bowsprit doctor --etcd-servers https://10.0.0.1:2379 -o json`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"text", "json"}, output) {
-				return fmt.Errorf("--output %q is unknown: use text or json", output)
+			if err := arguments.TextOrJSON(output); err != nil {
+				return err
 			}
 			if err := flags.prepare(&config, cmd.Flags()); err != nil {
 				return err

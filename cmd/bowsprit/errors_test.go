@@ -106,6 +106,8 @@ func TestErrors(t *testing.T) {
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve --data-dir=" + missing}},
 		{"kubectl without a directory", []string{"kubectl", "--data-dir"},
 			[]string{"flag needs an argument: --data-dir"}},
+		{"proxy for no server", []string{"proxy", "--data-dir=" + missing},
+			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
 		{"kubeconfig that is none", serve("--write-kubeconfig=" + file),
 			[]string{"kubeconfig: " + file + " is no kubeconfig and stays as it is",
 				"choose another file with --write-kubeconfig"}},

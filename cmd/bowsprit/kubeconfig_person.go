@@ -71,3 +71,9 @@ func (p personFlags) kubeconfig(dataDir string, admin []byte, notes io.Writer) (
 func (p personFlags) person() pki.Person {
 	return pki.Person{User: p.user, Groups: p.groups, Duration: p.duration, Server: p.server}
 }
+
+// userKubeconfig writes the kubeconfig of a person, as "bowsprit kubeconfig --user" does.
+func userKubeconfig(out, notes io.Writer, dataDir string, p pki.Person) error {
+	person := personFlags{user: p.User, groups: p.Groups, duration: p.Duration, server: p.Server}
+	return showKubeconfig(out, notes, kubeconfigFlags{dataDir: dataDir, person: person})
+}

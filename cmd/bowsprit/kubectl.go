@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	_ "github.com/bowsprit/bowsprit/cmd/bowsprit/translations" // before kubectl's packages
 )
 
 // kubectlCommand is the entry in the help; main hands the arguments to ownKubectl before this command parses them.

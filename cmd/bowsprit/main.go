@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/archive"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/content"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/definition"
@@ -20,6 +22,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/explain"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/inspect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/manual"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/people"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/proxy"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/uninstall"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
 )
@@ -76,11 +80,13 @@ It needs no cluster and no configuration: "bowsprit serve" starts the API server
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), kubeconfigCommand(),
-		tokenCommand(), snapshotCommand(), content.ExportCommand(), content.ImportCommand(), definition.Command(),
-		explain.DeniedCommand(), explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(),
-		uninstall.Command(pki.ContextName), envtestCommand(), kubeAPIServerCommand(), etcdCommand(),
-		konnectivityServerCommand(), konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
+	root.AddCommand(serveCommand(), inspect.Command(), configCommand(), kubectlCommand(), proxy.Command(),
+		kubeconfigCommand(), people.Command(userKubeconfig), tokenCommand(),
+		archive.BackupCommand(bowsprit.Version().Bowsprit), archive.RestoreCommand(), snapshotCommand(),
+		content.ExportCommand(), content.ImportCommand(), definition.Command(), explain.DeniedCommand(),
+		explain.StuckCommand(), doctorCommand(), demo.Command(), docsCommand(), uninstall.Command(pki.ContextName),
+		envtestCommand(), kubeAPIServerCommand(), etcdCommand(), konnectivityServerCommand(),
+		konnectivityAgentCommand(), extensionCommand(), manual.Command(), versionCommand())
 	return root
 }
 

@@ -19,7 +19,7 @@ import (
 func TestNoHome(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"serve", "--secure-port=0"}, {"kubeconfig"}, {"snapshot", "save", "x"},
-		{"snapshot", "restore", "x"}} {
+		{"snapshot", "restore", "x"}, {"backup", "x"}, {"restore", "x"}} {
 		cmd := command(t, args...)
 		temp := t.TempDir()
 		cmd.Env = append(cmd.Env, "HOME=", "XDG_DATA_HOME=", "TMPDIR="+temp)

@@ -5,17 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/archive"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
-	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
 func snapshotCommand() *cobra.Command {
@@ -23,7 +21,7 @@ func snapshotCommand() *cobra.Command {
 		Use:   "snapshot",
 		Short: "Save all data to a file, or restore it",
 		Long: `Save all data of a server to a file, or make the data of a new server out of such a file. The file is a snapshot of etcd:
-etcdctl and etcdutl read it, and theirs can be restored here. Certificates are not in it; copy <data-dir>/pki to keep them.`,
+etcdctl and etcdutl read it, and theirs can be restored here. Certificates are not in it: "bowsprit backup" saves them too.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -83,32 +81,7 @@ func save(ctx context.Context, out io.Writer, file string, from saveFlags) error
 	if _, err := os.Lstat(file); err == nil && !from.force {
 		return fmt.Errorf("nothing was saved: %s exists: choose another name, or replace it with --force", file)
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ask := func(kubeconfig string) (store.SnapshotInfo, error) {
-		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-		if err != nil {
-			return store.SnapshotInfo{},
-				fmt.Errorf("kubeconfig of the server: %w: name another one with --kubeconfig", err)
-		}
-		config.Timeout = 0 // a snapshot may be large
-		return backup.Save(ctx, backup.FromServer(config), file)
-	}
-	var info store.SnapshotInfo
-	var err error
-	if from.kubeconfig != "" {
-		info, err = ask(from.kubeconfig)
-	} else if own, noDir := connect.KubeconfigOf(from.dataDir); noDir != nil {
-		err = noDir
-	} else {
-		info, err = backup.Save(ctx, backup.FromDir(from.dataDir, log), file)
-		switch {
-		case errors.Is(err, store.ErrInUse):
-			info, err = ask(own)
-		case errors.Is(err, os.ErrNotExist):
-			err = fmt.Errorf("%w: name the server's directory with --data-dir, or ask the server with --kubeconfig",
-				err)
-		}
-	}
+	info, err := archive.Snapshot(ctx, file, from.dataDir, from.kubeconfig, nil)
 	if err != nil {
 		return fmt.Errorf("nothing was saved: %w", err)
 	}

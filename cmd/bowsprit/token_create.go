@@ -101,11 +101,7 @@ func (f *tokenFlags) token(args []string, now time.Time) (token.BootstrapToken, 
 func createToken(
 	ctx context.Context, server *connect.Flags, t token.BootstrapToken, printKubeconfig bool, to output,
 ) error {
-	config, _, err := server.Connect()
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := server.Clientset()
 	if err != nil {
 		return err
 	}

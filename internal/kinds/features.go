@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -9,13 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/pod"
-	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -27,6 +22,9 @@ const relaxedServiceNames = "RelaxedServiceNameValidation"
 
 // comparingTolerations is the feature by which tolerations may be for taints with values above or below a number.
 const comparingTolerations = "TaintTolerationComparisonOperators"
+
+// ShardedListAndWatch is the feature by which lists and watches may ask for a part of a collection.
+const ShardedListAndWatch = "ShardedListAndWatch"
 
 // feature is a line of features.txt.
 type feature struct {
@@ -84,7 +82,13 @@ func (e Emulation) Has(name string, given map[string]bool) bool {
 
 // LacksPlugin reports whether an admission plugin belongs to a feature that is off.
 func (e Emulation) LacksPlugin(name string, given map[string]bool) bool {
-	return name == "PodTopologyLabels" && !e.Has("PodTopologyLabelsAdmission", given)
+	switch name {
+	case "PodTopologyLabels":
+		return !e.Has("PodTopologyLabelsAdmission", given)
+	case "PodGroupWorkloadExists", "JobValidation":
+		return !e.Has(genericWorkload, given)
+	}
+	return false
 }
 
 // FeatureGates returns what takes the value of the feature gate of each feature, and puts it into given.
@@ -132,6 +136,9 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 			namedStrictly(r.Strategy)
 		}
 		name := strings.TrimSuffix(r.Plural+"."+r.Group, ".")
+		if name == "jobs.batch" {
+			e.earlierJobs(r.Strategy, given)
+		}
 		if podSpecs[name] != nil && e.Has(comparingTolerations, given) {
 			letCompare(r.Strategy)
 		}
@@ -145,29 +152,6 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 				dropFrom(v.Strategy, lines)
 			}
 		}
-	}
-}
-
-// namedStrictly has the names of new services begin with a letter.
-func namedStrictly(services *catalog.Strategy) {
-	validate := services.Validate
-	services.Validate = func(ctx context.Context, obj object.Object) (errs field.ErrorList) {
-		name, _ := object.Map(obj, "metadata")["name"].(string)
-		for _, msg := range validation.NameIsDNS1035Label(name, false) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, msg))
-		}
-		return append(errs, validate(ctx, obj)...)
-	}
-}
-
-// letCompare has the tolerations of a pod, or of what makes some, compare.
-func letCompare(rules *catalog.Strategy) {
-	create, update := rules.Validate, rules.ValidateUpdate
-	rules.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
-		return create(rule.Allow(ctx, pod.Comparing), obj)
-	}
-	rules.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
-		return update(rule.Allow(ctx, pod.Comparing), obj, old, subresource)
 	}
 }
 

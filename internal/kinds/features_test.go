@@ -181,8 +181,13 @@ func TestDropNothing(t *testing.T) {
 	for _, r := range resources {
 		before[r] = reflect.ValueOf(r.Strategy.PrepareCreate).Pointer()
 	}
-	Emulation{}.DropDisabled(resources, map[string]bool{"HostnameOverride": true})
-	Emulation{}.DropDisabled(resources, map[string]bool{"HPAConfigurableTolerance": false})
+	all := map[string]bool{}
+	for _, name := range Features() {
+		all[name] = name != comparingTolerations
+	}
+	Emulation{}.DropDisabled(resources, all)
+	all["HPAConfigurableTolerance"] = false
+	Emulation{}.DropDisabled(resources, all)
 	var changed []string
 	for _, r := range resources {
 		if before[r] != reflect.ValueOf(r.Strategy.PrepareCreate).Pointer() {

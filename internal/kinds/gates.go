@@ -6,11 +6,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 )
 
+// genericWorkload is the feature by which there are groups of pods.
+const genericWorkload = "GenericWorkload"
+
 // gates are Kubernetes' feature gates without which it does not serve a kind, whatever the runtime configuration says.
 // All of them are off by default.
 var gates = map[catalog.GroupResource]string{
 	{Group: "certificates.k8s.io", Resource: "clustertrustbundles"}:    "ClusterTrustBundle",
 	{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: "PodCertificateRequest",
+	{Group: "scheduling.k8s.io", Resource: "podgroups"}:                genericWorkload,
+	{Group: "scheduling.k8s.io", Resource: "workloads"}:                genericWorkload,
 }
 
 // closeGates takes versions of kinds out of service, in place, that are behind gates which are not open. It returns

@@ -99,7 +99,8 @@ func TestRuntimeConfig(t *testing.T) {
 		resource.k8s.io/v1beta1/deviceclasses resource.k8s.io/v1beta1/resourceclaims resource.k8s.io/v1beta1/resourceclaimtemplates
 		resource.k8s.io/v1beta1/resourceslices resource.k8s.io/v1beta2/deviceclasses
 		resource.k8s.io/v1beta2/devicetaintrules resource.k8s.io/v1beta2/resourceclaims resource.k8s.io/v1beta2/resourceclaimtemplates
-		resource.k8s.io/v1beta2/resourceslices storage.k8s.io/v1beta1/volumeattributesclasses`); !slices.Equal(onDemand, want) {
+		resource.k8s.io/v1beta2/resourceslices scheduling.k8s.io/v1alpha2/podgroups scheduling.k8s.io/v1alpha2/workloads
+		storage.k8s.io/v1beta1/volumeattributesclasses`); !slices.Equal(onDemand, want) {
 		t.Errorf("served on demand:\n%s\nwant\n%s", strings.Join(onDemand, "\n"), strings.Join(want, "\n"))
 	}
 	with := func(part string) func([]string) []string {
@@ -149,12 +150,15 @@ func TestRuntimeConfig(t *testing.T) {
 		{"/v1/pods=false", without(func(name string) bool { return name == "v1/pods" }), ""},
 		{"admissionregistration.k8s.io/v1alpha1=true", with("admissionregistration.k8s.io/v1alpha1"), ""},
 		{"resource.k8s.io/v1alpha3=true", with("resource.k8s.io/v1alpha3"), ""},
-		{"scheduling.k8s.io/v1alpha2=true,apps/v1beta1=true,node.k8s.io/v1beta1=false",
-			func(all []string) []string { return all }, "apps/v1beta1,scheduling.k8s.io/v1alpha2"},
+		{"scheduling.k8s.io/v1alpha2=true", with("scheduling.k8s.io/v1alpha2"), ""},
+		{"scheduling.k8s.io/v1alpha2/podgroups=true", with("scheduling.k8s.io/v1alpha2/podgroups"), ""},
+		{"batch/v1beta1=true,apps/v1beta1=true,node.k8s.io/v1beta1=false",
+			func(all []string) []string { return all }, "apps/v1beta1,batch/v1beta1"},
 	}
 	for _, test := range tests {
 		kinds := kinds.Resources()
-		absent, err := parse(test.config).Apply(kinds, emulateNothing, "ClusterTrustBundle", "PodCertificateRequest")
+		absent, err := parse(test.config).Apply(kinds, emulateNothing, "ClusterTrustBundle", "PodCertificateRequest",
+			"GenericWorkload")
 		if err != nil {
 			t.Errorf("%s: %v", test.config, err)
 		}

@@ -201,6 +201,9 @@ func (l *binaryList) cbor(out *chunkWriter, p *verb.Page) error {
 	if p.Continue != "" && p.Remaining != nil && *p.Remaining > 0 {
 		meta["remainingItemCount"] = *p.Remaining
 	}
+	if p.Shard != "" {
+		meta["shardInfo"] = object.Object{"selector": p.Shard}
+	}
 	head := codec.AppendCBORMapHead(codec.CBORTag(0), 4)
 	for _, field := range []struct {
 		name  string

@@ -16,6 +16,9 @@ import (
 // scraped.
 type figures struct {
 	initial *prometheus.HistogramVec
+	// shards are the watches of shards. apiserver_watch_filtered_events_total has no counterpart: these watches sleep
+	// through the events of other shards.
+	shards *prometheus.GaugeVec
 
 	mu    sync.Mutex
 	kinds map[kindKey]*watchFigures // guarded by mu
@@ -47,7 +50,18 @@ func newFigures() *figures {
 			Help:    "Response latency distribution in seconds for watch list requests broken by group, version, resource and scope.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, []string{"group", "version", "resource", "scope"}),
+		shards: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_watch_shards_total",
+			Help: "Number of active sharded watch connections broken by resource type.",
+		}, []string{"group", "resource"}),
 	}
+}
+
+// sharded counts a watch of a shard until the function that it returns is called.
+func (f *figures) sharded(c *verb.Call) (end func()) {
+	watches := f.shards.WithLabelValues(c.Resource.Group, c.Resource.Plural)
+	watches.Inc()
+	return watches.Dec
 }
 
 // of returns the figures of the kind that a call is about.
@@ -87,6 +101,7 @@ func (f *figures) listed(c *verb.Call, took time.Duration) {
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(ch chan<- *prometheus.Desc) {
 	f.initial.Describe(ch)
+	f.shards.Describe(ch)
 	ch <- watchEvents
 	ch <- watchEventSizes
 }
@@ -94,6 +109,7 @@ func (f *figures) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (f *figures) Collect(ch chan<- prometheus.Metric) {
 	f.initial.Collect(ch)
+	f.shards.Collect(ch)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, w := range f.kinds {

@@ -22,6 +22,8 @@ func TestWatchFigures(t *testing.T) {
 		f.of(call).sent(size)
 		same.Observe(float64(size))
 	}
+	f.sharded(call)
+	f.sharded(call)()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(f, same)
 	families, err := registry.Gather()
@@ -34,6 +36,9 @@ func TestWatchFigures(t *testing.T) {
 	}
 	if n := got["apiserver_watch_events_total"].GetCounter().GetValue(); n != 13 {
 		t.Errorf("%v events", n)
+	}
+	if n := got["apiserver_watch_shards_total"].GetGauge().GetValue(); n != 1 {
+		t.Errorf("%v watches of shards", n)
 	}
 	a, b := got["apiserver_watch_events_sizes"].GetHistogram(), got["same"].GetHistogram()
 	if a.GetSampleCount() != b.GetSampleCount() || a.GetSampleSum() != b.GetSampleSum() {

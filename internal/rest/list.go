@@ -136,6 +136,10 @@ func (l *listWriter) trailer(dst []byte, p *verb.Page) []byte {
 		dst = strconv.AppendInt(dst, p.Revision, 10)
 		dst = append(dst, '"')
 	}
+	if p.Shard != "" { // it has no character that JSON escapes
+		dst = append(dst, `,"shardInfo":{"selector":"`...)
+		dst = append(append(dst, p.Shard...), `"}`...)
+	}
 	return append(dst, `}}`...)
 }
 

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,14 @@ import (
 // ask sends a request as admin, past front. body "" is none.
 func ask(t *testing.T, s *server, method, target, body string, accept ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	return askIn(t.Context(), t, s, method, target, body, accept...)
+}
+
+// askIn is ask by a client that waits as long as ctx lasts.
+func askIn(ctx context.Context, t *testing.T, s *server, method, target, body string, accept ...string,
+) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -30,6 +38,9 @@ func ask(t *testing.T, s *server, method, target, body string, accept ...string)
 	}
 	for _, a := range accept {
 		r.Header.Set("Accept", a)
+		if a == codec.CBOR {
+			r = r.WithContext(codec.WithCBOR(r.Context()))
+		}
 	}
 	info, err := request.Parse(r)
 	if err != nil {

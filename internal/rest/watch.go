@@ -40,6 +40,9 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 		return err
 	}
 	defer watching.Close()
+	if watching.Sharded() {
+		defer s.figures.sharded(c)()
+	}
 	st := &stream{
 		s: s, c: c, watch: watching, form: media, bookmarks: options.AllowWatchBookmarks, figures: s.figures.of(c),
 		began: s.verbs.Now(),

@@ -20,11 +20,16 @@ type Page struct {
 	Entries   []*watchcache.Entry
 	Continue  string // continue token, "" at the end
 	Remaining *int64 // how many follow, nil if unknown
+	Shard     string // the selector of the part of the collection that this is, "" if it is not one
 }
 
 // ListMeta returns the metadata of the list.
 func (p *Page) ListMeta() metav1.ListMeta {
-	return metav1.ListMeta{ResourceVersion: p.ResourceVersion(), Continue: p.Continue, RemainingItemCount: p.Remaining}
+	m := metav1.ListMeta{ResourceVersion: p.ResourceVersion(), Continue: p.Continue, RemainingItemCount: p.Remaining}
+	if p.Shard != "" {
+		m.ShardInfo = &metav1.ShardInfo{Selector: p.Shard}
+	}
+	return m
 }
 
 // ResourceVersion returns the list's resourceVersion, "" if it has none.
@@ -37,7 +42,7 @@ func (p *Page) ResourceVersion() string {
 
 // List finds the entries of one page. It holds pointers into an immutable snapshot: nothing is locked or copied.
 func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Page, error) {
-	sel, err := r.selector(c, o.LabelSelector, o.FieldSelector)
+	sel, err := r.selector(c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +59,7 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if r.convert.NeedsWebhook(c.Resource) {
 		return r.listConverted(ctx, c, o, sel, start)
 	}
-	p := &Page{Revision: start.snapshot.Revision}
+	p := &Page{Revision: start.snapshot.Revision, Shard: sel.Shard.String()}
 	if sel.Name != "" && o.Continue == "" && (sel.Namespace != "" || !c.Resource.Namespaced) {
 		if e := start.snapshot.Get(sel.Namespace, sel.Name); sel.Matches(e) {
 			p.Entries = append(p.Entries, e)

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -29,6 +30,7 @@ type Reader struct {
 	finders map[string]Finder
 	now     func() time.Time
 	corrupt corrupt.Texts
+	sharded bool
 }
 
 // View returns the view that is read.
@@ -209,17 +211,22 @@ func presented(res *catalog.Resource, ver *catalog.Version, stored []byte) (obje
 	return obj, convert.Present(res, ver, obj)
 }
 
-// selector returns what a list or a watch keeps of the call's collection.
-func (r *Reader) selector(c *Call, l labels.Selector, f fields.Selector) (*selector.Selector, error) {
-	return selector.New(selector.Collection{
+// selector returns what a list or a watch keeps of the call's collection. What is not stored has no shards.
+func (r *Reader) selector(c *Call, o *metainternal.ListOptions) (*selector.Selector, error) {
+	sel, err := selector.New(selector.Collection{
 		Resource: c.Resource, Version: c.Version, Namespace: c.Namespace,
 		NeedsWebhook: r.convert.NeedsWebhook(c.Resource), Entries: r,
-	}, l, f, c.Visible)
+	}, o.LabelSelector, o.FieldSelector, c.Visible)
+	if err != nil || o.ShardSelector == "" || !r.sharded || c.Resource.Virtual {
+		return sel, err
+	}
+	sel.Shard, err = selector.ParseShard(o.ShardSelector)
+	return sel, err
 }
 
 // IndexOf returns the name of the index that leads to what selectors keep, and the value to look for; nil if none does.
 func (r *Reader) IndexOf(c *Call, l labels.Selector, f fields.Selector) (name any, value string) {
-	if sel, err := r.selector(c, l, f); err == nil {
+	if sel, err := r.selector(c, &metainternal.ListOptions{LabelSelector: l, FieldSelector: f}); err == nil {
 		ix, value, _ := sel.Index()
 		return ix.Name, value
 	}

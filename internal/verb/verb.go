@@ -67,6 +67,9 @@ type Config struct {
 	// UnsafeDeletion lets those who may do that delete objects that cannot be read: kube's feature gate
 	// AllowUnsafeMalformedObjectDeletion.
 	UnsafeDeletion bool
+	// Sharded lets lists and watches ask for a shard of a collection: kube's feature gate ShardedListAndWatch. Without
+	// it they get all of it, as from a server that does not know the parameter.
+	Sharded bool
 	// Log is optional.
 	Log *slog.Logger
 }
@@ -98,7 +101,9 @@ func New(c Config) *Verbs {
 	if c.Convert == nil {
 		c.Convert = convert.New(convert.Options{})
 	}
-	r := &Reader{catalog: c.Catalog, view: c.View, convert: c.Convert, finders: c.Finders, now: c.Now}
+	r := &Reader{
+		catalog: c.Catalog, view: c.View, convert: c.Convert, finders: c.Finders, now: c.Now, sharded: c.Sharded,
+	}
 	r.corrupt = corrupt.Texts{Named: c.UnsafeDeletion, Path: c.Store.Path}
 	v := &Verbs{
 		Reader:    r,

@@ -43,7 +43,7 @@ func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions
 	if err := c.watchOne(o); err != nil {
 		return nil, err
 	}
-	sel, err := r.selector(c, o.LabelSelector, o.FieldSelector)
+	sel, err := r.selector(c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +146,9 @@ func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, 
 	})
 	return ok, err
 }
+
+// Sharded reports whether the watch is one of a shard.
+func (w *Watch) Sharded() bool { return w.sel.Shard != nil }
 
 // HasInitial reports whether the state at the start is to be sent.
 func (w *Watch) HasInitial() bool { return w.initial != nil }

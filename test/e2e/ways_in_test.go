@@ -17,26 +17,50 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// proxies are the programs that have a command proxy, which is to do the same in both.
+var proxies = []string{"kubectl", "bowsprit"}
+
 // TestHTTPProxyPage runs testdata/ways/http_proxy.txt, the page "Use an HTTP Proxy to Access the Kubernetes API" of
-// Kubernetes' documentation, against kubectl proxy. The page's port 8080 and address stand for those of this run.
+// Kubernetes' documentation, against kubectl proxy and bowsprit proxy. The page's port 8080 and address stand for those
+// of this run.
 func TestHTTPProxyPage(t *testing.T) {
 	t.Parallel()
-	server := startServer(t, "--ephemeral", withoutAccounts)
-	proxy := startKubectlProxy(t, server)
-	runWay(t, server, "http_proxy", nil, map[string]string{
-		"localhost:8080": proxy, "10.0.2.15:8443": strings.TrimPrefix(server.config(t).Host, "https://"),
-	})
+	for _, program := range proxies {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			server := startServer(t, "--ephemeral", withoutAccounts)
+			proxy := startProxy(t, server, program)
+			runWay(t, server, "http_proxy", nil, map[string]string{
+				"localhost:8080": proxy, "10.0.2.15:8443": strings.TrimPrefix(server.config(t).Host, "https://"),
+			})
+		})
+	}
 }
 
-// startKubectlProxy starts kubectl proxy on a free port and returns its address.
-func startKubectlProxy(t *testing.T, server *process) string {
+// startProxy starts the command proxy of a program on a free port and returns its address.
+func startProxy(t *testing.T, server *process, program string) string {
 	t.Helper()
-	cmd := exec.CommandContext(bounded(t, startLimit), filepath.Join(binaries, "kubectl"), "proxy", "--port=0")
+	cmd := exec.CommandContext(bounded(t, startLimit), filepath.Join(binaries, program), "proxy", "--port=0")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+server.kubeconfig)
 	line := firstLine(t, cmd)
 	address, ok := strings.CutPrefix(line, "Starting to serve on ")
 	if !ok {
-		t.Fatalf("kubectl proxy said %q", line)
+		t.Fatalf("%s proxy said %q", program, line)
+	}
+	return address
+}
+
+// startSOCKS starts bowsprit proxy with a SOCKS5 proxy on a free port and returns the address of that.
+func startSOCKS(t *testing.T, server *process) string {
+	t.Helper()
+	cmd := exec.CommandContext(bounded(t, startLimit), filepath.Join(binaries, "bowsprit"), "proxy", "--port=0",
+		"--socks5=0")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+server.kubeconfig)
+	line := firstLine(t, cmd)
+	host := strings.TrimPrefix(server.config(t).Host, "https://")
+	address, ok := strings.CutPrefix(line, "SOCKS5 proxy to "+host+" on ")
+	if !ok {
+		t.Fatalf("bowsprit proxy said %q", line)
 	}
 	return address
 }
@@ -62,10 +86,16 @@ func firstLine(t *testing.T, cmd *exec.Cmd) string {
 	return strings.TrimSpace(line)
 }
 
-// TestBrowserPaths asks kubectl proxy as a browser does: the root is a page for people, everything else is JSON.
+// TestBrowserPaths asks both proxies as a browser does: the root is a page for people, everything else is JSON.
 func TestBrowserPaths(t *testing.T) {
 	t.Parallel()
-	proxy := "http://" + startKubectlProxy(t, startServer(t, "--ephemeral"))
+	server := startServer(t, "--ephemeral")
+	for _, program := range proxies {
+		t.Run(program, func(t *testing.T) { browse(t, "http://"+startProxy(t, server, program)) })
+	}
+}
+
+func browse(t *testing.T, proxy string) {
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 	for _, c := range []struct{ path, accept, contentType, contains string }{
 		{"/", browser, "text/html", "<html"},
@@ -166,6 +196,26 @@ func TestProxyURL(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+}
+
+// TestSOCKS5Command goes through the SOCKS5 proxy of bowsprit proxy: by the server's own address with proxy-url, and by
+// the name that its certificate has for clients in a cluster with HTTPS_PROXY. Elsewhere it does not lead.
+func TestSOCKS5Command(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, "--ephemeral", withoutAccounts)
+	proxy := "socks5://" + startSOCKS(t, server)
+	file := remoteKubeconfig(t, server, remote{server: server.config(t).Host, proxy: proxy})
+	runWay(t, &process{kubeconfig: file}, "socks5_proxy", nil, nil)
+
+	file = remoteKubeconfig(t, server, remote{server: "https://kubernetes.default.svc", environment: true})
+	runWay(t, &process{kubeconfig: file}, "socks5_proxy", []string{"HTTPS_PROXY=" + proxy}, nil)
+
+	file = remoteKubeconfig(t, server, remote{server: "https://kubernetes.default.svc:8443", proxy: proxy})
+	kubectl := exec.Command(filepath.Join(binaries, "kubectl"), "--kubeconfig="+file, "get", "pods")
+	out, err := kubectl.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "connection not allowed by ruleset") {
+		t.Errorf("another port: %v: %s", err, out)
+	}
 }
 
 // TestSOCKS5Page runs the page "Use a SOCKS5 Proxy to Access the Kubernetes API" with a real ssh, which makes the

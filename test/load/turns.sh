@@ -69,7 +69,7 @@ turn() {
 		# shellcheck disable=SC2086
 		measure "$name" $work
 	done <<<"$operations"
-	if [ -n "${CRDS:-}" ]; then measure "$name" crds -dir "$CRDS"; fi
+	if [ -n "${CRDS:-}" ]; then measure "$name" crds -dir "$CRDS" -n 100000; fi
 	memory "$name" "after the work"
 	start=$(now)
 	kill "${of[$name]}"

@@ -1,6 +1,7 @@
 // Package node runs Kubernetes' own programs against bowsprit, unmodified and under their own users: kube-scheduler,
-// kube-controller-manager, kubelet. It is a module of its own, because k8s.io/kubernetes brings some 200 modules, and
-// none of "make test", because linking the programs takes minutes: see "make node".
+// kube-controller-manager, kubelet. They are built in the module programs, because k8s.io/kubernetes brings some 200
+// modules in versions of its own. None of it is in "make test", because linking the programs takes minutes: see "make
+// node".
 //
 // TestMain builds the programs. NODE_BINARIES names a directory that has them already; those it lacks are built into
 // it.

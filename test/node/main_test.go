@@ -13,7 +13,8 @@ import (
 // binaries is the directory with the programs. TestMain sets it, nothing changes it.
 var binaries string
 
-// sources are the packages of the programs. What begins with a dot is a folder of the root module.
+// sources are the packages of the programs. What begins with a dot is a folder of the root module; the others are built
+// in the module programs, with the versions that Kubernetes' own release has.
 var sources = map[string]string{
 	"bowsprit":                "./cmd/bowsprit",
 	"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
@@ -49,6 +50,7 @@ func runTests(m *testing.M) (int, error) {
 		}
 		build := exec.Command("go", "build", "-o", target, source)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Dir = "programs"
 		if source[0] == '.' {
 			build.Dir = filepath.Join("..", "..")
 		}

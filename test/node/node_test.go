@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
 // The addresses of the node and of the service kubernetes. There is no kube-proxy: the server listens on the latter.
@@ -140,14 +142,14 @@ const bridgeConfig = `{"cniVersion": "1.0.0", "name": "bridge", "plugins": [
 // machine wants beside it.
 func (c *cluster) startKubelet(t *testing.T) *component {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "nodes.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "nodes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	configuration := ""
-	for _, b := range blocks(string(page)) {
-		if b.name == "kubelet.yaml" {
-			configuration = b.text
+	for _, b := range page.Blocks(string(text)) {
+		if b.Name == "kubelet.yaml" {
+			configuration = b.Text
 		}
 	}
 	configuration = strings.NewReplacer("/run/containerd/containerd.sock", c.home+"/containerd.sock",
@@ -239,11 +241,11 @@ func (c *cluster) visit(t *testing.T) {
 // secondScheduler creates what docs/schedulers.md has, and waits until all three pods run.
 func (c *cluster) secondScheduler(t *testing.T) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "schedulers.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "schedulers.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.script(t, "schedulers.md", blocks(string(page))) // writes the files
+	c.session().WriteFiles(t, "schedulers.md", page.Blocks(string(text)))
 	c.sh(t, "sed -i s,config.k8s.io/v1beta2,config.k8s.io/v1, my-scheduler.yaml")
 	c.sh(t, "kubectl create -f my-scheduler.yaml && kubectl create -f pod1.yaml -f pod2.yaml -f pod3.yaml")
 	c.sh(t, "kubectl wait deployment my-scheduler --namespace=kube-system --for=condition=Available --timeout=150s")

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -198,19 +197,6 @@ func await(t *testing.T, is func(ctx context.Context) string) {
 			t.Fatal(what)
 		}
 	}
-}
-
-// awaitGone waits until no process of the group is left.
-func awaitGone(t *testing.T, group int) {
-	t.Helper()
-	late := time.AfterFunc(limit/2, func() { syscall.Kill(-group, syscall.SIGKILL) })
-	defer late.Stop()
-	await(t, func(context.Context) string {
-		if err := syscall.Kill(-group, 0); errors.Is(err, syscall.ESRCH) {
-			return ""
-		}
-		return "processes of the page go on after SIGKILL"
-	})
 }
 
 // freePort returns a port at which nothing listens, for programs that cannot choose one: below those that Linux gives

@@ -39,11 +39,13 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
+	jobplugin "k8s.io/kubernetes/plugin/pkg/admission/job"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodedeclaredfeatures"
 	"k8s.io/kubernetes/plugin/pkg/admission/noderestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
+	"k8s.io/kubernetes/plugin/pkg/admission/podgroup"
 	"k8s.io/kubernetes/plugin/pkg/admission/podresize"
 	"k8s.io/kubernetes/plugin/pkg/admission/podtopologylabels"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
@@ -74,6 +76,7 @@ func TestAdmissionPlugins(t *testing.T) {
 		ctbattest.Register,
 		subjectrestriction.Register, noderestriction.Register,
 		nodedeclaredfeatures.Register, podresize.Register, podtopologylabels.Register,
+		podgroup.Register, jobplugin.Register,
 	} {
 		register(registry)
 	}
@@ -167,17 +170,24 @@ func startPlugin(
 	}
 	if gated, ok := p.(initializer.WantsFeatures); ok { // some do less, or nothing, without gates that are off
 		gated.InspectFeatureGates(opened{utilfeature.DefaultFeatureGate})
+		if reads, ok := p.(initializer.WantsExternalKubeInformerFactory); ok {
+			reads.SetExternalKubeInformerFactory(factory)
+		}
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	return p
 }
 
-// opened are feature gates, of which those of certificates are on.
+// opened are feature gates, of which those of certificates and of groups of pods are on.
 type opened struct{ featuregate.FeatureGate }
 
 func (g opened) Enabled(name featuregate.Feature) bool {
-	return name == features.ClusterTrustBundle || name == features.PodCertificateRequest || g.FeatureGate.Enabled(name)
+	switch name {
+	case features.ClusterTrustBundle, features.PodCertificateRequest, features.GenericWorkload:
+		return true
+	}
+	return g.FeatureGate.Enabled(name)
 }
 
 // admitWith sends a write through both halves of a plugin.

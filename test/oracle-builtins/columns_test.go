@@ -1,6 +1,7 @@
 package oraclebuiltins
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -35,13 +36,19 @@ func TestColumns(t *testing.T) {
 		}
 		for _, v := range r.Versions {
 			t.Run(r.Kind+" "+v.Name, func(t *testing.T) {
+				compared := false
 				for seed := range int64(60) {
-					table := theirTable(t, generator, r, v, randomObject(t, r, v, seed))
+					doc := randomObject(t, r, v, seed)
+					if bytes.Contains(doc, []byte(`"podGroupTemplateRef":{"workload":null}`)) {
+						continue // for which Kubernetes' printer panics
+					}
+					table := theirTable(t, generator, r, v, doc)
 					if table == nil {
 						return // kinds without a printer show name and creation
 					}
-					if seed == 0 && v == r.Storage {
+					if !compared && v == r.Storage {
 						texts.compare(t, r.Kind, table)
+						compared = true
 					}
 					compareTable(t, r, v, seed, table)
 					if t.Failed() {

@@ -18,6 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
@@ -334,10 +338,38 @@ func bootstrap() *roles {
 
 // TestRBACBootstrapPolicy compares the roles and bindings that the server makes with those of Kubernetes.
 func TestRBACBootstrapPolicy(t *testing.T) {
-	t.Parallel()
-	objects, err := bootstrapdata.Objects()
+	comparePolicy(t)
+}
+
+// TestRBACGatedPolicy does the same with each feature that adds to them. It is not parallel to others, as Kubernetes
+// has one set of gates for all.
+func TestRBACGatedPolicy(t *testing.T) {
+	for _, gates := range [][]featuregate.Feature{
+		{features.ClusterTrustBundle}, {features.PodCertificateRequest}, {features.StorageVersionMigrator},
+		{features.ClusterTrustBundle, features.PodCertificateRequest},
+		{features.GenericWorkload}, {features.GenericWorkload, features.DRAWorkloadResourceClaims},
+	} {
+		t.Run(fmt.Sprint(gates), func(t *testing.T) {
+			var names []string
+			for _, gate := range gates {
+				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, gate, true)
+				names = append(names, string(gate))
+			}
+			comparePolicy(t, names...)
+		})
+	}
+}
+
+// comparePolicy compares the policy with what features add to it. The order of a role's rules means nothing.
+func comparePolicy(t *testing.T, gates ...string) {
+	t.Helper()
+	objects, err := bootstrapdata.Objects(gates...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	inOrder := func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+		return slices.SortedStableFunc(slices.Values(rules),
+			func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) })
 	}
 	p, got, want := bootstrap(), map[string]string{}, map[string]string{}
 	text := func(v any) string {
@@ -351,10 +383,10 @@ func TestRBACBootstrapPolicy(t *testing.T) {
 		want[kind+" "+meta.Namespace+"/"+meta.Name] = text([]any{meta.Labels, meta.Annotations, content})
 	}
 	for _, r := range p.clusterRoles {
-		put("ClusterRole", r.ObjectMeta, r.Rules, r.AggregationRule)
+		put("ClusterRole", r.ObjectMeta, inOrder(r.Rules), r.AggregationRule)
 	}
 	for _, r := range p.roles {
-		put("Role", r.ObjectMeta, r.Rules, nil)
+		put("Role", r.ObjectMeta, inOrder(r.Rules), nil)
 	}
 	for _, b := range p.clusterBindings {
 		put("ClusterRoleBinding", b.ObjectMeta, b.RoleRef, b.Subjects)
@@ -363,7 +395,7 @@ func TestRBACBootstrapPolicy(t *testing.T) {
 		put("RoleBinding", b.ObjectMeta, b.RoleRef, b.Subjects)
 	}
 	for _, o := range objects {
-		content := []any{o.Rules, o.AggregationRule}
+		content := []any{inOrder(o.Rules), o.AggregationRule}
 		if strings.HasSuffix(o.Kind, "Binding") {
 			content = []any{o.RoleRef, o.Subjects}
 		}

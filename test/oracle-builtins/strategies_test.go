@@ -54,7 +54,9 @@ import (
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
 	"k8s.io/kubernetes/pkg/registry/resource/resourcepoolstatusrequest"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
+	"k8s.io/kubernetes/pkg/registry/scheduling/podgroup"
 	"k8s.io/kubernetes/pkg/registry/scheduling/priorityclass"
+	"k8s.io/kubernetes/pkg/registry/scheduling/workload"
 	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
 	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
@@ -99,8 +101,10 @@ var strategies = map[string]strategy{
 	"DeviceClass": deviceclass.Strategy, "DeviceTaintRule": devicetaintrule.Strategy, "ResourceClaim": claims,
 	"ResourceClaimTemplate": resourceclaimtemplate.NewStrategy(namespaces),
 	"ResourceSlice":         resourceslice.Strategy, "ResourcePoolStatusRequest": resourcepoolstatusrequest.Strategy,
-	"StorageVersion": storageversion.Strategy,
+	"StorageVersion": storageversion.Strategy, "PodGroup": podGroups, "Workload": workload.Strategy,
 }
+
+var podGroups = podgroup.NewStrategy()
 
 var podRequests = podcertificaterequest.NewStrategy()
 
@@ -136,4 +140,5 @@ var parts = map[string]rest.RESTUpdateStrategy{
 	"ResourceClaim/status":              resourceclaim.NewStatusStrategy(claims),
 	"ResourcePoolStatusRequest/status":  resourcepoolstatusrequest.StatusStrategy,
 	"StorageVersion/status":             storageversion.StatusStrategy,
+	"PodGroup/status":                   podgroup.NewStatusStrategy(podGroups),
 }

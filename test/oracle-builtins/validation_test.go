@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	core "k8s.io/kubernetes/pkg/apis/core"
@@ -41,8 +42,10 @@ import (
 // each valid one, 30 if unset.
 func TestValidation(t *testing.T) {
 	t.Parallel()
+	resources := kinds.Resources()
+	kinds.Emulation{}.DropDisabled(resources, nil)
 	byKind := map[string]*catalog.Resource{}
-	for _, r := range kinds.Resources() {
+	for _, r := range resources {
 		if !r.Secondary {
 			byKind[r.Kind] = r
 		}
@@ -88,9 +91,33 @@ func TestValidationCoordinated(t *testing.T) {
 	}
 }
 
+// TestValidationOfGroups does the same with groups of pods, what they are made of, and pods in them, while their
+// features are on, which is by default in no release. It is not parallel to others, as Kubernetes has one set of gates
+// for all.
+func TestValidationOfGroups(t *testing.T) {
+	given := map[string]bool{}
+	gates := featuregatetesting.FeatureOverrides{features.GangScheduling: true}
+	for _, gate := range []featuregate.Feature{
+		features.GenericWorkload, features.TopologyAwareWorkloadScheduling, features.DRAWorkloadResourceClaims,
+		features.WorkloadAwarePreemption,
+	} {
+		gates[gate], given[string(gate)] = true, true
+	}
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, gates)
+	resources := kinds.Resources()
+	kinds.Emulation{}.DropDisabled(resources, given)
+	for i, obj := range objectsOf(t, "testdata/groups.yaml") {
+		kind := obj["kind"].(string)
+		r := resources[slices.IndexFunc(resources, func(r *catalog.Resource) bool { return r.Kind == kind })]
+		t.Run(fmt.Sprint(kind, i), func(t *testing.T) { (&comparison{t: t, r: r, kind: kind}).breakAll(obj) })
+	}
+}
+
 // validObjects are those of testdata/objects.yaml.
-func validObjects(t *testing.T) (all []map[string]any) {
-	data, err := os.ReadFile("testdata/objects.yaml")
+func validObjects(t *testing.T) []map[string]any { return objectsOf(t, "testdata/objects.yaml") }
+
+func objectsOf(t *testing.T, file string) (all []map[string]any) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,12 +386,15 @@ func (c *comparison) same(what string, ours, theirs field.ErrorList, obj map[str
 	if len(want) > 0 {
 		return
 	}
-	v1, err := legacyscheme.Scheme.UnsafeConvertToVersion(their,
-		schema.GroupVersion{Group: c.r.Group, Version: c.version().Name})
+	gv := schema.GroupVersion{Group: c.r.Group, Version: c.version().Name}
+	v1, err := legacyscheme.Scheme.UnsafeConvertToVersion(their, gv)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	read := c.version().New().(runtime.Object) // as it is when it has been written and read
+	read, err := legacyscheme.Scheme.New(gv.WithKind(c.r.Kind)) // as it is when it has been written and read
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	if err := json.Unmarshal(marshal(c.t, v1), read); err != nil {
 		c.t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package arguments
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,10 +30,22 @@ func One(what string) cobra.PositionalArgs {
 	}
 }
 
+// TextOrJSON refuses a value of the flag --output that is neither "text" nor "json".
+func TextOrJSON(output string) error {
+	if output != "text" && output != "json" {
+		return fmt.Errorf("--output %q is unknown: use text or json", output)
+	}
+	return nil
+}
+
 // instead names the commands below cmd that the user may have meant, or all of them.
 func instead(cmd *cobra.Command, wrong string) string {
 	cmd.SuggestionsMinimumDistance = 2
 	names := cmd.SuggestionsFor(wrong)
+	begins := func(name string) bool { return strings.HasPrefix(name, wrong) }
+	if slices.ContainsFunc(names, begins) { // then those that only look alike are not meant
+		names = slices.DeleteFunc(names, func(name string) bool { return !begins(name) })
+	}
 	if len(names) > 0 {
 		return fmt.Sprintf("did you mean %s? See %q", strings.Join(names, " or "), help(cmd))
 	}

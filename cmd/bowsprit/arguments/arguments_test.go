@@ -1,6 +1,7 @@
 package arguments_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{root, nil, ""},
 		{root, []string{"sial"}, `unknown command "sial" for "ship": did you mean sail? See "ship --help"`},
+		{root, []string{"sai"}, `unknown command "sai" for "ship": did you mean sail? See "ship --help"`},
 		{root, []string{"zzzzzz"}, `unknown command "zzzzzz" for "ship": there are sail, save; see "ship --help"`},
 		{sail, nil, ""},
 		{sail, []string{"now"}, `"ship sail" takes no arguments, but got "now": see "ship sail --help"`},
@@ -34,6 +36,18 @@ func TestArguments(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s %q: %s\nwant %s", c.cmd.Name(), c.args, got, c.want)
+		}
+	}
+}
+
+func TestTextOrJSON(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		"text": "<nil>", "json": "<nil>", "": `--output "" is unknown: use text or json`,
+		"yaml": `--output "yaml" is unknown: use text or json`,
+	} {
+		if got := fmt.Sprint(arguments.TextOrJSON(output)); got != want {
+			t.Errorf("%q: %s", output, got)
 		}
 	}
 }

@@ -15,6 +15,9 @@ import (
 // Flags say which server a command asks, and as whom: as the user of a kubeconfig.
 type Flags struct{ dataDir, kubeconfig, context string }
 
+// OfDir names the server on this machine with the data directory, as its administrator.
+func OfDir(dir string) Flags { return Flags{dataDir: dir} }
+
 // Bind declares the flags.
 func (c *Flags) Bind(f *pflag.FlagSet) {
 	f.StringVar(&c.dataDir, "data-dir", "", "ask the server on this machine with this data directory")

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/crd"
 )
@@ -56,8 +57,8 @@ server, such as names that are taken, is not seen here. The exit code is 1 if so
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"text", "json"}, output) {
-				return fmt.Errorf("--output %q is unknown: use text or json", output)
+			if err := arguments.TextOrJSON(output); err != nil {
+				return err
 			}
 			found, err := lint(args, cmd.InOrStdin())
 			if err != nil {

@@ -67,8 +67,8 @@ The exit code is 0 if the server is ready, and 1 if it is not or cannot be reach
   bowsprit status --kubeconfig prod.conf -o json`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"text", "json"}, output) {
-				return fmt.Errorf("--output %q is unknown: use text or json", output)
+			if err := arguments.TextOrJSON(output); err != nil {
+				return err
 			}
 			config, _, err := server.Connect()
 			if err != nil {

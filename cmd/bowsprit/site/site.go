@@ -31,10 +31,12 @@ var sections = []struct {
 	title string
 	pages []string
 }{
-	{"Begin", []string{"index", "packages", "settings", "comparison", "why"}},
+	{"Begin", []string{"index", "first-steps", "packages", "settings", "comparison", "why"}},
+	{"Tutorials", []string{"tutorials/definitions", "tutorials/versions", "tutorials/users", "tutorials/replicas",
+		"tutorials/backup", "tutorials/test-an-operator"}},
 	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "workloads", "controllers",
 		"nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
-	{"Reference", []string{"commands", "differences", "conformance", "performance", "following-kubernetes"}},
+	{"Reference", []string{"commands", "metrics", "differences", "conformance", "performance", "following-kubernetes"}},
 	{"How it works", []string{"tour", "request", "schema", "house", "releasing"}},
 }
 

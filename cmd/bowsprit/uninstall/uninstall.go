@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 )
 
@@ -51,8 +52,8 @@ The exit code is 0, also if there is nothing.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"text", "json"}, output) {
-				return fmt.Errorf("--output %q is unknown: use text or json", output)
+			if err := arguments.TextOrJSON(output); err != nil {
+				return err
 			}
 			program, err := os.Executable()
 			if err != nil {

@@ -91,7 +91,10 @@ func byName(all []*named, rest *tls.Certificate) func(*tls.ClientHelloInfo) (*tl
 
 // userFiles are the files that the user has given.
 func (p *PKI) userFiles() []string {
-	files := []string{p.config.ServingCertFile, p.config.ServingKeyFile, p.config.ClientCAFile, p.config.ProxyCAFile}
+	files := []string{
+		p.config.ServingCertFile, p.config.ServingKeyFile, p.config.ClientCAFile, p.config.ProxyCAFile,
+		p.config.ProxyClientCertFile, p.config.ProxyClientKeyFile,
+	}
 	for _, n := range p.config.Named {
 		files = append(files, n.CertFile, n.KeyFile)
 	}

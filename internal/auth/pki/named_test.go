@@ -92,32 +92,49 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// TestChangedBeforeRun: files that change between Open and Run are read again.
+// TestChangedBeforeRun: files that change between Open and Run are read again, those of the serving certificate and
+// those of the front proxy.
 func TestChangedBeforeRun(t *testing.T) {
-	dir := t.TempDir()
-	in := func(name string) string { return filepath.Join(dir, name) }
-	for _, name := range []string{"old", "new"} {
-		must(t, WriteServing(in(name), []string{name + ".example"}, time.Now()))
+	for _, test := range []struct {
+		name   string
+		config func(crt, key string) Config
+		shown  func(p *PKI) []string
+	}{
+		{"serving", func(crt, key string) Config { return Config{ServingCertFile: crt, ServingKeyFile: key} },
+			func(p *PKI) []string {
+				config, err := p.TLSConfig().GetConfigForClient(nil)
+				must(t, err)
+				return config.Certificates[0].Leaf.DNSNames
+			}},
+		{"front proxy", func(crt, key string) Config {
+			return Config{ProxyClientCertFile: crt, ProxyClientKeyFile: key}
+		}, func(p *PKI) []string { return p.ProxyClient().Leaf.DNSNames }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			in := func(name string) string { return filepath.Join(dir, name) }
+			for _, name := range []string{"old", "new"} {
+				must(t, WriteServing(in(name), []string{name + ".example"}, time.Now()))
+			}
+			synctest.Test(t, func(t *testing.T) {
+				p := open(t, test.config(in("old.crt"), in("old.key")), start)
+				for _, end := range []string{".crt", ".key"} {
+					must(t, os.Chtimes(in("new"+end), time.Time{}, mtime(t, in("old"+end)))) // no younger
+					must(t, os.Rename(in("new"+end), in("old"+end)))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); p.Run(ctx) }()
+				time.Sleep(2 * lookEvery)
+				synctest.Wait()
+				if names := test.shown(p); !slices.Contains(names, "new.example") {
+					t.Errorf("shown is %v", names)
+				}
+				cancel()
+				<-done
+			})
+		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t, Config{ServingCertFile: in("old.crt"), ServingKeyFile: in("old.key")}, start)
-		for _, end := range []string{".crt", ".key"} {
-			must(t, os.Chtimes(in("new"+end), time.Time{}, mtime(t, in("old"+end)))) // no younger
-			must(t, os.Rename(in("new"+end), in("old"+end)))
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); p.Run(ctx) }()
-		time.Sleep(2 * lookEvery)
-		synctest.Wait()
-		config, err := p.TLSConfig().GetConfigForClient(nil)
-		must(t, err)
-		if names := config.Certificates[0].Leaf.DNSNames; !slices.Contains(names, "new.example") {
-			t.Errorf("served is %v", names)
-		}
-		cancel()
-		<-done
-	})
 }
 
 func mtime(t *testing.T, file string) time.Time {

@@ -96,7 +96,7 @@ func (s *Server) newHTTPServer() *http.Server {
 
 // handle runs the handler in a stack that is large enough, and reads what it has left of the body.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	_ = growStack(0)
+	growStack(r.Method)
 	s.config.Handler.ServeHTTP(w, r)
 	drain(r)
 }

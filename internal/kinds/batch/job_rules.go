@@ -343,12 +343,17 @@ func jobUpdate(val *rule.Validation, _ rule.Value) {
 func templateUpdate(val *rule.Validation, spec, was object.Object, path *field.Path) {
 	status := object.Map(val.Old, "status")
 	active, _ := object.Int(status, "active")
-	open := object.True(was, "suspend") && (status["startTime"] == nil || jobIs(status, "Suspended")) && active == 0
+	unstarted := object.True(was, "suspend") && status["startTime"] == nil
+	open := (unstarted || object.True(was, "suspend") && jobIs(status, "Suspended")) && active == 0
 	template, old := object.Map(spec, "template"), runtime.DeepCopyJSON(object.Map(was, "template"))
-	if open {
+	placed := open
+	if val.Lacks("MutableSchedulingDirectivesForSuspendedJobs") {
+		placed = unstarted
+	}
+	if placed {
 		freeScheduling(old, template)
 	}
-	if !object.True(was, "suspend") || !open {
+	if !open || val.Lacks("MutablePodResourcesForSuspendedJobs") {
 		if !rule.Equivalent(template, old) {
 			val.Invalid(path.Child("template"), template, "field is immutable")
 		}

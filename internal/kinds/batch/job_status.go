@@ -34,6 +34,11 @@ func jobStatus(val *rule.Validation, _ rule.Value) {
 	}
 	val.Block("JobStatus", s.now, nil, s.path)
 	s.uncounted()
+	if val.Lacks("JobManagedBy") { // then only Kubernetes' own controller writes it
+		s.succeeds(val.Lacks("JobPodReplacementPolicy"))
+		s.goesOn()
+		return
+	}
 	s.ends()
 	s.times()
 	s.indexes()
@@ -104,26 +109,13 @@ func (s *jobChange) ends() {
 	if complete && !success && s.turned("Complete", "SuccessCriteriaMet") {
 		s.conditions("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
 	}
-	if success && failed {
-		s.conditions("cannot set SuccessCriteriaMet=True and Failed=true conditions")
-	}
-	if success && failure {
-		s.conditions("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
-	}
-	if s.spec["successPolicy"] != nil && !success && complete {
-		s.conditions("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")
-	}
+	s.succeeds(false)
 	for _, kind := range []string{"Failed", "Complete", "FailureTarget"} {
 		if jobIs(s.was, kind) && !is(kind) {
 			s.conditions(fmt.Sprintf("cannot disable the terminal %s=True condition", kind))
 		}
 	}
-	if jobIs(s.was, "SuccessCriteriaMet") && !success {
-		s.conditions("cannot disable the SuccessCriteriaMet=True condition")
-	}
-	if jobIs(s.was, "Complete") && !jobIs(s.was, "SuccessCriteriaMet") && success {
-		s.conditions("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
-	}
+	s.goesOn()
 }
 
 func (s *jobChange) times() {

@@ -14,6 +14,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration"
+	"github.com/bowsprit/bowsprit/internal/kinds/schemas"
 )
 
 // schema is what the files hold for a type: the part of OpenAPI that structural schemas have, with $ref to other types
@@ -98,13 +99,24 @@ func (g *generator) wantVersions(r *catalog.Resource, ends ...string) {
 		ends = []string{""}
 	}
 	for _, v := range r.Versions {
-		t := reflect.TypeOf(v.New()).Elem()
+		of := typeOf(v.New())
 		for _, end := range ends {
-			n := typeName{t.PkgPath(), t.Name() + end}
+			n := typeName{of.path, of.name + end}
 			g.want(n)
 			g.kinds[n] = []groupKind{{r.Group, r.Kind + end, v.Name}}
 		}
 	}
+}
+
+// typeOf returns the Go type that v points to. A type of ours has no comments to publish: it is that of k8s.io/api
+// which it stands for.
+func typeOf(v any) typeName {
+	t := reflect.TypeOf(v).Elem()
+	if path, ok := strings.CutPrefix(schemas.TypeID(v), "io.k8s.api."); ok {
+		path = strings.TrimSuffix(path, "."+t.Name())
+		return typeName{"k8s.io/api/" + strings.ReplaceAll(path, ".", "/"), t.Name()}
+	}
+	return typeName{t.PkgPath(), t.Name()}
 }
 
 type generator struct {

@@ -4,6 +4,7 @@ package pluginlist
 
 import (
 	"github.com/bowsprit/bowsprit/internal/admit"
+	batchplugins "github.com/bowsprit/bowsprit/internal/kinds/batch/plugins"
 	certificatesplugins "github.com/bowsprit/bowsprit/internal/kinds/certificates/plugins"
 	coreplugins "github.com/bowsprit/bowsprit/internal/kinds/core/plugins"
 	networkplugins "github.com/bowsprit/bowsprit/internal/kinds/network/plugins"
@@ -34,9 +35,11 @@ var known = []struct {
 	{"ClusterTrustBundleAttest", certificatesplugins.ClusterTrustBundleAttest},
 	{"CertificateSubjectRestriction", certificatesplugins.CertificateSubject},
 	{"DefaultIngressClass", networkplugins.IngressClass},
-	{"NodeDeclaredFeatureValidator", coreplugins.DeclaredFeature},
-	{"PodResizeValidator", coreplugins.PodResize},
 	{"PodTopologyLabels", coreplugins.PodTopology},
+	{"PodGroupWorkloadExists", schedulingplugins.PodGroup},
+	{"NodeDeclaredFeatureValidator", coreplugins.DeclaredFeature},
+	{"JobValidation", batchplugins.Job},
+	{"PodResizeValidator", coreplugins.PodResize},
 }
 
 // Names returns the names of all plugins, which are kube's, in the order in which they are asked.

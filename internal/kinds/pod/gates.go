@@ -7,9 +7,6 @@ import (
 // dropGated drops from the spec of a pod, or of a template of pods, what Kubernetes 1.36 has behind feature gates that
 // are off, unless old has some of it. old is nil for a new object.
 func dropGated(spec, old object.Object) {
-	if old["schedulingGroup"] == nil {
-		delete(spec, "schedulingGroup")
-	}
 	for _, source := range []string{"clusterTrustBundle", "podCertificate"} {
 		if !hasSource(old, source) {
 			for _, s := range sourcesOf(spec) {

@@ -298,6 +298,20 @@ func schedulingGates(val *rule.Validation, p rule.Value) {
 	}
 }
 
+// schedulingGroup wants one of the ways to name a group, of which there is one.
+func schedulingGroup(val *rule.Validation, p rule.Value) {
+	if p.New == nil {
+		return
+	}
+	at := p.Path.Child("podGroupName")
+	name, ok := p.Object()["podGroupName"].(string)
+	if !ok {
+		val.Invalid(at, nil, "must specify one of: `podGroupName`")
+		return
+	}
+	val.Invalids(at, name, validation.IsDNS1123Subdomain(name))
+}
+
 func hostnames(val *rule.Validation, p rule.Value) {
 	for i, name := range rule.Strings(p.Object()["hostnames"]) {
 		val.Invalids(p.Path.Child("hostnames").Index(i), name, validation.IsDNS1123Subdomain(name))
@@ -323,6 +337,7 @@ func podFunctions() rule.Functions {
 		"podResources":        podResources,
 		"podSecurity":         podSecurity,
 		"schedulingGates":     schedulingGates,
+		"schedulingGroup":     schedulingGroup,
 		"spread":              spread,
 		"volumes":             volumes,
 	}

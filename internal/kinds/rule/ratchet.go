@@ -2,6 +2,7 @@ package rule
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -24,6 +25,17 @@ type allowedKey struct{}
 func Allow(ctx context.Context, rule Exception) context.Context {
 	return context.WithValue(ctx, allowedKey{}, rule)
 }
+
+// lackedKey is where a context says which features are off.
+type lackedKey struct{}
+
+// Without returns a context in which Kubernetes' features of these names are off.
+func Without(ctx context.Context, features ...string) context.Context {
+	return context.WithValue(ctx, lackedKey{}, features)
+}
+
+// Lacks reports whether a feature is off that is on by default (Without).
+func (val *Validation) Lacks(feature string) bool { return slices.Contains(val.lacked, feature) }
 
 // Excused reports whether an object that breaks a rule did so before the update, or may in any case. Only if it breaks
 // one, which is rare, is the old object validated too.

@@ -209,6 +209,7 @@ func (t *Text) blocks() blocks {
 func (t *Text) Create(ctx context.Context, kind string, obj object.Object) field.ErrorList {
 	val := Validation{blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj}
 	val.allowed, _ = ctx.Value(allowedKey{}).(Exception)
+	val.lacked, _ = ctx.Value(lackedKey{}).([]string)
 	val.Block(kind, obj, nil, nil)
 	val.Block(kind+"/create", obj, nil, nil)
 	return val.Errs
@@ -221,6 +222,7 @@ func (t *Text) Update(ctx context.Context, kind string, obj, old object.Object, 
 		blocks: t.blocks(), done: ctx.Done(), kind: kind, Obj: obj, Old: old, Subresource: subresource,
 	}
 	val.allowed, _ = ctx.Value(allowedKey{}).(Exception)
+	val.lacked, _ = ctx.Value(lackedKey{}).([]string)
 	if subresource != "" {
 		val.Block(kind+"/"+subresource, obj, old, nil)
 		return val.Errs

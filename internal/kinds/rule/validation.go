@@ -20,6 +20,8 @@ type Validation struct {
 
 	// allowed is the rule that every object may break; "" for none. See Allow.
 	allowed Exception
+	// lacked are the features that are off. See Without.
+	lacked []string
 	// breaks are the rules that obj breaks, broke those that old did; nil until a rule asks. See Excused.
 	breaks, broke map[Exception]bool
 }

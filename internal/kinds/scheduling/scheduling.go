@@ -17,12 +17,12 @@ var files embed.FS
 
 // text is what the files say, made once.
 var text = sync.OnceValue(func() *rule.Text {
-	return rule.NewText(files, nil, priorityClassFunctions())
+	return rule.NewText(files, nil, priorityClassFunctions(), podGroupFunctions(), workloadFunctions())
 })
 
 // Kinds returns the kinds. Each call makes new values, which a catalog may own.
 func Kinds() []*catalog.Resource {
 	return text().Resources(
-		priorityClassKind(),
+		priorityClassKind(), podGroupKind(), workloadKind(),
 	)
 }

@@ -113,8 +113,12 @@ func (e expander) expand(s *apiextensionsv1.JSONSchemaProps) error {
 	return nil
 }
 
-// TypeID returns the OpenAPI name of the Go type that v points to: "io.k8s.api.core.v1.Event".
+// TypeID returns the OpenAPI name of the Go type that v points to: "io.k8s.api.core.v1.Event". A
+// type of ours that stands for one of Kubernetes says it itself.
 func TypeID(v any) string {
+	if named, ok := v.(interface{ OpenAPIModelName() string }); ok {
+		return named.OpenAPIModelName()
+	}
 	t := reflect.TypeOf(v).Elem()
 	host, rest, _ := strings.Cut(t.PkgPath(), "/")
 	parts := strings.Split(host, ".")

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"fmt"
 )
 
 // callerKey is under what a context has the one of the request that it belongs to.
@@ -20,10 +21,13 @@ func (e *Egress) ForRequest(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, ctx)
 }
 
+// errLate is the cause when a dial through a proxy ends because its time is over.
+var errLate = fmt.Errorf("%w after %s", context.DeadlineExceeded, dialTimeout)
+
 // withCaller returns a context that also ends when the request ends for which ctx was made.
 func withCaller(ctx context.Context) (context.Context, context.CancelFunc) {
 	caller, ok := ctx.Value(callerKey{}).(context.Context)
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, errLate)
 	if !ok {
 		return ctx, cancel
 	}

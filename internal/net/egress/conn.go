@@ -19,6 +19,7 @@ import (
 type conn struct {
 	stream client.ProxyService_ProxyClient
 	end    context.CancelFunc // ends the call at once
+	at     *progress
 	id     int64
 	remote addr
 	local  addr
@@ -47,11 +48,12 @@ const (
 	closeWait = 10 * time.Second
 )
 
+// newConn returns a connection that is there, of which ends are the far one and the socket here.
 func newConn(
-	stream client.ProxyService_ProxyClient, end context.CancelFunc, id int64, remote, socket string,
+	stream client.ProxyService_ProxyClient, end context.CancelFunc, at *progress, id int64, ends [2]addr,
 ) *conn {
 	c := &conn{
-		stream: stream, end: end, id: id, remote: addr(remote), local: addr(socket), received: make(chan []byte),
+		stream: stream, end: end, at: at, id: id, remote: ends[0], local: ends[1], received: make(chan []byte),
 		over: make(chan struct{}), closed: make(chan struct{}),
 	}
 	go c.receive()
@@ -62,6 +64,7 @@ func newConn(
 func (c *conn) receive() {
 	defer c.end()
 	defer close(c.over)
+	defer c.at.to("")
 	for {
 		p, err := c.stream.Recv()
 		switch {
@@ -175,6 +178,7 @@ func (c *conn) broken(expired <-chan struct{}) error {
 func (c *conn) Close() error {
 	c.closing.Do(func() {
 		close(c.closed)
+		c.at.to(statusClosing)
 		if !c.sending.TryLock() { // a Write waits: what it has not sent is lost
 			c.end()
 			return

@@ -57,11 +57,11 @@ func Open(c *Configuration, metrics *prometheus.Registry) (*Egress, error) {
 	if c == nil {
 		return e, nil
 	}
-	counts := newMetrics(metrics)
+	counts, tunnels := newMetrics(metrics), newTunnelMetrics(metrics)
 	e.selected, e.tunnelled = map[Purpose]Dial{}, map[Purpose]bool{}
 	for _, s := range c.EgressSelections {
 		name := Purpose(strings.ToLower(s.Name))
-		way, err := e.proxy(&s.Connection)
+		way, err := e.proxy(&s.Connection, tunnels)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("failed to create dialer for egressSelection %q: %w", name, err), e.Close())
 		}
@@ -75,13 +75,13 @@ func Open(c *Configuration, metrics *prometheus.Registry) (*Egress, error) {
 }
 
 // proxy returns the way through a proxy; nil is directly.
-func (e *Egress) proxy(c *apiserver.Connection) (proxy, error) {
+func (e *Egress) proxy(c *apiserver.Connection, tunnels *tunnelMetrics) (proxy, error) {
 	switch t := c.Transport; c.ProxyProtocol {
 	case apiserver.ProtocolGRPC:
 		if t == nil || t.UDS == nil {
 			return nil, errors.New("UDS transport must be specified for GRPC")
 		}
-		tunnel, err := newTunnel(t.UDS.UDSName)
+		tunnel, err := newTunnel(t.UDS.UDSName, tunnels)
 		if err != nil {
 			return nil, err
 		}

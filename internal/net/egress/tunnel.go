@@ -19,15 +19,16 @@ import (
 // one gRPC connection, each as a call of Proxy with its own flow control, as the server wants it: it knows a connection
 // by the call that it came with. Kubernetes makes a gRPC connection for each instead.
 type tunnel struct {
-	socket string
-	conn   *grpc.ClientConn
+	socket  string
+	conn    *grpc.ClientConn
+	metrics *tunnelMetrics
 }
 
 // connectWait is how long a dial waits for a Konnectivity server that is not there: longer than a restart takes.
 const connectWait = 5 * time.Second
 
 // newTunnel connects when it is used.
-func newTunnel(socket string) (*tunnel, error) {
+func newTunnel(socket string, metrics *tunnelMetrics) (*tunnel, error) {
 	conn, err := grpc.NewClient("passthrough:///"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -42,7 +43,7 @@ func newTunnel(socket string) (*tunnel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tunnel{socket: socket, conn: conn}, nil
+	return &tunnel{socket: socket, conn: conn, metrics: metrics}, nil
 }
 
 func (t *tunnel) close() error { return t.conn.Close() }
@@ -53,20 +54,27 @@ func (t *tunnel) dial(ctx context.Context, address string) (_ net.Conn, failed s
 	life, end := context.WithCancel(context.Background()) // a connection outlives the context that it was dialled with
 	stop := context.AfterFunc(ctx, end)
 	late := time.AfterFunc(connectWait, end)
+	at := t.metrics.begin()
 	stream, err := client.NewProxyServiceClient(t.conn).Proxy(life, grpc.WaitForReady(true))
 	if !late.Stop() || err != nil {
 		end()
+		at.to("")
 		return nil, stageConnect, fmt.Errorf("connect to the Konnectivity server at %s: %w", t.socket, why(ctx, err))
 	}
-	id, err := greet(stream, address)
+	at.to(statusDialing)
+	stream = t.metrics.counted(stream)
+	id, reason, err := greet(stream, address)
 	if !stop() { // the connection would end at once
 		err = fmt.Errorf("dial timeout, context: %w", context.Cause(ctx))
 	}
 	if err != nil {
+		t.metrics.failed(ctx, reason)
 		end()
+		at.to("")
 		return nil, stageProxy, err
 	}
-	return newConn(stream, end, id, address, t.socket), "", nil
+	at.to(statusOK)
+	return newConn(stream, end, at, id, [2]addr{addr(address), addr(t.socket)}), "", nil
 }
 
 // why is why a call could not begin: the end of the caller's patience, or what gRPC last saw.
@@ -81,23 +89,23 @@ func why(ctx context.Context, err error) error {
 	return errors.New(text)
 }
 
-// greet asks for a connection to an address and returns the number that it has. The texts of errors are those of
-// Kubernetes' client, or those of the agent that could not connect.
-func greet(stream client.ProxyService_ProxyClient, address string) (int64, error) {
+// greet asks for a connection to an address and returns the number that it has, or why it failed, as metrics say it.
+// The texts of errors are those of Kubernetes' client, or those of the agent that could not connect.
+func greet(stream client.ProxyService_ProxyClient, address string) (id int64, reason string, err error) {
 	random := rand.Int64()
-	err := stream.Send(&client.Packet{Type: client.PacketType_DIAL_REQ, Payload: &client.Packet_DialRequest{
+	err = stream.Send(&client.Packet{Type: client.PacketType_DIAL_REQ, Payload: &client.Packet_DialRequest{
 		DialRequest: &client.DialRequest{Protocol: "tcp", Address: address, Random: random},
 	}})
 	if err != nil {
 		if _, why := stream.Recv(); why != nil { // Send says no more than EOF
 			err = why
 		}
-		return 0, fmt.Errorf("tunnel closed: %w", err)
+		return 0, failedTunnel, fmt.Errorf("tunnel closed: %w", err)
 	}
 	for {
 		p, err := stream.Recv()
 		if err != nil {
-			return 0, fmt.Errorf("tunnel closed: %w", err)
+			return 0, failedTunnel, fmt.Errorf("tunnel closed: %w", err)
 		}
 		switch p.Type {
 		case client.PacketType_DIAL_RSP:
@@ -105,12 +113,12 @@ func greet(stream client.ProxyService_ProxyClient, address string) (int64, error
 			switch {
 			case answer.GetRandom() != random:
 			case answer.GetError() != "":
-				return 0, errors.New(answer.GetError())
+				return 0, failedEndpoint, errors.New(answer.GetError())
 			default:
-				return answer.GetConnectID(), nil
+				return answer.GetConnectID(), "", nil
 			}
 		case client.PacketType_DIAL_CLS, client.PacketType_CLOSE_RSP:
-			return 0, errors.New("dial closed")
+			return 0, failedClosed, errors.New("dial closed")
 		}
 	}
 }

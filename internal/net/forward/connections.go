@@ -2,7 +2,8 @@
 // APIs and replicas of other releases have in common.
 //
 // Connections are those to one such server, or to several that are known by the same certificates. Rewrite makes the
-// request of a client that of a front proxy. Both are safe for concurrent use.
+// request of a client that of a front proxy, Send goes on to another address where one is not reached. All are safe
+// for concurrent use.
 package forward
 
 import (
@@ -31,7 +32,7 @@ type Connections struct {
 type pair struct {
 	shown  *tls.Certificate
 	shared *http.Transport
-	// single speaks HTTP/1 only, for requests that take their connection over.
+	// single speaks HTTP/1 only, for requests that have their connection alone.
 	single *http.Transport
 }
 
@@ -79,12 +80,18 @@ func (c *Connections) connect(shown *tls.Certificate) *pair {
 	return p
 }
 
-// Shared returns what sends requests that share connections, Single what sends one that takes its connection over.
-// Requests that are under way on those with an older certificate end there.
+// Shared returns what sends requests that share connections. Requests that are under way on those with an older
+// certificate end there.
 func (c *Connections) Shared() http.RoundTripper { return c.today().shared }
 
-// Single is for upgrades, see Shared.
-func (c *Connections) Single() http.RoundTripper { return c.today().single }
+// For returns what sends a request: as Shared, or on a connection that is for it alone until it is answered, with
+// HTTP/1, as an upgrade needs it.
+func (c *Connections) For(alone bool) http.RoundTripper {
+	if alone {
+		return c.today().single
+	}
+	return c.Shared()
+}
 
 func (c *Connections) today() *pair {
 	p, certificate := c.current.Load(), c.certificate()

@@ -28,30 +28,55 @@ func (c *Canonical) Kind() byte {
 	return c.data[c.pos]
 }
 
-// Open enters the object or list that comes next.
-func (c *Canonical) Open() { c.pos++ }
-
-// Field goes to the next field of an object. last is the name of the one before, nil at first. At the end of the object
-// it leaves it, and name is nil. Names stand as they are written; Plain tells whether that is what they are.
-func (c *Canonical) Field(last []byte) (name []byte, ok bool) {
-	switch kind := c.Kind(); {
-	case kind == '}':
-		c.pos++
-		return nil, true
-	case last != nil && kind == ',':
-		c.pos++
-	case last != nil:
-		return nil, false
-	}
-	name, _, ok = c.Text()
-	if !ok || c.Kind() != ':' || last != nil && !sorted(last, name) {
-		return nil, false
+// Fields passes the object that comes next. pass is given the name of each field as it is written (Plain tells whether
+// that is what it stands for) and passes its value.
+func (c *Canonical) Fields(pass func(name []byte) bool) bool {
+	if c.Kind() != '{' {
+		return false
 	}
 	c.pos++
-	return name, true
+	var last []byte // not nil behind the first field
+	for c.Kind() != '}' {
+		if last != nil && !c.comma() {
+			return false
+		}
+		name, _, ok := c.Text()
+		if !ok || c.Kind() != ':' || last != nil && !sorted(last, name) {
+			return false
+		}
+		c.pos++
+		if last = name; !pass(name) {
+			return false
+		}
+	}
+	c.pos++
+	return true
 }
 
-// Plain reports whether a name from Field has no escapes.
+// Items passes the list that comes next; pass passes one item.
+func (c *Canonical) Items(pass func() bool) bool {
+	if c.Kind() != '[' {
+		return false
+	}
+	c.pos++
+	for first := true; c.Kind() != ']'; first = false {
+		if !first && !c.comma() || !pass() {
+			return false
+		}
+	}
+	c.pos++
+	return true
+}
+
+func (c *Canonical) comma() bool {
+	if c.Kind() != ',' {
+		return false
+	}
+	c.pos++
+	return true
+}
+
+// Plain reports whether a name from Fields has no escapes.
 func Plain(name []byte) bool { return bytes.IndexByte(name, '\\') < 0 }
 
 // sorted reports whether a is before b. They are sorted by what they stand for.
@@ -94,21 +119,6 @@ func unescaped(raw []byte) string {
 	return text
 }
 
-// Item goes to the next item of a list. more is false at its end, which it leaves.
-func (c *Canonical) Item(first bool) (more, ok bool) {
-	switch kind := c.Kind(); {
-	case kind == ']':
-		c.pos++
-		return false, true
-	case first:
-		return true, true
-	case kind == ',':
-		c.pos++
-		return true, true
-	}
-	return false, false
-}
-
 // Skip passes the value that comes next.
 func (c *Canonical) Skip() bool { return c.skip(0) }
 
@@ -118,28 +128,9 @@ func (c *Canonical) skip(depth int) bool {
 	}
 	switch c.Kind() {
 	case '{':
-		c.Open()
-		var last []byte
-		for {
-			name, ok := c.Field(last)
-			if !ok || name == nil {
-				return ok
-			}
-			if last = name; !c.skip(depth + 1) {
-				return false
-			}
-		}
+		return c.Fields(func([]byte) bool { return c.skip(depth + 1) })
 	case '[':
-		c.Open()
-		for first := true; ; first = false {
-			more, ok := c.Item(first)
-			if !ok || !more {
-				return ok
-			}
-			if !c.skip(depth + 1) {
-				return false
-			}
-		}
+		return c.Items(func() bool { return c.skip(depth + 1) })
 	}
 	return c.Scalar()
 }
@@ -190,8 +181,8 @@ func (c *Canonical) integer() bool {
 	return next != '.' && next != 'e' && next != 'E'
 }
 
-// Text passes a string. text is what stands between its quotes; escaped says that it is not what that stands for. It is
-// nil for what is no string.
+// Text passes a string. text is what stands between its quotes, never nil if ok; escaped tells that it has escapes,
+// which stand for something else.
 func (c *Canonical) Text() (text []byte, escaped, ok bool) {
 	if c.Kind() != '"' {
 		return nil, false, false

@@ -24,6 +24,9 @@ const (
 // errNoMessage says that a Go type has no protobuf form.
 var errNoMessage = errors.New("the type has no protobuf form")
 
+// kinded is a Go type that says of what kind it is.
+type kinded interface{ GetObjectKind() schema.ObjectKind }
+
 // FromProtobuf returns the JSON of a protobuf body. into is a pointer to the published Go type of what the body holds
 // (*corev1.ConfigMap); it is filled. Only built-in kinds have such types: typed clients send them in this form.
 func FromProtobuf(data []byte, into any) ([]byte, error) {
@@ -39,7 +42,7 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err))
 	}
 	// The kind is in the envelope alone.
-	if typed, ok := into.(runtime.Object); ok {
+	if typed, ok := into.(kinded); ok {
 		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
 	}
 	doc, err := json.Marshal(into)
@@ -86,7 +89,7 @@ func ToProtobuf(doc []byte, into any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	typed, ok := into.(runtime.Object)
+	typed, ok := into.(kinded)
 	if !ok {
 		return nil, fmt.Errorf("%T: %w", into, errNoMessage)
 	}

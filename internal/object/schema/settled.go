@@ -39,41 +39,28 @@ func (w *settling) value(n *Node) bool {
 }
 
 func (w *settling) object(n *Node, root bool) bool {
-	w.Open()
-	var last []byte
 	missing := 0 // defaults
 	if n != nil {
 		missing = len(n.fills)
 	}
-	for {
-		name, ok := w.Field(last)
-		switch {
-		case !ok:
-			return false
-		case name == nil:
-			return missing == 0
-		case n == nil || !codec.Plain(name):
+	return w.Fields(func(name []byte) bool {
+		if n == nil || !codec.Plain(name) {
 			return false
 		}
-		last = name
 		child, known := n.Properties[string(name)]
 		if known && child.Default != nil {
 			missing--
 		}
 		switch {
 		case root && isMeta(string(name)):
-			ok = w.ofResource(string(name), child, known, n)
+			return w.ofResource(string(name), child, known, n)
 		case known:
-			ok = w.value(child)
+			return w.value(child)
 		case n.flags.has(hasAdditional):
-			ok = w.value(n.AdditionalProperties)
-		default:
-			ok = n.PreserveUnknown && w.Skip()
+			return w.value(n.AdditionalProperties)
 		}
-		if !ok {
-			return false
-		}
-	}
+		return n.PreserveUnknown && w.Skip()
+	}) && missing == 0
 }
 
 // ofResource passes a field that every resource has. What a schema says of it, rarely more than a type, matters only if
@@ -114,76 +101,28 @@ func (w *settling) list(n *Node) bool {
 
 // each passes a list whose items the function passes.
 func (w *settling) each(item func() bool) bool {
-	if w.depth++; w.depth > maxLists {
-		return false
-	}
-	w.Open()
-	for first := true; ; first = false {
-		more, ok := w.Item(first)
-		if !ok {
-			return false
-		}
-		if !more {
-			w.depth--
-			return true
-		}
-		if !item() {
-			return false
-		}
-	}
+	w.depth++
+	defer func() { w.depth-- }()
+	return w.depth <= maxLists && w.Items(item)
 }
 
 // metadata passes metadata that SalvageMetadata leaves alone, with a generation.
 func (w *settling) metadata() bool {
-	if w.Kind() != '{' {
-		return false
-	}
-	w.Open()
-	var last []byte
-	for counted := false; ; {
-		name, ok := w.Field(last)
-		switch {
-		case !ok:
-			return false
-		case name == nil:
-			return counted
-		}
-		last = name
+	counted := false
+	return w.Fields(func(name []byte) bool {
 		switch string(name) {
 		case "labels", "annotations":
-			ok = w.texts()
+			return w.Fields(func([]byte) bool { return w.text() })
 		case "ownerReferences", "managedFields":
-			ok = w.Kind() == '[' && w.Skip()
+			return w.Kind() == '[' && w.Skip()
 		case "finalizers":
-			ok = w.Kind() == '[' && w.each(w.text)
+			return w.each(w.text)
 		case "generation":
 			counted = '1' <= w.Kind() && w.Kind() <= '9'
-			ok = counted && w.Scalar()
-		default: // a deletionGracePeriodSeconds, too, says false: it is on its way out
-			ok = w.text()
+			return counted && w.Scalar()
 		}
-		if !ok {
-			return false
-		}
-	}
-}
-
-// texts passes an object of strings.
-func (w *settling) texts() bool {
-	if w.Kind() != '{' {
-		return false
-	}
-	w.Open()
-	var last []byte
-	for {
-		name, ok := w.Field(last)
-		if !ok || name == nil {
-			return ok
-		}
-		if last = name; !w.text() {
-			return false
-		}
-	}
+		return w.text() // a deletionGracePeriodSeconds says false: the object is on its way out
+	}) && counted
 }
 
 func (w *settling) text() bool {

@@ -40,9 +40,9 @@ func (sel *Selector) Windows(
 	}
 }
 
-// MayMatch reports whether an entry that has not been converted can match: names are the same in all versions.
+// MayMatch reports whether an entry that has not been converted can match: names and uids are the same in all versions.
 func (sel *Selector) MayMatch(e *watchcache.Entry) bool {
-	if sel.SkipUnreadable && e.Unreadable() != nil {
+	if sel.SkipUnreadable && e.Unreadable() != nil || !sel.Shard.Includes(e) {
 		return false
 	}
 	for _, req := range sel.fields {
@@ -60,12 +60,12 @@ func (sel *Selector) MayMatch(e *watchcache.Entry) bool {
 // Unreadable returns at most limit of the entries behind the key after, in the selector's reach, that cannot be read.
 // What selectors look at beyond the key is not known of them.
 func (sel *Selector) Unreadable(snapshot *watchcache.Snapshot, after string, limit int) []*watchcache.Entry {
-	if sel.Name == "" {
+	if sel.Name == "" && sel.Shard == nil {
 		return snapshot.FirstUnreadable(sel.Namespace, after, limit)
 	}
 	var found []*watchcache.Entry
 	for _, e := range snapshot.FirstUnreadable(sel.Namespace, after, snapshot.Unreadable()) {
-		if e.Name == sel.Name && len(found) < limit {
+		if (sel.Name == "" || e.Name == sel.Name) && sel.Shard.Includes(e) && len(found) < limit {
 			found = append(found, e)
 		}
 	}

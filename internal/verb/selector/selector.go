@@ -1,5 +1,5 @@
-// Package selector says which objects of a collection a list or a watch is about: by labels, fields, namespace and
-// what the caller may see. It also says which index leads to them, and which changes a watch need not hear of.
+// Package selector says which objects of a collection a list or a watch is about: by labels, fields, namespace, shard
+// and what the caller may see. It also says which index leads to them, and which changes a watch need not hear of.
 //
 // It looks at entries of the view, which it has brought into the version that the client asks for only if a selector
 // looks at a field that is not in the stored bytes. A Selector belongs to one goroutine.
@@ -47,6 +47,7 @@ type Selector struct {
 	// SkipUnreadable leaves out what cannot be read.
 	SkipUnreadable bool
 	Sight          *Sight // which of it the caller may see; nil: all
+	Shard          *Shard // which part of it is asked for; nil: all
 }
 
 // New checks that the kind has the fields that are asked for. l and f may be nil, and visible is nil for all.
@@ -101,11 +102,13 @@ func (c *Collection) unknownField(name string) string {
 }
 
 // All reports whether the selector keeps everything.
-func (sel *Selector) All() bool { return sel.labels == nil && len(sel.fields) == 0 && sel.Sight == nil }
+func (sel *Selector) All() bool {
+	return sel.labels == nil && len(sel.fields) == 0 && sel.Sight == nil && sel.Shard == nil
+}
 
 // Matches reports whether an entry is kept.
 func (sel *Selector) Matches(e *watchcache.Entry) bool {
-	if e == nil || sel.SkipUnreadable && e.Unreadable() != nil || !sel.Sight.Includes(e) {
+	if e == nil || sel.SkipUnreadable && e.Unreadable() != nil || !sel.Shard.Includes(e) || !sel.Sight.Includes(e) {
 		return false
 	}
 	if sel.labels != nil && !sel.labels.Matches(labels.Set(e.Labels)) {
@@ -165,12 +168,21 @@ type (
 )
 
 // Index returns the index that leads to what the selector keeps, and the value to look for: a field that must be equal
-// to a text, else a label. false if there is none. What it finds must still be matched.
+// to a text, else a label, else the shard. false if there is none. What it finds must still be matched.
 func (sel *Selector) Index() (ix watchcache.Index, value string, ok bool) {
 	// selectors look at what the webhook answers, which an index cannot wait for
 	if sel.of.NeedsWebhook {
 		return ix, "", false
 	}
+	if ix, value, ok = sel.valueIndex(); !ok && sel.Shard != nil {
+		ix, value = sel.Shard.index()
+		ok = true
+	}
+	return ix, value, ok
+}
+
+// valueIndex is Index of fields and labels.
+func (sel *Selector) valueIndex() (ix watchcache.Index, value string, ok bool) {
 	for _, q := range sel.fields {
 		if f := q.Field; q.Operator == "!=" || q.Value == "" || f == "metadata.name" || f == "metadata.namespace" {
 			continue
@@ -205,8 +217,8 @@ func (sel *Selector) Index() (ix watchcache.Index, value string, ok bool) {
 type keyIndex struct{}
 type namespaceIndex struct{}
 
-// Concern returns by what, and by which value of it, a watch knows the events that it may have to send: one object,
-// what index says, or a namespace. false if it is all.
+// Concern returns by what, and by which value of it, a watch knows the events that it may have to send: one object, a
+// field, a label, a shard or a namespace. false if it is all.
 func (sel *Selector) Concern() (ix watchcache.Index, value string, ok bool) {
 	if sel.Name != "" && (sel.Namespace != "" || !sel.of.Resource.Namespaced) {
 		key := sel.Name
@@ -215,7 +227,13 @@ func (sel *Selector) Concern() (ix watchcache.Index, value string, ok bool) {
 		}
 		return watchcache.Index{Name: keyIndex{}, Value: (*watchcache.Entry).Key}, key, true
 	}
-	if ix, value, ok = sel.Index(); ok {
+	if !sel.of.NeedsWebhook {
+		if ix, value, ok = sel.valueIndex(); ok {
+			return ix, value, true
+		}
+	}
+	if sel.Shard != nil { // by what is the same in all versions
+		ix, value = sel.Shard.concern(sel.Namespace)
 		return ix, value, true
 	}
 	if sel.Namespace != "" {

@@ -33,6 +33,12 @@ func IsDown(e *watchcache.Entry) bool {
 	return value == "true"
 }
 
+// IsMeasured reports whether it can be known what the pods of a node use: it is simulated, and well.
+func (c *Cluster) IsMeasured(node string) bool {
+	e := c.View.Collection(Nodes.Prefix).Snapshot().Get("", node)
+	return IsSimulated(e) && !IsDown(e)
+}
+
 // nodeRange is where the addresses of simulated nodes are.
 var nodeRange = netip.MustParsePrefix("172.16.0.0/12")
 

@@ -5,16 +5,42 @@ import (
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
 	"github.com/bowsprit/bowsprit/internal/verb/scale"
 )
 
 // Scalable names an object of any kind that may have a scale.
-type Scalable struct{ APIVersion, Kind, Namespace, Name string }
+type Scalable struct {
+	APIVersion, Kind, Namespace, Name string
+	// Resource is that of the kind, set by Cluster.Scalable.
+	Resource schema.GroupResource
+}
+
+// Scalable names an object of a kind whatever its version: one that is served and has a scale. A kind that is not
+// served is a NoKindMatchError, one without a scale the error of a path that names nothing.
+func (c *Cluster) Scalable(kind schema.GroupKind, namespace, name string) (Scalable, error) {
+	of := Scalable{Kind: kind.Kind, Namespace: namespace, Name: name}
+	r := c.Catalog.Snapshot().ByKind(kind.Group, kind.Kind)
+	if r == nil || !r.Served {
+		return of, &meta.NoKindMatchError{GroupKind: kind}
+	}
+	of.Resource = schema.GroupResource{Group: r.Group, Resource: r.Plural}
+	for _, v := range r.Versions {
+		if v.Served && v.Scale != nil && r.Namespaced {
+			of.APIVersion = r.APIVersion(v)
+			return of, nil
+		}
+	}
+	return of, verb.NotServed()
+}
 
 // Scale returns the scale of an object as the view has it, and nil if the object is not there. A kind that is not
 // served, or has no scale, is an error.
@@ -31,8 +57,26 @@ func (c *Cluster) Scale(ctx context.Context, of Scalable) (*autoscalingv1.Scale,
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := scale.Of(obj, call.Version.Scale)
-	return found, err
+	shown, found, err := scale.Of(obj, call.Version.Scale)
+	if err == nil && !found {
+		err = apierrors.NewInternalError(
+			fmt.Errorf("the spec replicas field %q does not exist", call.Version.Scale.SpecReplicasPath))
+	}
+	return shown, err
+}
+
+// Rescale has an object want so many replicas.
+func (c *Cluster) Rescale(ctx context.Context, of Scalable, replicas int32) error {
+	call, err := c.scaleCall(of)
+	if err != nil {
+		return err
+	}
+	call.Subresource = "scale"
+	patch := decode.Patch{
+		Type: types.MergePatchType, Data: fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas),
+	}
+	_, err = c.Verbs.PatchScale(ctx, call, patch, metav1.PatchOptions{FieldManager: c.Manager})
+	return err
 }
 
 func (c *Cluster) scaleCall(of Scalable) (*verb.Call, error) {

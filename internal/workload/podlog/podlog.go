@@ -42,6 +42,32 @@ func Part(l *Logs) part.Part {
 // Simulates implements kubelet.Simulation.
 func (l *Logs) Simulates(node *watchcache.Entry) bool { return cluster.IsSimulated(node) }
 
+// addressIndex names the index of pods by their address.
+type addressIndex struct{}
+
+func addressOf(pod *watchcache.Entry) string {
+	ip, _ := pod.Field("status.podIP")
+	return ip
+}
+
+// HasPod implements kubelet.Simulation.
+func (l *Logs) HasPod(ip string) (has bool) {
+	nodes := l.cluster.View.Collection(cluster.Nodes.Prefix).Snapshot()
+	pods := l.cluster.View.Collection(cluster.Pods.Prefix).
+		SnapshotBy(watchcache.Index{Name: addressIndex{}, Value: addressOf})
+	look := func(e *watchcache.Entry) bool {
+		if addressOf(e) == ip {
+			node, _ := e.Field("spec.nodeName")
+			has = cluster.IsSimulated(nodes.Get("", node))
+		}
+		return !has
+	}
+	if !pods.Find(addressIndex{}, ip, "", "", look) {
+		pods.Scan("", "", look)
+	}
+	return has
+}
+
 // Log implements kubelet.Simulation.
 func (l *Logs) Log(
 	ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions,

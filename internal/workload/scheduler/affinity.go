@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // domain is all nodes that have a value of a label.
@@ -21,51 +19,9 @@ type affinity struct {
 	own      bool            // the pod matches its own terms of near
 }
 
-// term is a pod affinity term that can be asked.
-type term struct {
-	key        string
-	selector   labels.Selector
-	namespaces []string
-	byLabel    labels.Selector // of namespaces
-}
-
-func newTerm(t *corev1.PodAffinityTerm, of *podInfo) *term {
-	out := &term{key: t.TopologyKey, namespaces: t.Namespaces, byLabel: labels.Nothing()}
-	var err error
-	if out.selector, err = metav1.LabelSelectorAsSelector(t.LabelSelector); err != nil {
-		out.selector = labels.Nothing() // it was validated
-	}
-	if t.NamespaceSelector != nil {
-		if out.byLabel, err = metav1.LabelSelectorAsSelector(t.NamespaceSelector); err != nil {
-			out.byLabel = labels.Nothing()
-		}
-	} else if len(t.Namespaces) == 0 {
-		out.namespaces = []string{of.namespace}
-	}
-	return out
-}
-
-func (t *term) matches(p *podInfo, labelsOf func(string) map[string]string) bool {
-	return (slices.Contains(t.namespaces, p.namespace) || t.byLabel.Matches(labels.Set(labelsOf(p.namespace)))) &&
-		t.selector.Matches(labels.Set(p.labels))
-}
-
-func antiAffinity(p *podInfo) []corev1.PodAffinityTerm {
-	if a := p.spec.Affinity; a != nil && a.PodAntiAffinity != nil {
-		return a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	return nil
-}
-
 func newAffinity(m *model, p *podInfo, labelsOf func(string) map[string]string) *affinity {
-	a := &affinity{together: map[domain]int{}, apart: map[domain]int{}, repelled: map[domain]bool{}}
-	if has := p.spec.Affinity; has != nil && has.PodAffinity != nil {
-		for _, t := range has.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			a.near = append(a.near, newTerm(&t, p))
-		}
-	}
-	for _, t := range antiAffinity(p) {
-		a.away = append(a.away, newTerm(&t, p))
+	a := &affinity{
+		near: p.near, away: p.away, together: map[domain]int{}, apart: map[domain]int{}, repelled: map[domain]bool{},
 	}
 	if len(a.near)+len(a.away) > 0 {
 		for _, other := range m.pods {
@@ -78,9 +34,9 @@ func newAffinity(m *model, p *podInfo, labelsOf func(string) map[string]string) 
 		if n == nil {
 			continue
 		}
-		for _, t := range antiAffinity(other) {
-			if value, ok := n.Labels[t.TopologyKey]; ok && newTerm(&t, other).matches(p, labelsOf) {
-				a.repelled[domain{t.TopologyKey, value}] = true
+		for _, t := range other.away {
+			if value, ok := n.Labels[t.key]; ok && t.matches(p, labelsOf) {
+				a.repelled[domain{t.key, value}] = true
 			}
 		}
 	}

@@ -48,10 +48,11 @@ type round struct {
 	required nodeaffinity.RequiredNodeAffinity
 	affinity *affinity
 	spread   []*constraint
+	labelsOf func(namespace string) map[string]string
 }
 
 func newRound(m *model, p *podInfo, labelsOf func(namespace string) map[string]string) *round {
-	r := &round{model: m, pod: p}
+	r := &round{model: m, pod: p, labelsOf: labelsOf}
 	r.required = nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *p.spec})
 	r.affinity = newAffinity(m, p, labelsOf)
 	r.spread = newConstraints(r)
@@ -122,11 +123,8 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 	if n.Spec.Unschedulable && !tolerates(spec.Tolerations, &unschedulableTaint) {
 		return []string{"node(s) were unschedulable"}, false
 	}
-	for t := range n.Spec.Taints {
-		taint := &n.Spec.Taints[t]
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(spec.Tolerations, taint) {
-			return []string{"node(s) had untolerated taint(s)"}, false
-		}
+	if r.untolerated(n) != nil {
+		return []string{"node(s) had untolerated taint(s)"}, false
 	}
 	if ok, err := r.required.Match(n); !ok || err != nil {
 		return []string{"node(s) didn't match Pod's node affinity/selector"}, false
@@ -137,10 +135,24 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 	if short, never := r.lacks(i); len(short) > 0 {
 		return short, !never
 	}
+	if reason := r.pod.volumes.check(n); reason != "" {
+		return []string{reason}, false
+	}
 	if reason, missing := r.overSpread(i); reason != "" {
 		return []string{reason}, !missing
 	}
 	return r.affinity.check(n)
+}
+
+// untolerated returns a taint that keeps the pod off a node, nil if there is none.
+func (r *round) untolerated(n *corev1.Node) *corev1.Taint {
+	for t := range n.Spec.Taints {
+		if taint := &n.Spec.Taints[t]; taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+			!tolerates(r.pod.spec.Tolerations, taint) {
+			return taint
+		}
+	}
+	return nil
 }
 
 var unschedulableTaint = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}

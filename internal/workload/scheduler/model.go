@@ -6,26 +6,33 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // model is what the scheduler knows of nodes and the pods on them. Its owner locks it.
 type model struct {
 	nodes map[string]*nodeInfo // those that exist, and those that pods name
 	pods  map[string]*podInfo  // on nodes, by "namespace/name"
-	// repelling are the pods with required anti-affinity, which bear on the pods that come after them.
-	repelling map[string]*podInfo
+	// repelling are the pods with required anti-affinity, which bear on the pods that come after them, and attracting
+	// those with other wishes for the pods around them.
+	repelling, attracting map[string]*podInfo
 	// nominated are the pods for which others go from a node, which is theirs before it is that of less important ones.
 	nominated map[string]*podInfo
 	names     []string // of the nodes that exist, sorted; nil if it has to be made anew
 	from      int      // where among names the next search begins, if there are many
+	// tallies are by namespace, then by what their selector is written as.
+	tallies map[string]map[string]*tally
 }
 
 func newModel() *model {
 	return &model{
 		nodes: map[string]*nodeInfo{}, pods: map[string]*podInfo{}, repelling: map[string]*podInfo{},
-		nominated: map[string]*podInfo{},
+		attracting: map[string]*podInfo{}, nominated: map[string]*podInfo{}, tallies: map[string]map[string]*tally{},
 	}
 }
 
@@ -34,6 +41,7 @@ type nodeInfo struct {
 	node *corev1.Node // nil if it does not exist
 	free amounts      // what is allocatable and not requested; may be negative
 	all  amounts      // what is allocatable
+	used amounts      // what is assumed of the pods, of CPU and memory
 	pods map[string]*podInfo
 }
 
@@ -43,10 +51,16 @@ type podInfo struct {
 	generation                 int64
 	labels                     map[string]string
 	priority                   int32
-	spec                       *corev1.PodSpec // of a pod on a node without its containers
+	spec                       *corev1.PodSpec // nil of a pod on a node
+	near, away                 []*term         // of required affinity and anti-affinity to pods
+	wishes                     []wish          // of preferred ones
 	requests                   amounts
+	assumed                    amounts // requests of CPU and memory, if containers that request none want a little
 	ports                      []port
 	claims                     []string
+	ephemeral                  []string        // those of the claims that are to be made for it
+	volumes                    *volumes        // of its claims, while it is decided; may be nil
+	peers                      labels.Selector // the pods from which it keeps apart by itself; nil is none
 	deleting                   bool
 }
 
@@ -86,13 +100,20 @@ func (p port) conflicts(q port) bool {
 
 const anyIP = "0.0.0.0"
 
+// leastRequests are what kube-scheduler assumes of containers that request nothing, when it compares nodes.
+var leastRequests = corev1.ResourceList{
+	corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi"),
+}
+
 // digest returns what matters of a pod.
 func digest(pod *corev1.Pod) *podInfo {
 	p := &podInfo{
 		namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), generation: pod.Generation, labels: pod.Labels,
 		spec: &pod.Spec, requests: amountsOf(quota.PodRequests(pod)),
+		assumed:  amountsOf(quota.AssumedRequests(pod, leastRequests)),
 		deleting: pod.DeletionTimestamp != nil,
 	}
+	p.near, p.away, p.wishes = termsOf(p, pod.Spec.Affinity)
 	p.requests[corev1.ResourcePods] = 1
 	if pod.Spec.Priority != nil {
 		p.priority = *pod.Spec.Priority
@@ -108,12 +129,10 @@ func digest(pod *corev1.Pod) *podInfo {
 			}
 		}
 	}
+	p.claims = cluster.ClaimsOf(pod)
 	for i := range pod.Spec.Volumes {
-		switch v := &pod.Spec.Volumes[i]; {
-		case v.PersistentVolumeClaim != nil:
-			p.claims = append(p.claims, v.PersistentVolumeClaim.ClaimName)
-		case v.Ephemeral != nil:
-			p.claims = append(p.claims, pod.Name+"-"+v.Name)
+		if v := &pod.Spec.Volumes[i]; v.Ephemeral != nil {
+			p.ephemeral = append(p.ephemeral, ephemeral.VolumeClaimName(pod, v))
 		}
 	}
 	return p
@@ -147,13 +166,14 @@ func (m *model) setNode(name string, n *corev1.Node) {
 		delete(m.nodes, name)
 		return
 	}
-	i.all, i.free = amounts{}, amounts{}
+	i.all, i.free, i.used = amounts{}, amounts{}, amounts{}
 	if n != nil {
 		i.all = amountsOf(n.Status.Allocatable)
 	}
 	i.free.add(i.all, 1)
 	for _, p := range i.pods {
 		i.free.add(p.requests, -1)
+		i.used.add(p.assumed, 1)
 	}
 }
 
@@ -161,19 +181,22 @@ func (m *model) setNode(name string, n *corev1.Node) {
 func (m *model) add(p *podInfo, node string) {
 	m.remove(p.key())
 	delete(m.nominated, p.key())
-	spec := corev1.PodSpec{Affinity: p.spec.Affinity} // what others ask of it
-	p.spec = &spec
-	p.node = node
+	p.spec, p.node = nil, node
 	i := m.nodes[node]
 	if i == nil {
-		i = &nodeInfo{pods: map[string]*podInfo{}, all: amounts{}, free: amounts{}}
+		i = &nodeInfo{pods: map[string]*podInfo{}, all: amounts{}, free: amounts{}, used: amounts{}}
 		m.nodes[node] = i
 	}
 	i.pods[p.key()], m.pods[p.key()] = p, p
 	i.free.add(p.requests, -1)
-	if len(antiAffinity(p)) > 0 {
+	i.used.add(p.assumed, 1)
+	if len(p.away) > 0 {
 		m.repelling[p.key()] = p
 	}
+	if len(p.near)+len(p.wishes) > 0 {
+		m.attracting[p.key()] = p
+	}
+	m.note(p, 1)
 }
 
 // remove takes a pod off its node and reports whether it was on one.
@@ -184,9 +207,12 @@ func (m *model) remove(key string) bool {
 	}
 	delete(m.pods, key)
 	delete(m.repelling, key)
+	delete(m.attracting, key)
+	m.note(p, -1)
 	i := m.nodes[p.node]
 	delete(i.pods, key)
 	i.free.add(p.requests, 1)
+	i.used.add(p.assumed, -1)
 	if i.node == nil && len(i.pods) == 0 {
 		delete(m.nodes, p.node)
 	}

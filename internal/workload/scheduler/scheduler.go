@@ -2,10 +2,11 @@
 // those of others alone.
 //
 // What it knows of nodes and the pods on them is a model that the view's events keep (model.go). A decision is pure:
-// filters (filter.go, affinity.go, spread.go) that say why a node is out in kube-scheduler's words, then a score
-// (score.go); if no node is left, pods of less priority may have to go (preempt.go). Decisions are made one after
-// another; the bindings that follow from them are written side by side. A decided pod is in the model before its
-// binding is written, so the next decision counts it. Rules: pkg/scheduler of Kubernetes 1.36.
+// filters (filter.go, affinity.go, spread.go) that say why a node is out in kube-scheduler's words, then scores
+// (score.go, attraction.go, evenness.go); if no node is left, pods of less priority may have to go (preempt.go).
+// Decisions are made one after another; the bindings that follow from them are written side by side. A decided pod is
+// in the model before its binding is written, so the next decision counts it. Rules: pkg/scheduler of Kubernetes 1.36;
+// test/oracle-builtins/workloads compares.
 package scheduler
 
 import (
@@ -33,10 +34,10 @@ const loop = "simulated-scheduler"
 const binders = 4
 
 // Part brings the scheduler.
-func Part() part.Part {
+func Part(shared *cluster.Shared) part.Part {
 	return part.Part{Name: "simulated scheduler", Loops: []part.Loop{
 		{Name: loop, Workers: binders, Pooled: true, New: func(h *part.Host) control.Reconciler {
-			return newScheduler(h)
+			return newScheduler(h, shared.Of(h))
 		}},
 	}}
 }
@@ -44,14 +45,20 @@ func Part() part.Part {
 // scheduler is the loop. A key is that of a pod.
 type scheduler struct {
 	*cluster.Cluster
+	index *cluster.Index
 	// mu is held by each decision, and by the view's goroutine while it brings the model up to date.
 	mu      sync.Mutex
 	model   *model
 	waiting map[string]bool // the pods for which there was no node
+	// promised are the pods that have a node in the model and wait for their claims to be bound there.
+	promised map[string]promise
 }
 
-func newScheduler(h *part.Host) *scheduler {
-	return &scheduler{Cluster: cluster.Scheduler(h), model: newModel(), waiting: map[string]bool{}}
+func newScheduler(h *part.Host, index *cluster.Index) *scheduler {
+	return &scheduler{
+		Cluster: cluster.Scheduler(h), index: index, model: newModel(), waiting: map[string]bool{},
+		promised: map[string]promise{},
+	}
 }
 
 // Observe brings the model up to date, and names pods that want a node. What may make room has the pods that wait
@@ -69,7 +76,8 @@ func (s *scheduler) Observe(ev *watchcache.Event, need func(string)) {
 		s.retry(need)
 	case cluster.Pods.Is(ev):
 		s.observePod(ev, need)
-	case cluster.Namespaces.Is(ev), cluster.PersistentVolumeClaims.Is(ev):
+	case cluster.Namespaces.Is(ev), cluster.PersistentVolumeClaims.Is(ev), cluster.PersistentVolumes.Is(ev),
+		cluster.StorageClasses.Is(ev):
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.retry(need)
@@ -78,6 +86,9 @@ func (s *scheduler) Observe(ev *watchcache.Event, need func(string)) {
 
 func (s *scheduler) retry(need func(string)) {
 	for key := range s.waiting {
+		need(key)
+	}
+	for key := range s.promised {
 		need(key)
 	}
 }
@@ -90,11 +101,16 @@ func (s *scheduler) observePod(ev *watchcache.Event, need func(string)) {
 	switch gone := ev.Type == watchcache.Deleted || ended(e); {
 	case gone:
 		delete(s.waiting, e.Key())
+		delete(s.promised, e.Key())
 		delete(s.model.nominated, e.Key())
 		if s.model.remove(e.Key()) {
 			s.retry(need)
 		}
 	case node == "":
+		if promised, ok := s.promised[e.Key()]; ok && promised.uid == string(e.UID) && !e.Deleting {
+			return // its node is found
+		}
+		delete(s.promised, e.Key())
 		s.model.remove(e.Key()) // made anew
 		if name, _ := e.Field("spec.schedulerName"); name == corev1.DefaultSchedulerName && !e.Deleting {
 			if ev.Prev == nil || !s.waiting[e.Key()] || ev.Prev.Generation != e.Generation {
@@ -105,6 +121,7 @@ func (s *scheduler) observePod(ev *watchcache.Event, need func(string)) {
 		}
 	default:
 		delete(s.waiting, e.Key())
+		delete(s.promised, e.Key())
 		if had := s.model.pods[e.Key()]; had != nil && had.uid == e.UID && had.node == node &&
 			had.generation == e.Generation && sameLabels(had.labels, e.Labels) {
 			return
@@ -129,15 +146,35 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	info := digest(pod)
-	s.mu.Lock()
-	if had := s.model.pods[key]; had != nil && had.uid == info.uid { // its binding is under way
-		s.mu.Unlock()
-		return nil
+	info.peers = s.peers(pod)
+	if len(info.claims) > 0 { // what has been reserved for another pod counts
+		if err := s.View.FreshOwn(ctx); err != nil {
+			return err
+		}
 	}
-	d := s.decide(info)
-	if d.node != "" {
+	has, why := s.volumesOf(info)
+	info.volumes = has
+	s.mu.Lock()
+	if had := s.model.pods[key]; had != nil && had.uid == info.uid {
+		node, done := s.keep(key, had, has, why)
+		if node != "" {
+			s.mu.Unlock()
+			return s.finish(ctx, pod, node)
+		}
+		if !done { // its binding is under way
+			s.mu.Unlock()
+			return nil
+		}
+	}
+	d := s.decide(info, why)
+	var chosen *corev1.Node
+	if info.volumes = nil; d.node != "" {
+		chosen = s.model.nodes[d.node].node
 		s.model.add(info, d.node)
 		delete(s.waiting, key)
+		if has != nil && len(has.open) > 0 {
+			s.promised[key] = promise{info.uid, d.node}
+		}
 	} else {
 		s.waiting[key] = true
 		delete(s.model.nominated, key)
@@ -150,10 +187,51 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 	if d.node == "" {
 		return s.refuse(ctx, pod, d)
 	}
-	if err := s.bind(ctx, pod, d.node); err != nil {
-		s.mu.Lock()
+	if has != nil && len(has.open) > 0 {
+		if err := s.reserve(ctx, has, chosen); err != nil {
+			s.forget(key)
+			return cluster.Soon(control.IgnoreNotFound(err))
+		}
+		return nil // when its claims are bound it is looked at again
+	}
+	return s.finish(ctx, pod, d.node)
+}
+
+// keep looks at a pod that has a node in the model. It returns the node if the pod is to be bound there now, and
+// whether it has lost it, because a claim cannot be bound there. It needs the lock.
+func (s *scheduler) keep(key string, had *podInfo, has *volumes, why string) (node string, lost bool) {
+	promised, ok := s.promised[key]
+	if !ok {
+		return "", false
+	}
+	all, broken := false, true
+	if i := s.model.nodes[promised.node]; why == "" && has != nil && i != nil && i.node != nil {
+		all, broken = has.kept(promised.node)
+		broken = broken || all && has.check(i.node) != ""
+	}
+	switch {
+	case broken:
+		delete(s.promised, key)
 		s.model.remove(key)
-		s.mu.Unlock()
+		return "", true
+	case all:
+		delete(s.promised, key)
+		return had.node, false
+	}
+	return "", false
+}
+
+func (s *scheduler) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.promised, key)
+	s.model.remove(key)
+}
+
+// finish binds a pod to a node.
+func (s *scheduler) finish(ctx context.Context, pod *corev1.Pod, node string) error {
+	if err := s.bind(ctx, pod, node); err != nil {
+		s.forget(pod.Namespace + "/" + pod.Name)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil // it is gone, or another scheduler was faster
 		}
@@ -161,17 +239,15 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 	}
 	s.Report(ctx, cluster.Event{
 		About: cluster.Pods.Ref(pod), Type: corev1.EventTypeNormal, Reason: "Scheduled", Action: "Binding",
-		Message: "Successfully assigned " + key + " to " + d.node,
+		Message: "Successfully assigned " + pod.Namespace + "/" + pod.Name + " to " + node,
 	})
 	return nil
 }
 
-// decide finds a node for a pod. It needs the lock.
-func (s *scheduler) decide(p *podInfo) decision {
-	if s.model.count() > 0 {
-		if why := s.claims(p); why != "" {
-			return decision{because: failure{nodes: s.model.count(), first: why}.String()}
-		}
+// decide finds a node for a pod, if nothing is against it wherever it would be. It needs the lock.
+func (s *scheduler) decide(p *podInfo, why string) decision {
+	if s.model.count() > 0 && why != "" {
+		return decision{because: failure{nodes: s.model.count(), first: why}.String()}
 	}
 	return s.model.decide(p, s.namespaceLabels)
 }
@@ -265,21 +341,4 @@ func unschedulable(because string) corev1.PodCondition {
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: because,
 	}
-}
-
-// claims returns why a pod cannot have the claims that it names, "" if nothing is against it.
-func (s *scheduler) claims(p *podInfo) string {
-	for _, name := range p.claims {
-		claim := cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name)
-		switch {
-		case claim == nil:
-			return `persistentvolumeclaim "` + name + `" not found`
-		case claim.Status.Phase == corev1.ClaimLost:
-			return `persistentvolumeclaim "` + name + `" bound to non-existent persistentvolume "` +
-				claim.Spec.VolumeName + `"`
-		case claim.DeletionTimestamp != nil:
-			return `persistentvolumeclaim "` + name + `" is being deleted`
-		}
-	}
-	return ""
 }

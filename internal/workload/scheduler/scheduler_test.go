@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // cluster3 is three nodes of 4 CPUs in two zones: a and b in east, c in west.
@@ -82,6 +83,33 @@ func spread(app, key string) func(*corev1.Pod) {
 	}
 }
 
+// anyway makes the constraints of a pod wishes.
+func anyway(p *corev1.Pod) {
+	for i := range p.Spec.TopologySpreadConstraints {
+		p.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway
+	}
+}
+
+// wishing has a pod prefer to be near others of an app, or away from them if the weight is less than 0.
+func wishing(app, key string, weight int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		all := []corev1.WeightedPodAffinityTerm{{Weight: max(weight, -weight), PodAffinityTerm: terms(app, key)[0]}}
+		if p.Spec.Affinity = (&corev1.Affinity{}); weight > 0 {
+			p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: all}
+		} else {
+			p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: all,
+			}
+		}
+	}
+}
+
+// peered is a pod of a service or a controller with others.
+func peered(p *podInfo, app string) *podInfo {
+	p.peers = labels.SelectorFromSet(labels.Set{"app": app})
+	return p
+}
+
 func selects(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{key: value} }
 }
@@ -150,6 +178,35 @@ func TestDecisions(t *testing.T) {
 			want: "c"},
 		"spread": {there: map[string][]*podInfo{"a": {pod("p1", "0")}, "c": {pod("x1", "3")}},
 			pod: pod("p2", "1", spread("p", "zone")), want: "c"},
+		"spread of an empty selector": {there: map[string][]*podInfo{"a": {pod("p1", "0")}},
+			pod: pod("p2", "4", spread("p", "zone"), selects("host", "a"), func(p *corev1.Pod) {
+				p.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{}
+			}), want: "a"},
+		"spread anyway": {there: map[string][]*podInfo{"a": {pod("p1", "0")}, "c": {pod("x1", "1")}},
+			pod: pod("p2", "1", spread("p", "zone"), anyway), want: "c"},
+		"spread anyway where it can be": {there: map[string][]*podInfo{"a": {pod("p1", "0")}, "c": {pod("x1", "4")}},
+			pod: pod("p2", "1", spread("p", "zone"), anyway), want: "b"},
+		"spread beside taints": {there: map[string][]*podInfo{"a": {pod("p1", "0")}}, change: func(m *model) {
+			m.nodes["c"].node.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+		}, pod: pod("p2", "1", spread("p", "zone"), func(p *corev1.Pod) {
+			p.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
+		}), want: "b"},
+		"wishes to be near": {there: map[string][]*podInfo{"c": {pod("x1", "1")}},
+			pod: pod("p", "1", wishing("x", "zone", 1)), want: "c"},
+		"wishes to be away": {there: map[string][]*podInfo{"a": {pod("x1", "0")}},
+			pod: pod("p", "1", wishing("x", "zone", -1)), want: "c"},
+		"is wished near": {there: map[string][]*podInfo{"c": {pod("x1", "1", wishing("p", "zone", 1))}},
+			pod: pod("p", "1"), want: "c"},
+		"is wished away": {there: map[string][]*podInfo{"a": {pod("x1", "0", wishing("p", "zone", -1))}},
+			pod: pod("p", "1"), want: "c"},
+		"is needed near": {there: map[string][]*podInfo{"c": {pod("x1", "1", near("p", "zone"))}},
+			pod: pod("p", "1"), want: "c"},
+		"apart from its peers": {there: map[string][]*podInfo{"a": {pod("p1", "0")}, "b": {pod("p2", "0")},
+			"c": {pod("x1", "1")}}, change: func(m *model) {
+			for name, i := range m.nodes {
+				i.node.Labels[corev1.LabelHostname] = name
+			}
+		}, pod: peered(pod("p3", "1"), "p"), want: "c"},
 		"preempts": {there: map[string][]*podInfo{
 			"a": {pod("x1", "4", priority(5))}, "b": {pod("x2", "1", priority(1)), pod("x3", "3", priority(2))},
 			"c": {pod("x4", "4", priority(20))},
@@ -228,6 +285,16 @@ func TestModelForgets(t *testing.T) {
 	if m.count() != 2 || len(m.nodes) != 3 {
 		t.Errorf("%d nodes, %d of them there", len(m.nodes), m.count())
 	}
+	apps := labels.SelectorFromSet(labels.Set{"app": "x"})
+	m.add(pod("x2", "0"), "c")
+	if on := m.tally("default", apps); on["b"] != 1 || on["c"] != 1 || len(on) != 2 {
+		t.Errorf("counted %v", on)
+	}
+	m.add(pod("x2", "0", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), "c")
+	if on := m.tally("default", apps); on["b"] != 1 || len(on) != 1 {
+		t.Errorf("counted %v, though one is being deleted", on)
+	}
+	m.remove("default/x2")
 	if !m.remove("default/x1") || m.remove("default/x1") || len(m.nodes) != 2 || len(m.pods) != 0 {
 		t.Errorf("nodes %v, pods %v", m.nodes, m.pods)
 	}

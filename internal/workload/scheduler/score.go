@@ -2,16 +2,10 @@ package scheduler
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-)
-
-// Weights of the scores of a node, each of which is at most 100.
-const (
-	allocatedWeight = 1
-	affinityWeight  = 2
-	taintWeight     = 3
 )
 
 // best returns the node with the highest score; among equals that with the fewest pods, then the first.
@@ -19,50 +13,129 @@ func (r *round) best(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	var preferred *nodeaffinity.PreferredSchedulingTerms
-	most := int64(1)
-	if a := r.pod.spec.Affinity; a != nil && a.NodeAffinity != nil {
-		terms := a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-		preferred, _ = nodeaffinity.NewPreferredSchedulingTerms(terms)
-		for _, t := range terms {
-			most += int64(t.Weight)
-		}
-	}
-	best, score, pods := "", math.Inf(-1), 0
-	for _, name := range names {
-		i := r.nodes[name]
-		s := allocatedWeight*r.leastAllocated(i) - taintWeight*10*float64(r.disliked(i.node))
-		if preferred != nil {
-			s += affinityWeight * 100 * float64(preferred.Score(i.node)) / float64(most)
-		}
-		if s > score || s == score && len(i.pods) < pods {
-			best, score, pods = name, s, len(i.pods)
+	best, score, pods := "", int64(math.MinInt64), 0
+	for at, s := range r.scores(names) {
+		if n := len(r.nodes[names[at]].pods); s > score || s == score && n < pods {
+			best, score, pods = names[at], s, n
 		}
 	}
 	return best
 }
 
-// leastAllocated is how much of a node would be free with the pod, in percent.
-func (r *round) leastAllocated(i *nodeInfo) float64 {
-	return (r.freeShare(i, corev1.ResourceCPU, 100) + r.freeShare(i, corev1.ResourceMemory, 200<<20)) / 2
-}
-
-// freeShare is leastAllocated for one resource. least is what kube assumes of pods that request nothing.
-func (r *round) freeShare(i *nodeInfo, name corev1.ResourceName, least int64) float64 {
-	all := i.all[name]
-	if all == 0 {
-		return 0
+// scores returns that of each node: what kube-scheduler's default plugins say of it, from 0 to 100 each, with their
+// weights. It has none for images, of which simulated nodes have none.
+func (r *round) scores(names []string) []int64 {
+	nodes := make([]*nodeInfo, len(names))
+	for at, name := range names {
+		nodes[at] = r.nodes[name]
 	}
-	return 100 * max(0, float64(i.free[name]-max(r.pod.requests[name], least))/float64(all))
-}
-
-// disliked counts the taints of a node that the pod had better not be on.
-func (r *round) disliked(n *corev1.Node) (count int) {
-	for t := range n.Spec.Taints {
-		if taint := &n.Spec.Taints[t]; taint.Effect == corev1.TaintEffectPreferNoSchedule &&
-			!tolerates(r.pod.spec.Tolerations, taint) {
-			count++
+	total := make([]int64, len(names))
+	for _, s := range []struct {
+		weight int64
+		scores []int64 // nil if they say nothing about the pod
+	}{
+		{3, r.tolerance(nodes)},
+		{2, r.preference(nodes)},
+		{1, r.leastAllocated(nodes)},
+		{2, r.evenness(nodes)},
+		{2, r.attraction(nodes)},
+		{1, r.balance(nodes)},
+	} {
+		for at, score := range s.scores {
+			total[at] += s.weight * score
 		}
 	}
-	return count
+	return total
+}
+
+// tolerance scores nodes by how few taints they have that the pod had better not be on.
+func (r *round) tolerance(nodes []*nodeInfo) []int64 {
+	out := make([]int64, len(nodes))
+	for at, i := range nodes {
+		for t := range i.node.Spec.Taints {
+			if taint := &i.node.Spec.Taints[t]; taint.Effect == corev1.TaintEffectPreferNoSchedule &&
+				!tolerates(r.pod.spec.Tolerations, taint) {
+				out[at]++
+			}
+		}
+	}
+	for at, s := range scaled(out) {
+		out[at] = 100 - s
+	}
+	return out
+}
+
+// preference scores nodes by the preferred terms of the pod's node affinity.
+func (r *round) preference(nodes []*nodeInfo) []int64 {
+	a := r.pod.spec.Affinity
+	if a == nil || a.NodeAffinity == nil {
+		return nil
+	}
+	terms, err := nodeaffinity.NewPreferredSchedulingTerms(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	if err != nil {
+		return nil // it was validated
+	}
+	out := make([]int64, len(nodes))
+	for at, i := range nodes {
+		out[at] = terms.Score(i.node)
+	}
+	return scaled(out)
+}
+
+// scaled makes of the highest score 100.
+func scaled(scores []int64) []int64 {
+	if most := slices.Max(scores); most > 0 {
+		for at := range scores {
+			scores[at] = 100 * scores[at] / most
+		}
+	}
+	return scores
+}
+
+// compared are the resources by which nodes are compared.
+var compared = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// leastAllocated scores nodes by how much of them would be free with the pod.
+func (r *round) leastAllocated(nodes []*nodeInfo) []int64 {
+	out := make([]int64, len(nodes))
+	for at, i := range nodes {
+		var sum, kinds int64
+		for _, name := range compared {
+			if all := i.all[name]; all > 0 {
+				sum += 100 * max(0, all-i.used[name]-r.pod.assumed[name]) / all
+				kinds++
+			}
+		}
+		if kinds > 0 {
+			out[at] = sum / kinds
+		}
+	}
+	return out
+}
+
+// balance scores nodes by whether the pod evens out how much of their CPU and of their memory is taken. It says nothing
+// about a pod that requests nothing.
+func (r *round) balance(nodes []*nodeInfo) []int64 {
+	if r.pod.requests[corev1.ResourceCPU] == 0 && r.pod.requests[corev1.ResourceMemory] == 0 {
+		return nil
+	}
+	out := make([]int64, len(nodes))
+	for at, i := range nodes {
+		out[at] = 50 + (50+i.balanced(r.pod.requests)-i.balanced(nil))/2
+	}
+	return out
+}
+
+// balanced is how alike the taken shares of a node's CPU and memory are with what is requested beside, from 50 to 100.
+func (i *nodeInfo) balanced(more amounts) int64 {
+	var shares []float64
+	for _, name := range compared {
+		if all := i.all[name]; all > 0 {
+			shares = append(shares, min(1, float64(all-i.free[name]+more[name])/float64(all)))
+		}
+	}
+	if len(shares) < 2 {
+		return 100
+	}
+	return int64((1 - math.Abs((shares[0]-shares[1])/2)) * 100)
 }

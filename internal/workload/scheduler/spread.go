@@ -4,52 +4,50 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// constraint is a topologySpreadConstraint that must hold.
+// constraint is a topologySpreadConstraint.
 type constraint struct {
 	key      string
 	skew     int
 	selector labels.Selector
-	counts   map[string]int // pods that are selected, by the value of key
-	least    int
-	own      int // 1 if the pod itself is selected
 	domains  int // how many values of key there must be before pods are spread over fewer
+	// anywhere has nodes count that the pod may not be on by its affinity, untainted leaves out those by their taints.
+	anywhere, untainted bool
+	on                  map[string]int // pods that are selected, by node
+	counts              map[string]int // the same by the value of key
+	least               int
+	own                 int // 1 if the pod itself is selected
 }
 
-// newConstraints returns those of the round's pod.
-func newConstraints(r *round) (out []*constraint) {
+// constraints returns those of the round's pod that are of a sort.
+func (r *round) constraints(sort corev1.UnsatisfiableConstraintAction) (out []*constraint) {
 	for _, c := range r.pod.spec.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+		if c.WhenUnsatisfiable != sort {
 			continue
 		}
-		s, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
-		if err != nil {
-			s = labels.Nothing() // it was validated
-		}
+		s := selectorOf(c.LabelSelector)
 		for _, key := range c.MatchLabelKeys {
 			if value, ok := r.pod.labels[key]; ok {
 				s = labels.SelectorFromSet(labels.Set{key: value}).Add(requirements(s)...)
 			}
 		}
-		one := &constraint{key: c.TopologyKey, skew: int(c.MaxSkew), selector: s, counts: map[string]int{}}
-		if s.Matches(labels.Set(r.pod.labels)) {
-			one.own = 1
-		}
+		one := r.constraint(c.TopologyKey, int(c.MaxSkew), s)
 		if c.MinDomains != nil {
 			one.domains = int(*c.MinDomains)
 		}
+		one.anywhere = c.NodeAffinityPolicy != nil && *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
+		one.untainted = c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
 		out = append(out, one)
 	}
-	if len(out) > 0 {
-		r.tally(out)
-	}
-	for _, c := range out {
-		c.finish()
-	}
 	return out
+}
+
+func (r *round) constraint(key string, skew int, s labels.Selector) *constraint {
+	return &constraint{
+		key: key, skew: skew, selector: s, on: r.tally(r.pod.namespace, s), counts: map[string]int{},
+	}
 }
 
 func requirements(s labels.Selector) []labels.Requirement {
@@ -57,36 +55,52 @@ func requirements(s labels.Selector) []labels.Requirement {
 	return all
 }
 
-// tally counts pods by the values of all constraints, on the nodes that they are about.
-func (r *round) tally(all []*constraint) {
-	for _, i := range r.nodes {
-		if i.node == nil || !r.countsFor(i.node, all) {
+// newConstraints returns those that must hold for the round's pod.
+func newConstraints(r *round) []*constraint {
+	out := r.constraints(corev1.DoNotSchedule)
+	if len(out) == 0 {
+		return nil
+	}
+	for name, i := range r.nodes {
+		if i.node == nil || !hasKeys(i.node, out) {
 			continue
 		}
-		for _, c := range all {
-			value := i.node.Labels[c.key]
-			c.counts[value] += 0
-			for _, p := range i.pods {
-				if p.namespace == r.pod.namespace && !p.deleting && c.selector.Matches(labels.Set(p.labels)) {
-					c.counts[value]++
-				}
+		for _, c := range out {
+			if c.includes(r, i.node) {
+				c.counts[i.node.Labels[c.key]] += c.on[name]
 			}
 		}
 	}
+	for _, c := range out {
+		c.finish(r.pod)
+	}
+	return out
 }
 
-// countsFor reports whether a node has all labels and is one that the pod may be on by its affinity.
-func (r *round) countsFor(n *corev1.Node, all []*constraint) bool {
+// hasKeys reports whether a node has all labels that constraints are about.
+func hasKeys(n *corev1.Node, all []*constraint) bool {
 	for _, c := range all {
 		if _, ok := n.Labels[c.key]; !ok {
 			return false
 		}
 	}
-	ok, err := r.required.Match(n)
-	return ok && err == nil
+	return true
 }
 
-func (c *constraint) finish() {
+// includes reports whether the pods of a node count.
+func (c *constraint) includes(r *round, n *corev1.Node) bool {
+	if !c.anywhere {
+		if ok, err := r.required.Match(n); !ok || err != nil {
+			return false
+		}
+	}
+	return !c.untainted || r.untolerated(n) == nil
+}
+
+func (c *constraint) finish(p *podInfo) {
+	if c.selector.Matches(labels.Set(p.labels)) {
+		c.own = 1
+	}
 	c.least = math.MaxInt
 	for _, n := range c.counts {
 		c.least = min(c.least, n)

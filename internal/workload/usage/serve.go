@@ -1,3 +1,6 @@
+// Package usage serves what simulated pods use (package measure) as the API metrics.k8s.io/v1beta1.
+//
+// The objects of the API are made at each read (package verb asks for them as a verb.Finder).
 package usage
 
 import (
@@ -18,6 +21,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+	"github.com/bowsprit/bowsprit/internal/workload/measure"
 )
 
 // group is that of the API.
@@ -76,7 +80,7 @@ func (m *meter) pods(ctx context.Context, namespace, name string) ([]object.Obje
 	}
 	if name != "" {
 		if pod := cluster.Pods.Get(m.Cluster, namespace, name); pod != nil {
-			if used := Measured(m.Cluster, pod); len(used) > 0 {
+			if used := m.measured(pod); len(used) > 0 {
 				return []object.Object{m.podMetrics(pod, used)}, nil
 			}
 		}
@@ -84,15 +88,15 @@ func (m *meter) pods(ctx context.Context, namespace, name string) ([]object.Obje
 			namespace+"/"+name)
 	}
 	out := []object.Object{}
-	m.each(namespace, func(pod *corev1.Pod, used []Container) { out = append(out, m.podMetrics(pod, used)) })
+	m.each(namespace, func(pod *corev1.Pod, used []measure.Container) { out = append(out, m.podMetrics(pod, used)) })
 	return out, nil
 }
 
 // each calls f with each pod in a namespace, "" for all, of which it is known what it uses.
-func (m *meter) each(namespace string, f func(pod *corev1.Pod, used []Container)) {
+func (m *meter) each(namespace string, f func(pod *corev1.Pod, used []measure.Container)) {
 	m.View.Collection(cluster.Pods.Prefix).Snapshot().Scan(namespace, "", func(e *watchcache.Entry) bool {
 		if pod := cluster.Pods.Decode(m.Cluster, e); pod != nil {
-			if used := Measured(m.Cluster, pod); len(used) > 0 {
+			if used := m.measured(pod); len(used) > 0 {
 				f(pod, used)
 			}
 		}
@@ -100,7 +104,15 @@ func (m *meter) each(namespace string, f func(pod *corev1.Pod, used []Container)
 	})
 }
 
-func (m *meter) podMetrics(pod *corev1.Pod, used []Container) object.Object {
+// measured returns what the containers of a pod use, nothing if its node cannot be asked.
+func (m *meter) measured(pod *corev1.Pod) []measure.Container {
+	if !m.IsMeasured(pod.Spec.NodeName) {
+		return nil
+	}
+	return measure.OfPod(pod)
+}
+
+func (m *meter) podMetrics(pod *corev1.Pod, used []measure.Container) object.Object {
 	out := m.metrics(pod.Namespace, pod.Name, pod.Labels)
 	containers := make([]any, len(used))
 	for i, one := range used {
@@ -114,15 +126,15 @@ func (m *meter) nodes(ctx context.Context, _, name string) ([]object.Object, err
 	if _, err := m.View.Fresh(ctx); err != nil {
 		return nil, err
 	}
-	by := map[string][]Container{}
-	m.each("", func(pod *corev1.Pod, used []Container) {
+	by := map[string][]measure.Container{}
+	m.each("", func(pod *corev1.Pod, used []measure.Container) {
 		by[pod.Spec.NodeName] = append(by[pod.Spec.NodeName], used...)
 	})
 	out := []object.Object{}
 	m.View.Collection(cluster.Nodes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 		if (name == "" || e.Name == name) && cluster.IsSimulated(e) && !cluster.IsDown(e) {
 			one := m.metrics("", e.Name, e.Labels)
-			one["usage"] = usage(sum(by[e.Name]))
+			one["usage"] = usage(measure.Sum(by[e.Name]))
 			out = append(out, one)
 		}
 		return true
@@ -147,7 +159,7 @@ func (m *meter) metrics(namespace, name string, labels map[string]string) object
 		}
 		meta["labels"] = all
 	}
-	return object.Object{"metadata": meta, "timestamp": now, "window": fmt.Sprint(Window)}
+	return object.Object{"metadata": meta, "timestamp": now, "window": fmt.Sprint(measure.Window)}
 }
 
 func usage(list corev1.ResourceList) object.Object {

@@ -27,6 +27,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 )
 
 // typedCopy stands for a conversion within one version, which also says what the object is.
@@ -83,7 +84,7 @@ func newBuiltinWorld(
 // random fills a fresh object.
 func (w *builtinWorld) random(t *testing.T) runtime.Object {
 	t.Helper()
-	obj := w.v.New().(runtime.Object)
+	obj := fixture.Empty(t, w.r, w.v)
 	w.fill.Fill(obj)
 	w.identify(t, obj)
 	return obj
@@ -126,7 +127,7 @@ func object(t *testing.T, obj runtime.Object) map[string]any {
 
 func (w *builtinWorld) typed(t *testing.T, obj map[string]any) runtime.Object {
 	t.Helper()
-	out := w.v.New().(runtime.Object)
+	out := fixture.Empty(t, w.r, w.v)
 	if err := json.Unmarshal(codec.AppendJSON(nil, obj), out); err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/test/oracle/fixture"
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
@@ -79,7 +80,7 @@ func filler(s int64) *randfill.Filler {
 // random fills a fresh object of the version.
 func random(t *testing.T, fill *randfill.Filler, r *catalog.Resource, v *catalog.Version, name string) runtime.Object {
 	t.Helper()
-	obj := v.New().(runtime.Object)
+	obj := fixture.Empty(t, r, v)
 	fill.Fill(obj)
 	if secret, ok := obj.(*corev1.Secret); ok {
 		secret.StringData = nil // only ever written, into data

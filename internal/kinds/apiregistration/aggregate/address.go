@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -28,14 +29,16 @@ type route struct {
 
 func (r *route) address() string { return r.list[r.at] }
 
-// next goes on to another address, and reports whether there is one.
-func (r *route) next() bool {
-	if r.left == 0 {
-		return false
-	}
+var _ forward.Route = (*route)(nil)
+
+// More implements forward.Route.
+func (r *route) More() bool { return r.left > 0 }
+
+// Next implements forward.Route.
+func (r *route) Next() string {
 	r.left--
 	r.at = (r.at + 1) % len(r.list)
-	return true
+	return r.address()
 }
 
 // address returns where to send a request, "host:port".

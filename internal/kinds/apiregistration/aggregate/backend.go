@@ -21,6 +21,8 @@ type backend struct {
 	broken error
 	// requests counts those that were sent for clients.
 	requests atomic.Int64
+	// lists counts those of them that are lists and under way.
+	lists atomic.Int64
 	// seen is requests when the service was last checked.
 	seen atomic.Int64
 }

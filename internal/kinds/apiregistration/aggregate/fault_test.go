@@ -21,6 +21,11 @@ func TestFaults(t *testing.T) {
 			http.Redirect(w, r, "https://example.com/", http.StatusFound)
 		case "break":
 			panic(http.ErrAbortHandler)
+		case "short":
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "half")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
 		case "mid":
 			_, _ = io.WriteString(w, "half")
 			_ = http.NewResponseController(w).Flush()
@@ -41,6 +46,15 @@ func TestFaults(t *testing.T) {
 	if code, body := c.do("GET", anyone+"?fault=break", ""); code != 503 ||
 		!strings.Contains(body, `APIService \"v1.`+group+`\" is not available: the request has failed: `) {
 		t.Errorf("break: %d %s", code, body)
+	}
+	for _, path := range []string{anyone, anyone + "/a"} { // over HTTP/1, and HTTP/2
+		if code, body := c.do("GET", path+"?fault=short", ""); code != 503 ||
+			!strings.Contains(body, "the request has failed: the answer breaks off: ") {
+			t.Errorf("a short answer that breaks off: %d %s", code, body)
+		}
+		if code, _ := c.do("HEAD", path, ""); code != 200 {
+			t.Errorf("HEAD: %d", code)
+		}
 	}
 	if code, body := c.do("GET", anyone+"?fault=hang&timeout=100ms", ""); code != 504 {
 		t.Errorf("hang: %d %s", code, body)

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,18 @@ import (
 // discoveryTimeout bounds a request for a list of resources, which clients ask of all servers one after another.
 const discoveryTimeout = 5 * time.Second
 
+// maxLists is how many lists of a server are read over HTTP/1 at the same time; more go over HTTP/2, as all else does.
+// Frames of 16 KiB, each copied and told of on both sides, cost a list of some MB half of its CPU time. The connections
+// are fewer than are kept for those that follow (egress.Transport).
+const maxLists = 16
+
 // delivery is a request on its way to another server.
 type delivery struct {
-	remote  *remote
-	route   route
-	who     user.Info
-	header  http.Header // of the answer to the client
-	upgrade bool
+	remote *remote
+	route  route
+	who    user.Info
+	header http.Header // of the answer to the client
+	alone  bool        // on a connection of its own, with HTTP/1
 }
 
 type deliveryKey struct{}
@@ -85,8 +91,12 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 		}
 		remote.backend.requests.Add(1)
 		d := &delivered{Context: a.host.Egress.ForRequest(ctx), delivery: delivery{
-			remote: remote, route: to, who: who, header: w.Header(), upgrade: r.Header.Get("Upgrade") != "",
+			remote: remote, route: to, who: who, header: w.Header(), alone: r.Header.Get("Upgrade") != "",
 		}}
+		if info.Verb == "list" {
+			d.alone = d.alone || remote.backend.lists.Add(1) <= maxLists
+			defer remote.backend.lists.Add(-1)
+		}
 		r = r.WithContext(d)
 		if wantsInitialEvents(r, info) {
 			a.watchList(w, r, &d.delivery)
@@ -124,34 +134,14 @@ func (a *aggregator) newProxy() *httputil.ReverseProxy {
 // carrier sends a request by the connections of the APIService that it is for.
 type carrier struct{ certificates *webhook.Certificates }
 
-// RoundTrip implements http.RoundTripper. A request for which no connection could be opened is sent to another address
-// of the service, if there is one.
+// RoundTrip implements http.RoundTripper.
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	d := deliveryOf(r)
-	if d.route.left > 0 && r.Body != nil {
-		// The transport closes it at its first failure. ReverseProxy does at the end.
-		r.Body = io.NopCloser(r.Body)
-	}
-	for {
-		resp, err := c.send(d, r)
-		if unreached := (*forward.UnreachedError)(nil); err == nil || !errors.As(err, &unreached) ||
-			r.Context().Err() != nil || !d.route.next() {
-			return resp, err
-		}
-		at := *r.URL
-		at.Host = d.route.address()
-		again := *r
-		again.URL, again.Host = &at, at.Host
-		r = &again
-	}
+	return forward.Send(r, &d.route, func(r *http.Request) (*http.Response, error) { return c.send(d, r) })
 }
 
 func (c carrier) send(d *delivery, r *http.Request) (*http.Response, error) {
-	transport := d.remote.backend.Shared()
-	if d.upgrade {
-		transport = d.remote.backend.Single()
-	}
-	resp, err := transport.RoundTrip(r)
+	resp, err := d.remote.backend.For(d.alone).RoundTrip(r)
 	if err != nil {
 		c.certificates.Failed(r.Context(), r.URL.Hostname(), err)
 		return nil, err
@@ -168,10 +158,29 @@ func (a *aggregator) inspect(resp *http.Response) error {
 		resp.Header.Get("Location") != "" {
 		return errRedirect
 	}
-	resp.Header.Del("Audit-Id") // it is that of the request, which the answer has already
-	if d := deliveryOf(resp.Request); d != nil && resp.Header.Get("Cache-Control") != "" {
-		d.header.Del("Cache-Control")
+	var client http.Header
+	if d := deliveryOf(resp.Request); d != nil {
+		client = d.header
 	}
+	forward.TakeHeaders(resp, client)
+	return whole(resp)
+}
+
+// maxWhole is how long an answer may be that is read before the client gets any of it.
+const maxWhole = 64 << 10
+
+// whole reads a short answer that says how long it is. If the other server breaks off in it, which one does that is
+// killed, the client is told so: once it had the beginning, its connection could only break.
+func whole(resp *http.Response) error {
+	if n := resp.ContentLength; n <= 0 || n > maxWhole || resp.Request.Method == http.MethodHead {
+		return nil
+	}
+	body := make([]byte, resp.ContentLength)
+	_, err := io.ReadFull(resp.Body, body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return fmt.Errorf("the answer breaks off: %w", err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
 }
 

@@ -133,7 +133,8 @@ func (p *peers) run(ctx context.Context) error {
 	}
 }
 
-// readAuthorities reads the file, and makes connections anew if it says something else.
+// readAuthorities reads the file. If it says something else, connections are made anew, and servers that have not
+// answered are asked again at once: what they lacked may have been this.
 func (p *peers) readAuthorities() error {
 	text, err := os.ReadFile(p.settings.AuthorityFile)
 	if err != nil {
@@ -155,6 +156,9 @@ func (p *peers) readAuthorities() error {
 	was := p.connections.Swap(forward.NewConnections(config, p.host.Egress.Dial(egress.ControlPlane), p.certificate))
 	if was != nil {
 		was.CloseIdle()
+	}
+	for _, s := range p.servers {
+		s.wait, s.due = 0, time.Time{}
 	}
 	return nil
 }

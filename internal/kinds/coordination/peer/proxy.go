@@ -42,6 +42,17 @@ type delivery struct {
 	header   http.Header // of the answer to the client
 }
 
+var _ forward.Route = (*delivery)(nil)
+
+// More implements forward.Route.
+func (d *delivery) More() bool { return len(d.servers) > 1 }
+
+// Next implements forward.Route.
+func (d *delivery) Next() string {
+	d.servers = d.servers[1:]
+	return d.servers[0].address
+}
+
 type deliveryKey struct{}
 
 func deliveryOf(r *http.Request) *delivery {
@@ -88,10 +99,7 @@ func (p *peers) newProxy() *httputil.ReverseProxy {
 		Transport: carrier{p},
 		ModifyResponse: func(resp *http.Response) error {
 			d := deliveryOf(resp.Request)
-			resp.Header.Del("Audit-Id") // it is that of the request, which the answer has already
-			if resp.Header.Get("Cache-Control") != "" {
-				d.header.Del("Cache-Control")
-			}
+			forward.TakeHeaders(resp, d.header)
 			p.metrics.count(resp.StatusCode, d.resource)
 			return nil
 		},
@@ -104,31 +112,12 @@ func (p *peers) newProxy() *httputil.ReverseProxy {
 // carrier sends a request to another server.
 type carrier struct{ peers *peers }
 
-// RoundTrip implements http.RoundTripper. A request for which no connection could be opened is sent to another server
-// that answers for the resource, if there is one.
+// RoundTrip implements http.RoundTripper.
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	d := deliveryOf(r)
-	if len(d.servers) > 1 && r.Body != nil {
-		// The transport closes it at its first failure. ReverseProxy does at the end.
-		r.Body = io.NopCloser(r.Body)
-	}
-	for {
-		transport := c.peers.connections.Load().Shared()
-		if d.upgrade {
-			transport = c.peers.connections.Load().Single()
-		}
-		resp, err := transport.RoundTrip(r)
-		if unreached := (*forward.UnreachedError)(nil); err == nil || !errors.As(err, &unreached) ||
-			r.Context().Err() != nil || len(d.servers) == 1 {
-			return resp, err
-		}
-		d.servers = d.servers[1:]
-		at := *r.URL
-		at.Host = d.servers[0].address
-		again := *r
-		again.URL, again.Host = &at, at.Host
-		r = &again
-	}
+	return forward.Send(r, d, func(r *http.Request) (*http.Response, error) {
+		return c.peers.connections.Load().For(d.upgrade).RoundTrip(r)
+	})
 }
 
 // failed answers a request that has got no answer.

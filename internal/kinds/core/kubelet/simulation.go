@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
+	"os"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/bowsprit/bowsprit/internal/net/egress"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -17,6 +22,8 @@ import (
 type Simulation interface {
 	// Simulates reports whether a node is such a node.
 	Simulates(node *watchcache.Entry) bool
+	// HasPod reports whether a pod on such a node has an address.
+	HasPod(ip string) bool
 	// Log returns the log of a container of a pod on such a node, or what a kubelet would answer. It ends with ctx.
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions) (io.ReadCloser, error)
 }
@@ -24,6 +31,24 @@ type Simulation interface {
 // simulates reports whether the node of an entry, which may be nil, has no kubelet.
 func (y *way) simulates(node *watchcache.Entry) bool {
 	return node != nil && y.settings.Simulation != nil && y.settings.Simulation.Simulates(node)
+}
+
+// refusing has connections to pods on nodes without kubelets refused, as by a host on which nothing listens: no host
+// has their addresses, so that dialing them would last until the request's time is over.
+func (y *way) refusing(dial egress.Dial) egress.Dial {
+	if y.settings.Simulation == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || !y.settings.Simulation.HasPod(to.Addr().String()) {
+			return dial(ctx, network, address)
+		}
+		return nil, &net.OpError{
+			Op: "dial", Net: network, Addr: net.TCPAddrFromAddrPort(to),
+			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
+		}
+	}
 }
 
 // simulatedLog answers for a container on a node without a kubelet, and reports whether the node is such a one.

@@ -53,16 +53,16 @@ func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
 	}
 	config.GetClientCertificate = client.get
 	dial = y.bounded(dial)
-	transport := func(config *tls.Config) *http.Transport {
+	transport := func(dial egress.Dial, config *tls.Config) *http.Transport {
 		t := egress.Transport(dial, config)
 		t.TLSHandshakeTimeout = y.settings.Timeout
 		return t
 	}
-	y.verified = transport(config)
+	y.verified = transport(dial, config)
 	config = config.Clone()
 	config.InsecureSkipVerify, config.RootCAs = true, nil
-	y.unverified = transport(config)
-	y.direct = transport(&tls.Config{InsecureSkipVerify: true})
+	y.unverified = transport(dial, config)
+	y.direct = transport(y.refusing(dial), &tls.Config{InsecureSkipVerify: true})
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
 )
 
 // Needs reports whether a pod needs an object of a resource, such as "secrets", in its namespace.
@@ -40,7 +41,7 @@ func needsOf(pod *corev1.Pod) []need {
 		case v.PersistentVolumeClaim != nil:
 			add("persistentvolumeclaims", v.PersistentVolumeClaim.ClaimName)
 		case v.Ephemeral != nil:
-			add("persistentvolumeclaims", pod.Name+"-"+v.Name)
+			add("persistentvolumeclaims", ephemeral.VolumeClaimName(pod, v))
 		}
 	}
 	claims(pod, add)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/component-helpers/storage/ephemeral"
 	csitranslation "k8s.io/csi-translation-lib"
 	"k8s.io/klog/v2"
 
@@ -139,7 +140,7 @@ func (n nodeLimits) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volum
 	translator := csitranslation.New()
 	switch {
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		return n.driverOfClaim(ctx, pod.Namespace, pod.Name+"-"+v.Name)
+		return n.driverOfClaim(ctx, pod.Namespace, ephemeral.VolumeClaimName(pod, v))
 	case v.PersistentVolumeClaim != nil:
 		return n.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
 	case v.CSI != nil:

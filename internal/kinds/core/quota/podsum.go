@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,12 +19,18 @@ type podSum struct {
 
 	of      func(*corev1.ResourceRequirements) corev1.ResourceList // requests or limits
 	granted bool                                                   // what the node has allocated counts, too
+	assumed corev1.ResourceList                                    // what a container wants that says nothing
 }
 
 // PodRequests returns what a pod asks of a node: what its containers request, at the time at which they request most,
 // what they hold while a resize goes on, and the overhead of its runtime class.
-func PodRequests(pod *corev1.Pod) corev1.ResourceList {
+func PodRequests(pod *corev1.Pod) corev1.ResourceList { return AssumedRequests(pod, nil) }
+
+// AssumedRequests is PodRequests as if each container that says nothing of one of the assumed resources requested so
+// much of it.
+func AssumedRequests(pod *corev1.Pod, assumed corev1.ResourceList) corev1.ResourceList {
 	sum := newPodSum(pod)
+	sum.assumed = assumed
 	sum.of = func(r *corev1.ResourceRequirements) corev1.ResourceList { return r.Requests }
 	sum.granted = true
 	out := sum.containers()
@@ -60,20 +67,20 @@ func newPodSum(pod *corev1.Pod) *podSum {
 func (s *podSum) containers() corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i := range s.pod.Spec.Containers {
-		add(out, s.effective(&s.pod.Spec.Containers[i], s.pod.Status.ContainerStatuses))
+		add(out, s.orAssumed(s.effective(&s.pod.Spec.Containers[i], s.pod.Status.ContainerStatuses)))
 	}
 	sidecars, largest := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range s.pod.Spec.InitContainers {
 		c := &s.pod.Spec.InitContainers[i]
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			wants := s.effective(c, s.pod.Status.InitContainerStatuses)
+			wants := s.orAssumed(s.effective(c, s.pod.Status.InitContainerStatuses))
 			add(out, wants)
 			add(sidecars, wants)
 			raise(largest, sidecars)
 			continue
 		}
 		during := corev1.ResourceList{} // the container's own first: a sum is written as what it begins with
-		add(during, s.of(&c.Resources))
+		add(during, s.orAssumed(s.of(&c.Resources)))
 		add(during, sidecars)
 		raise(largest, during)
 	}
@@ -104,6 +111,16 @@ func (s *podSum) effective(c *corev1.Container, statuses []corev1.ContainerStatu
 		return out
 	}
 	return s.of(&c.Resources)
+}
+
+// orAssumed returns what a container wants with what is assumed of what it says nothing of.
+func (s *podSum) orAssumed(wants corev1.ResourceList) corev1.ResourceList {
+	if len(s.assumed) == 0 {
+		return wants
+	}
+	out := maps.Clone(s.assumed)
+	maps.Copy(out, wants)
+	return out
 }
 
 // ownWords puts in what the pod says for itself.

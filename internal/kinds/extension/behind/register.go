@@ -26,8 +26,8 @@ type Registration struct {
 	Address string
 }
 
-// registerEvery is how often it is looked whether the authority of the serving certificate has been renewed.
-const registerEvery = 10 * time.Second
+// registerPause is how long it is waited at most before the host is told again of what it could not be told.
+const registerPause = 10 * time.Second
 
 // Register has the server tell the host of itself while it runs.
 func (h *Host) Register(r Registration) {
@@ -35,27 +35,30 @@ func (h *Host) Register(r Registration) {
 	h.hosts = []string{r.Name + "." + r.Namespace + ".svc", r.Name + "." + r.Namespace + ".svc.cluster.local"}
 }
 
-// register registers until ctx ends: at once, and when the authority of the serving certificate has changed.
+// register registers until ctx ends: at once, and as soon as the authority of the serving certificate has changed, for
+// the host does not believe the next one before.
 func (h *Host) register(own *part.Host) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var told []byte
 		pause := retryFirst
 		for {
+			changed, again := own.Certificates.Changed(), (<-chan time.Time)(nil)
 			if authority := own.Certificates.ServerCA(); !bytes.Equal(authority, told) {
 				err := h.tell(ctx, own, authority)
 				switch {
 				case err == nil:
-					told, pause = authority, registerEvery
+					told, pause = authority, retryFirst
 				case ctx.Err() == nil:
 					own.Log.Warn("the API server in front cannot be told of this one; it is tried again",
 						"server", h.url, "error", err)
-					pause = min(2*pause, registerEvery)
+					again, pause = time.After(pause), min(2*pause, registerPause)
 				}
 			}
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(pause):
+			case <-changed:
+			case <-again:
 			}
 		}
 	}

@@ -33,12 +33,6 @@ import (
 //go:embed policy.jsonl
 var policy string
 
-// migrator holds what the storage version migrator of kube-controller-manager may do: Kubernetes has it behind the
-// feature gate StorageVersionMigrator.
-//
-//go:embed migrator.jsonl
-var migrator string
-
 // Object is one role or binding of the policy.
 type Object struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -55,10 +49,14 @@ type Object struct {
 // lines are the objects of a policy as JSON.
 func lines(policy string) []string { return strings.Split(strings.TrimSuffix(policy, "\n"), "\n") }
 
-// Objects returns the policy.
-func Objects() ([]Object, error) {
+// Objects returns the policy with what features that are on add to it.
+func Objects(features ...string) ([]Object, error) {
+	policy, err := policyWith(features)
+	if err != nil {
+		return nil, err
+	}
 	var all []Object
-	for _, line := range lines(policy) {
+	for _, line := range policy {
 		o := Object{json: line}
 		if err := json.Unmarshal([]byte(line), &o); err != nil {
 			return nil, fmt.Errorf("%s: %w", line, err)
@@ -82,20 +80,20 @@ const Check = "poststarthook/rbac/bootstrap-roles"
 
 var errNotFinished = errors.New("not finished")
 
-// Part brings the roles and bindings, with those of the migrator of storage versions if there is one.
-func Part(withMigrator bool) part.Part {
+// Part brings the roles and bindings, with those of Kubernetes' features of these names.
+func Part(features []string) part.Part {
 	var done atomic.Bool
 	return part.Part{
 		Name: "bootstrap roles",
 		Start: func(ctx context.Context, h *part.Host) error {
-			b := &bootstrap{host: h, policy: lines(policy)}
-			if withMigrator {
-				b.policy = append(b.policy, lines(migrator)...)
+			policy, err := policyWith(features)
+			if err != nil {
+				return err
 			}
+			b := &bootstrap{host: h, policy: policy}
 			ctx, cancel := h.Starting(ctx)
 			defer cancel()
-			err := b.run(ctx)
-			if err == nil {
+			if err = b.run(ctx); err == nil {
 				done.Store(true)
 				return nil
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,7 +139,7 @@ func TestPart(t *testing.T) {
 	s.Admit(p)
 	var later []func(context.Context) error
 	s.Background = func(f func(context.Context) error) { later = append(later, f) }
-	bootstrap := Part(false)
+	bootstrap := Part(nil)
 	if err := bootstrap.Start(t.Context(), s.Host); err != nil {
 		t.Fatal(err)
 	}
@@ -158,26 +159,33 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestMigrator: the migrator has a role if it is wanted, and else it has none.
-func TestMigrator(t *testing.T) {
+// TestGates: what hangs on a feature is there with it, beside what is there in any case, and else it is not.
+func TestGates(t *testing.T) {
 	t.Parallel()
-	const name = "system:controller:storage-version-migrator-controller"
-	for _, wanted := range []bool{false, true} {
+	for _, features := range [][]string{nil, {"StorageVersionMigrator"}, {"PodCertificateRequest", "Other"}} {
 		s, _ := start(t)
-		if err := Part(wanted).Start(t.Context(), s.Host); err != nil {
+		if err := Part(features).Start(t.Context(), s.Host); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.View.Fresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
-			e := s.View.Collection(kind+".rbac.authorization.k8s.io").Snapshot().Get("", name)
-			if e == nil {
-				e = s.View.Collection(kind).Snapshot().Get("", name)
+		for name, feature := range map[string]string{
+			"system:controller:storage-version-migrator-controller": "StorageVersionMigrator",
+			"system:controller:podcertificaterequestcleaner":        "PodCertificateRequest",
+		} {
+			for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
+				e := s.View.Collection(kind).Snapshot().Get("", name)
+				if wanted := slices.Contains(features, feature); (e != nil) != wanted {
+					t.Errorf("%v: %s %s: %v", features, kind, name, e != nil)
+				}
 			}
-			if (e != nil) != wanted {
-				t.Errorf("wanted %v: %s %v", wanted, kind, e)
-			}
+		}
+		node := s.View.Collection("clusterroles").Snapshot().Get("", "system:node")
+		if node == nil || !strings.Contains(string(node.JSON()), `"tokenreviews"`) ||
+			strings.Contains(string(node.JSON()), "podcertificaterequests") !=
+				slices.Contains(features, "PodCertificateRequest") {
+			t.Errorf("%v: the role of nodes is %v", features, node)
 		}
 	}
 }

@@ -8,15 +8,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 const storageClasses = "storageclasses"
 
-// StorageClass gives claims without a class the default one, if there is one.
-func StorageClass(c plugin.Config) []plugin.Rule {
-	classes := plugin.NewDefaultClass(c.View, storageClasses,
+// DefaultStorageClass knows the class of claims that name none.
+func DefaultStorageClass(view *watchcache.View) *plugin.DefaultClass {
+	return plugin.NewDefaultClass(view, storageClasses,
 		`metadata.annotations.storageclass\.kubernetes\.io/is-default-class`,
 		`metadata.annotations.storageclass\.beta\.kubernetes\.io/is-default-class`)
+}
+
+// StorageClass gives claims without a class the default one, if there is one.
+func StorageClass(c plugin.Config) []plugin.Rule {
+	classes := DefaultStorageClass(c.View)
 	return []plugin.Rule{{Plural: "persistentvolumeclaims", Operations: plugin.Creates,
 		Mutate: func(_ context.Context, a *admit.Attributes) error {
 			if _, old := catalog.At(a.Object, "metadata", "annotations")[corev1.BetaStorageClassAnnotation]; old ||

@@ -1,9 +1,8 @@
-// Package usage says what simulated pods use of CPU and memory, and serves it as the API metrics.k8s.io/v1beta1.
+// Package measure says what simulated pods use of CPU and memory.
 //
-// Annotations of a pod, which kwok has too, say what its containers use as long as they run. The objects of the API are
-// made at each read (package verb asks for them as a verb.Finder); what autoscalers want to know they get in process
-// (OfPod). Nothing is kept, so nothing has to be collected first.
-package usage
+// Annotations of a pod, which kwok has too, say what its containers use as long as they run. Nothing is kept, so
+// nothing has to be collected first. All is pure.
+package measure
 
 import (
 	"strings"
@@ -11,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // The annotations of a pod by which it says what its containers use: a quantity for each of them, or quantities by name
@@ -78,16 +75,8 @@ func said(pod *corev1.Pod, annotation, container string, otherwise resource.Quan
 	return otherwise
 }
 
-// Measured returns what the containers of a pod use if its node is one that is simulated and well; nothing otherwise.
-func Measured(c *cluster.Cluster, pod *corev1.Pod) []Container {
-	n := c.View.Collection(cluster.Nodes.Prefix).Snapshot().Get("", pod.Spec.NodeName)
-	if !cluster.IsSimulated(n) || cluster.IsDown(n) {
-		return nil
-	}
-	return OfPod(pod)
-}
-
-func sum(all []Container) corev1.ResourceList {
+// Sum returns what containers use together.
+func Sum(all []Container) corev1.ResourceList {
 	cpu, memory := resource.Quantity{Format: resource.DecimalSI}, resource.Quantity{Format: resource.BinarySI}
 	for _, one := range all {
 		cpu.Add(one.Usage[corev1.ResourceCPU])

@@ -1,4 +1,4 @@
-package usage
+package measure
 
 import (
 	"fmt"
@@ -7,16 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 )
-
-// The definitions of the API are valid.
-func TestDefinitions(t *testing.T) {
-	t.Parallel()
-	for _, definition := range [][]byte{nodesDefinition, podsDefinition} {
-		if r, err := read(definition); err != nil || r.Group != group || r.Storage.Name != "v1beta1" {
-			t.Errorf("%v, %v", r, err)
-		}
-	}
-}
 
 // A container uses what its pod says, as long as it runs.
 func TestOfPod(t *testing.T) {

@@ -1,0 +1,206 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/internal/storage/backup"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+)
+
+// Result is what both commands answer with -o json.
+type Result struct {
+	File         string `json:"file"`
+	DataDir      string `json:"dataDir,omitempty"` // of a restore
+	Revision     int64  `json:"revision"`
+	Keys         int    `json:"keys"`
+	Bytes        int64  `json:"bytes"`
+	Certificates int    `json:"certificates"` // files of keys and certificates
+	Version      string `json:"version"`      // of the program that made the backup
+}
+
+// backupFlags are the flags of "bowsprit backup".
+type backupFlags struct {
+	dataDir, kubeconfig, output string
+	force, quiet                bool
+}
+
+// BackupCommand returns "bowsprit backup". version is that of this program.
+func BackupCommand(version string) *cobra.Command {
+	var flags backupFlags
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Save a whole server, data and certificates, to a file; the server may run",
+		Long: `Save all that a server has to one file: its data as of one moment, and the keys and certificates below <data-dir>/pki, so
+that kubeconfigs and tokens which people have stay good for the server that "bowsprit restore" makes of it. Requests go
+on meanwhile. What was written is read again and checked before the file gets its name.
+
+Whoever has the file is the server: keep it as safe as the data directory. Files that flags name, such as an encryption
+configuration, are not in it. With --kubeconfig certificates are not in it either: they do not leave the machine of the
+server.
+
+The exit code is 0 if the file is there and checked, and 1 if not; then an earlier file of the name is as it was.`,
+		Example: `  bowsprit backup monday.tar                            # the server with the default data directory, running or not
+  bowsprit backup monday.tar --data-dir /srv/bowsprit -o json
+  bowsprit restore monday.tar --check                   # is the file good?`,
+		Args: arguments.One("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := arguments.TextOrJSON(flags.output); err != nil {
+				return err
+			}
+			p := newProgress(cmd.ErrOrStderr(), flags.quiet)
+			m, err := save(cmd.Context(), args[0], version, flags, p)
+			if err != nil {
+				return fmt.Errorf("nothing was saved: %w", err)
+			}
+			return showSaved(cmd.OutOrStdout(), args[0], m, flags.output)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
+	f.StringVar(&flags.kubeconfig, "kubeconfig", "",
+		"ask the server that this file names, as an administrator, and look at no data directory")
+	f.BoolVar(&flags.force, "force", false, "replace FILE if it exists")
+	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not say how far it is")
+	f.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func showSaved(out io.Writer, file string, m *Manifest, output string) error {
+	if output == "json" {
+		return json.NewEncoder(out).Encode(m.result(file))
+	}
+	certificates := fmt.Sprintf("%d files of keys and certificates", m.certificates())
+	if m.certificates() == 0 {
+		certificates = "no certificates"
+	}
+	_, err := fmt.Fprintf(out, "Saved %s: %d keys at revision %d, %s, %s, checked.\n", file, m.Keys, m.Revision,
+		certificates, size(m.bytes()))
+	return err
+}
+
+func (m *Manifest) result(file string) Result {
+	return Result{File: file, Revision: m.Revision, Keys: m.Keys, Bytes: m.bytes(), Certificates: m.certificates(),
+		Version: m.Version}
+}
+
+// save makes the archive beside its place, checks it, and gives it its name.
+func save(ctx context.Context, file, version string, flags backupFlags, p *progress) (m *Manifest, err error) {
+	if _, err := os.Lstat(file); err == nil && !flags.force {
+		return nil, fmt.Errorf("%s exists: choose another name, or replace it with --force", file)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(file), "."+filepath.Base(file)+".part-") // mode 0700: it holds keys
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	info, err := Snapshot(ctx, filepath.Join(dir, databaseName), flags.dataDir, flags.kubeconfig, p)
+	if err != nil {
+		return nil, err
+	}
+	if flags.kubeconfig == "" {
+		if err := copyKeys(filepath.Join(flags.dataDir, pkiFolder), filepath.Join(dir, pkiFolder)); err != nil {
+			return nil, err
+		}
+	}
+	m = &Manifest{Format: format, Version: version, Created: time.Now().UTC().Truncate(time.Second),
+		Revision: info.Revision, Keys: info.Keys}
+	if m.Files, err = describe(dir); err != nil {
+		return nil, err
+	}
+	part := filepath.Join(dir, "archive")
+	if err := pack(part, m, dir, p); err != nil {
+		return nil, err
+	}
+	p.begin("checking the file")
+	if _, err := check(part, p); err != nil {
+		return nil, err
+	}
+	return m, os.Rename(part, file)
+}
+
+func pack(part string, m *Manifest, dir string, p *progress) error {
+	p.begin("writing the file")
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = write(f, m, dir, p)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// copyKeys copies the files of a folder. A server with certificates of others has none.
+func copyKeys(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, e.Name()), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Snapshot writes a checked snapshot of the data to file: of the server that kubeconfig names, or else from the data
+// directory if it is not in use, and from the server that uses it if it is. p may be nil.
+func Snapshot(ctx context.Context, file, dataDir, kubeconfig string, p *progress) (store.SnapshotInfo, error) {
+	counted := func(from backup.Source) backup.Source {
+		return func(ctx context.Context, w io.Writer) error { return from(ctx, io.MultiWriter(w, p)) }
+	}
+	ask := func(kubeconfig string) (store.SnapshotInfo, error) {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			return store.SnapshotInfo{},
+				fmt.Errorf("kubeconfig of the server: %w: name another one with --kubeconfig", err)
+		}
+		config.Timeout = 0 // a snapshot may be large
+		return backup.Save(ctx, counted(backup.FromServer(config)), file)
+	}
+	p.begin("reading the data")
+	if kubeconfig != "" {
+		return ask(kubeconfig)
+	}
+	own, err := connect.KubeconfigOf(dataDir)
+	if err != nil {
+		return store.SnapshotInfo{}, err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	info, err := backup.Save(ctx, counted(backup.FromDir(dataDir, log)), file)
+	switch {
+	case errors.Is(err, store.ErrInUse):
+		return ask(own)
+	case errors.Is(err, os.ErrNotExist):
+		err = fmt.Errorf("%w: name the server's directory with --data-dir, or ask the server with --kubeconfig", err)
+	}
+	return info, err
+}

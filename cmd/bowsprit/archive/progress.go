@@ -1,0 +1,60 @@
+package archive
+
+import (
+	"fmt"
+	"io"
+)
+
+// step is after how many bytes a line is written.
+const step = 64 << 20
+
+// progress says how far something is: when it begins, and whenever another piece is done. A nil one says nothing.
+type progress struct {
+	out  io.Writer
+	step int64 // bytes
+
+	what       string
+	done, next int64
+}
+
+func newProgress(out io.Writer, quiet bool) *progress {
+	if quiet {
+		return nil
+	}
+	return &progress{out: out, step: step}
+}
+
+// begin names what happens now.
+func (p *progress) begin(what string) {
+	if p == nil {
+		return
+	}
+	p.what, p.done, p.next = what, 0, p.step
+	fmt.Fprintf(p.out, "%s ...\n", what)
+}
+
+// Write counts bytes.
+func (p *progress) Write(b []byte) (int, error) {
+	if p == nil {
+		return len(b), nil
+	}
+	if p.done += int64(len(b)); p.done >= p.next {
+		fmt.Fprintf(p.out, "%s ... %s\n", p.what, size(p.done))
+		p.next = p.done - p.done%p.step + p.step
+	}
+	return len(b), nil
+}
+
+// reader counts what is read.
+func (p *progress) reader(from io.Reader) io.Reader { return io.TeeReader(from, p) }
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d KiB", (n+1023)>>10)
+}

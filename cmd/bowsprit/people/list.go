@@ -1,0 +1,93 @@
+package people
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+)
+
+// right is what a user or group has by one binding.
+type right struct {
+	Subject string `json:"subject"` // "User" or "Group"
+	Who     string `json:"name"`
+	grant
+}
+
+func listCommand() *cobra.Command {
+	var server connect.Flags
+	var output string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show which users and groups have which roles",
+		Long: `Show the users and groups that bindings name, and the roles that they have, where, and by which binding. Kubernetes' own
+(names that begin with "system:") are left out without --all.`,
+		Example: `  bowsprit user list
+  bowsprit user list --all -o json`,
+		Args: arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := arguments.TextOrJSON(output); err != nil {
+				return err
+			}
+			client, err := server.Clientset()
+			if err != nil {
+				return err
+			}
+			bindings, err := grants(cmd.Context(), client)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), rights(bindings, all), output)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&all, "all", "a", false, "show Kubernetes' own users and groups too")
+	f.StringVarP(&output, "output", "o", "text", "text or json")
+	server.Bind(f)
+	return cmd
+}
+
+// rights returns what each user and group has, in the order of their names.
+func rights(bindings []grant, all bool) []right {
+	list := []right{}
+	for _, b := range bindings {
+		for _, s := range b.Subjects {
+			if s.Kind != rbacv1.UserKind && s.Kind != rbacv1.GroupKind ||
+				!all && strings.HasPrefix(s.Name, "system:") || !all && strings.HasPrefix(b.Name, "kubeadm:") {
+				continue
+			}
+			list = append(list, right{s.Kind, s.Name, b})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b right) int {
+		return cmp.Or(-cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Who, b.Who),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Role, b.Role))
+	})
+	return list
+}
+
+func show(out io.Writer, list []right, output string) error {
+	if output == "json" {
+		return json.NewEncoder(out).Encode(list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "No binding names a user or group.")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "SUBJECT\tNAME\tROLE\tNAMESPACE\tBINDING")
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Subject, r.Who, r.Role, cmp.Or(r.Namespace, "(all)"), r.Name)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,192 @@
+// Package people has "bowsprit user": credentials and rights of a person in one step, who has which rights, and their
+// end. There are no objects for users: a user is a name in a certificate, and what bindings say of it.
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
+	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+)
+
+// Kubeconfig writes a kubeconfig for a person, signed by the server with a data directory; to notes what to know of it.
+type Kubeconfig func(out, notes io.Writer, dataDir string, person pki.Person) error
+
+// Command returns "bowsprit user".
+func Command(kubeconfig Kubeconfig) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "user",
+		Short: "Give people credentials and rights, show who has which, take them away",
+		Long: `Give people credentials and rights, show who has which, and take them away. There are no objects for users: a user is a
+name in a certificate, and what bindings of roles say of it.`,
+		Args: arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(createCommand(kubeconfig), listCommand(), deleteCommand())
+	return cmd
+}
+
+// createFlags are the flags of "bowsprit user create".
+type createFlags struct {
+	dataDir, role, namespace string
+	person                   pki.Person
+}
+
+func createCommand(kubeconfig Kubeconfig) *cobra.Command {
+	var flags createFlags
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Print a kubeconfig for a user, and bind a role to the name",
+		Long: `Print a kubeconfig for a user, with a new certificate of the server on this machine. With --role, the user gets that
+ClusterRole (view, edit, admin, cluster-admin or one of yours), in one namespace or in all. The binding is made first;
+running the command again makes another certificate and leaves the binding.
+
+The exit code is 0 if the kubeconfig was printed, and 1 if not.`,
+		Example: `  bowsprit user create alice --role edit --namespace shop > alice.conf
+  bowsprit user create bob --group operations --role view --duration 168h > bob.conf`,
+		Args: arguments.One("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags.person.User = args[0]
+			return create(cmd, flags, kubeconfig)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.dataDir, "data-dir", connect.DefaultDataDir(), "the server's data directory")
+	f.StringVar(&flags.role, "role", "", "ClusterRole that the user gets (default: none)")
+	f.StringVarP(&flags.namespace, "namespace", "n", "", "with --role: the namespace in which (default: all)")
+	f.StringSliceVar(&flags.person.Groups, "group", nil, "a group of the user; may be repeated")
+	f.DurationVar(&flags.person.Duration, "duration", 24*time.Hour, "how long the certificate is valid")
+	f.StringVar(&flags.person.Server, "server", "",
+		"URL at which the user reaches the server (default: that of the administrator's kubeconfig)")
+	return cmd
+}
+
+func create(cmd *cobra.Command, flags createFlags, kubeconfig Kubeconfig) error {
+	switch {
+	case flags.person.User == "":
+		return errors.New("a user has a name")
+	case strings.HasPrefix(flags.person.User, "system:"):
+		return fmt.Errorf("%s: names that begin with system: are the server's own: make such a kubeconfig with "+
+			"\"bowsprit kubeconfig --user\"", flags.person.User)
+	case flags.namespace != "" && flags.role == "":
+		return errors.New("--namespace says where a role holds: say which with --role")
+	}
+	if flags.role != "" {
+		server := connect.OfDir(flags.dataDir)
+		client, err := server.Clientset()
+		if err != nil {
+			return err
+		}
+		what, err := bind(cmd.Context(), client, flags)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), what)
+	}
+	return kubeconfig(cmd.OutOrStdout(), cmd.ErrOrStderr(), flags.dataDir, flags.person)
+}
+
+// bindingName is that of the binding which "user create" makes.
+func bindingName(user, role string) string { return "user:" + user + ":" + role }
+
+// bind gives the user the role, and says so. A role that is not there is an error: a binding to it would say nothing.
+func bind(ctx context.Context, client kubernetes.Interface, flags createFlags) (string, error) {
+	if _, err := client.RbacV1().ClusterRoles().Get(ctx, flags.role, metav1.GetOptions{}); err != nil {
+		return "", fmt.Errorf("--role %s: %w", flags.role, err)
+	}
+	user := flags.person.User
+	meta := metav1.ObjectMeta{Name: bindingName(user, flags.role), Namespace: flags.namespace}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: flags.role}
+	where, err := "in all namespaces", error(nil)
+	if flags.namespace == "" {
+		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
+	} else {
+		where = "in the namespace " + flags.namespace
+		_, err = client.RbacV1().RoleBindings(flags.namespace).Create(ctx,
+			&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: role}, metav1.CreateOptions{})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		err = confirm(ctx, client, meta, role, user)
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("User %s has the role %s %s.", user, flags.role, where), nil
+}
+
+// confirm reports an error unless a binding that is there gives the user the role: it may have been changed.
+func confirm(ctx context.Context, client kubernetes.Interface, meta metav1.ObjectMeta, role rbacv1.RoleRef, user string,
+) error {
+	bindings, err := grants(ctx, client)
+	if err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		if b.Name != meta.Name || b.Namespace != meta.Namespace {
+			continue
+		}
+		if b.Role == roleOf(role) && len(without(b.Subjects, user)) < len(b.Subjects) {
+			return nil
+		}
+		return fmt.Errorf("the %s %s does not give %s the role %s any more: delete it, and run this again", b.Kind, b.Name,
+			user, role.Name)
+	}
+	return fmt.Errorf("the binding %s has gone meanwhile: run this again", meta.Name)
+}
+
+// roleOf writes a role as grant has it.
+func roleOf(r rbacv1.RoleRef) string { return r.Kind + "/" + r.Name }
+
+// grant is one binding, as both kinds of bindings have it.
+type grant struct {
+	Kind      string           `json:"kind"`
+	Name      string           `json:"binding"`
+	Namespace string           `json:"namespace,omitempty"`
+	Role      string           `json:"role"` // "ClusterRole/view"
+	Subjects  []rbacv1.Subject `json:"-"`
+	object    metav1.Object
+}
+
+// grants returns all bindings.
+func grants(ctx context.Context, client kubernetes.Interface) ([]grant, error) {
+	cluster, err := client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	spaced, err := client.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var all []grant
+	for i := range cluster.Items {
+		b := &cluster.Items[i]
+		all = append(all, grant{"ClusterRoleBinding", b.Name, "", roleOf(b.RoleRef), b.Subjects, b})
+	}
+	for i := range spaced.Items {
+		b := &spaced.Items[i]
+		all = append(all, grant{"RoleBinding", b.Name, b.Namespace, roleOf(b.RoleRef), b.Subjects, b})
+	}
+	return all, nil
+}
+
+// without returns the subjects but for the user.
+func without(subjects []rbacv1.Subject, user string) []rbacv1.Subject {
+	return slices.DeleteFunc(slices.Clone(subjects), func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.UserKind && s.Name == user
+	})
+}

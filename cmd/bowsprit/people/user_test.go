@@ -1,0 +1,128 @@
+package people
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/bowsprit/bowsprit/internal/auth/pki"
+	"github.com/bowsprit/bowsprit/testserver"
+)
+
+func user(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
+}
+
+// A user goes out of each binding; one that others share stays for them.
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	client := kubernetes.NewForConfigOrDie(testserver.Start(t).RESTConfig())
+	ctx, view := t.Context(), rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
+	team := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "alice"}
+	for name, subjects := range map[string][]rbacv1.Subject{
+		"own": {user("alice")}, "shared": {user("bob"), user("alice"), team},
+	} {
+		meta := metav1.ObjectMeta{Name: name, Namespace: "default"}
+		_, err := client.RbacV1().RoleBindings("default").Create(ctx,
+			&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: view}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: view}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	if err := remove(ctx, client, "alice", &out); err != nil || strings.Count(out.String(), "deleted") != 2 ||
+		strings.Count(out.String(), "taken out") != 2 {
+		t.Errorf("%v: %s", err, &out)
+	}
+	bindings, err := grants(ctx, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, r := range rights(bindings, false) {
+		left = append(left, r.Subject+" "+r.Who+" "+r.Kind+" "+r.Name+" "+r.Role)
+	}
+	want := []string{
+		"User bob ClusterRoleBinding shared ClusterRole/view", "User bob RoleBinding shared ClusterRole/view",
+		"Group alice ClusterRoleBinding shared ClusterRole/view", "Group alice RoleBinding shared ClusterRole/view",
+	}
+	if !slices.Equal(left, want) {
+		t.Errorf("left are %q", left)
+	}
+	if err := remove(ctx, client, "alice", io.Discard); err == nil || !strings.Contains(err.Error(), `"alice"`) {
+		t.Errorf("once more: %v", err)
+	}
+	if all := rights(bindings, true); len(all) <= len(want) {
+		t.Errorf("with Kubernetes' own there are %d", len(all))
+	}
+}
+
+// A role that is not there is refused, and a binding that is there is no error.
+func TestBind(t *testing.T) {
+	t.Parallel()
+	client := kubernetes.NewForConfigOrDie(testserver.Start(t).RESTConfig())
+	for _, c := range []struct{ role, namespace, says string }{
+		{"edit", "default", "User carol has the role edit in the namespace default."},
+		{"edit", "default", "User carol has the role edit in the namespace default."},
+		{"view", "", "User carol has the role view in all namespaces."}, {"nothing", "default", ""},
+		{"view", "absent", ""},
+	} {
+		says, err := bind(t.Context(), client, createFlags{role: c.role, namespace: c.namespace,
+			person: pki.Person{User: "carol"}})
+		if says != c.says || (err == nil) != (c.says != "") {
+			t.Errorf("%s in %q: %q, %v", c.role, c.namespace, says, err)
+		}
+	}
+}
+
+// A binding of that name that has been changed is not said to give the role.
+func TestBindChanged(t *testing.T) {
+	t.Parallel()
+	client := kubernetes.NewForConfigOrDie(testserver.Start(t).RESTConfig())
+	flags := createFlags{role: "edit", namespace: "default", person: pki.Person{User: "carol"}}
+	if _, err := bind(t.Context(), client, flags); err != nil {
+		t.Fatal(err)
+	}
+	all := client.RbacV1().RoleBindings("default")
+	b, err := all.Get(t.Context(), bindingName("carol", "edit"), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Subjects = []rbacv1.Subject{user("dave")}
+	if _, err := all.Update(t.Context(), b, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if says, err := bind(t.Context(), client, flags); err == nil || !strings.Contains(err.Error(), "delete it") {
+		t.Errorf("%q, %v", says, err)
+	}
+}
+
+// What is wrong with the arguments is said before anything is asked or made.
+func TestCreateRefuses(t *testing.T) {
+	t.Parallel()
+	for args, says := range map[string]string{
+		"system:node:a":         "the server's own",
+		"alice --namespace=a":   "--role",
+		"a b":                   "takes one name",
+		"alice --data-dir=none": "made",
+	} {
+		cmd := Command(func(io.Writer, io.Writer, string, pki.Person) error { return errors.New("made") })
+		cmd.SetArgs(append([]string{"create"}, strings.Fields(args)...))
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", args, err, says)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// apiServer says who asks for what, and answers a watch with one line and nothing more.
+func apiServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization")+"\n")
+		if r.URL.Query().Has("watch") {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// trusted is how a kubeconfig names a server, of which path is what requests begin with.
+func trusted(server *httptest.Server, path string) *clientcmdapi.Cluster {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return &clientcmdapi.Cluster{Server: server.URL + path, CertificateAuthorityData: authority}
+}
+
+// kubeconfig writes one for a server, with a token.
+func kubeconfig(t *testing.T, server *clientcmdapi.Cluster) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = server
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "secret"}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// run starts the command and returns the lines that it prints, as far as the one that says that it serves. The command
+// must end well with the test.
+func run(t *testing.T, args ...string) []string {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	cmd := Command()
+	cmd.SetArgs(args)
+	cmd.SetOut(in)
+	cmd.SetErr(in)
+	cmd.SilenceUsage = true
+	ended := make(chan error, 1) // the test may have failed and read nothing
+	go func() {
+		ended <- cmd.ExecuteContext(ctx)
+		in.Close()
+	}()
+	var lines []string
+	for text := bufio.NewScanner(out); text.Scan(); {
+		lines = append(lines, text.Text())
+		if strings.HasPrefix(text.Text(), "Starting to serve on ") {
+			break
+		}
+	}
+	go io.Copy(io.Discard, out)
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("proxy %q ended with %v", args, err)
+		}
+	})
+	return lines
+}
+
+// address is what the last line says.
+func address(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(lines[len(lines)-1], "Starting to serve on ")
+}
+
+// What goes through, under which paths, and what the filter keeps out.
+func TestProxy(t *testing.T) {
+	file := kubeconfig(t, trusted(apiServer(t), ""))
+	www := t.TempDir()
+	if err := os.WriteFile(filepath.Join(www, "page.txt"), []byte("page\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const forbidden, notFound = "403 Forbidden\n", "404 404 page not found\n"
+	for _, c := range []struct{ name, args, request, host, want string }{
+		{"path", "", "GET /api/v1/pods", "", "200 GET /api/v1/pods Bearer secret\n"},
+		{"write", "", "DELETE /api/v1/pods", "", "200 DELETE /api/v1/pods Bearer secret\n"},
+		{"name of another site", "", "GET /api", "example.com", forbidden},
+		{"name that is let in", "--accept-hosts=^ex", "GET /api", "example.com:80", "200 GET /api Bearer secret\n"},
+		{"commands in pods", "", "POST /api/v1/namespaces/a/pods/b/exec", "", forbidden},
+		{"path that is refused", "--reject-paths=^/api/v1/secrets", "GET /api/v1/secrets", "", forbidden},
+		{"path that is not let in", "--accept-paths=^/apis/", "GET /api/v1/secrets", "", forbidden},
+		{"method that is refused", "--reject-methods=POST,DELETE", "DELETE /api", "", forbidden},
+		{"no filter", "--disable-filter", "GET /api", "example.com", "200 GET /api Bearer secret\n"},
+		{"prefix", "--api-prefix=/k8s", "GET /k8s/api/v1", "", "200 GET /api/v1 Bearer secret\n"},
+		{"not below the prefix", "--api-prefix=/k8s/", "GET /api/v1", "", notFound},
+		{"file", "--www=" + www, "GET /static/page.txt", "", "200 page\n"},
+		{"file below a prefix", "--www=" + www + " --www-prefix=/my", "GET /my/page.txt", "", "200 page\n"},
+		{"no files", "", "GET /static/page.txt", "", "200 GET /static/page.txt Bearer secret\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := address(run(t, append(strings.Fields(c.args), "--port=0", "--kubeconfig="+file)...))
+			if got := ask(t, http.DefaultTransport, "http://"+at, c.request, c.host); got != c.want {
+				t.Errorf("%s:\n got %q\nwant %q", c.request, got, c.want)
+			}
+		})
+	}
+}
+
+// ask makes a request, "method path", and returns the code and the body.
+func ask(t *testing.T, way http.RoundTripper, base, request, host string) string {
+	t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	r, err := http.NewRequestWithContext(t.Context(), method, base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	resp, err := way.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Status[:3] + " " + string(body)
+}
+
+// The kubeconfig's server may have a path, of which a user without --append-server-path is told.
+func TestServerPath(t *testing.T) {
+	file := kubeconfig(t, trusted(apiServer(t), "/clusters/one"))
+	lines := run(t, "--port=0", "--kubeconfig="+file)
+	if len(lines) != 2 || !strings.Contains(lines[0], "has the path /clusters/one, which requests do not get without "+
+		"--append-server-path") {
+		t.Errorf("it said %q", lines)
+	}
+	at := address(run(t, "--port=0", "--kubeconfig="+file, "--append-server-path"))
+	want := "200 GET /clusters/one/api Bearer secret\n"
+	if got := ask(t, http.DefaultTransport, "http://"+at, "GET /api", ""); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A Unix socket is for its user alone, takes the place of one that a killed process has left, and goes with the
+// command.
+func TestUnixSocket(t *testing.T) {
+	file, path := kubeconfig(t, trusted(apiServer(t), "")), filepath.Join(t.TempDir(), "s")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	left.Close()
+	t.Run("served", func(t *testing.T) {
+		if at := address(run(t, "--unix-socket="+path, "--kubeconfig="+file)); at != path {
+			t.Fatalf("it serves on %q", at)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		way := &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", path)
+			},
+		}
+		if got := ask(t, way, "http://localhost", "GET /api", ""); got != "200 GET /api Bearer secret\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// A signal ends the command while a client watches; run checks how it ends.
+func TestStopsWhileWatched(t *testing.T) {
+	at := address(run(t, "--port=0", "--kubeconfig="+kubeconfig(t, trusted(apiServer(t), ""))))
+	resp, err := http.Get("http://" + at + "/api/v1/pods?watch=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() }) // before the command's end would be no watch any more
+	if _, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Mistakes are told in one line that says what to do.
+func TestMistakes(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	_, port, _ := net.SplitHostPort(busy.Addr().String())
+	file := kubeconfig(t, &clientcmdapi.Cluster{
+		Server: "https://192.0.2.1:6443", ProxyURL: "http://user:word@proxy.example:3128",
+	})
+	for args, want := range map[string]string{
+		"now":                            `takes no arguments, but got "now"`,
+		"--www-prefix=static":            `--www-prefix "static" is no path: it must begin with /`,
+		"--api-prefix=":                  `--api-prefix "" is no path: it must begin with /`,
+		"--www=/nowhere":                 "--www: stat /nowhere: no such file or directory",
+		"--www=" + file:                  "--www " + file + " is not a directory",
+		"--www=/ --www-prefix=/":         "--www-prefix and --api-prefix are both /: choose another one",
+		"--port=70000":                   "--port 70000 is not a port: use 1 to 65535, or 0 for a free one",
+		"--port=" + port:                 "127.0.0.1:" + port + " is in use by another process: stop it, or choose another",
+		"--unix-socket=/x --port=1":      "--unix-socket and --port both say where to listen: give one of them",
+		"--unix-socket=/nowhere/s":       "--unix-socket: listen unix /nowhere/s: ",
+		"--accept-hosts=(":               `--accept-hosts "(": error parsing regexp`,
+		"--port=0 --socks5=1080":         "--socks5: 192.0.2.1:6443 is reached through the proxy http://user:xxxxx@proxy.",
+		"--kubeconfig=/nowhere/file":     "/nowhere/file",
+		"--kubeconfig=/a --data-dir=/b ": "--kubeconfig and --data-dir both name a server",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a mistake that is none serves until then
+		defer cancel()
+		cmd := Command()
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if !strings.Contains(args, "--kubeconfig") {
+			args += " --kubeconfig=" + file
+		}
+		cmd.SetArgs(strings.Fields(args))
+		if err := cmd.ExecuteContext(ctx); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\n got %v\nwant %s", args, err, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package kinds
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
+	"github.com/bowsprit/bowsprit/internal/object"
+)
+
+// namedStrictly has the names of new services begin with a letter.
+func namedStrictly(services *catalog.Strategy) {
+	validate := services.Validate
+	services.Validate = func(ctx context.Context, obj object.Object) (errs field.ErrorList) {
+		name, _ := object.Map(obj, "metadata")["name"].(string)
+		for _, msg := range validation.NameIsDNS1035Label(name, false) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, msg))
+		}
+		return append(errs, validate(ctx, obj)...)
+	}
+}
+
+// letCompare has the tolerations of a pod, or of what makes some, compare.
+func letCompare(rules *catalog.Strategy) {
+	create, update := rules.Validate, rules.ValidateUpdate
+	rules.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
+		return create(rule.Allow(ctx, pod.Comparing), obj)
+	}
+	rules.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
+		return update(rule.Allow(ctx, pod.Comparing), obj, old, subresource)
+	}
+}
+
+// earlierJobs has jobs validated as in a release that lacks features, and get no default of what one of them brought.
+func (e Emulation) earlierJobs(jobs *catalog.Strategy, given map[string]bool) {
+	const replaces = "JobPodReplacementPolicy"
+	var off []string
+	for _, name := range []string{
+		"JobManagedBy", replaces, "MutablePodResourcesForSuspendedJobs", "MutableSchedulingDirectivesForSuspendedJobs",
+	} {
+		if !e.Has(name, given) {
+			off = append(off, name)
+		}
+	}
+	if len(off) == 0 {
+		return
+	}
+	fill, update := jobs.Default, jobs.ValidateUpdate
+	jobs.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
+		return update(rule.Without(ctx, off...), obj, old, subresource)
+	}
+	if !slices.Contains(off, replaces) {
+		return
+	}
+	jobs.Default = func(obj object.Object) {
+		spec := object.Map(obj, "spec")
+		_, chosen := spec["podReplacementPolicy"]
+		if fill(obj); !chosen {
+			delete(spec, "podReplacementPolicy")
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/net/forward"
+)
+
+// list is a route of addresses that come after the first.
+type list []string
+
+func (l *list) More() bool { return len(*l) > 0 }
+
+func (l *list) Next() string {
+	next := (*l)[0]
+	*l = (*l)[1:]
+	return next
+}
+
+// body is one that says whether it has been closed.
+type body struct {
+	io.Reader
+	closed bool
+}
+
+func (b *body) Close() error {
+	b.closed = true
+	return nil
+}
+
+// TestSend sends a request to servers of which some cannot be reached. What sends it closes the body, as transports do.
+func TestSend(t *testing.T) {
+	unreached, broken := forward.Unreached(errors.New("refused")), errors.New("broken")
+	for _, test := range []struct {
+		name   string
+		errs   map[string]error // by address; nil answers
+		next   []string
+		gone   bool // the client, at the first attempt
+		asked  []string
+		fails  error
+		closed bool // the body of the client
+	}{
+		{name: "reached", asked: []string{"a:1"}, closed: true},
+		{name: "reached, with others", next: []string{"b:1"}, asked: []string{"a:1"}},
+		{name: "the next one", errs: map[string]error{"a:1": unreached}, next: []string{"b:1", "c:1"},
+			asked: []string{"a:1", "b:1"}},
+		{name: "none", errs: map[string]error{"a:1": unreached, "b:1": unreached}, next: []string{"b:1"},
+			asked: []string{"a:1", "b:1"}, fails: unreached},
+		{name: "something was sent", errs: map[string]error{"a:1": broken}, next: []string{"b:1"},
+			asked: []string{"a:1"}, fails: broken},
+		{name: "the client is gone", errs: map[string]error{"a:1": unreached}, next: []string{"b:1"}, gone: true,
+			asked: []string{"a:1"}, fails: unreached},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			sent := &body{Reader: strings.NewReader("something")}
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://a:1/path?query=1", sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var asked []string
+			route := list(test.next)
+			resp, err := forward.Send(r, &route, func(r *http.Request) (*http.Response, error) {
+				asked = append(asked, r.URL.Host)
+				if test.gone {
+					cancel()
+				}
+				if r.Host != r.URL.Host || r.URL.RequestURI() != "/path?query=1" {
+					t.Errorf("%s is asked for %s", r.Host, r.URL)
+				}
+				r.Body.Close()
+				if err := test.errs[r.URL.Host]; err != nil {
+					return nil, err
+				}
+				return &http.Response{Body: http.NoBody}, nil
+			})
+			if err == nil {
+				resp.Body.Close()
+			}
+			if !errors.Is(err, test.fails) || !slices.Equal(asked, test.asked) || sent.closed != test.closed {
+				t.Errorf("asked %v, error %v, body closed: %t", asked, err, sent.closed)
+			}
+		})
+	}
+}
+
+// TestTakeHeaders wants what both sides say once.
+func TestTakeHeaders(t *testing.T) {
+	client := http.Header{"Audit-Id": {"here"}, "Cache-Control": {"no-cache, private"}}
+	resp := &http.Response{Header: http.Header{"Audit-Id": {"there"}}}
+	forward.TakeHeaders(resp, client)
+	if len(resp.Header) != 0 || client.Get("Audit-Id") != "here" || client.Get("Cache-Control") == "" {
+		t.Errorf("an answer that says nothing of caches: %v, %v", resp.Header, client)
+	}
+	resp.Header.Set("Cache-Control", "public")
+	forward.TakeHeaders(resp, client)
+	if resp.Header.Get("Cache-Control") != "public" || client.Get("Cache-Control") != "" {
+		t.Errorf("an answer that does: %v, %v", resp.Header, client)
+	}
+	resp.Header.Set("Audit-Id", "there")
+	forward.TakeHeaders(resp, nil) // of no client
+	if resp.Header.Get("Audit-Id") != "" {
+		t.Errorf("an answer to this server itself: %v", resp.Header)
+	}
+}

@@ -1,0 +1,63 @@
+// Package page runs the commands that a page of the documentation has, in a real shell, and compares what they print
+// with what the page says. Nothing of a page is left to a reader who would be the first to try it.
+//
+// A block "yaml NAME" (or "go NAME", "ini NAME") is a file of that name. The blocks "sh" are one session of a shell
+// that ends with the first command that fails. A block "sh terminal" is the command for another terminal: it goes on
+// in the background, and the session goes on when it has printed the last line of the block "text" that follows; "sh
+// terminal again" is the next command there, after Ctrl-C. A block "text" after a block "sh" is what it prints: each
+// line of it must be within a line of the output, in that order, whatever there is between words. Blocks "console",
+// blocks of files without a name, and blocks without a language are not run.
+//
+// The functions fail the test that they are given. They may be used by several tests at a time.
+package page
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// Block is one block of code of a page.
+type Block struct {
+	Language, Name string // what stands after the fence: "yaml nodes.yaml"
+	Line           int    // of the fence, from 1
+	Text           string
+}
+
+// Blocks returns the blocks of code of a page.
+func Blocks(page string) []Block {
+	var all []Block
+	var open *Block
+	for i, line := range strings.Split(page, "\n") {
+		fence, found := strings.CutPrefix(line, "```")
+		switch {
+		case open != nil && found:
+			all = append(all, *open)
+			open = nil
+		case open != nil:
+			open.Text += line + "\n"
+		case found:
+			language, name, _ := strings.Cut(fence, " ")
+			open = &Block{Language: language, Name: name, Line: i + 1}
+		}
+	}
+	return all
+}
+
+var space = regexp.MustCompile(`[ \t]+`)
+
+// missingLine returns the first line of want that is in no line of got after those before.
+func missingLine(got, want string) string {
+	lines := bytes.Split(space.ReplaceAll([]byte(got), []byte(" ")), []byte("\n"))
+	for _, w := range strings.Split(strings.TrimSuffix(want, "\n"), "\n") {
+		part := strings.TrimSpace(space.ReplaceAllString(w, " "))
+		for len(lines) > 0 && !bytes.Contains(lines[0], []byte(part)) {
+			lines = lines[1:]
+		}
+		if len(lines) == 0 {
+			return w
+		}
+		lines = lines[1:]
+	}
+	return ""
+}

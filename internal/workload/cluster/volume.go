@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/storage/ephemeral"
+	helper "k8s.io/component-helpers/storage/volume"
+)
+
+// KeepFor returns a volume as one that is for a claim, and whether it was not before.
+func KeepFor(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, bool, error) {
+	claim = claim.DeepCopy()
+	claim.SetGroupVersionKind(PersistentVolumeClaims.GroupVersionKind()) // the reference says it, objects may not
+	return helper.GetBindVolumeToClaim(v, claim)
+}
+
+// WaitsForPod reports whether claims of a class are bound when a pod wants them. The class may be nil.
+func WaitsForPod(class *storagev1.StorageClass) bool {
+	return class != nil && class.VolumeBindingMode != nil &&
+		*class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// IsFor reports whether a claim was made for an ephemeral volume of a pod.
+func IsFor(claim *corev1.PersistentVolumeClaim, pod types.UID) bool {
+	by := metav1.GetControllerOfNoCopy(claim)
+	return by != nil && by.UID == pod
+}
+
+// ClaimsOf returns the names of the claims that are volumes of a pod.
+func ClaimsOf(p *corev1.Pod) (names []string) {
+	for i := range p.Spec.Volumes {
+		switch v := &p.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, ephemeral.VolumeClaimName(p, v))
+		}
+	}
+	return names
+}

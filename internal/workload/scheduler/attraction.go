@@ -1,0 +1,69 @@
+package scheduler
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mustWeight is how much a pod that must be near pods like the one that is scheduled counts for it.
+const mustWeight = 1
+
+// attraction scores nodes by preferred affinity and anti-affinity between pods, from both sides. It is nil if there is
+// none.
+func (r *round) attraction(nodes []*nodeInfo) []int64 {
+	sums := map[domain]int64{}
+	if len(r.pod.wishes) > 0 {
+		for _, other := range r.pods {
+			if at := r.nodes[other.node].node; at != nil {
+				r.attract(sums, r.pod.wishes, other, at)
+			}
+		}
+	}
+	for _, other := range r.attracting {
+		at := r.nodes[other.node].node
+		if at == nil {
+			continue
+		}
+		for _, t := range other.near {
+			r.attract(sums, []wish{{t, mustWeight}}, r.pod, at)
+		}
+		r.attract(sums, other.wishes, r.pod, at)
+	}
+	if len(sums) == 0 {
+		return nil
+	}
+	keys := map[string]bool{}
+	for d := range sums {
+		keys[d.key] = true
+	}
+	out := make([]int64, len(nodes))
+	for at, i := range nodes {
+		for key := range keys {
+			if value, ok := i.node.Labels[key]; ok {
+				out[at] += sums[domain{key, value}]
+			}
+		}
+	}
+	return stretched(out)
+}
+
+// attract adds what wishes that match a pod say of where a node is.
+func (r *round) attract(sums map[domain]int64, wishes []wish, p *podInfo, at *corev1.Node) {
+	for _, w := range wishes {
+		if value, ok := at.Labels[w.key]; ok && w.matches(p, r.labelsOf) {
+			sums[domain{w.key, value}] += w.weight
+		}
+	}
+}
+
+// stretched makes scores reach from 0 to 100; 0 if all are the same.
+func stretched(scores []int64) []int64 {
+	least, most := slices.Min(scores), slices.Max(scores)
+	for at, s := range scores {
+		if scores[at] = 0; most > least {
+			scores[at] = int64(100 * (float64(s-least) / float64(most-least)))
+		}
+	}
+	return scores
+}

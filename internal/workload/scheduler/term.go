@@ -1,0 +1,71 @@
+package scheduler
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// term is a pod affinity term that can be asked.
+type term struct {
+	key        string
+	selector   labels.Selector
+	namespaces []string
+	byLabel    labels.Selector // of namespaces; nil selects none
+}
+
+// wish is a preferred term: how good it is to be where pods are that it matches, less than 0 if that is bad.
+type wish struct {
+	*term
+	weight int64
+}
+
+// termsOf returns what a pod wants of the pods around it.
+func termsOf(p *podInfo, a *corev1.Affinity) (near, away []*term, wishes []wish) {
+	if a != nil && a.PodAffinity != nil {
+		near = newTerms(p, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		for _, t := range a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			wishes = append(wishes, wish{newTerm(&t.PodAffinityTerm, p), int64(t.Weight)})
+		}
+	}
+	if a != nil && a.PodAntiAffinity != nil {
+		away = newTerms(p, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		for _, t := range a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			wishes = append(wishes, wish{newTerm(&t.PodAffinityTerm, p), -int64(t.Weight)})
+		}
+	}
+	return near, away, wishes
+}
+
+func newTerms(p *podInfo, all []corev1.PodAffinityTerm) (out []*term) {
+	for i := range all {
+		out = append(out, newTerm(&all[i], p))
+	}
+	return out
+}
+
+func newTerm(t *corev1.PodAffinityTerm, of *podInfo) *term {
+	out := &term{key: t.TopologyKey, selector: selectorOf(t.LabelSelector), namespaces: t.Namespaces}
+	if t.NamespaceSelector != nil {
+		out.byLabel = selectorOf(t.NamespaceSelector)
+	} else if len(t.Namespaces) == 0 {
+		out.namespaces = []string{of.namespace}
+	}
+	return out
+}
+
+// selectorOf returns a selector that can be asked. One that cannot be read, which validation refuses, selects nothing.
+func selectorOf(s *metav1.LabelSelector) labels.Selector {
+	out, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return out
+}
+
+func (t *term) matches(p *podInfo, labelsOf func(string) map[string]string) bool {
+	return t.selector.Matches(labels.Set(p.labels)) && (slices.Contains(t.namespaces, p.namespace) ||
+		t.byLabel != nil && t.byLabel.Matches(labels.Set(labelsOf(p.namespace))))
+}

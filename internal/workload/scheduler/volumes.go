@@ -1,0 +1,204 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	helper "k8s.io/component-helpers/storage/volume"
+
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
+)
+
+// volumes are those of a pod that is to be scheduled.
+type volumes struct {
+	bound   []*corev1.PersistentVolume
+	missing bool // a claim is bound to a volume that is not there
+	// open are claims that are bound when the pod has a node, and classes theirs.
+	open    []*corev1.PersistentVolumeClaim
+	classes map[string]*storagev1.StorageClass
+	all     []*corev1.PersistentVolume // if there are open claims
+}
+
+// volumesOf returns the volumes of a pod, or why it cannot have them wherever it is.
+func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
+	if len(p.claims) == 0 {
+		return nil, ""
+	}
+	v, immediate := &volumes{classes: map[string]*storagev1.StorageClass{}}, false
+	for _, name := range p.claims {
+		claim := cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name)
+		own := slices.Contains(p.ephemeral, name)
+		switch {
+		case claim == nil && own:
+			return nil, `waiting for ephemeral volume controller to create the persistentvolumeclaim "` + name + `"`
+		case claim == nil:
+			return nil, `persistentvolumeclaim "` + name + `" not found`
+		case claim.Status.Phase == corev1.ClaimLost:
+			return nil, `persistentvolumeclaim "` + name + `" bound to non-existent persistentvolume "` +
+				claim.Spec.VolumeName + `"`
+		case claim.DeletionTimestamp != nil:
+			return nil, `persistentvolumeclaim "` + name + `" is being deleted`
+		case own && !cluster.IsFor(claim, types.UID(p.uid)):
+			return nil, "PVC " + p.namespace + "/" + name + " was not created for pod " + p.key() +
+				" (pod is not owner)"
+		case isBound(claim):
+			if has := cluster.PersistentVolumes.Get(s.Cluster, "", claim.Spec.VolumeName); has != nil {
+				v.bound = append(v.bound, has)
+			} else {
+				v.missing = true
+			}
+		case claim.Spec.VolumeName == "" && s.waitsForPod(claim, v.classes):
+			v.open = append(v.open, claim)
+		default:
+			immediate = true
+		}
+	}
+	if immediate {
+		return nil, "pod has unbound immediate PersistentVolumeClaims"
+	}
+	if len(v.open) > 0 {
+		v.all = s.allVolumes()
+	}
+	return v, ""
+}
+
+func isBound(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, helper.AnnBindCompleted)
+}
+
+// waitsForPod reports whether a claim's class binds claims when pods want them, and notes the class.
+func (s *scheduler) waitsForPod(claim *corev1.PersistentVolumeClaim, classes map[string]*storagev1.StorageClass) bool {
+	name := helper.GetPersistentVolumeClaimClass(claim)
+	if name == "" {
+		return false
+	}
+	c := cluster.StorageClasses.Get(s.Cluster, "", name)
+	classes[name] = c
+	return cluster.WaitsForPod(c)
+}
+
+func (s *scheduler) allVolumes() (all []*corev1.PersistentVolume) {
+	s.View.Collection(cluster.PersistentVolumes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if v := cluster.PersistentVolumes.Decode(s.Cluster, e); v != nil {
+			all = append(all, v)
+		}
+		return true
+	})
+	return all
+}
+
+// Why a node is out, in kube-scheduler's words.
+const (
+	elsewhere  = "node(s) didn't match PersistentVolume's node affinity"
+	noneToBind = "node(s) didn't find available persistent volumes to bind"
+	gone       = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+)
+
+// check returns why the pod's volumes keep it off a node, "" if they do not. There may be no volumes at all.
+func (v *volumes) check(n *corev1.Node) string {
+	switch {
+	case v == nil:
+		return ""
+	case v.missing:
+		return gone
+	case slices.ContainsFunc(v.bound, func(has *corev1.PersistentVolume) bool {
+		return helper.CheckNodeAffinity(has, n.Labels) != nil
+	}):
+		return elsewhere
+	}
+	if _, ok := v.plan(n); !ok {
+		return noneToBind
+	}
+	return ""
+}
+
+// plan returns the volume of each open claim on a node, nil for one that a provisioner has to make there; false if
+// there is none for one of them.
+func (v *volumes) plan(n *corev1.Node) (map[string]*corev1.PersistentVolume, bool) {
+	out, taken := map[string]*corev1.PersistentVolume{}, map[string]*corev1.PersistentVolume{}
+	for _, claim := range v.open {
+		if selected, ok := claim.Annotations[helper.AnnSelectedNode]; ok {
+			if selected != n.Name {
+				return nil, false
+			}
+			out[claim.Name] = nil
+			continue
+		}
+		found, err := helper.FindMatchingVolume(claim, v.all, n, taken, true, true)
+		if err != nil {
+			return nil, false
+		}
+		if found == nil && !provides(v.classes[helper.GetPersistentVolumeClaimClass(claim)], n) {
+			return nil, false
+		}
+		if out[claim.Name] = found; found != nil {
+			taken[found.Name] = found
+		}
+	}
+	return out, true
+}
+
+// provides reports whether the provisioner of a class makes volumes for a node.
+func provides(c *storagev1.StorageClass, n *corev1.Node) bool {
+	return c != nil && c.Provisioner != "" && c.Provisioner != helper.NotSupportedProvisioner &&
+		matchesTopology(c.AllowedTopologies, n.Labels)
+}
+
+// matchesTopology reports whether labels of a node are among what one of the terms allows; none allow all.
+func matchesTopology(terms []corev1.TopologySelectorTerm, of map[string]string) bool {
+	return len(terms) == 0 || slices.ContainsFunc(terms, func(t corev1.TopologySelectorTerm) bool {
+		return len(t.MatchLabelExpressions) > 0 && !slices.ContainsFunc(t.MatchLabelExpressions,
+			func(e corev1.TopologySelectorLabelRequirement) bool { return !slices.Contains(e.Values, of[e.Key]) })
+	})
+}
+
+// reserve has the open claims of a pod bound on the node that was chosen for it.
+func (s *scheduler) reserve(ctx context.Context, v *volumes, node *corev1.Node) error {
+	plan, ok := v.plan(node)
+	if !ok {
+		return fmt.Errorf("volumes of node %s are taken", node.Name) // it was possible when the node was chosen
+	}
+	for _, claim := range v.open {
+		if found := plan[claim.Name]; found != nil {
+			next, dirty, err := cluster.KeepFor(found, claim)
+			if err == nil && dirty {
+				_, err = cluster.PersistentVolumes.Replace(ctx, s.Cluster, next)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if claim.Annotations[helper.AnnSelectedNode] == node.Name {
+			continue
+		}
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, helper.AnnSelectedNode, node.Name)
+		if _, err := cluster.PersistentVolumeClaims.Replace(ctx, s.Cluster, claim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// promise is the node of a pod that waits until its claims are bound there.
+type promise struct{ uid, node string }
+
+// kept reports how far the volumes of a promise are: whether all are bound, and whether one cannot be bound any more.
+func (v *volumes) kept(node string) (all, broken bool) {
+	for _, claim := range v.open {
+		if selected, ok := claim.Annotations[helper.AnnSelectedNode]; ok && selected != node {
+			return false, true
+		} else if !ok && !slices.ContainsFunc(v.all, func(has *corev1.PersistentVolume) bool {
+			return helper.IsVolumeBoundToClaim(has, claim)
+		}) {
+			return false, true
+		}
+	}
+	return len(v.open) == 0, v.missing
+}

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+)
+
+// TestKillRollout kills a server that simulates workloads in the middle of rollouts, each of a new template. Started
+// again, it finishes them: all pods are of the last template, and there are as many as are wanted. E2E_KILLS says how
+// often.
+func TestKillRollout(t *testing.T) {
+	const replicas = 20
+	rounds := 3
+	if n, err := strconv.Atoi(os.Getenv("E2E_KILLS")); err == nil {
+		rounds = n
+	}
+	flags := []string{"--data-dir=" + t.TempDir(), "--simulate=nodes=3", withoutAccounts}
+	server := startServer(t, flags...)
+	client := kubernetes.NewForConfigOrDie(server.config(t))
+	labels := map[string]string{"app": "web"}
+	ctx := bounded(t, startLimit)
+	d, err := client.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "web", Image: "registry.example.com/web:0"}},
+				},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rolledOut := func(d *appsv1.Deployment) bool {
+		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == replicas &&
+			d.Status.AvailableReplicas == replicas && d.Status.Replicas == replicas
+	}
+	untilDeployment(ctx, t, client, rolledOut)
+	for round := range rounds {
+		ctx := bounded(t, startLimit)
+		image := fmt.Sprintf("registry.example.com/web:%d", round+1)
+		d.Spec.Template.Spec.Containers[0].Image = image
+		d.ResourceVersion = "" // whatever its status is by now
+		if d, err = client.AppsV1().Deployments("default").Update(ctx, d, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		under := untilDeployment(ctx, t, client, func(d *appsv1.Deployment) bool {
+			return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas > 0
+		})
+		server.kill()
+		t.Logf("round %d: killed with %d of %d pods updated", round, under.Status.UpdatedReplicas, replicas)
+		server = startServer(t, flags...)
+		client = kubernetes.NewForConfigOrDie(server.config(t))
+		untilDeployment(ctx, t, client, rolledOut)
+		checkRollout(ctx, t, client, image, replicas, round+2)
+	}
+}
+
+// untilDeployment waits until the Deployment is in a state, and returns it.
+func untilDeployment(
+	ctx context.Context, t *testing.T, client kubernetes.Interface, is func(*appsv1.Deployment) bool,
+) *appsv1.Deployment {
+	t.Helper()
+	w, err := client.AppsV1().Deployments("default").Watch(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", "web").String(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	var last *appsv1.Deployment
+	for ev := range w.ResultChan() {
+		if d, ok := ev.Object.(*appsv1.Deployment); ok {
+			if last = d; is(d) {
+				return d
+			}
+		}
+	}
+	t.Fatalf("the watch has ended; last seen: %+v", last)
+	return nil
+}
+
+// checkRollout looks at what a rollout that is finished has left.
+func checkRollout(
+	ctx context.Context, t *testing.T, client kubernetes.Interface, image string, replicas, revisions int,
+) {
+	t.Helper()
+	sets, err := client.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sets.Items) != revisions {
+		t.Errorf("%d ReplicaSets, want %d", len(sets.Items), revisions)
+	}
+	for _, set := range sets.Items {
+		want := 0
+		if set.Spec.Template.Spec.Containers[0].Image == image {
+			want = replicas
+		}
+		if int(*set.Spec.Replicas) != want {
+			t.Errorf("%s wants %d pods instead of %d", set.Name, *set.Spec.Replicas, want)
+		}
+	}
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, addresses := 0, map[string]string{}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		if there++; pod.Spec.Containers[0].Image != image {
+			t.Errorf("%s runs %s", pod.Name, pod.Spec.Containers[0].Image)
+		}
+		if other := addresses[pod.Status.PodIP]; other != "" {
+			t.Errorf("%s and %s have the address %s", pod.Name, other, pod.Status.PodIP)
+		}
+		addresses[pod.Status.PodIP] = pod.Name
+	}
+	if there != replicas {
+		t.Errorf("%d pods, want %d", there, replicas)
+	}
+}

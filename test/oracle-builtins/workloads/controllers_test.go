@@ -1,0 +1,120 @@
+package workloads
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/cronjob"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/controller/disruption"
+	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler"
+	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
+	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/controller/replication"
+	"k8s.io/kubernetes/pkg/controller/statefulset"
+	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
+	"k8s.io/kubernetes/pkg/volume"
+	"k8s.io/kubernetes/pkg/volume/hostpath"
+	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/bowsprit/bowsprit"
+	"github.com/bowsprit/bowsprit/testserver"
+)
+
+// replaced are the simulated controllers in whose place Kubernetes' own run.
+var replaced = []string{
+	"deployment-controller", "replicaset-controller", "replicationcontroller-controller", "statefulset-controller",
+	"daemonset-controller", "job-controller", "cronjob-controller", "persistentvolume-binder-controller",
+	"disruption-controller", "horizontal-pod-autoscaler-controller",
+}
+
+// startServer starts a server with two simulated nodes, without some of its controllers.
+func startServer(t *testing.T, without ...string) *rest.Config {
+	t.Helper()
+	server := testserver.Start(t, testserver.WithWorkloads("nodes=2"), func(c *bowsprit.Config) {
+		c.Controllers.Enabled = []string{"*"}
+		for _, name := range without {
+			c.Controllers.Enabled = append(c.Controllers.Enabled, "-"+name)
+		}
+		c.Admission.Disabled = append(c.Admission.Disabled, "ServiceAccount") // whose accounts come late
+	})
+	settings := server.RESTConfig()
+	settings.QPS, settings.WarningHandler = -1, rest.NoWarnings{}
+	return settings
+}
+
+// startControllers runs kube-controller-manager's controllers against a server until the test ends.
+func startControllers(t *testing.T, settings *rest.Config) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := klog.NewContext(t.Context(), klog.Logger{})
+	f := informers.NewSharedInformerFactory(client, 0)
+	core, apps, batch := f.Core().V1(), f.Apps().V1(), f.Batch().V1()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	deployments, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(),
+		client)
+	must(err)
+	sets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, replicaset.BurstReplicas)
+	controllers := replication.NewReplicationManager(ctx, core.Pods(), core.ReplicationControllers(), client,
+		replication.BurstReplicas)
+	stateful := statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(),
+		core.PersistentVolumeClaims(), apps.ControllerRevisions(), client)
+	daemons, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(),
+		core.Nodes(), client, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
+	must(err)
+	jobs, err := job.NewController(ctx, client, core.Pods(), batch.Jobs(), nil, nil)
+	must(err)
+	cron, err := cronjob.NewControllerV2(ctx, batch.Jobs(), batch.CronJobs(), client)
+	must(err)
+	volumes, err := persistentvolume.NewController(ctx, persistentvolume.ControllerParameters{
+		KubeClient: client, SyncPeriod: 15 * time.Second, EnableDynamicProvisioning: true,
+		VolumePlugins:  hostpath.ProbeVolumePlugins(volume.VolumeConfig{}),
+		VolumeInformer: core.PersistentVolumes(), ClaimInformer: core.PersistentVolumeClaims(),
+		ClassInformer: f.Storage().V1().StorageClasses(), PodInformer: core.Pods(), NodeInformer: core.Nodes(),
+	})
+	must(err)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	kindOf := scale.NewDiscoveryScaleKindResolver(client.Discovery())
+	scales, err := scale.NewForConfig(settings, mapper, dynamic.LegacyAPIPathResolverFunc, kindOf)
+	must(err)
+	budgets := disruption.NewDisruptionController(ctx, core.Pods(), f.Policy().V1().PodDisruptionBudgets(),
+		core.ReplicationControllers(), apps.ReplicaSets(), apps.Deployments(), apps.StatefulSets(), client, mapper,
+		scales, client.Discovery())
+	usage, err := resourceclient.NewForConfig(settings)
+	must(err)
+	scalers := podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper,
+		metrics.NewRESTMetricsClient(usage, nil, nil), f.Autoscaling().V2().HorizontalPodAutoscalers(), core.Pods(),
+		time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second)
+	f.Start(ctx.Done())
+	f.WaitForCacheSync(ctx.Done())
+	const workers = 5
+	go deployments.Run(ctx, workers)
+	go sets.Run(ctx, workers)
+	go controllers.Run(ctx, workers)
+	go stateful.Run(ctx, workers)
+	go daemons.Run(ctx, workers)
+	go jobs.Run(ctx, workers)
+	go cron.Run(ctx, workers)
+	go volumes.Run(ctx)
+	go budgets.Run(ctx)
+	go scalers.Run(ctx, workers)
+}
