@@ -258,7 +258,7 @@ func steady(out string) string {
 	return out
 }
 
-// TestSteady keeps kubectl's log of its own watch out of the comparison, which slow machines write and fast ones do not.
+// TestSteady keeps kubectl's log of its own watch, which only slow machines write, out of the comparison.
 func TestSteady(t *testing.T) {
 	const log = `I1124 02:19:49.113873    5165 reflector.go:664] "Warning: watch ended with error" ` +
 		`err="very short watch: reflector.go:343: Unexpected watch close"` + "\n"
