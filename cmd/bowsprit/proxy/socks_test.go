@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
 // echo is a server that answers with all that it was sent, once its client has no more to say.
@@ -39,22 +41,10 @@ func echo(t *testing.T) *net.TCPAddr {
 	return listener.Addr().(*net.TCPAddr)
 }
 
-// lines is a log that a test reads while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
 // startSOCKS starts a SOCKS5 proxy to a server. stop ends it, waits, and returns what it has logged.
 func startSOCKS(t *testing.T, server string) (address string, stop func() string) {
 	t.Helper()
-	log := &lines{}
+	log := &logtest.Log{}
 	out := &bytes.Buffer{}
 	o := &flags{socks5: "0", address: "127.0.0.1"}
 	end, err := o.serveSOCKS(t.Context(), &rest.Config{Host: server}, out, log)
@@ -63,7 +53,7 @@ func startSOCKS(t *testing.T, server string) (address string, stop func() string
 	}
 	t.Cleanup(end)
 	_, address, _ = strings.Cut(strings.TrimSpace(out.String()), " on ")
-	return address, func() string { end(); return log.text.String() }
+	return address, func() string { end(); return log.String() }
 }
 
 // request is one of SOCKS5: a command, the type of an address, the address, a port.
