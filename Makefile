@@ -6,6 +6,11 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X github.com/bowsprit/bowsprit.version=$(VERSION)
 TOOL    := go tool -modfile=tools/go.mod
 
+# All targets build alike, without cgo and without paths, as the binary is released: what one has compiled the next one
+# finds in the cache, in another clone too. Only the race detector needs cgo.
+export CGO_ENABLED ?= 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS 2>/dev/null)) -trimpath)
+
 # Packages tested at the same time. Each brings its own goroutines, so more than the cores only makes timeouts likelier.
 P ?= 2
 # How long one fuzz target runs, how long soak goes on, and how many requests it checks.
@@ -14,6 +19,8 @@ SOAK       ?= 30m
 OPERATIONS ?= 200000
 # How long each turn of bench-fairness is.
 TURN       ?= 20s
+# How many turns bench-aggregation takes.
+TURNS      ?= 3
 # How many objects `compare` tries: ten million comparisons.
 OBJECTS  ?= 1800000
 # The harness of Kubernetes' own tests; it is not part of this repository.
@@ -38,16 +45,25 @@ run: build ## build, then start the server (ARGS adds flags: make run ARGS=--eph
 
 .PHONY: build
 build: ## build the static binary bin/bowsprit
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/bowsprit ./cmd/bowsprit
+	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o bin/bowsprit ./cmd/bowsprit
 
 .PHONY: test check
-test: fmt vet lint unit oracle e2e clients ## everything that CI checks
+test: fmt modules vet lint unit oracle e2e clients ## everything that CI checks
 check: test ## the same as test
 
 .PHONY: fmt
 fmt: ## gofmt of every file in git, or in a source archive (lists what differs)
 	@files=$$(git ls-files '*.go' 2>/dev/null); test -n "$$files" || files=$$(find . -name '*.go'); \
 	differs=$$(gofmt -l $$files) && test -z "$$differs" || { echo "run gofmt -w on:"; echo "$$differs"; exit 1; }
+
+# Without those of make node, make operators and make docs-test, whose modules nothing else downloads.
+.PHONY: modules
+modules: ## does each module file that test needs name all that its packages import? It fails early what later builds would
+	@for file in $$(find . -name go.mod -o -path './test/*' -name '*.mod' | \
+	    grep -v -e /testdata/ -e /bin/ -e /node/ -e /operators/ -e /site/ | sort); do \
+	  dir=$$(dirname $$file); [ $$file != ./$(NEXT) ] || dir=.; \
+	  out=$$(cd $$dir && go list -modfile=$(CURDIR)/$$file -deps -test ./... 2>&1 >/dev/null) || \
+	    { echo "$$out"; echo "$$file: run go mod tidy for it, or make libraries-update"; exit 1; }; done
 
 .PHONY: vet
 vet: ## go vet, staticcheck, govulncheck
@@ -64,7 +80,8 @@ lint: ## the import order and the other rules of internal/lint
 
 .PHONY: unit
 unit: ## tests of the root module, with the race detector
-	go test -race -p $(P) -timeout 20m ./...
+	CGO_ENABLED=1 go test -race -p $(P) -timeout 20m -skip '^TestDocumentation$$' ./...
+	go test -timeout 20m -run '^TestDocumentation$$' ./cmd/bowsprit # servers by the dozen, which the race detector makes three times as slow
 	cd tools && go vet ./... && go test ./...
 
 # What a program gets that imports us and the next minor version of Kubernetes' libraries: the same code, built with NEXT.
@@ -90,14 +107,31 @@ oracle: ## ours against the Kubernetes libraries, with few random cases
 	cd test/oracle-builtins && go vet ./... && go test -p $(P) -timeout 30m ./...
 	cd test/konnectivity && go vet ./... && go test -timeout 30m ./...
 
+# How many random stories `stories` tells; RANDOM_SEED is the first.
+RANDOM_STORIES ?= 100
+.PHONY: stories
+stories: ## every story of workloads, and random ones, told to our controllers and to Kubernetes': ten minutes
+	cd test/oracle-builtins && STORIES=. RANDOM_STORIES=$(RANDOM_STORIES) go test -count=1 -timeout 60m ./workloads
+
 .PHONY: e2e
 e2e: ## a built binary and a real kubectl
-	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 30m ./...; else echo "e2e: test/e2e is not there yet"; fi
+	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 45m ./...; else echo "e2e: test/e2e is not there yet"; fi
+
+# How many rollouts kill-rollouts kills the server in.
+ROLLOUTS ?= 1000
+.PHONY: kill-rollouts
+kill-rollouts: ## ROLLOUTS=1000 rollouts of simulated workloads, the server killed (-9) in the middle of each; not part of test
+	cd test/e2e && E2E_ROLLOUTS=$(ROLLOUTS) go test -count=1 -timeout 0 -v -run TestKillRollout .
 
 .PHONY: clients
 clients: build importers ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
 	bin/bowsprit envtest bin/envtest
 	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 30m ./...
+
+.PHONY: setup-envtest-test
+setup-envtest-test: ## the real setup-envtest installs from the index of a release, and what it has installed runs
+	cd tools && go run ./release -root .. -out ../bin/release-envtest -targets $$(go env GOOS)/$$(go env GOARCH)
+	cd test/clients && RELEASE=$(CURDIR)/bin/release-envtest go test -count=1 -timeout 10m -run TestSetupEnvtest .
 
 .PHONY: importers
 importers: ## modules that import testserver, with each version of k8s.io and controller-runtime that we support; an extension over a database
@@ -157,7 +191,7 @@ compare-coverage: ## how much of both engines the comparisons of schemas, rules 
 # What a release has binaries for; TARGETS=linux/amd64 makes less. `go build` needs a quarter of an hour for each the first
 # time.
 TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
-.PHONY: release release-twice packages-test platforms
+.PHONY: release release-twice packages-test journeys platforms
 release: ## what a version is published as, in bin/release: binaries, .deb, .rpm, image, bill of materials, provenance, checksums
 	cd tools && go run ./release -root .. -out ../bin/release -targets $(TARGETS)
 
@@ -167,13 +201,28 @@ release-twice: ## a release here and one of a copy of the sources elsewhere: the
 packages-test: ## the .deb in a clean Debian: installed, started, used, upgraded, removed; needs root and debootstrap
 	packaging/packages-test.sh
 
+journeys: ## pages of the documentation followed in a clean Debian, from the .deb on, with times; needs root and debootstrap
+	packaging/journeys.sh
+
 platforms: ## does the program compile for each platform of a release?
 	@for t in $$(echo $(TARGETS) | tr , ' '); do echo "== $$t"; \
-	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go build -trimpath -o /dev/null ./cmd/bowsprit || exit 1; done
+	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go build -o /dev/null ./cmd/bowsprit || exit 1; done
 
 .PHONY: docs
 docs: build ## the documentation as static pages, in bin/docs
 	bin/bowsprit docs --write bin/docs
+
+AXE := axe-core-4.10.3
+.PHONY: docs-test
+docs-test: docs ## the pages in headless Chromium: axe-core, dark and light, a phone's width, keys, search; needs chromium and npm
+	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "docs-test: Chromium is missing: apt-get install chromium"; exit 1; }
+	@test -f bin/$(AXE)/axe.min.js || { command -v npm >/dev/null || { echo "docs-test: npm is missing, which fetches $(AXE): apt-get install npm"; exit 1; }; \
+	  mkdir -p bin/$(AXE) && cd bin && npm pack --silent axe-core@$(AXE:axe-core-%=%) && tar -xzf $(AXE).tgz -C $(AXE) --strip-components=1 package/axe.min.js; }
+	cd test/site && go vet . && DOCS_SITE=$(CURDIR)/bin/docs AXE=$(CURDIR)/bin/$(AXE)/axe.min.js go test -count=1 -timeout 60m .
+
+.PHONY: monitoring-test
+monitoring-test: build ## the alert rules' cases and each expression of the dashboard in a real Prometheus, Debian's if there is none
+	packaging/monitoring-test.sh
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME=30s, one after the other
@@ -191,12 +240,32 @@ soak: ## mixed load on 5,000 objects for SOAK=30m, then OPERATIONS=200000 reques
 bench-fairness: ## one user with 500 connections of large lists and writes, and what another's requests take beside it, in turns of TURN=20s; KUBE_APISERVER=PATH measures Kubernetes' beside
 	cd test/e2e && E2E_FAIRNESS=$(TURN) E2E_KUBE_APISERVER=$(KUBE_APISERVER) go test -count=1 -timeout 0 -v -run TestFairness .
 
+.PHONY: bench-aggregation
+bench-aggregation: ## CPU time of requests that another server answers, beside a bare ReverseProxy, in TURNS=3; KUBE_APISERVER=PATH measures Kubernetes' beside
+	@mkdir -p bin
+	cd test/e2e && E2E_AGGREGATION_COST=$(TURNS) E2E_KUBE_APISERVER=$(KUBE_APISERVER) go test -count=1 -timeout 0 -v -run TestAggregationCost . \
+	  > ../../bin/aggregation.bench || { cat ../../bin/aggregation.bench; exit 1; }
+	@grep 'of CPU each' bin/aggregation.bench
+	cd tools && go run ./plot -title 'CPU time of the process that passes an aggregated request on' < ../bin/aggregation.bench > ../bin/aggregation.svg
+
+# How many nodes and pods bench-workloads simulates, and the folder with Kubernetes' programs and kwok to measure beside.
+NODES ?= 1000
+PODS ?= 10000
+.PHONY: bench-workloads
+bench-workloads: ## the first Deployment of a process, then PODS=10000 pods on NODES=1000 nodes: time until all are available, memory; KUBE=DIR, with kube-apiserver, kube-controller-manager, kube-scheduler and kwok, measures those beside
+	go test -count=5 -run '^$$' -bench FirstDeployment -benchtime 1x ./testserver
+	cd test/e2e && E2E_NODES=$(NODES) E2E_PODS=$(PODS) E2E_KUBE=$(KUBE) go test -count=1 -timeout 0 -v -run TestWorkloadsScale .
+
 .PHONY: conformance
 conformance: build ## Kubernetes' own integration tests and controller-runtime's specs against bin/bowsprit; needs ../shared/conformance
 	@if [ ! -d $(SHARED)/conformance ]; then echo "conformance: skipped, $(SHARED)/conformance is not there"; exit 0; fi; \
 	export SUT_CMD=$(CURDIR)/test/conformance/sut.sh; \
 	for suite in apiext apiext-conversion; do $(SHARED)/conformance/run.sh $$suite; done; \
 	test/conformance/ctrl-runtime.sh $(SHARED)/conformance
+
+.PHONY: conformance-simulated
+conformance-simulated: build ## Kubernetes' conformance tests against bin/bowsprit with simulated nodes, an hour; E2E_TEST=PATH is a binary of them
+	test/conformance/simulated.sh
 
 .PHONY: conformance-kubectl
 conformance-kubectl: build ## kubectl's own tests with Kubernetes' own controllers against bin/bowsprit, fifteen minutes; needs ../shared/conformance

@@ -1,6 +1,8 @@
 package bowsprit
 
 import (
+	"cmp"
+
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/peer"
 )
@@ -77,15 +79,13 @@ func (c *AggregationConfig) validate(p *problems, today bool) {
 }
 
 func (c *AggregationConfig) peers(on bool) peer.Settings {
-	return peer.Settings{
-		Off: !on, IP: c.PeerAdvertiseIP, Port: c.PeerAdvertisePort, AuthorityFile: c.PeerCAFile,
-	}
+	return peer.Settings{Off: !on, IP: c.PeerAdvertiseIP, Port: c.PeerAdvertisePort, AuthorityFile: c.PeerCAFile}
 }
 
-// peers is what the configuration means for the parts by which servers know of each other.
+// peers is what it means for the parts by which servers know of each other. A given address may be on this machine.
 func (c *Config) peers() peer.Settings {
 	s := c.Aggregation.peers(on(c.Aggregation.PeerProxy, !c.Emulation.read().Emulates()))
-	s.Hostname, s.Advertised = c.hostname, c.advertised
+	s.Hostname, s.IP, s.Advertised = c.hostname, cmp.Or(s.IP, c.Services.AdvertiseAddress), c.advertised
 	return s
 }
 

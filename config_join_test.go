@@ -39,3 +39,18 @@ func TestServiceAddressInCertificate(t *testing.T) {
 		}
 	}
 }
+
+// Servers that share an etcd find one where they are told, also on their own machine, where no endpoint may be.
+func TestPeersAddress(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ advertise, peer, want string }{
+		{"", "", ""}, {"127.0.0.1", "", "127.0.0.1"}, {"192.0.2.1", "", "192.0.2.1"},
+		{"192.0.2.1", "192.0.2.2", "192.0.2.2"},
+	} {
+		c := Config{Services: ServicesConfig{AdvertiseAddress: test.advertise}}
+		c.Aggregation.PeerAdvertiseIP = test.peer
+		if got := c.peers().IP; got != test.want {
+			t.Errorf("--advertise-address=%s --peer-advertise-ip=%s: %q", test.advertise, test.peer, got)
+		}
+	}
+}

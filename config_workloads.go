@@ -2,17 +2,16 @@ package bowsprit
 
 import "github.com/bowsprit/bowsprit/internal/workload/node"
 
-// WorkloadsConfig says whether the server simulates what runs workloads: nodes, a scheduler, kubelets, and the
-// controllers of Deployments, Jobs and the like. Nothing is run.
+// WorkloadsConfig says whether the server simulates nodes, a scheduler, kubelets and controllers. Nothing is run.
 type WorkloadsConfig struct {
 	// Simulate switches the simulation on if it is not nil. Keys are nodes (how many the server makes, 1; 0 if clients
 	// make them), name (node-%d, with their number from 0), zones (over how many they are spread, none), and what each
-	// has: cpu (8), memory (32Gi) and pods (110).
+	// has: cpu (8), memory (32Gi) and pods (110). stages names files or folders of kwok's Stages, separated as in PATH.
 	Simulate map[string]string
 }
 
 func (c *WorkloadsConfig) settings() []Setting {
-	help := "simulate workloads on nodes where nothing runs (nodes=3,cpu=16); keys: nodes, name, zones, cpu, memory, pods"
+	help := "simulate workloads where nothing runs (nodes=3,cpu=16); keys: nodes, name, zones, cpu, memory, pods, stages"
 	return []Setting{{Name: "simulate", Help: help, Value: &c.Simulate, Form: Quoted, Only: Serve}}
 }
 

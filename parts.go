@@ -40,6 +40,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/disruption"
 	"github.com/bowsprit/bowsprit/internal/workload/endpoints"
 	"github.com/bowsprit/bowsprit/internal/workload/node"
+	"github.com/bowsprit/bowsprit/internal/workload/play"
 	"github.com/bowsprit/bowsprit/internal/workload/pod"
 	"github.com/bowsprit/bowsprit/internal/workload/podlog"
 	"github.com/bowsprit/bowsprit/internal/workload/scheduler"
@@ -112,10 +113,10 @@ func (c *Config) parts() []part.Part {
 
 // simulation is what simulates workloads, with settings.
 func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
-	shared := &cluster.Shared{}
-	return []part.Part{node.Part(settings), scheduler.Part(shared), pod.Part(), podlog.Part(logs), usage.Part(),
-		apps.Part(shared), batch.Part(shared), endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared),
-		volume.Part(shared)}
+	shared, stages := &cluster.Shared{}, play.New(settings.Stages())
+	return []part.Part{play.Part(stages, shared), node.Part(settings, stages), scheduler.Part(shared),
+		pod.Part(shared, stages), podlog.Part(logs), usage.Part(), apps.Part(shared), batch.Part(shared),
+		endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared), volume.Part(shared)}
 }
 
 // builtinKinds brings the kinds of Kubernetes.

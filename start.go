@@ -155,12 +155,13 @@ func (p *process) openDataDir(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.dir = dir
-	if p.config.DataDir != "" {
-		p.host.Dir = dir
-	}
 	p.onStop(func() error { cleanup(); return nil })
-	return nil
+	p.dir = dir
+	if p.config.DataDir == "" {
+		return nil
+	}
+	p.host.Dir = dir
+	return datadir.MarkFormat(dir, Version().Bowsprit)
 }
 
 func (p *process) openStore(ctx context.Context) error {
@@ -193,7 +194,7 @@ func (p *process) openStore(ctx context.Context) error {
 	}
 	p.host.Store = s
 	p.onStop(s.Close)
-	return nil
+	return s.MarkFormat(ctx, Version().Bowsprit)
 }
 
 func (p *process) openCertificates(ctx context.Context) error {

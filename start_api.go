@@ -169,6 +169,7 @@ func (p *process) buildControllers(context.Context) error {
 		MigrateStorage: c.Versions.MigrateStorage,
 		Elsewhere:      p.contents(), Remote: p.remote(),
 	})
+	h.Working = p.control.Check
 	for _, one := range p.parts {
 		for _, l := range one.Loops {
 			if !l.Always && !c.Controllers.runs(l.Name) {

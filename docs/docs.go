@@ -4,7 +4,8 @@ package docs
 
 import "embed"
 
-// Pages are the Markdown files of this folder, of tutorials and of design.
+// Pages are the Markdown files of this folder, of tutorials, of design, and of the references of Go packages, and the
+// pictures in plots.
 //
-//go:embed *.md tutorials/*.md design/*.md
+//go:embed *.md tutorials/*.md design/*.md go/*.md plots/*.svg
 var Pages embed.FS

@@ -17,7 +17,7 @@ func TestTutorialProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), "```go\n"+string(program)+"```\n") {
+	if !strings.Contains(string(page), "```go ship/main.go\n"+string(program)+"```\n") {
 		t.Error("docs/extension.md does not have examples/ship/main.go as it is")
 	}
 }

@@ -1,11 +1,8 @@
 #!/bin/sh
 # packages-test.sh: installs the .deb in a clean Debian, starts what its unit starts, uses it, upgrades, removes and purges
-# it. Needs root and debootstrap (apt-get install debootstrap); MIRROR and SUITE name another Debian. The clean system is
-# kept in bin/chroot-SUITE.tar for the next time; bin/release is made if there is no package in it.
+# it. Needs root and debootstrap (apt-get install debootstrap); MIRROR and SUITE name another Debian (chroot.sh).
 set -e
 cd "$(dirname "$0")/.."
-suite=${SUITE:-$(. /etc/os-release && echo "${VERSION_CODENAME:-trixie}")}
-test "$(id -u)" = 0 || { echo "packages-test: skipped, it needs root"; exit 0; }
 arch=$(dpkg --print-architecture)
 work=$(mktemp -d)
 release() { (cd tools && go run ./release -root .. -out "$work/$1" -targets "linux/$arch" -version "$1"); }
@@ -14,14 +11,9 @@ server=
 stop() { test -z "$server" || { kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; server=; }; }
 trap 'stop; rm -rf "$work"' EXIT
 
-base=bin/chroot-$suite.tar
-if [ ! -f "$base" ]; then
-	command -v debootstrap >/dev/null || { echo "packages-test: skipped, there is no debootstrap"; exit 0; }
-	debootstrap --variant=minbase "$suite" "$work/root" ${MIRROR:-}
-	mkdir -p bin && tar -C "$work/root" -cf "$base" .
-else
-	mkdir "$work/root" && tar -C "$work/root" -xf "$base"
-fi
+base=$(packaging/chroot.sh) || exit 1
+test -n "$base" || exit 0
+mkdir "$work/root" && tar -C "$work/root" -xf "$base"
 old=v0.0.1 new=v0.0.2
 release $old
 release $new

@@ -128,16 +128,20 @@ nightly-report       30 2 * * *    3          2s
 ` + "```" + `
 
 - [First steps](first-steps.md): from nothing to a kind of your own
-- Tutorials: [definitions](tutorials/definitions.md), [versions](tutorials/versions.md),
-  [users and roles](tutorials/users.md), [three servers](tutorials/replicas.md),
+- Tutorials for the chapters of Kubernetes' documentation: [definitions](tutorials/definitions.md),
+  [versions](tutorials/versions.md), [aggregation and extension servers](tutorials/extension-server.md),
+  [several schedulers](tutorials/schedulers.md), [proxies](tutorials/proxies.md),
+  [Konnectivity](tutorials/konnectivity.md), [client programs](tutorials/clients.md)
+- Tutorials for those who run it: [users and roles](tutorials/users.md), [three servers](tutorials/replicas.md),
   [backups](tutorials/backup.md), [test an operator](tutorials/test-an-operator.md)
 - [Install it](packages.md): packages, the service, the image
 - [Settings](settings.md): flags, a file, the environment
 - [What to watch](operations.md) when it runs for long, and [backups](backup.md)
 - [Why is it refused?](why.md) when something does not work
-- [All commands and flags](commands.md), and [all metrics](metrics.md)
+- [All commands and flags](commands.md), [all metrics](metrics.md), [all errors](errors.md) that Kubernetes does not have
 - [What differs from Kubernetes](differences.md)
 - [The tour](tour.md): one request through the code, in fifteen minutes
 
-The Go API is documented at [pkg.go.dev](https://pkg.go.dev/github.com/bowsprit/bowsprit).
+The Go API: [bowsprit](go/bowsprit.md) to embed a server, [testserver](go/testserver.md) for tests,
+[extension](go/extension.md) for API servers of your own.
 `

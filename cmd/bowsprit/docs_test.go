@@ -84,7 +84,9 @@ func TestDocsServed(t *testing.T) {
 	}{
 		"/": {http.StatusOK, "text/html"}, "/design/view.html": {http.StatusOK, "text/html"},
 		"/style.css": {http.StatusOK, "text/css"}, "/search.json": {http.StatusOK, "application/json"},
-		"/none.html": {http.StatusNotFound, "text/plain"}, "/../go.mod": {http.StatusNotFound, "text/plain"},
+		"/plots/aggregation.svg": {http.StatusOK, "image/svg+xml"},
+		"/none.html":             {http.StatusNotFound, "text/plain"},
+		"/../go.mod":             {http.StatusNotFound, "text/plain"},
 	} {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))

@@ -53,6 +53,11 @@ func TestErrors(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
+	newer := filepath.Join(dir, "newer")
+	if err := errors.Join(os.Mkdir(newer, 0o700), os.WriteFile(filepath.Join(newer, "format.json"),
+		[]byte(`{"format":99,"version":"v9.8.7"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +88,9 @@ func TestErrors(t *testing.T) {
 			[]string{`unknown command "svae"`, "did you mean save?"}},
 		{"ephemeral with a directory", serve("--data-dir=" + missing),
 			[]string{"--ephemeral keeps nothing", "drop one of them"}},
+		{"data of a later version", []string{"serve", "--secure-port=0", "--data-dir=" + newer},
+			[]string{"the data is of a newer format", newer + " was written by bowsprit v9.8.7 in format 99",
+				"start that version or a later one"}},
 		{"kubeconfig of no server", []string{"kubeconfig", "--data-dir=" + missing},
 			[]string{"no server has written " + missing + "/kubeconfig", "bowsprit serve", "--data-dir"}},
 		{"context that is not merged", []string{"kubeconfig", "--use-context"},

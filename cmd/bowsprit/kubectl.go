@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/cli"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 
@@ -112,7 +113,7 @@ func runKubectl(args []string) int {
 	os.Args = append([]string{"kubectl"}, args...) // kubectl takes plugins and messages from here
 	command := cmd.NewDefaultKubectlCommand()
 	command.SetArgs(args)
-	if err := command.Execute(); err != nil {
+	if err := cli.RunNoErrOutput(command); err != nil { // with -v and the other flags of its log
 		util.CheckErr(err) // prints and exits as kubectl does
 		return 1
 	}

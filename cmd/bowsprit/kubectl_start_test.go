@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +27,22 @@ func TestOnlyKubectlLoadsTranslations(t *testing.T) {
 		}
 		if bytes, _ := strconv.Atoi(string(found[1])); bytes > 1_000_000 != loads {
 			t.Errorf("%s: %d bytes", name, bytes)
+		}
+	}
+}
+
+// TestKubectlLogs asks kubectl for the requests that it makes, as its users do who look for a fault.
+func TestKubectlLogs(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"-v=7", "--v=7"} {
+		out, err := command(t, "kubectl", "get", "namespaces", "--server=http://127.0.0.1:1", level).CombinedOutput()
+		if err == nil {
+			t.Errorf("%s: there is a server", level)
+		}
+		for _, says := range []string{`"Request" verb="GET" url="http://127.0.0.1:1/api`, "did you specify the right host"} {
+			if !strings.Contains(string(out), says) {
+				t.Errorf("%s: %s is not in\n%s", level, says, out)
+			}
 		}
 	}
 }

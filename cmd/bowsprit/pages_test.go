@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,31 +41,58 @@ func reader(t *testing.T, port string) page.Session {
 // ports are those that a page names, which another test may have.
 var ports = regexp.MustCompile(`\b(6443|1[0-9]{4})\b`)
 
-// TestPages runs the pages that need nothing but this program and Go, word for word but for the ports.
-func TestPages(t *testing.T) {
+// alone are the pages, beside the tutorials, that need nothing but this program and Go.
+var alone = []string{"README", "docs/backup", "docs/encryption", "docs/first-steps", "docs/konnectivity",
+	"docs/operations", "docs/security", "docs/sensitive-fields", "docs/settings", "docs/why", "docs/workloads"}
+
+// TestDocumentation runs the pages that need nothing but this program and Go, word for word but for the ports.
+func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	tutorials, err := filepath.Glob("../../docs/tutorials/*.md")
-	if err != nil || len(tutorials) == 0 {
-		t.Fatalf("no tutorials: %v", err)
-	}
-	for _, file := range append(tutorials, "../../docs/first-steps.md") {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".md"), func(t *testing.T) {
+	for _, name := range slices.Concat(tutorials(t), alone) {
+		if elsewhere[name] != "" {
+			continue
+		}
+		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			words := map[string]string{}
-			for _, port := range ports.FindAllString(string(text), -1) {
-				if words[port] == "" {
-					words[port] = strconv.Itoa(freeport.Port(t))
-				}
-			}
-			standard, named := words["6443"]
-			if !named {
-				standard = strconv.Itoa(freeport.Port(t))
-			}
-			reader(t, standard).Run(t, file, words)
+			runPage(t, name)
 		})
 	}
+}
+
+// tutorials returns the names of all tutorials.
+func tutorials(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/tutorials/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tutorials: %v", err)
+	}
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "../../"), ".md")
+	}
+	return files
+}
+
+// runPage runs one page, with free ports in the place of those that it names.
+func runPage(t *testing.T, name string) {
+	t.Helper()
+	file := filepath.Join("..", "..", filepath.FromSlash(name)+".md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{}
+	for _, port := range ports.FindAllString(string(text), -1) {
+		if words[port] == "" {
+			words[port] = strconv.Itoa(freeport.Port(t))
+		}
+	}
+	standard, named := words["6443"]
+	if !named {
+		standard = strconv.Itoa(freeport.Port(t))
+	}
+	session := reader(t, standard)
+	if name == "README" { // its reader has a checkout, where make builds the program first
+		words["\nmake run\n```"], words["/home/you"] = "\nbowsprit serve\n```", session.Dir
+	}
+	session.Run(t, file, words)
 }

@@ -66,6 +66,22 @@ type Controllers struct {
 	others map[*Election]*Controllers
 	// pool is that of the loops that share workers; nil before the first of them, and while another replica leads.
 	pool *pool
+
+	working atomic.Bool  // this replica's loops work
+	heard   atomic.Int64 // when another replica was last seen to lead, Unix nanoseconds by the own clock; 0 for never
+}
+
+// Check returns nil if the loops work, here or in another replica, and else why not: it is not yet known who leads.
+func (cs *Controllers) Check(context.Context) error {
+	heard := cs.heard.Load()
+	recent := heard != 0 && time.Since(time.Unix(0, heard)) < cs.election.Duration
+	switch {
+	case cs.config.Identity == "", cs.working.Load(), recent:
+		return nil
+	case heard != 0:
+		return errors.New("the server whose controllers work has been silent; another one will take over")
+	}
+	return errors.New("no server is known yet whose controllers work")
 }
 
 // New returns the controllers of the core, listening to the view.
@@ -203,7 +219,9 @@ func (cs *Controllers) Run(ctx context.Context) {
 		cs.work(ctx)
 		return
 	}
-	newElection(cs.config, cs.election).run(ctx, cs.lead)
+	e := newElection(cs.config, cs.election)
+	e.heard = &cs.heard
+	e.run(ctx, cs.lead)
 }
 
 // lead works for one term: first through everything that is there, as after a start, then on what changes.
@@ -226,6 +244,8 @@ func (cs *Controllers) lead(ctx context.Context) {
 }
 
 func (cs *Controllers) work(ctx context.Context) {
+	cs.working.Store(true)
+	defer cs.working.Store(false)
 	var wg sync.WaitGroup
 	for _, c := range cs.all {
 		q := c.queue.Load()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -28,6 +29,8 @@ type election struct {
 	Config
 	Election
 	leases *watchcache.Collection
+	// heard is where it is noted when another replica was last seen to renew the Lease; nil if that does not matter.
+	heard *atomic.Int64
 }
 
 // Election is a Lease in kube-system that replicas compete for.
@@ -86,6 +89,10 @@ func (e *election) look(s *sighting) error {
 		return fmt.Errorf("lease %s/%s: %w", electionNamespace, e.Lease, err)
 	}
 	if s.lease == nil || s.lease.ResourceVersion != lease.ResourceVersion {
+		// What was there when this replica looked first may be that of one that is gone.
+		if s.lease != nil && text(lease.Spec.HolderIdentity) != "" && e.heard != nil {
+			e.heard.Store(time.Now().UnixNano())
+		}
 		s.lease, s.at = lease, time.Now()
 	}
 	return nil

@@ -43,6 +43,13 @@ type Sweeper interface {
 	Sweep(need func(key string))
 }
 
+// Pacer is a Reconciler of a pooled loop that looks at much for one key. Rest returns how long the key, of which a look
+// has just ended, is left alone whatever is named meanwhile, so that looks do not take all of the machine while there
+// is much to see. Less than a millisecond is nothing.
+type Pacer interface {
+	Rest(key string) time.Duration
+}
+
 // Requester is a Reconciler that names keys at other times than in Observe. Requests is called once, before anything
 // else.
 type Requester interface {

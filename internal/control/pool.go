@@ -32,6 +32,7 @@ type member struct {
 	ready   []string        // to be worked on, in their order
 	dirty   map[string]bool // named since the last look at them began
 	running map[string]bool // being worked on
+	resting map[string]bool // not to be worked on again yet
 	failed  map[string]int  // how often in a row
 	delays  map[*delay]bool // that are to end
 }
@@ -48,8 +49,8 @@ func newPool(log *slog.Logger) *pool {
 // join adds a loop.
 func (p *pool) join(c *controller) *member {
 	m := &member{
-		pool: p, of: c, dirty: map[string]bool{}, running: map[string]bool{}, failed: map[string]int{},
-		delays: map[*delay]bool{},
+		pool: p, of: c, dirty: map[string]bool{}, running: map[string]bool{}, resting: map[string]bool{},
+		failed: map[string]int{}, delays: map[*delay]bool{},
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +70,7 @@ func (m *member) addLocked(key string) {
 		return
 	}
 	m.dirty[key] = true
-	if !m.running[key] {
+	if !m.running[key] && !m.resting[key] {
 		m.ready = append(m.ready, key)
 		m.pool.work.Signal()
 	}
@@ -77,6 +78,11 @@ func (m *member) addLocked(key string) {
 
 // addAfterLocked is Add after a while.
 func (m *member) addAfterLocked(key string, d time.Duration) {
+	m.afterLocked(d, func() { m.addLocked(key) })
+}
+
+// afterLocked has f called after a while, with the lock held.
+func (m *member) afterLocked(d time.Duration, f func()) {
 	if m.pool.over {
 		return
 	}
@@ -86,8 +92,25 @@ func (m *member) addAfterLocked(key string, d time.Duration) {
 		m.pool.mu.Lock()
 		defer m.pool.mu.Unlock()
 		delete(m.delays, wait)
-		m.addLocked(key)
+		f()
 	})
+}
+
+// restLocked leaves a key alone for a while.
+func (m *member) restLocked(key string, d time.Duration) {
+	m.resting[key] = true
+	m.afterLocked(d, func() {
+		delete(m.resting, key)
+		m.wakeLocked(key)
+	})
+}
+
+// wakeLocked has a key worked on that was named while it could not be.
+func (m *member) wakeLocked(key string) {
+	if m.dirty[key] && !m.running[key] && !m.resting[key] {
+		m.ready = append(m.ready, key)
+		m.pool.work.Signal()
+	}
 }
 
 // ShutDown ends the pool: workers return when they have done what they are at.
@@ -149,12 +172,14 @@ func (p *pool) next() (*member, string) {
 // done notes that a key has been worked on, and when it is to be again.
 func (p *pool) done(m *member, key string, err error, stopped bool) {
 	var later Again
+	rest := m.of.rest(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(m.running, key)
-	if m.dirty[key] {
-		m.ready = append(m.ready, key)
+	if rest >= restLeast && !stopped {
+		m.restLocked(key, rest)
 	}
+	m.wakeLocked(key)
 	p.work.Signal() // the loop has one worker less now, and another may take what waited for that
 	switch {
 	case err == nil || stopped:
@@ -172,6 +197,17 @@ func (p *pool) done(m *member, key string, err error, stopped bool) {
 		p.log.Log(context.Background(), retryLevel(n), "will try again",
 			"controller", m.of.name, "object", key, "error", err, "failures", n+1)
 	}
+}
+
+// restLeast is the shortest rest that is worth a timer.
+const restLeast = time.Millisecond
+
+// rest returns how long a key is left alone after a look.
+func (c *controller) rest(key string) time.Duration {
+	if p, ok := c.work.(Pacer); ok {
+		return p.Rest(key)
+	}
+	return 0
 }
 
 // retryLevel returns how loud a failure is after so many before it: the first one is said, then the 8th, the 16th, the

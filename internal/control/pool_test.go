@@ -187,3 +187,37 @@ func TestPoolSumsUpFailures(t *testing.T) {
 		}
 	}
 }
+
+// paced is scripted with a rest of three seconds.
+type paced struct{ *scripted }
+
+func (paced) Rest(string) time.Duration { return 3 * time.Second }
+
+// A key of a Pacer is left alone after each look, whenever it is named, and is looked at once when that is over; other
+// keys do not wait for it.
+func TestPoolLetsKeysRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script()
+		p := newPool(slog.New(slog.DiscardHandler))
+		m := p.join(&controller{name: "test", work: paced{s}, workers: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			p.run(ctx)
+		}()
+		m.Add("a")
+		for _, key := range []string{"a", "b", "a", "a"} {
+			time.Sleep(500 * time.Millisecond)
+			m.Add(key)
+		}
+		time.Sleep(20 * time.Second)
+		m.Add("a")
+		time.Sleep(20 * time.Second)
+		if got, want := s.seen(), "[a at 0 b at 1 a at 4 a at 22]"; got != want {
+			t.Errorf("looks: %s, not %s", got, want)
+		}
+		cancel()
+		<-ended
+	})
+}

@@ -10,7 +10,8 @@ import (
 // docs/design/imports.md says why each floor is where it is.
 var floors = [][]string{
 	{"docs"}, // pages
-	{"internal/request", "internal/object", "internal/auth/pki"}, // a URL, an object, a certificate: nothing of ours
+	{"internal/request", "internal/object", "internal/storage/durable"}, // a URL, an object, a file: nothing of ours
+	{"internal/auth/pki"},                  // certificates
 	{"internal/storage"},                   // etcd, and the view of it that everything reads
 	{"internal/auth"},                      // who asks, and may they
 	{"internal/api/catalog"},               // what is served
@@ -26,8 +27,8 @@ var floors = [][]string{
 	{"."},                                  // puts all of it together
 	{"extension"},                          // extension API servers, made of it
 	{
-		"examples", "cmd/bowsprit", "testserver", "internal/testing", "internal/lint", "test/attack", "test/vessels",
-		"test/wire",
+		"examples", "cmd/bowsprit", "testserver", "internal/testing", "internal/lint", "test/attack", "test/journeys",
+		"test/monitoring", "test/vessels", "test/wire",
 	},
 }
 

@@ -70,6 +70,8 @@ type Host struct {
 	// Not for Handlers and Plugin.New.
 
 	Verbs *verb.Verbs
+	// Working returns nil if the controllers that replicas elect one server for work somewhere, and else why not.
+	Working func(ctx context.Context) error
 	// Schema returns the published schema of a kind with no reference left in it.
 	Schema func(r *catalog.Resource, v *catalog.Version) (*spec.Schema, error)
 

@@ -25,7 +25,8 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Ca
 	if err != nil {
 		return err
 	}
-	in, err := readRequest(r, accepts(r, of), createOptions)
+	accept := func() (form, error) { return negotiateVirtual(of, r) }
+	in, err := readRequest(r, accept, createOptions)
 	if err != nil {
 		return err
 	}

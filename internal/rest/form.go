@@ -41,6 +41,14 @@ func negotiateScale(r *http.Request) (form, error) {
 	return formOf(r, m, err)
 }
 
+// negotiateVirtual is negotiate for the answer to a POST of what is not stored, such as a review: it has no table.
+func negotiateVirtual(c *verb.Call, r *http.Request) (form, error) {
+	o := offer(c)
+	o.NoTable = true
+	m, err := codec.Negotiate(r, o)
+	return form{Media: m}, err
+}
+
 func offer(c *verb.Call) codec.Offer { return codec.Offer{Message: c.Version.New != nil} }
 
 func formOf(r *http.Request, m codec.Media, err error) (form, error) {

@@ -11,16 +11,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 )
 
+// replicas is how many pods the Deployment has, historyLimit how many former ReplicaSets it keeps, as nothing else is
+// said.
+const replicas, historyLimit = 20, 10
+
 // TestKillRollout kills a server that simulates workloads in the middle of rollouts, each of a new template. Started
-// again, it finishes them: all pods are of the last template, and there are as many as are wanted. E2E_KILLS says how
-// often.
+// again, it finishes them: all pods are of the last template, and there are as many as are wanted. E2E_ROLLOUTS says
+// how many (make kill-rollouts).
 func TestKillRollout(t *testing.T) {
-	const replicas = 20
 	rounds := 3
-	if n, err := strconv.Atoi(os.Getenv("E2E_KILLS")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("E2E_ROLLOUTS")); err == nil {
 		rounds = n
 	}
 	flags := []string{"--data-dir=" + t.TempDir(), "--simulate=nodes=3", withoutAccounts}
@@ -62,7 +66,8 @@ func TestKillRollout(t *testing.T) {
 		server = startServer(t, flags...)
 		client = kubernetes.NewForConfigOrDie(server.config(t))
 		untilDeployment(ctx, t, client, rolledOut)
-		checkRollout(ctx, t, client, image, replicas, round+2)
+		checkRollout(ctx, t, client, image)
+		checkHistory(ctx, t, client, min(round+2, 1+historyLimit))
 	}
 }
 
@@ -91,16 +96,11 @@ func untilDeployment(
 }
 
 // checkRollout looks at what a rollout that is finished has left.
-func checkRollout(
-	ctx context.Context, t *testing.T, client kubernetes.Interface, image string, replicas, revisions int,
-) {
+func checkRollout(ctx context.Context, t *testing.T, client kubernetes.Interface, image string) {
 	t.Helper()
 	sets, err := client.AppsV1().ReplicaSets("default").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(sets.Items) != revisions {
-		t.Errorf("%d ReplicaSets, want %d", len(sets.Items), revisions)
 	}
 	for _, set := range sets.Items {
 		want := 0
@@ -130,5 +130,46 @@ func checkRollout(
 	}
 	if there != replicas {
 		t.Errorf("%d pods, want %d", there, replicas)
+	}
+}
+
+// checkHistory waits until there are as many ReplicaSets as the history and the current template have: what is too old
+// goes when the Deployment is seen to be rolled out. Revisions are numbered on, and none is there twice.
+func checkHistory(ctx context.Context, t *testing.T, client kubernetes.Interface, want int) {
+	t.Helper()
+	sets := client.AppsV1().ReplicaSets("default")
+	list, err := sets.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revisions := map[string]string{}
+	for _, set := range list.Items {
+		revisions[set.Name] = set.Annotations["deployment.kubernetes.io/revision"]
+	}
+	if len(revisions) > want {
+		w, err := sets.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		for len(revisions) > want {
+			ev, ok := <-w.ResultChan()
+			if !ok {
+				t.Fatalf("%d ReplicaSets, want %d: %v", len(revisions), want, revisions)
+			}
+			if set, is := ev.Object.(*appsv1.ReplicaSet); is && ev.Type == watch.Deleted {
+				delete(revisions, set.Name)
+			}
+		}
+	}
+	if len(revisions) != want {
+		t.Errorf("%d ReplicaSets, want %d: %v", len(revisions), want, revisions)
+	}
+	by := map[string]string{}
+	for name, revision := range revisions {
+		if by[revision] != "" {
+			t.Errorf("%s and %s are both revision %s", name, by[revision], revision)
+		}
+		by[revision] = name
 	}
 }

@@ -15,6 +15,9 @@ var update = flag.Bool("update", false, "rewrite the expectations under testdata
 var binaries string
 
 func TestMain(m *testing.M) {
+	if to := os.Getenv(aloneEnv); to != "" {
+		proxyAlone(to)
+	}
 	flag.Parse()
 	os.Exit(runTests(m))
 }

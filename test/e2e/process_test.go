@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -96,4 +97,27 @@ func bounded(t *testing.T, limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// startProgram starts a program that is not ours. It is killed when t ends; if t has failed, its last words are shown.
+func startProgram(t *testing.T, path string, flags ...string) *exec.Cmd {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(path, flags...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if said, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("%s said at last: %s", filepath.Base(path), tail(string(said), 4<<10))
+		}
+	})
+	return cmd
 }

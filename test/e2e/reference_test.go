@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +30,12 @@ const referenceToken = "reference"
 
 // startReference starts kube-apiserver with more flags on etcd and waits until it is ready. It is killed when t ends.
 func startReference(t *testing.T, etcd *cluster, flags ...string) *process {
+	t.Helper()
+	return startReferenceBy(t, []string{reference}, etcd, flags...)
+}
+
+// startReferenceBy is startReference by a command line to which the flags are appended.
+func startReferenceBy(t *testing.T, command []string, etcd *cluster, flags ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -60,27 +66,25 @@ current-context: bowsprit
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(reference,
-		append([]string{"--etcd-servers=" + etcd.endpoints(), "--secure-port=" + port, "--bind-address=127.0.0.1",
+	p.cmd = startProgram(t, command[0], slices.Concat(command[1:],
+		[]string{"--etcd-servers=" + etcd.endpoints(), "--secure-port=" + port, "--bind-address=127.0.0.1",
 			"--cert-dir=" + dir,
 			"--token-auth-file=" + filepath.Join(dir, "tokens.csv"), "--service-cluster-ip-range=10.0.0.0/24",
 			"--authorization-mode=RBAC", "--allow-privileged",
 			"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" +
 				filepath.Join(dir, "sa.key"),
-			"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key")}, flags...)...)
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	p.cmd = cmd
+			"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key")}, flags)...)
 	p.awaitReady(t)
 	return p
+}
+
+// frontFlags are the flags of a server that servers may stand behind, or beside: whom it believes and what it shows.
+func frontFlags(clients, proxies, front *pair) []string {
+	return []string{"--client-ca-file=" + clients.certFile, "--requestheader-client-ca-file=" + proxies.certFile,
+		"--requestheader-allowed-names=front", "--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-uid-headers=X-Remote-Uid",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + front.certFile, "--proxy-client-key-file=" + front.keyFile}
 }
 
 // awaitReady asks the server until it says that it is ready.

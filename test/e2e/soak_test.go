@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,19 +227,8 @@ func (s *soak) goroutines(t *testing.T) int {
 // residentMB returns the resident memory of the server, in MB.
 func residentMB(t *testing.T, server *process) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.cmd.Process.Pid))
-	if err != nil {
+	if runtime.GOOS != "linux" {
 		t.Skip("memory can be read on Linux only")
 	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.Atoi(strings.Fields(rest)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kb / 1024
-		}
-	}
-	t.Fatal("no VmRSS")
-	return 0
+	return int(resident(t, server.cmd.Process.Pid) >> 20)
 }

@@ -58,15 +58,21 @@ func tarred(files []entry, at time.Time) ([]byte, error) {
 		}
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: "./" + f.name, Mode: f.mode, Size: int64(len(f.data)),
 			ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatUSTAR}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
+		if err := put(w, h, f.data); err != nil {
 			return nil, err
 		}
 	}
 	err := w.Close()
 	return b.Bytes(), err
+}
+
+// put adds one file to a tar.
+func put(w *tar.Writer, h *tar.Header, data []byte) error {
+	if err := w.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := w.Write(data)
+	return err
 }
 
 // folders are those above a name, the uppermost first.

@@ -24,6 +24,7 @@ type release struct {
 	time    time.Time // of the commit: the time of everything in archives
 	targets []target
 	extras  extras
+	url     string // of the folder where the files are published, "" for that of GitHub
 }
 
 // target is a platform that binaries are for.
@@ -48,6 +49,7 @@ func main() {
 	flag.StringVar(&r.out, "out", "bin/release", "the directory to fill; what it holds is removed")
 	flag.StringVar(&r.version, "version", "", "the version (default: git describe)")
 	flag.StringVar(&targets, "targets", allTargets, "platforms, as os/arch, with commas between them")
+	flag.StringVar(&r.url, "url", "", "where the files will be published (default: the release at GitHub)")
 	flag.Parse()
 	if err := r.prepare(targets); err != nil {
 		fail(err)
@@ -151,7 +153,7 @@ func (r *release) run() error {
 			images[t] = built[t]
 		}
 	}
-	return errors.Join(r.image(images), r.provenance(), r.sums())
+	return errors.Join(r.image(images), r.chart(), r.envtestIndex(), r.provenance(), r.sums())
 }
 
 // publish makes all that is about one platform.
@@ -163,7 +165,7 @@ func (r *release) publish(t target, binary string) error {
 	if err := r.archive(t, program); err != nil {
 		return err
 	}
-	if err := r.materials(t, binary); err != nil {
+	if err := errors.Join(r.materials(t, binary), r.envtest(t, program)); err != nil {
 		return err
 	}
 	if t.os != "linux" {

@@ -68,7 +68,8 @@ func makeAll(out string) (*release, error) {
 			return nil, err
 		}
 	}
-	for _, step := range []func() error{func() error { return r.image(images) }, r.provenance, r.sums} {
+	for _, step := range []func() error{func() error { return r.image(images) }, r.chart, r.envtestIndex,
+		r.provenance, r.sums} {
 		if err := step(); err != nil {
 			return nil, err
 		}

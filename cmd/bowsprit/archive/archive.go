@@ -21,10 +21,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
-// format is the number of the layout that is written here, and the latest that is read.
-const format = 1
+// layout is the number of the layout of the file that is written here, and the latest that is read.
+const layout = 1
 
 const (
 	manifestName = "manifest.json"
@@ -43,6 +45,8 @@ type Manifest struct {
 	Revision int64     `json:"revision"`
 	Keys     int       `json:"keys"`
 	Files    []File    `json:"files"` // in the order of the archive
+	// DataFormat is that of the data (format.Current); 0 if nothing notes it, as with servers of earlier versions.
+	DataFormat int `json:"dataFormat,omitempty"`
 }
 
 // File is one file of an archive.
@@ -72,9 +76,13 @@ func (m *Manifest) bytes() (n int64) {
 
 // validate refuses what an archive of ours never has: names that lead elsewhere, no database.
 func (m *Manifest) validate() error {
-	if m.Format > format {
+	if m.Format > layout {
 		return fmt.Errorf("it was made by bowsprit %s in format %d, and this one reads up to format %d: use bowsprit %s or later",
-			m.Version, m.Format, format, m.Version)
+			m.Version, m.Format, layout, m.Version)
+	}
+	if m.DataFormat > format.Current {
+		return fmt.Errorf("its data is of format %d, written by bowsprit %s, and this one knows formats up to %d: "+
+			"use that version or a later one", m.DataFormat, m.Version, format.Current)
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {

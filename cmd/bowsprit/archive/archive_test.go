@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
+	"github.com/bowsprit/bowsprit/internal/storage/format"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -75,6 +76,29 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// Data of a format that this program does not know is neither saved nor restored.
+func TestNewerData(t *testing.T) {
+	t.Parallel()
+	data, file := makeData(t), filepath.Join(t.TempDir(), "b.tar")
+	m, err := save(t.Context(), file, "v9", backupFlags{dataDir: data}, nil)
+	if err != nil || m.DataFormat != 1 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	m.DataFormat = format.Current + 1
+	const says = "written by bowsprit v9"
+	if err := m.validate(); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("a backup of newer data: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "format.json"), []byte(`{"format":99,"version":"v9"}`),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = save(t.Context(), file, "v1", backupFlags{dataDir: data, force: true}, nil)
+	if !errors.Is(err, format.ErrNewer) {
+		t.Errorf("newer data: %v", err)
+	}
+}
+
 // A file with one byte changed, cut off or with more in it is refused, and leaves nothing.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
@@ -118,12 +142,12 @@ func TestDamaged(t *testing.T) {
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x", "pki/../../x", "pki/", "pki/a/b", "/etc/x", "pki/..", "other", "etcd.db"} {
-		m := &Manifest{Format: format, Files: []File{{Name: databaseName}, {Name: name}}}
+		m := &Manifest{Format: layout, Files: []File{{Name: databaseName}, {Name: name}}}
 		if err := m.validate(); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	if err := (&Manifest{Format: format}).validate(); err == nil {
+	if err := (&Manifest{Format: layout}).validate(); err == nil {
 		t.Error("no database, and no error")
 	}
 }
@@ -140,7 +164,7 @@ func TestMoreThanItSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := write(&b, &Manifest{Format: format, Files: files}, dir, nil); err != nil {
+	if err := write(&b, &Manifest{Format: layout, Files: files}, dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	whole := b.Bytes()[:b.Len()-1024] // without the end of the archive

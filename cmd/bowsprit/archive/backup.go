@@ -17,6 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
+	"github.com/bowsprit/bowsprit/internal/storage/datadir"
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -106,17 +108,25 @@ func save(ctx context.Context, file, version string, flags backupFlags, p *progr
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	m = &Manifest{Format: layout, Version: version, Created: time.Now().UTC().Truncate(time.Second)}
 	info, err := Snapshot(ctx, filepath.Join(dir, databaseName), flags.dataDir, flags.kubeconfig, p)
 	if err != nil {
+		return nil, err
+	}
+	m.Revision, m.Keys, m.DataFormat = info.Revision, info.Keys, info.Format.Format
+	if err := info.Format.Known("the data of the server"); err != nil {
 		return nil, err
 	}
 	if flags.kubeconfig == "" {
 		if err := copyKeys(filepath.Join(flags.dataDir, pkiFolder), filepath.Join(dir, pkiFolder)); err != nil {
 			return nil, err
 		}
+		written, err := datadir.ReadFormat(flags.dataDir)
+		if err != nil {
+			return nil, err
+		}
+		m.DataFormat = max(m.DataFormat, written.Format)
 	}
-	m = &Manifest{Format: format, Version: version, Created: time.Now().UTC().Truncate(time.Second),
-		Revision: info.Revision, Keys: info.Keys}
 	if m.Files, err = describe(dir); err != nil {
 		return nil, err
 	}
@@ -128,7 +138,7 @@ func save(ctx context.Context, file, version string, flags backupFlags, p *progr
 	if _, err := check(part, p); err != nil {
 		return nil, err
 	}
-	return m, os.Rename(part, file)
+	return m, durable.Rename(part, file)
 }
 
 func pack(part string, m *Manifest, dir string, p *progress) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/internal/storage/backup"
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -146,7 +147,7 @@ func restore(file string, flags restoreFlags, p *progress) (m *Manifest, err err
 	}
 	m.Revision, m.Keys = info.Revision, info.Keys
 	if m.certificates() > 0 {
-		err = os.Rename(filepath.Join(part, pkiFolder), keys)
+		err = durable.Rename(filepath.Join(part, pkiFolder), keys)
 	}
 	return m, err
 }

@@ -63,6 +63,20 @@ func TestPortAndMissingFile(t *testing.T) {
 	expect(t, found["--tls-cert-file"], Problem, "only-half")
 }
 
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	expect(t, examine(t, Settings{DataDir: dir}, time.Now())["format"], OK, "1, of 1")
+	for content, says := range map[string]string{
+		`{"format":99,"version":"v9.8.7"}`: "written by bowsprit v9.8.7 in format 99", "{": "says nothing of a format",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "format.json"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, examine(t, Settings{DataDir: dir}, time.Now())["format"], Problem, says)
+	}
+}
+
 func TestDataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/datadir"
+	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
 const (
@@ -58,6 +61,14 @@ func (e *examination) dataDir() {
 		e.add(check, Warning, "make room: at a full disk the server ends", "%s has %s left", e.dir, size(free))
 	default:
 		e.add(check, OK, "", "%s can be written to, %s are free", e.dir, size(free))
+	}
+	switch written, err := datadir.ReadFormat(e.dir); {
+	case errors.Is(err, format.ErrNewer):
+		e.add("format", Problem, "start the version that wrote it, or a later one", "%v", err)
+	case err != nil:
+		e.add("format", Problem, "see which version was started here last", "%v", err)
+	default:
+		e.add("format", OK, "", "%d, of %d that this program knows", written.Format, format.Current)
 	}
 	e.database()
 }

@@ -2,6 +2,7 @@ package site
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -24,25 +25,31 @@ func render(p *page) []byte {
 		}
 		return blackfriday.GoToNext
 	})
-	r := tables{blackfriday.NewHTMLRenderer(blackfriday.HTMLRendererParameters{})}
+	r := &tables{HTMLRenderer: blackfriday.NewHTMLRenderer(blackfriday.HTMLRendererParameters{})}
 	var b bytes.Buffer
 	tree.Walk(func(n *blackfriday.Node, entering bool) blackfriday.WalkStatus { return r.RenderNode(&b, n, entering) })
 	return b.Bytes()
 }
 
 // tables puts wide things into boxes that scroll by themselves, by keyboard too: a phone is narrow.
-type tables struct{ *blackfriday.HTMLRenderer }
+type tables struct {
+	*blackfriday.HTMLRenderer
+	boxes int // of tables so far: each needs a name that no other on the page has
+}
 
-func (r tables) RenderNode(w io.Writer, n *blackfriday.Node, entering bool) blackfriday.WalkStatus {
+func (r *tables) RenderNode(w io.Writer, n *blackfriday.Node, entering bool) blackfriday.WalkStatus {
 	switch n.Type {
 	case blackfriday.Table:
 		if entering {
-			_, _ = io.WriteString(w, `<div class="wide" tabindex="0" role="region" aria-label="table">`)
+			r.boxes++
+			_, _ = fmt.Fprintf(w, `<div class="wide" tabindex="0" role="region" aria-label="Table %d">`, r.boxes)
 			return r.HTMLRenderer.RenderNode(w, n, entering)
 		}
 		status := r.HTMLRenderer.RenderNode(w, n, entering)
 		_, _ = io.WriteString(w, "</div>")
 		return status
+	case blackfriday.TableCell: // a corner that heads nothing is no heading
+		n.IsHeader = n.IsHeader && textOf(n) != ""
 	case blackfriday.CodeBlock:
 		var b bytes.Buffer
 		status := r.HTMLRenderer.RenderNode(&b, n, entering)

@@ -10,6 +10,7 @@ import (
 	"html"
 	"html/template"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -31,18 +32,21 @@ var sections = []struct {
 	title string
 	pages []string
 }{
-	{"Begin", []string{"index", "first-steps", "packages", "settings", "comparison", "why"}},
-	{"Tutorials", []string{"tutorials/definitions", "tutorials/versions", "tutorials/users", "tutorials/replicas",
-		"tutorials/backup", "tutorials/test-an-operator"}},
+	{"Begin", []string{"index", "first-steps", "packages", "journeys", "chart", "settings", "comparison", "why"}},
+	{"Tutorials", []string{"tutorials/definitions", "tutorials/versions", "tutorials/extension-server",
+		"tutorials/schedulers", "tutorials/proxies", "tutorials/konnectivity", "tutorials/clients", "tutorials/users",
+		"tutorials/replicas", "tutorials/backup", "tutorials/test-an-operator"}},
 	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "workloads", "controllers",
 		"nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
-	{"Reference", []string{"commands", "metrics", "differences", "conformance", "performance", "following-kubernetes"}},
+	{"Reference", []string{"commands", "metrics", "errors", "go/bowsprit", "go/testserver", "go/extension",
+		"differences", "conformance", "performance", "following-kubernetes"}},
 	{"How it works", []string{"tour", "request", "schema", "house", "releasing"}},
 }
 
 // Site is all pages.
 type Site struct {
-	pages map[string]*page // by name, without ".html"
+	pages map[string]*page  // by name, without ".html"
+	plots map[string][]byte // pictures, by path
 	nav   []section
 	frame *template.Template
 }
@@ -61,16 +65,20 @@ type link struct{ Title, Name string }
 
 // New reads the pages of a folder and of the folders in it. extra are further ones, by name: the start page is "index".
 func New(folder fs.FS, extra map[string]string) (*Site, error) {
-	s := &Site{pages: map[string]*page{}}
+	s := &Site{pages: map[string]*page{}, plots: map[string][]byte{}}
 	var err error
 	if s.frame, err = template.New("page").Parse(layout); err != nil {
 		return nil, err
 	}
 	err = fs.WalkDir(folder, ".", func(file string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || path.Ext(file) != ".md" {
+		if err != nil || e.IsDir() {
 			return err
 		}
 		text, err := fs.ReadFile(folder, file)
+		if path.Ext(file) == ".svg" {
+			s.plots[file] = text
+			return err
+		}
 		s.add(strings.TrimSuffix(file, ".md"), text)
 		return err
 	})
@@ -127,7 +135,7 @@ func (s *Site) Files() []string {
 	for _, name := range s.names() {
 		files = append(files, name+".html")
 	}
-	return files
+	return slices.Concat(files, slices.Sorted(maps.Keys(s.plots)))
 }
 
 // File returns a file, and an error of fs.ErrNotExist if there is none of the path.
@@ -139,6 +147,9 @@ func (s *Site) File(name string) ([]byte, error) {
 		return search, nil
 	case "search.json":
 		return s.index()
+	}
+	if plot := s.plots[name]; plot != nil {
+		return plot, nil
 	}
 	p := s.pages[strings.TrimSuffix(name, ".html")]
 	if p == nil || path.Ext(name) != ".html" {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
 // ContextName is the name of the context, the cluster and the user in the kubeconfigs of this package.
@@ -91,7 +93,7 @@ func (p *PKI) writeKubeconfigLocked(k kubeconfigFile) error {
 	if err := os.MkdirAll(filepath.Dir(k.file), 0o700); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	if err := writeFile(k.file, content); err != nil {
+	if err := durable.WriteFile(k.file, content); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil

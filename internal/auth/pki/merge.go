@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
 // Merge puts the context, cluster and user of a kubeconfig that Kubeconfig returned into file, as kubectl config does:
@@ -44,7 +46,7 @@ func Merge(file string, kubeconfig []byte, use bool) (current string, err error)
 	if err != nil {
 		return "", fmt.Errorf("write kubeconfig: %w", err)
 	}
-	if err := writeFile(file, content); err != nil {
+	if err := durable.WriteFile(file, content); err != nil {
 		return "", fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return merged.CurrentContext, nil

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
 // pair is a certificate and its key, immutable. cert is nil only for an authority of which the key alone was found.
@@ -65,10 +67,10 @@ func (p *pair) covers(hosts []string) bool {
 // write stores the pair as base.crt and base.key. The key comes first, and a leaf's key is always a new one: a crash
 // between the two leaves a pair that does not match, which is made again.
 func (p *pair) write(base string) error {
-	if err := writeFile(base+".key", p.keyPEM); err != nil {
+	if err := durable.WriteFile(base+".key", p.keyPEM); err != nil {
 		return err
 	}
-	return writeFile(base+".crt", p.certPEM)
+	return durable.WriteFile(base+".crt", p.certPEM)
 }
 
 // loadPair reads base.crt and base.key. Errors wrap os.ErrNotExist if one of them is missing.

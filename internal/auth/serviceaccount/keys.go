@@ -24,6 +24,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
 )
 
 // KeyConfig says where keys are. The zero value makes a key that lives in memory.
@@ -117,28 +119,14 @@ func (k *Keys) makeOwn() error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew(file,
-		pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: der})); err != nil {
+	err = os.MkdirAll(k.config.Dir, 0o700)
+	if err == nil {
+		err = durable.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: der}))
+	}
+	if err != nil {
 		return fmt.Errorf("service account key: %w", err)
 	}
 	return nil
-}
-
-// writeNew makes a file that only its owner may read, whole or not at all.
-func writeNew(file string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), file)
 }
 
 // keepPrivate takes away everybody else's access to the server's own key, as package pki does with the other keys.

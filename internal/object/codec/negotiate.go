@@ -38,6 +38,8 @@ func (m Media) WatchType() string {
 type Offer struct {
 	// Message is true if its objects have a protobuf form: built-in kinds.
 	Message bool
+	// NoTable is true if there is no table of its objects: they can be created but not read, as reviews.
+	NoTable bool
 }
 
 // Negotiate chooses by the Accept header of a request for an object or a list: the most wanted clause that the server
@@ -141,7 +143,7 @@ func (o Offer) allows(m Media) bool {
 	}
 	switch m.As {
 	case "Table":
-		return !m.Binary()
+		return !m.Binary() && !o.NoTable
 	case "PartialObjectMetadata", "PartialObjectMetadataList":
 		return true
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -100,7 +101,7 @@ func Save(ctx context.Context, from Source, file string) (info store.SnapshotInf
 	if info, err = store.CheckSnapshot(part); err != nil {
 		return info, err
 	}
-	return info, os.Rename(part, file)
+	return info, durable.Rename(part, file)
 }
 
 // Restore makes the data of a server out of a snapshot. bump is added to its revision, see store.RestoreOptions.

@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
 // Compact forgets the history before rev. Reads and watches at or after rev are not disturbed.
@@ -94,7 +96,7 @@ func (s *Store) careEvery(interval time.Duration) {
 		<-s.done
 		cancel()
 	})
-	var cut, look <-chan time.Time
+	var cut, look, mark <-chan time.Time
 	if interval > 0 {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
@@ -104,6 +106,10 @@ func (s *Store) careEvery(interval time.Duration) {
 		tick := time.NewTicker(roomInterval)
 		defer tick.Stop()
 		look = tick.C
+	} else {
+		tick := time.NewTicker(formatInterval)
+		defer tick.Stop()
+		mark = tick.C
 	}
 	for {
 		var err error
@@ -114,6 +120,10 @@ func (s *Store) careEvery(interval time.Duration) {
 			err = s.tick(ctx)
 		case <-look:
 			err = s.makeRoom(ctx)
+		case <-mark:
+			if err = s.lookAtFormat(ctx); !errors.Is(err, format.ErrNewer) {
+				err = nil // it looks again soon; that etcd cannot be reached, requests say
+			}
 		case <-s.room.wanted:
 			err = s.makeRoom(ctx)
 		}

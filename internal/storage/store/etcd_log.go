@@ -24,9 +24,11 @@ type fault struct {
 
 func newFault() *fault { return &fault{c: make(chan struct{})} }
 
-func (f *fault) set(why string) {
+func (f *fault) set(why string) { f.fail(errors.New(why)) }
+
+func (f *fault) fail(why error) {
 	f.once.Do(func() {
-		f.why = errors.New(why)
+		f.why = why
 		close(f.c)
 	})
 }

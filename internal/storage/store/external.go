@@ -40,7 +40,7 @@ type remote struct {
 	members   *members
 	prefix    string
 	revisions shared
-	broken    chan struct{} // never closed: a cluster that went away may come back
+	fault     *fault // of data that this program does not know; a cluster that went away may come back
 
 	wanted atomic.Int64 // the highest revision that requestProgress named
 	mu     struct {
@@ -74,7 +74,7 @@ func openExternal(
 		return nil, nil, fmt.Errorf("store: etcd at %s: %w; check --etcd-servers", names, err)
 	}
 	r := &remote{
-		client: client, members: newMembers(client, c.Endpoints, log), prefix: prefix, broken: make(chan struct{}),
+		client: client, members: newMembers(client, c.Endpoints, log), prefix: prefix, fault: newFault(),
 	}
 	r.mu.nudges = map[chan struct{}]bool{}
 	r.revisions.fetch = r.fetchRevision
@@ -342,7 +342,7 @@ func (r *remote) requestProgress(rev int64) {
 	}
 }
 
-func (r *remote) failed() <-chan struct{} { return r.broken }
-func (r *remote) failure() error          { return nil }
+func (r *remote) failed() <-chan struct{} { return r.fault.c }
+func (r *remote) failure() error          { return r.fault.err() }
 func (r *remote) clientURL() string       { return "" }
-func (r *remote) close() error            { r.members.close(); return nil }
+func (r *remote) close() error            { r.members.close(); return r.failure() }

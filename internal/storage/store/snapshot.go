@@ -14,6 +14,9 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
+
+	"github.com/bowsprit/bowsprit/internal/storage/durable"
+	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
 // Snapshot writes the whole of etcd, of every prefix, as it is at one revision, to w: etcd's own format, the database
@@ -41,6 +44,8 @@ type SnapshotInfo struct {
 	Revision int64
 	Keys     int   // of all prefixes
 	Size     int64 // of the database, bytes
+	// Format is the highest that is noted in it (Store.MarkFormat), zero if none is.
+	Format format.Mark
 }
 
 // ErrNotSnapshot: the file is no snapshot, or a damaged one.
@@ -56,7 +61,13 @@ func CheckSnapshot(file string) (SnapshotInfo, error) {
 	if err != nil {
 		return SnapshotInfo{}, fmt.Errorf("%s: %w: %w", file, ErrNotSnapshot, err)
 	}
-	return SnapshotInfo{Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize}, nil
+	noted, err := readSnapshotFormat(file)
+	if err != nil {
+		return SnapshotInfo{}, fmt.Errorf("%s: %w: %w", file, ErrNotSnapshot, err)
+	}
+	return SnapshotInfo{
+		Revision: status.Revision, Keys: status.TotalKey, Size: status.TotalSize, Format: noted,
+	}, nil
 }
 
 // checkSum compares the checksum at the end of a snapshot with that of what stands before it.
@@ -101,8 +112,12 @@ type RestoreOptions struct {
 }
 
 // RestoreSnapshot makes a data directory for the embedded etcd out of a snapshot file. If it fails, nothing is left.
+// format.ErrNewer if the data is of a format that this program does not know.
 func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err error) {
 	if info, err = CheckSnapshot(file); err != nil {
+		return info, err
+	}
+	if err := info.Format.Known(file); err != nil {
 		return info, err
 	}
 	if fileutil.Exist(o.Dir) && !fileutil.DirEmpty(o.Dir) {
@@ -147,5 +162,5 @@ func RestoreSnapshot(file string, o RestoreOptions) (info SnapshotInfo, err erro
 		return info, err
 	}
 	info.Revision += int64(o.BumpRevision)
-	return info, os.Rename(filepath.Join(part, "etcd"), o.Dir)
+	return info, durable.Rename(filepath.Join(part, "etcd"), o.Dir)
 }

@@ -107,6 +107,7 @@ type Store struct {
 	leases    *leases
 	compactor compactor // careEvery's goroutine only
 	room      room
+	mark      mark
 	background
 
 	closing  sync.Once
@@ -196,8 +197,9 @@ func (s *Store) Shared() bool { return !s.embedded }
 // ClientURL returns the URL at which the embedded etcd listens, with its real port; "" if it does not, or is external.
 func (s *Store) ClientURL() string { return s.backend.clientURL() }
 
-// Failed is closed when the store broke for good, for example because the disk is full or its files are damaged; Check
-// then says why. The process should end: nothing can be written any more.
+// Failed is closed when the store broke for good, for example because the disk is full, its files are damaged, or a
+// server of a newer format uses it (MarkFormat); Check then says why. The process should end: nothing can be written
+// any more.
 func (s *Store) Failed() <-chan struct{} { return s.backend.failed() }
 
 // Check reports whether the store can be read right now, linearizably: whether there is a quorum and a leader.

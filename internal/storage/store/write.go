@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -124,6 +125,11 @@ func (w Writer) swap(ctx context.Context, verb string, c Change) (newRev int64, 
 		w.store.leases.forget()
 		newRev, found, err = w.try(ctx, c)
 	}
+	for errors.Is(err, errFormatChanged) {
+		if err = w.store.lookAtFormat(ctx); err == nil {
+			newRev, found, err = w.try(ctx, c)
+		}
+	}
 	return newRev, found, err
 }
 
@@ -138,7 +144,7 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 	}
 	key := s.prefix + c.Key
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", c.Revision)}
-	var looks []clientv3.Op // at what may have failed: the fences, then the key
+	var looks []clientv3.Op // at what may have failed: the fences, then the key; and the mark of the format at last
 	for _, name := range w.options.UnlessFenced {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(fencePrefix+name), "=", 0))
 		looks = append(looks, clientv3.OpGet(fencePrefix+name, clientv3.WithKeysOnly()))
@@ -153,6 +159,11 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 	}
 	for _, also := range w.options.Also {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(s.prefix+also.Key), "=", also.Revision))
+	}
+	own, marked := looks, s.marked()
+	if marked > 0 {
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(s.formatKey()), "=", marked))
+		looks = append(looks, clientv3.OpGet(s.formatKey(), clientv3.WithKeysOnly()))
 	}
 
 	ctx, cancel := s.bounded(ctx)
@@ -169,21 +180,33 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		s.wrote(resp.Header.Revision)
 		return resp.Header.Revision, false, nil
 	}
-	for i := range looks {
-		kvs := resp.Responses[i].GetResponseRange().GetKvs()
+	if marked > 0 {
+		kvs := resp.Responses[len(own)].GetResponseRange().GetKvs()
+		if len(kvs) == 0 || kvs[0].ModRevision != marked {
+			return 0, false, errFormatChanged
+		}
+	}
+	found, err = w.refusal(c, resp.Responses[:len(own)])
+	return 0, found, err
+}
+
+// refusal says why a transaction was not made, by what its looks have found, and whether the key is there.
+func (w Writer) refusal(c Change, looks []*etcdserverpb.ResponseOp) (found bool, err error) {
+	for i, look := range looks {
+		kvs := look.GetResponseRange().GetKvs()
 		found = len(kvs) > 0
 		switch own := i == len(looks)-1; {
 		case own && len(w.options.Also) > 0 && (!found && c.Revision == 0 || found && kvs[0].ModRevision == c.Revision):
-			return 0, found, ErrTaken // the key is as it must be
+			return found, ErrTaken // the key is as it must be
 		case !found:
 		case i < len(w.options.UnlessFenced):
-			return 0, true, ErrFenced
+			return true, ErrFenced
 		case i == len(w.options.UnlessFenced) && w.options.Sequence.Name != "" &&
 			kvs[0].ModRevision > w.options.Sequence.Seen:
-			return 0, true, ErrOvertaken
+			return true, ErrOvertaken
 		}
 	}
-	return 0, found || len(looks) == 0, nil
+	return found || len(looks) == 0, nil
 }
 
 // Written returns the revision of the last write that this Store has acknowledged, 0 before the first.

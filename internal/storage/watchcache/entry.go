@@ -30,11 +30,12 @@ type Entry struct {
 	key        string // "namespace/name" or "name"
 	json       []byte // nil if there is a compressed
 	compressed *compressed
-	version    span // of the digits in the JSON
+	version    struct{ from, to uint32 } // of the digits in the JSON
 	unreadable *ReadError
 
 	encoded slots
 	fields  atomic.Pointer[fieldValue]
+	object  atomic.Pointer[any]
 }
 
 // Key returns the key below the collection's prefix: "namespace/name" or "name".
@@ -67,6 +68,19 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 // Cached returns what Encoded has kept for this key, nil if nothing.
 func (e *Entry) Cached(key any) []byte { return e.encoded.known(key) }
 
+// Object returns what make returned the first time: the object as those who look at it often want it, all in one form.
+// What they get is shared: read only. Of concurrent callers several may call make; a nil is not kept.
+func (e *Entry) Object(make func() any) any {
+	if kept := e.object.Load(); kept != nil {
+		return *kept
+	}
+	obj := make()
+	if obj == nil || e.object.CompareAndSwap(nil, &obj) {
+		return obj
+	}
+	return *e.object.Load()
+}
+
 // newEntry makes an entry of JSON; rest is the key below the collection's prefix. Keys may have any order, and there
 // may be whitespace; what is not an object with metadata is an error.
 func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
@@ -78,7 +92,7 @@ func newEntry(rest string, r store.Record, in *interner) (*Entry, error) {
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		e.Namespace, e.Name = rest[:i], rest[i+1:]
 	}
-	e.json, e.version = splice(data, l, r.Revision)
+	e.set(splice(data, l, r.Revision))
 	grow := len(e.json) - len(data)
 	e.UID = text(l.uid.shift(l.version.to, grow).of(e.json))
 	e.APIVersion = in.text(l.apiVersion.of(data))
@@ -139,8 +153,14 @@ func (e *Entry) at(rev int64) *Entry {
 	if e.unreadable != nil {
 		return out
 	}
-	out.json, out.version = splice(e.JSON(), layout{version: span{e.version.from - 1, e.version.to + 1}}, rev)
+	quoted := span{int(e.version.from) - 1, int(e.version.to) + 1}
+	out.set(splice(e.JSON(), layout{version: quoted}, rev))
 	return out
+}
+
+// set gives the entry its bytes, and says where in them the digits of its resourceVersion are.
+func (e *Entry) set(json []byte, digits span) {
+	e.json, e.version.from, e.version.to = json, uint32(digits.from), uint32(digits.to)
 }
 
 // size is about the memory that the entry holds.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -195,6 +196,26 @@ func FuzzScan(f *testing.F) {
 			}
 		}
 	})
+}
+
+// All who ask for the object of an entry get the same; a nil is asked for again.
+func TestObjectOnce(t *testing.T) {
+	t.Parallel()
+	e := &Entry{}
+	if got := e.Object(func() any { return nil }); got != nil {
+		t.Errorf("%v of nothing", got)
+	}
+	var all [8]any
+	var wg sync.WaitGroup
+	for i := range all {
+		wg.Go(func() { all[i] = e.Object(func() any { return new(int) }) })
+	}
+	wg.Wait()
+	for _, got := range all {
+		if got != all[0] || got == nil {
+			t.Errorf("%p and %p are one object", got, all[0])
+		}
+	}
 }
 
 func TestEncodedOnce(t *testing.T) {

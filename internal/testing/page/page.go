@@ -1,12 +1,12 @@
 // Package page runs the commands that a page of the documentation has, in a real shell, and compares what they print
 // with what the page says. Nothing of a page is left to a reader who would be the first to try it.
 //
-// A block "yaml NAME" (or "go NAME", "ini NAME") is a file of that name. The blocks "sh" are one session of a shell
-// that ends with the first command that fails. A block "sh terminal" is the command for another terminal: it goes on
-// in the background, and the session goes on when it has printed the last line of the block "text" that follows; "sh
-// terminal again" is the next command there, after Ctrl-C. A block "text" after a block "sh" is what it prints: each
-// line of it must be within a line of the output, in that order, whatever there is between words. Blocks "console",
-// blocks of files without a name, and blocks without a language are not run.
+// A block "yaml NAME" (or "go NAME", "ini NAME") is a file of that name, which may be in a folder. The blocks "sh" are
+// one session of a shell that ends with the first command that fails. A block "sh terminal" is the command for another
+// terminal: it goes on in the background, and the session goes on when it has printed the last line of the block "text"
+// that follows; "sh terminal again" is the next command there, after Ctrl-C. A block "text" after a block "sh" is what
+// it prints: each line of it must be within a line of the output, in that order, whatever there is between words.
+// Blocks "console", blocks of files without a name, and blocks without a language are not run.
 //
 // The functions fail the test that they are given. They may be used by several tests at a time.
 package page

@@ -22,12 +22,12 @@ func TestMissingLine(t *testing.T) {
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "page.md")
-	const text = "# A page\n```yaml a.yaml\nkind: A\n```\n" +
+	const text = "# A page\n```yaml a.yaml\nkind: A\n```\n" + "```ini folder/b.ini\nWORD WORDS\n```\n" +
 		"```sh\nmkfifo gate\n```\n" +
 		"```sh terminal\nsh -c 'echo one; echo up; read x < gate; echo $x > told' \\\n  unused\n```\n" +
 		"```text\none\nup\n```\n" +
-		"```sh\ncat a.yaml\necho WORD\necho there > gate; wait; cat told\n```\n" +
-		"```text\nkind: A\nother\nthere\n```\n" +
+		"```sh\ncat a.yaml folder/b.ini\necho WORD\necho there > gate; wait; cat told\n```\n" +
+		"```text\nkind: A\nother others there\nother\nthere\n```\n" +
 		"```sh terminal\nsh -c 'trap \"rm held; exit\" TERM; touch held; echo up; while :; do sleep 0.05; done'\n```\n" +
 		"```text\nup\n```\n" +
 		"```sh terminal again\nsh -c 'ls; echo up'\n```\n```text\na.yaml\ntold\nup\n```\n" +
@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Session{Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}, Limit: time.Minute}
-	s.Run(t, file, map[string]string{"WORD": "other"})
+	s.Run(t, file, map[string]string{"WORD": "other", "WORDS": "others there"})
 	if _, err := os.Stat(filepath.Join(dir, "held")); err == nil {
 		t.Error("the first program of the terminal was not ended")
 	}

@@ -3,9 +3,11 @@ package page
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +25,11 @@ type Session struct {
 	Dir   string        // where files are written and commands run
 	Env   []string      // all of the environment
 	Limit time.Duration // ends commands that hang; it measures nothing
+	// Root is the directory of another system whose shell runs the commands; Dir is a path in there. Enter is the
+	// command that has the one which is appended to it run in there, and begins it in Dir. Without Root it is this
+	// machine.
+	Root  string
+	Enter []string
 }
 
 // Run runs a page, with other words in the place of some, each of which must be there. Processes that it leaves in the
@@ -33,15 +40,8 @@ func (s Session) Run(t *testing.T, file string, words map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replaced := string(text)
-	for word, means := range words {
-		if !strings.Contains(replaced, word) {
-			t.Fatalf("%s has no %s", file, word)
-		}
-		replaced = strings.ReplaceAll(replaced, word, means)
-	}
 	name := filepath.Base(file)
-	script, expected := s.script(t, name, Blocks(replaced))
+	script, expected := s.script(t, name, Blocks(replace(t, file, string(text), words)))
 	out := s.shell(t, script)
 	for i, want := range expected {
 		begin, end := mark(i), mark(i+1)
@@ -58,6 +58,19 @@ func (s Session) Run(t *testing.T, file string, words map[string]string) {
 	if !strings.Contains(out, mark(len(expected))) {
 		t.Errorf("%s ended before its end:\n%s", name, out)
 	}
+}
+
+// replace puts other words in the place of some; where several begin at one place, the longest counts.
+func replace(t *testing.T, file, text string, words map[string]string) string {
+	t.Helper()
+	var pairs []string
+	for _, word := range slices.SortedFunc(maps.Keys(words), func(a, b string) int { return len(b) - len(a) }) {
+		if !strings.Contains(text, word) {
+			t.Fatalf("%s has no %s", file, word)
+		}
+		pairs = append(pairs, word, words[word])
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // WriteFiles writes the files of a page.
@@ -79,7 +92,7 @@ func (s Session) script(t *testing.T, name string, all []Block) (script string, 
 			if b.Name == "" {
 				continue
 			}
-			if err := os.WriteFile(filepath.Join(s.Dir, b.Name), []byte(b.Text), 0o600); err != nil {
+			if err := s.write(b); err != nil {
 				t.Fatal(err)
 			}
 		case "sh":
@@ -104,6 +117,15 @@ func (s Session) script(t *testing.T, name string, all []Block) (script string, 
 		}
 	}
 	return script + fmt.Sprintf("printf '%%s\\n' '<<%d>>'\n", len(expected)), expected
+}
+
+// write writes the file that a block is, and the folders that its name has.
+func (s Session) write(b Block) error {
+	file := filepath.Join(s.Root, s.Dir, filepath.FromSlash(b.Name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(b.Text), 0o600)
 }
 
 // terminal returns the command that runs the first block in the background and waits until it has printed the last line
@@ -141,12 +163,8 @@ func (s Session) shell(t *testing.T, script string) string {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	file := filepath.Join(filepath.Dir(out.Name()), "page.sh")
-	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("sh", "-e", file)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, s.Env, out, out
+	cmd := s.command(t, script)
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.Env, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -163,6 +181,25 @@ func (s Session) shell(t *testing.T, script string) string {
 		t.Errorf("the page's commands ended with %v", ended)
 	}
 	return string(text)
+}
+
+// command returns the shell that runs a script, here or in the other system.
+func (s Session) command(t *testing.T, script string) *exec.Cmd {
+	t.Helper()
+	dir, args := t.TempDir(), []string{"sh", "-e"}
+	if s.Root != "" {
+		dir, args = filepath.Join(s.Root, "tmp"), append(slices.Clone(s.Enter), args...)
+	}
+	file := filepath.Join(dir, "page.sh")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inside := "/" + strings.TrimPrefix(strings.TrimPrefix(file, s.Root), "/")
+	cmd := exec.Command(args[0], append(args[1:], inside)...)
+	if s.Root == "" {
+		cmd.Dir = s.Dir
+	}
+	return cmd
 }
 
 // end stops the processes of a group and waits until none is left.

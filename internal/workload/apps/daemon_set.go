@@ -53,6 +53,11 @@ func nodeDiffers(ev *watchcache.Event) bool {
 	return !bytes.Equal(now, was) || !maps.Equal(ev.Entry.Labels, ev.Prev.Labels)
 }
 
+// Rest makes daemonSets a control.Pacer.
+func (d *daemonSets) Rest(key string) time.Duration {
+	return d.index.RestOf(cluster.DaemonSets.Prefix, key)
+}
+
 func (d *daemonSets) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	set := cluster.DaemonSets.Read(d.index, namespace, name)

@@ -3,6 +3,7 @@ package apps
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,6 +151,7 @@ func (r *rollout) syncCurrent(ctx context.Context) error {
 
 // scale gives the ReplicaSets their parts of a new size; a paused Deployment does no more.
 func (r *rollout) scale(ctx context.Context) error {
+	before := slices.Clone(r.old)
 	for _, s := range scaleAll(r.Deployment, r.current, r.old) {
 		if _, err := r.resize(ctx, s.set, s.replicas, s.always); err != nil {
 			return err
@@ -157,7 +159,9 @@ func (r *rollout) scale(ctx context.Context) error {
 	}
 	if r.Spec.Paused {
 		if _, back := rollbackRevision(r.Deployment); !back {
-			if err := r.cleanUp(ctx); err != nil {
+			// Kubernetes goes by the sizes from before, so a history of none loses the ReplicaSet that has just got
+			// the pods of a paused Deployment.
+			if err := r.cleanUp(ctx, before); err != nil {
 				return err
 			}
 		}
@@ -183,7 +187,7 @@ func (r *rollout) roll(ctx context.Context) error {
 		shrunk = shrunk || done
 	}
 	if !shrunk && isComplete(r.Deployment, &r.Status) {
-		if err := r.cleanUp(ctx); err != nil {
+		if err := r.cleanUp(ctx, r.old); err != nil {
 			return err
 		}
 	}
@@ -210,7 +214,7 @@ func (r *rollout) recreate(ctx context.Context) error {
 		return err
 	}
 	if isComplete(r.Deployment, &r.Status) {
-		if err := r.cleanUp(ctx); err != nil {
+		if err := r.cleanUp(ctx, r.old); err != nil {
 			return err
 		}
 	}

@@ -163,9 +163,9 @@ func (r *rollout) replace(set *appsv1.ReplicaSet) {
 	}
 }
 
-// cleanUp deletes the oldest ReplicaSets that have no pods, but for as many as the history is to keep.
-func (r *rollout) cleanUp(ctx context.Context) error {
-	for _, set := range surplusHistory(r.Deployment, r.old) {
+// cleanUp deletes the oldest of old ReplicaSets that have no pods, but for as many as the history is to keep.
+func (r *rollout) cleanUp(ctx context.Context, old []*appsv1.ReplicaSet) error {
+	for _, set := range surplusHistory(r.Deployment, old) {
 		if err := cluster.ReplicaSets.Delete(ctx, r.Cluster, set, metav1.DeleteOptions{}); err != nil &&
 			!apierrors.IsNotFound(err) {
 			return err

@@ -112,7 +112,8 @@ func CurrentReplicas(d *appsv1.Deployment, current *appsv1.ReplicaSet, all []*ap
 }
 
 // shrinkOld returns which of the old ReplicaSets can be made smaller, and how small: first by pods that are not
-// available, then as far as enough are available. A set may be named twice.
+// available, then as far as enough are available. A set may be named twice. One that counts more available pods than it
+// is to have has not followed its last change of size: no more goes until it has.
 func shrinkOld(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) (out []size) {
 	sets := active(old)
 	least := *d.Spec.Replicas - maxUnavailable(d)
@@ -126,7 +127,11 @@ func shrinkOld(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []*appsv1.R
 	removed := int32(0)
 	for _, s := range sets {
 		now[s.Name] = *s.Spec.Replicas
-		if n := min(most-removed, *s.Spec.Replicas-s.Status.AvailableReplicas); n > 0 {
+		n := min(most-removed, *s.Spec.Replicas-s.Status.AvailableReplicas)
+		if n < 0 {
+			return out
+		}
+		if n > 0 {
 			now[s.Name] -= n
 			removed += n
 			out = append(out, size{set: s, replicas: now[s.Name]})

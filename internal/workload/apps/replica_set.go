@@ -90,6 +90,9 @@ func (s *sets[K]) Reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
+// Rest makes sets a control.Pacer.
+func (s *sets[K]) Rest(key string) time.Duration { return s.index.RestOf(s.kind.prefix(), key) }
+
 // manage creates the pods that are missing or deletes those that are too many.
 func (s *sets[K]) manage(
 	ctx context.Context, set *appsv1.ReplicaSet, of cluster.Claimant, active []*corev1.Pod,

@@ -91,6 +91,9 @@ func TestShrinkOld(t *testing.T) {
 		{"2", "2", "new 2 0 0", []string{"old 10 8 10"}, "old=8"},
 		{"0", "3", "new 0 0 0", []string{"a 5 4 10", "b 5 5 10"}, "a=4 a=2"},
 		{"0", "30%", "new 0 0 0", []string{"old 10 10 10"}, "old=7"},
+		// Sets that have been made smaller and still count the pods that go: what they count is not there.
+		{"3", "2", "new 5 0 10", []string{"old 8 10 10"}, ""},
+		{"3", "2", "new 0 0 10", []string{"a 4 2 10", "b 8 10 10"}, "a=2"},
 	} {
 		d := rolling(10, c.surge, c.unavailable)
 		var old []*appsv1.ReplicaSet

@@ -89,8 +89,9 @@ func isRef(ref metav1.OwnerReference, of metav1.Object, kind string) bool {
 	return ref.Kind == kind && ref.Name == of.GetName()
 }
 
-// fixClaims makes the set or the pod the owner of the pod's claims, as the retention policy says.
-func (r *ordered) fixClaims(ctx context.Context, p *corev1.Pod) error {
+// fixClaims makes the set or the pod the owner of the pod's claims, as the retention policy says, and reports whether
+// they had another.
+func (r *ordered) fixClaims(ctx context.Context, p *corev1.Pod) (fixed bool, err error) {
 	there, _ := r.claims(p)
 	for _, claim := range there {
 		refs, conflict := r.claimOwners(claim, p)
@@ -108,10 +109,11 @@ func (r *ordered) fixClaims(ctx context.Context, p *corev1.Pod) error {
 				return nil
 			})
 		if err := control.IgnoreNotFound(err); err != nil {
-			return fmt.Errorf("could not update claim %s for delete policy ownerRefs: %w", claim.Name, err)
+			return fixed, fmt.Errorf("could not update claim %s for delete policy ownerRefs: %w", claim.Name, err)
 		}
+		fixed = true
 	}
-	return nil
+	return fixed, nil
 }
 
 func sameOwners(a, b []metav1.OwnerReference) bool {

@@ -59,7 +59,10 @@ func (r *ordered) reconcile(ctx context.Context, pods []*corev1.Pod) error {
 	wanted, surplus := r.sortOut(pods)
 	err := r.each(wanted, func(p *corev1.Pod) (bool, error) { return r.keep(ctx, p) })
 	if err == nil {
-		err = r.each(surplus, func(p *corev1.Pod) (bool, error) { return false, r.fixClaims(ctx, p) })
+		err = r.each(surplus, func(p *corev1.Pod) (bool, error) {
+			_, err := r.fixClaims(ctx, p)
+			return false, err
+		})
 	}
 	if err == nil {
 		unwell := r.firstUnavailable(wanted, surplus)
@@ -179,7 +182,7 @@ func (r *ordered) keep(ctx context.Context, p *corev1.Pod) (wait bool, err error
 		if err := r.makeClaims(ctx, p); err != nil {
 			return true, err
 		}
-		if err := r.fixClaims(ctx, p); err != nil {
+		if _, err := r.fixClaims(ctx, p); err != nil {
 			return true, err
 		}
 	}
@@ -281,7 +284,7 @@ func (r *ordered) create(ctx context.Context, p *corev1.Pod) error {
 	if apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	if failed := r.fixClaims(ctx, p); failed != nil {
+	if _, failed := r.fixClaims(ctx, p); failed != nil {
 		return failed
 	}
 	r.report(ctx, "Create", p, err)
@@ -299,13 +302,17 @@ func (r *ordered) delete(ctx context.Context, p *corev1.Pod) error {
 
 // repair gives a pod that is there the labels that it has lost, and its claims their owners.
 func (r *ordered) repair(ctx context.Context, p *corev1.Pod) error {
-	if err := r.fixClaims(ctx, p); err != nil {
+	fixed, err := r.fixClaims(ctx, p)
+	if err != nil {
 		return err
 	}
 	if !r.identify(p.DeepCopy()) {
+		if fixed { // Kubernetes writes the pod too, and says so
+			r.report(ctx, "Update", p, nil)
+		}
 		return nil
 	}
-	_, err := cluster.Pods.Update(ctx, r.Cluster, p, func(now *corev1.Pod) error {
+	_, err = cluster.Pods.Update(ctx, r.Cluster, p, func(now *corev1.Pod) error {
 		r.identify(now)
 		return nil
 	})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -23,22 +22,24 @@ import (
 type cronJobs struct {
 	*cluster.Cluster
 	index *cluster.Index
-	// rescheduled has the keys of CronJobs whose schedule has changed since they were looked at, and when: such a one
-	// waits for the next time of the new schedule, and does not make up for one that had passed before.
-	rescheduled sync.Map
+	due   dueLooks
 }
 
 func (c *cronJobs) Observe(ev *watchcache.Event, need func(string)) {
 	switch {
 	case cluster.CronJobs.Is(ev):
-		if ev.Type == watchcache.Deleted {
-			c.rescheduled.Delete(ev.Entry.Key())
-		} else if ev.Prev != nil && ev.Prev.UID == ev.Entry.UID && timetable(ev.Prev) != timetable(ev.Entry) {
-			c.rescheduled.Store(ev.Entry.Key(), c.Now())
+		if ev.Type != watchcache.Deleted && ev.Prev != nil && ev.Prev.UID == ev.Entry.UID &&
+			timetable(ev.Prev) != timetable(ev.Entry) {
+			c.due.reschedule(ev.Entry.Key(), c.Now())
+		} else {
+			c.due.atOnce(ev.Entry.Key())
 		}
 		need(ev.Entry.Key())
 	case cluster.Jobs.Is(ev):
-		cluster.NeedOwner(ev, cluster.CronJobs.Kind, need)
+		cluster.NeedOwner(ev, cluster.CronJobs.Kind, func(key string) {
+			c.due.atOnce(key)
+			need(key)
+		})
 	}
 }
 
@@ -54,14 +55,14 @@ func timetable(e *watchcache.Entry) [2]string {
 
 func (c *cronJobs) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
+	changed := c.due.take(key) // also of one that is gone, whose Jobs may go after it
 	was := cluster.CronJobs.Read(c.index, namespace, name)
 	if was == nil {
 		return nil
 	}
-	if changed, ok := c.rescheduled.LoadAndDelete(key); ok {
+	if !changed.IsZero() {
 		if s, err := parseSchedule(was); err == nil {
-			at := changed.(time.Time)
-			if wait := UntilNext(was, at, s) - c.Since(at); wait > 0 {
+			if wait := UntilNext(was, changed, s) - c.Since(changed); wait > 0 {
 				return control.Again(wait)
 			}
 		}

@@ -71,6 +71,9 @@ func (j *jobs) hasJob(pod *watchcache.Entry) bool {
 	return job != nil && job.UID == of.UID
 }
 
+// Rest makes jobs a control.Pacer.
+func (j *jobs) Rest(key string) time.Duration { return j.index.RestOf(cluster.Jobs.Prefix, key) }
+
 func (j *jobs) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	if pod, ok := strings.CutSuffix(name, "/pod"); ok {

@@ -6,7 +6,7 @@
 // Reconcile is called when the view shows all that this process has written (Loop), so it sees its own writes and needs
 // no record of what it has asked for.
 //
-// A Cluster is immutable and safe for concurrent use.
+// A Cluster is safe for concurrent use.
 package cluster
 
 import (
@@ -25,7 +25,7 @@ type Cluster struct {
 	User               user.Info
 	Manager, Component string
 
-	recent *occurrences
+	events *recorder
 }
 
 // Controller returns the cluster as a controller of kube-controller-manager sees it. name is that in its flag
@@ -33,7 +33,7 @@ type Cluster struct {
 func Controller(h *part.Host, name string) *Cluster {
 	return &Cluster{
 		Host: h, User: control.ControllerUser(name), Manager: "kube-controller-manager", Component: name,
-		recent: &occurrences{},
+		events: newRecorder(h),
 	}
 }
 
@@ -41,12 +41,20 @@ func Controller(h *part.Host, name string) *Cluster {
 func Scheduler(h *part.Host) *Cluster {
 	return &Cluster{
 		Host: h, User: &user.DefaultInfo{Name: user.KubeScheduler, Groups: []string{user.AllAuthenticated}},
-		Manager: "kube-scheduler", Component: "default-scheduler", recent: &occurrences{},
+		Manager: "kube-scheduler", Component: "default-scheduler", events: newRecorder(h),
+	}
+}
+
+// Kwok returns the cluster as kwok sees it, for what is done by Stages.
+func Kwok(h *part.Host) *Cluster {
+	return &Cluster{
+		Host: h, User: control.ControllerUser("kwok-controller"), Manager: "kwok", Component: "kwok_controller",
+		events: newRecorder(h),
 	}
 }
 
 // Kubelets returns the cluster for what acts as the kubelets of many nodes, each by Kubelet.
-func Kubelets(h *part.Host) *Cluster { return &Cluster{Host: h, recent: &occurrences{}} }
+func Kubelets(h *part.Host) *Cluster { return &Cluster{Host: h, events: newRecorder(h)} }
 
 // Kubelet returns the cluster as the kubelet of a node sees it.
 func (c *Cluster) Kubelet(name string) *Cluster {

@@ -7,10 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds"
+	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
@@ -111,6 +113,91 @@ func TestReadAndWrite(t *testing.T) {
 	if err := cluster.Pods.Delete(t.Context(), c, made, metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// Controlled returns the objects of an owner, sorted by name and in their newest state, also after they have changed
+// hands; a rest goes by their number.
+func TestIndexOfOwners(t *testing.T) {
+	t.Parallel()
+	st := parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)})
+	var shared cluster.Shared
+	var x *cluster.Index
+	s := parttest.Start(t, st, part.Part{Handlers: func(h *part.Host) part.Handlers {
+		x = shared.Of(h)
+		return part.Handlers{}
+	}})
+	s.Create(catalog.GroupResource{Resource: "namespaces"}, "", `{"metadata":{"name":"shop"}}`)
+	c := cluster.Controller(s.Host, "replicaset-controller")
+	owned := func(by types.UID) []metav1.OwnerReference {
+		yes := true
+		return []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: by, Controller: &yes},
+		}
+	}
+	for _, name := range []string{"c", "a", "b"} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", OwnerReferences: owned("one")},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}
+		if _, err := cluster.Pods.CreateNamed(t.Context(), c, pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(uid string, orphans bool, want string) {
+		t.Helper()
+		s.CatchUp()
+		got := ""
+		for _, p := range cluster.Pods.Controlled(x, "shop", uid, orphans) {
+			got += p.Name + string(p.Status.Phase) + " "
+		}
+		if got != want {
+			t.Errorf("%s has %q, not %q", uid, got, want)
+		}
+	}
+	has("one", false, "aPending bPending cPending ")
+	if rest := x.Rest(cluster.Pods.Prefix, "shop", "one"); rest != 15*time.Microsecond {
+		t.Errorf("a rest of %s after 3 pods", rest)
+	}
+	edit := func(subresource string, change func(*corev1.Pod)) {
+		t.Helper()
+		do := func(p *corev1.Pod) error { change(p); return nil }
+		now := cluster.Pods.Get(c, "shop", "b")
+		var err error
+		if subresource == "" {
+			_, err = cluster.Pods.Update(t.Context(), c, now, do)
+		} else {
+			_, err = cluster.Pods.UpdateStatus(t.Context(), c, now, do)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("status", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+	has("one", false, "aPending bRunning cPending ")
+	edit("", func(p *corev1.Pod) { p.OwnerReferences = nil })
+	has("one", false, "aPending cPending ")
+	has("one", true, "aPending bRunning cPending ")
+	s.Create(catalog.GroupResource{Group: "apps", Resource: "replicasets"}, "shop", `{"metadata":{"name":"web"},"spec":{
+		"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+		"spec":{"containers":[{"name":"c","image":"i"}]}}}}`)
+	s.CatchUp()
+	web := cluster.ReplicaSets.Get(c, "shop", "web")
+	edit("", func(p *corev1.Pod) { p.OwnerReferences = owned(web.UID) })
+	has(string(web.UID), false, "bRunning ")
+	for key, want := range map[string]time.Duration{"shop/web": 5 * time.Microsecond, "shop/none": 0} {
+		if rest := x.RestOf(cluster.ReplicaSets.Prefix, key); rest != want {
+			t.Errorf("%s rests for %s", key, rest)
+		}
+	}
+	edit("", func(p *corev1.Pod) { p.OwnerReferences = owned("two") })
+	has("one", true, "aPending cPending ")
+	has("two", false, "bRunning ")
+	none := int64(0)
+	gone := cluster.Pods.Get(c, "shop", "a")
+	if err := cluster.Pods.Delete(t.Context(), c, gone, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+		t.Fatal(err)
+	}
+	has("one", true, "cPending ")
 }
 
 // alarmed is a reconciler that wants to look again after an hour, once.

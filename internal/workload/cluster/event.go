@@ -1,9 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,15 +36,6 @@ func (k Kind[T, P]) Ref(obj P) corev1.ObjectReference {
 	}
 }
 
-// occurrences are the events that were reported last, by what they say.
-type occurrences struct {
-	mu    sync.Mutex
-	names map[Event]string // of the objects
-}
-
-// occurrencesMost is how many events a component remembers, as kube's recorder does.
-const occurrencesMost = 4096
-
 // Normal reports that something happened to an object, a format and its arguments saying what.
 func (c *Cluster) Normal(ctx context.Context, about corev1.ObjectReference, reason, format string, args ...any) {
 	c.Report(ctx,
@@ -57,90 +48,82 @@ func (c *Cluster) Warning(ctx context.Context, about corev1.ObjectReference, rea
 		Event{About: about, Type: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// Report writes an event as kube's recorder does: into the namespace of what it is about, "default" if that has none,
-// under the object's name and the time; one that says the same as one before counts there. An event that cannot be
-// written is lost with a line in the log.
+// Report has an event written as kube's recorder does: into the namespace of what it is about, "default" if that has
+// none, under the object's name and the time; one that says the same as one before counts there. It does not wait for
+// that, unless very many are to be written before. An event that cannot be written is lost with a line in the log.
 func (c *Cluster) Report(ctx context.Context, ev Event) {
-	namespace := ev.About.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	same := ev
-	same.About.ResourceVersion = ""
-	c.recent.mu.Lock()
-	name := c.recent.names[same]
-	c.recent.mu.Unlock()
-	if name != "" {
-		failure := eventsKind.Edit(ctx, c, Target{Namespace: namespace, Name: name}, c.again)
-		if failure == nil {
-			return
-		}
-		if !apierrors.IsNotFound(failure) { // else it is forgotten by now, or another has deleted it
-			c.lost(ctx, ev, failure)
-			return
-		}
-	}
-	name = fmt.Sprintf("%s.%x", ev.About.Name, c.Now().UnixNano())
-	if err := c.write(ctx, namespace, name, ev); err != nil {
-		c.lost(ctx, ev, err)
-		return
-	}
-	c.recent.mu.Lock()
-	defer c.recent.mu.Unlock()
-	if c.recent.names == nil || len(c.recent.names) >= occurrencesMost {
-		c.recent.names = map[Event]string{}
-	}
-	c.recent.names[same] = name
+	namespace := cmp.Or(ev.About.Namespace, metav1.NamespaceDefault)
+	c.events.take(ctx, report{Event: ev, by: c, namespace: namespace, at: c.Now().UTC()})
 }
 
-func (c *Cluster) lost(ctx context.Context, ev Event, err error) {
-	if ctx.Err() == nil {
-		c.Log.Info("an event is lost", "about", ev.About.Kind+" "+ev.About.Namespace+"/"+ev.About.Name,
-			"reason", ev.Reason, "error", err)
+// write writes an event, or counts it at the one of a name that says the same, and returns the name of where it is.
+func write(ctx context.Context, r *report, name string) string {
+	c := r.by
+	if name != "" {
+		failure := eventsKind.Edit(ctx, c, Target{Namespace: r.namespace, Name: name}, r.again)
+		if failure == nil {
+			return name
+		}
+		if !apierrors.IsNotFound(failure) { // else it is forgotten by now, or another has deleted it
+			r.lost(ctx, failure)
+			return name
+		}
+	}
+	name = fmt.Sprintf("%s.%x", r.About.Name, r.at.UnixNano())
+	if err := r.create(ctx, name); err != nil {
+		r.lost(ctx, err)
+		return ""
+	}
+	return name
+}
+
+func (r *report) lost(ctx context.Context, err error) {
+	if ctx.Err() == nil && !NamespaceEnds(err) { // else it goes with what it is about
+		r.by.Log.Info("an event is lost", "about", r.About.Kind+" "+r.About.Namespace+"/"+r.About.Name,
+			"reason", r.Reason, "error", err)
 	}
 }
 
 // again counts an event once more.
-func (c *Cluster) again(raw object.Object) error {
-	now := c.Now().UTC()
+func (r *report) again(raw object.Object) error {
 	if object.String(raw, "eventTime") != "" {
 		series := object.Child(raw, "series")
 		n, ok := object.Int(series, "count")
 		if !ok {
 			n = 1
 		}
-		series["count"], series["lastObservedTime"] = n+1, now.Format(metav1.RFC3339Micro)
+		series["count"], series["lastObservedTime"] = n+1, r.at.Format(metav1.RFC3339Micro)
 		return nil
 	}
 	n, _ := object.Int(raw, "count")
-	raw["count"], raw["lastTimestamp"] = n+1, now.Format(time.RFC3339)
+	raw["count"], raw["lastTimestamp"] = n+1, r.at.Format(time.RFC3339)
 	return nil
 }
 
-func (c *Cluster) write(ctx context.Context, namespace, name string, ev Event) error {
-	call, err := eventsKind.call(c, namespace, "")
+func (r *report) create(ctx context.Context, name string) error {
+	c := r.by
+	call, err := eventsKind.call(c, r.namespace, "")
 	if err != nil {
 		return err
 	}
-	about, err := toObject(&ev.About)
+	about, err := toObject(&r.About)
 	if err != nil {
 		return err
 	}
-	now := c.Now().UTC()
 	event := object.Object{
-		"metadata":       object.Object{"name": name, "namespace": namespace},
-		"involvedObject": about, "type": ev.Type, "reason": ev.Reason, "message": ev.Message,
+		"metadata":       object.Object{"name": name, "namespace": r.namespace},
+		"involvedObject": about, "type": r.Type, "reason": r.Reason, "message": r.Message,
 		"reportingComponent": c.Component,
 	}
-	if ev.Action != "" {
-		event["action"], event["eventTime"] = ev.Action, now.Format(metav1.RFC3339Micro)
+	if r.Action != "" {
+		event["action"], event["eventTime"] = r.Action, r.at.Format(metav1.RFC3339Micro)
 		event["reportingInstance"] = c.Component + "-bowsprit"
 	} else {
 		source := object.Object{"component": c.Component}
-		if ev.Host != "" {
-			source["host"], event["reportingInstance"] = ev.Host, ev.Host
+		if r.Host != "" {
+			source["host"], event["reportingInstance"] = r.Host, r.Host
 		}
-		at := now.Format(time.RFC3339)
+		at := r.at.Format(time.RFC3339)
 		event["source"], event["count"], event["firstTimestamp"], event["lastTimestamp"] = source, int64(1), at, at
 	}
 	if event, err = c.Verbs.New(call, event); err != nil {

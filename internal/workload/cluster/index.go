@@ -2,10 +2,10 @@ package cluster
 
 import (
 	"context"
-	"runtime"
 	"slices"
+	"strings"
 	"sync"
-	"weak"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,31 +14,40 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Index finds objects by their controller, and holds what has been decoded of the view for as long as the view has it.
-// Controllers of one server share it. What it returns is shared: read only. It is safe for concurrent use.
+// Index finds objects by their controller, and has entries of the view keep what has been decoded of them. Controllers
+// of one server share it. What it returns is shared: read only. It is safe for concurrent use.
 type Index struct {
 	host *part.Host
-	// decoded holds a P of a Kind[T, P] by the weak.Pointer[watchcache.Entry] that it was decoded of.
-	decoded sync.Map
 
 	mu sync.RWMutex
 	// collections are those that are indexed, by prefix.
 	collections map[string]*owned
 }
 
-// owned is the index of a collection: the owner of each object by its key, and the names of each owner's objects.
+// owned is the index of a collection: the owner of each object by its key, and each owner's objects, sorted by name.
 type owned struct {
 	of map[string]keeper
-	by map[keeper]map[string]struct{}
+	by map[keeper][]*watchcache.Entry
 }
 
 // keeper is a controller, of uid "" in the place of none.
 type keeper struct{ namespace, uid string }
 
-// Shared makes one Index for all controllers of a server. Its zero value is ready.
+// Shared makes one Index for all controllers of a server, and the Addresses of its pods. Its zero value is ready.
 type Shared struct {
-	mu    sync.Mutex
-	index *Index
+	mu        sync.Mutex
+	index     *Index
+	addresses *Addresses
+}
+
+// Addresses returns those of the pods of a server.
+func (s *Shared) Addresses() *Addresses {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.addresses == nil {
+		s.addresses = NewAddresses()
+	}
+	return s.addresses
 }
 
 // Of returns the index of a server, whose view has not loaded when it is called first.
@@ -54,7 +63,7 @@ func (s *Shared) Of(h *part.Host) *Index {
 func newIndex(h *part.Host) *Index {
 	x := &Index{host: h, collections: map[string]*owned{}}
 	for _, prefix := range []string{Pods.Prefix, ReplicaSets.Prefix, Jobs.Prefix, ControllerRevisions.Prefix} {
-		x.collections[prefix] = &owned{of: map[string]keeper{}, by: map[keeper]map[string]struct{}{}}
+		x.collections[prefix] = &owned{of: map[string]keeper{}, by: map[keeper][]*watchcache.Entry{}}
 	}
 	h.View.Subscribe(x.observe)
 	return x
@@ -71,49 +80,70 @@ func (x *Index) observe(events []*watchcache.Event) {
 		if ev = ev.Readable(); ev == nil {
 			continue
 		}
-		c.remove(ev.Entry)
+		if o, ok := c.of[ev.Entry.Key()]; ok && (ev.Type == watchcache.Deleted || o != keeperOf(ev.Entry)) {
+			c.remove(o, ev.Entry)
+		}
 		if ev.Type != watchcache.Deleted {
-			c.add(ev.Entry)
+			c.put(ev.Entry)
 		}
 	}
 }
 
-func (c *owned) remove(e *watchcache.Entry) {
-	o, ok := c.of[e.Key()]
-	if !ok {
+func keeperOf(e *watchcache.Entry) keeper { return keeper{e.Namespace, Owner(e).UID} }
+
+func byName(e *watchcache.Entry, name string) int { return strings.Compare(e.Name, name) }
+
+func (c *owned) remove(o keeper, e *watchcache.Entry) {
+	delete(c.of, e.Key())
+	at, there := slices.BinarySearchFunc(c.by[o], e.Name, byName)
+	if !there {
 		return
 	}
-	delete(c.of, e.Key())
-	delete(c.by[o], e.Name)
-	if len(c.by[o]) == 0 {
+	if c.by[o] = slices.Delete(c.by[o], at, at+1); len(c.by[o]) == 0 {
 		delete(c.by, o)
 	}
 }
 
-func (c *owned) add(e *watchcache.Entry) {
-	o := keeper{e.Namespace, Owner(e).UID}
+func (c *owned) put(e *watchcache.Entry) {
+	o := keeperOf(e)
 	c.of[e.Key()] = o
-	if c.by[o] == nil {
-		c.by[o] = map[string]struct{}{}
+	at, there := slices.BinarySearchFunc(c.by[o], e.Name, byName)
+	if there {
+		c.by[o][at] = e
+	} else {
+		c.by[o] = slices.Insert(c.by[o], at, e)
 	}
-	c.by[o][e.Name] = struct{}{}
 }
 
-// names returns the names of the objects of an owner, and of those of none if orphans is set, sorted.
-func (x *Index) names(prefix, namespace, uid string, orphans bool) (out []string) {
+// entries returns the objects of an owner, and those of none if orphans is set, sorted by name.
+func (x *Index) entries(prefix, namespace, uid string, orphans bool) []*watchcache.Entry {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	c := x.collections[prefix]
-	for name := range c.by[keeper{namespace, uid}] {
-		out = append(out, name)
+	out := slices.Clone(c.by[keeper{namespace, uid}])
+	if more := c.by[keeper{namespace: namespace}]; orphans && len(more) > 0 {
+		out = append(out, more...)
+		slices.SortFunc(out, func(a, b *watchcache.Entry) int { return strings.Compare(a.Name, b.Name) })
 	}
-	if orphans {
-		for name := range c.by[keeper{namespace: namespace}] {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
 	return out
+}
+
+// Rest is for control.Pacers whose looks are at all objects in a collection that have a controller of a uid: about five
+// times as long as a look takes, since each of the objects asks for one when it changes.
+func (x *Index) Rest(prefix, namespace, uid string) time.Duration {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return time.Duration(len(x.collections[prefix].by[keeper{namespace, uid}])) * 5 * time.Microsecond
+}
+
+// RestOf is Rest for the pods of an owner, by the prefix of its collection and its key.
+func (x *Index) RestOf(prefix, key string) time.Duration {
+	namespace, name, _ := strings.Cut(key, "/")
+	owner := x.host.View.Collection(prefix).Snapshot().Get(namespace, name)
+	if owner == nil {
+		return 0
+	}
+	return x.Rest(Pods.Prefix, namespace, owner.UID)
 }
 
 // Fresh waits until the view has everything that any server has acknowledged before the call.
@@ -126,6 +156,9 @@ func (x *Index) Fresh(ctx context.Context) error {
 func (k Kind[T, P]) Read(x *Index, namespace, name string) P {
 	return k.decode(x, x.host.View.Collection(k.Prefix).Snapshot().Get(namespace, name))
 }
+
+// ReadEntry returns the object of an entry, nil if it cannot be read.
+func (k Kind[T, P]) ReadEntry(x *Index, e *watchcache.Entry) P { return k.decode(x, e) }
 
 // ReadAll returns the objects in a namespace ("" for all), sorted by namespace and name.
 func (k Kind[T, P]) ReadAll(x *Index, namespace string) (out []P) {
@@ -154,9 +187,8 @@ func (k Kind[T, P]) Selected(x *Index, namespace string, selector labels.Selecto
 // Controlled returns the objects in a namespace whose controller has a uid and, if orphans is set, those that have no
 // controller, sorted by name. Pods, ReplicaSets, Jobs and ControllerRevisions are indexed so.
 func (k Kind[T, P]) Controlled(x *Index, namespace, uid string, orphans bool) (out []P) {
-	snapshot := x.host.View.Collection(k.Prefix).Snapshot()
-	for _, name := range x.names(k.Prefix, namespace, uid, orphans) {
-		if obj := k.decode(x, snapshot.Get(namespace, name)); obj != nil {
+	for _, e := range x.entries(k.Prefix, namespace, uid, orphans) {
+		if obj := k.decode(x, e); obj != nil {
 			out = append(out, obj)
 		}
 	}
@@ -172,19 +204,14 @@ func (k Kind[T, P]) decode(x *Index, e *watchcache.Entry) P {
 	if e = e.LastReadable(); e == nil {
 		return nil
 	}
-	key := weak.Make(e)
-	if obj, ok := x.decoded.Load(key); ok {
-		return obj.(P)
-	}
-	obj := k.Decode(&Cluster{Host: x.host}, e)
-	if obj == nil {
-		return nil
-	}
-	obj.SetManagedFields(nil) // no controller looks at them, and they are half of the object
-	if kept, there := x.decoded.LoadOrStore(key, obj); there {
-		return kept.(P)
-	}
-	runtime.AddCleanup(e, func(key weak.Pointer[watchcache.Entry]) { x.decoded.Delete(key) }, key)
+	obj, _ := e.Object(func() any {
+		obj := k.Decode(&Cluster{Host: x.host}, e)
+		if obj == nil {
+			return nil
+		}
+		obj.SetManagedFields(nil) // no controller looks at them, and they are half of the object
+		return obj
+	}).(P)
 	return obj
 }
 
@@ -205,6 +232,9 @@ func (k Kind[T, P]) NeedMatching(
 }
 
 // Names returns the names of the objects in a namespace of which the controller has a uid, sorted.
-func (x *Index) Names(prefix, namespace, uid string) []string {
-	return x.names(prefix, namespace, uid, false)
+func (x *Index) Names(prefix, namespace, uid string) (out []string) {
+	for _, e := range x.entries(prefix, namespace, uid, false) {
+		out = append(out, e.Name)
+	}
+	return out
 }

@@ -94,6 +94,20 @@ func (k Kind[T, P]) Find(c *Cluster, ix watchcache.Index, value, namespace strin
 
 // Create makes an object and returns it as it was stored.
 func (k Kind[T, P]) Create(ctx context.Context, c *Cluster, obj P) (P, error) {
+	raw, err := k.create(ctx, c, obj)
+	if err != nil {
+		return nil, err
+	}
+	return fromObject[T, P](raw)
+}
+
+// CreateNamed is Create for who wants to know no more than the object's name, which costs less.
+func (k Kind[T, P]) CreateNamed(ctx context.Context, c *Cluster, obj P) (name string, err error) {
+	raw, err := k.create(ctx, c, obj)
+	return object.String(raw, "metadata", "name"), err
+}
+
+func (k Kind[T, P]) create(ctx context.Context, c *Cluster, obj P) (object.Object, error) {
 	call, err := k.call(c, obj.GetNamespace(), "")
 	if err != nil {
 		return nil, err
@@ -109,7 +123,7 @@ func (k Kind[T, P]) Create(ctx context.Context, c *Cluster, obj P) (P, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fromObject[T, P](res.Object)
+	return res.Object, nil
 }
 
 // Update changes an object that was read: change gets the newest state of it and is called again if another write comes

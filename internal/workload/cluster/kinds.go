@@ -10,6 +10,13 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The kinds of what kubelets have.
+var (
+	PodKind  = schema.GroupKind{Kind: "Pod"}
+	NodeKind = schema.GroupKind{Kind: "Node"}
 )
 
 // The kinds that simulated components read and write.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -69,6 +71,14 @@ func (t *timed) Requests(need func(string)) {
 
 func (t *timed) Observe(ev *watchcache.Event, need func(string)) { t.work.Observe(ev, need) }
 
+// Rest makes timed a control.Pacer.
+func (t *timed) Rest(key string) time.Duration {
+	if p, ok := t.work.(control.Pacer); ok {
+		return p.Rest(key)
+	}
+	return 0
+}
+
 // swept is timed for a reconciler that sweeps: others need no goroutine for that.
 type swept struct{ *timed }
 
@@ -101,4 +111,12 @@ func (t *timed) at(key string, d time.Duration) {
 		return
 	}
 	t.alarms.stops[key] = t.host.AfterFunc(d, func() { t.need(key) })
+}
+
+// Stages say which objects are run by them, and not by what simulates their kind otherwise.
+type Stages interface {
+	// Replace reports whether all objects of a kind are.
+	Replace(kind schema.GroupKind) bool
+	// OnChange has f called when that may be another by now. It is for the start, and f must not block.
+	OnChange(f func())
 }

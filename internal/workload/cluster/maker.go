@@ -26,7 +26,7 @@ func (m Maker) Create(ctx context.Context, pod *corev1.Pod) error {
 	if len(pod.Labels) == 0 {
 		return errors.New("unable to create pods, no labels")
 	}
-	made, err := Pods.Create(ctx, m.Cluster, pod)
+	name, err := Pods.CreateNamed(ctx, m.Cluster, pod)
 	switch {
 	case NamespaceEnds(err):
 		return nil
@@ -34,7 +34,7 @@ func (m Maker) Create(ctx context.Context, pod *corev1.Pod) error {
 		m.report(ctx, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 		return err
 	}
-	m.report(ctx, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", made.Name)
+	m.report(ctx, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", name)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +17,25 @@ func Tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 		return false
 	case t.Operator == corev1.TolerationOpExists:
 		return true
+	case t.Operator == corev1.TolerationOpGt, t.Operator == corev1.TolerationOpLt:
+		return compares(t, taint.Value)
 	default:
 		return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
 	}
+}
+
+// compares reports whether the value of a taint is a number above (Gt) or below (Lt) that of a toleration. Tolerations
+// have such an operator only if the gate TaintTolerationComparisonOperators is on.
+func compares(t *corev1.Toleration, value string) bool {
+	has, err := strconv.ParseInt(value, 10, 64)
+	bound, invalid := strconv.ParseInt(t.Value, 10, 64)
+	if err != nil || invalid != nil {
+		return false
+	}
+	if t.Operator == corev1.TolerationOpGt {
+		return has > bound
+	}
+	return has < bound
 }
 
 // SetCondition puts a condition among those of a pod. Its time is that of the last change of its status.

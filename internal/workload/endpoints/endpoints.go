@@ -3,17 +3,22 @@ package endpoints
 //lint:file-ignore SA1019 Endpoints are made and served as ever
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/dump"
 
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -156,8 +161,16 @@ func corePorts(svc *corev1.Service, p *corev1.Pod) (out []corev1.EndpointPort) {
 			Name: *port.Name, Port: *port.Port, Protocol: *port.Protocol, AppProtocol: port.AppProtocol,
 		})
 	}
-	slices.SortFunc(out, func(a, b corev1.EndpointPort) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
-	})
+	byHash(out)
 	return out
+}
+
+// byHash sorts ports as Kubernetes does, by their hash, so that clients see them in the same order.
+func byHash[T corev1.EndpointPort | discoveryv1.EndpointPort](ports []T) {
+	hash := func(port T) []byte {
+		h := fnv.New128a()
+		_, _ = fmt.Fprintf(h, "%v", dump.ForHash(port))
+		return h.Sum(nil)
+	}
+	slices.SortFunc(ports, func(a, b T) int { return bytes.Compare(hash(a), hash(b)) })
 }

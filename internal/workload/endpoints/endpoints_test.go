@@ -64,6 +64,33 @@ func TestEndpoints(t *testing.T) {
 	c.When(slicesOf, "default", "no slices", slices1(""))
 }
 
+// What a client writes as the Endpoints of a service without a selector is mirrored to a slice, which goes with it.
+func TestMirrored(t *testing.T) {
+	c := controltest.Start(t, testserver.WithWorkloads("nodes=0"))
+	svc := controltest.Object("v1", "Service", "default", "web")
+	svc.Object["spec"] = map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
+	c.Create(services, svc)
+	of := controltest.Object("v1", "Endpoints", "default", "web")
+	of.Object["subsets"] = []any{map[string]any{
+		"addresses": []any{map[string]any{"ip": "10.1.2.3"}}, "ports": []any{map[string]any{"port": int64(8080)}},
+	}}
+	c.Create(endpoints, of)
+	mirrored := func(want string) func(map[string]*unstructured.Unstructured) bool {
+		return func(all map[string]*unstructured.Unstructured) bool {
+			got := ""
+			for _, o := range all {
+				if o.GetLabels()["endpointslice.kubernetes.io/managed-by"] == "endpointslicemirroring-controller.k8s.io" {
+					got += fmt.Sprint(o.Object["endpoints"], o.GetOwnerReferences()[0].Kind)
+				}
+			}
+			return got == want
+		}
+	}
+	c.When(slicesOf, "default", "a mirror", mirrored("[map[addresses:[10.1.2.3] conditions:map[ready:true]]]Endpoints"))
+	c.Delete(endpoints, of, "")
+	c.When(slicesOf, "default", "no mirror", mirrored(""))
+}
+
 // slices1 reports whether the slices of the service web are as text says.
 func slices1(want string) func(map[string]*unstructured.Unstructured) bool {
 	return func(all map[string]*unstructured.Unstructured) bool {

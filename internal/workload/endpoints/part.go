@@ -1,7 +1,8 @@
 // Package endpoints says where the pods behind services are: the controllers of EndpointSlices and Endpoints, as a
-// server that simulates workloads runs them.
+// server that simulates workloads runs them, and the one that mirrors Endpoints of clients to EndpointSlices.
 //
-// plan.go is pure: which slices there are to be for a service. slices.go and endpoints.go read and write.
+// plan.go and mirror_plan.go are pure: which slices there are to be for a service, and for Endpoints. slices.go,
+// endpoints.go and mirror.go read and write.
 package endpoints
 
 import (
@@ -26,6 +27,11 @@ func Part(shared *cluster.Shared) part.Part {
 		cluster.Loop("endpoints-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			c.Component, c.User = "endpoint-controller", control.ControllerUser("endpoint-controller")
 			return &coreEndpoints{services{c, shared.Of(c.Host)}}
+		}),
+		cluster.Loop("endpointslice-mirroring-controller", workers, func(c *cluster.Cluster) control.Reconciler {
+			c.Component = "endpoint-slice-mirroring-controller"
+			c.User = control.ControllerUser("endpointslicemirroring-controller")
+			return &mirrors{endpointSlices{services{c, shared.Of(c.Host)}}}
 		}),
 	}}
 }

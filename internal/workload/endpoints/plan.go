@@ -244,6 +244,7 @@ func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
 			})
 		}
 	}
+	byHash(out)
 	return out
 }
 

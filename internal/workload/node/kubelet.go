@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -27,12 +28,12 @@ const (
 )
 
 // Part brings the nodes that settings say and the loops of all nodes.
-func Part(s Settings) part.Part {
+func Part(s Settings, stages cluster.Stages) part.Part {
 	return part.Part{
 		Name: "simulated nodes",
 		Loops: []part.Loop{
 			{Name: kubeletLoop, Workers: 1, Pooled: true, New: func(h *part.Host) control.Reconciler {
-				return cluster.Timed(h, &kubelets{cluster.Kubelets(h)})
+				return cluster.Timed(h, &kubelets{Cluster: cluster.Kubelets(h), stages: stages})
 			}},
 			cluster.Loop(lifecycleController, 1, func(c *cluster.Cluster) control.Reconciler {
 				return newLifecycle(c)
@@ -41,13 +42,32 @@ func Part(s Settings) part.Part {
 				return &eviction{Cluster: c}
 			}),
 		},
-		Start: func(ctx context.Context, h *part.Host) error { return start(ctx, h, s.read()) },
+		Start: func(ctx context.Context, h *part.Host) error { return start(ctx, h, s.read(), stages) },
+		// What a client finds on a server that is ready is looked after.
+		Checks: func(h *part.Host) []front.Check {
+			return []front.Check{{Name: "simulation", Run: h.Working, ReadyOnly: true}}
+		},
 	}
 }
 
 // kubelets are those of all simulated nodes: they say of a node what it lacks, and that it is alive. A key is the name
-// of a node.
-type kubelets struct{ *cluster.Cluster }
+// of a node. If there are Stages for nodes, those say all but that a node is alive.
+type kubelets struct {
+	*cluster.Cluster
+	stages cluster.Stages
+}
+
+// Requests makes kubelets a control.Requester.
+func (k *kubelets) Requests(need func(string)) {
+	k.stages.OnChange(func() {
+		k.View.Collection(cluster.Nodes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+			if cluster.IsSimulated(e) {
+				need(e.Name)
+			}
+			return true
+		})
+	})
+}
 
 func (k *kubelets) Observe(ev *watchcache.Event, need func(string)) {
 	if cluster.Nodes.Is(ev) && ev.Type != watchcache.Deleted && cluster.IsSimulated(ev.Entry) &&
@@ -62,6 +82,12 @@ func (k *kubelets) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	own := k.Kubelet(name)
+	if k.stages.Replace(cluster.NodeKind) {
+		if err := hand(ctx, own, e); err != nil {
+			return control.IgnoreNotFound(err)
+		}
+		return k.renew(ctx, own, e)
+	}
 	if value, _ := e.Field("status.nodeInfo.kubeletVersion"); value == "" {
 		if err := adopt(ctx, own, name); err != nil {
 			return err
@@ -70,10 +96,34 @@ func (k *kubelets) Reconcile(ctx context.Context, name string) error {
 	if err := k.recover(ctx, own, e); err != nil {
 		return err
 	}
-	if err := renew(ctx, own, name, e.UID); err != nil {
+	return k.renew(ctx, own, e)
+}
+
+func (k *kubelets) renew(ctx context.Context, own *cluster.Cluster, e *watchcache.Entry) error {
+	if err := renew(ctx, own, e.Name, e.UID); err != nil {
 		return control.IgnoreNotFound(err)
 	}
 	return control.Again(renewEvery)
+}
+
+// hand has a node that was ready before there were Stages for nodes be in the phase in which kwok's Stages leave one,
+// and which they ask for.
+func hand(ctx context.Context, c *cluster.Cluster, e *watchcache.Entry) error {
+	if phase, _ := e.Field("status.phase"); phase != "" {
+		return nil
+	}
+	n := cluster.Nodes.Decode(c, e)
+	if n == nil {
+		return nil
+	}
+	if ready := condition(n, corev1.NodeReady); ready == nil || ready.Status != corev1.ConditionTrue {
+		return nil
+	}
+	_, err := cluster.Nodes.UpdateStatus(ctx, c, n, func(n *corev1.Node) error {
+		n.Status.Phase = corev1.NodeRunning
+		return nil
+	})
+	return err
 }
 
 // adopt completes a node that a client has made.

@@ -2,7 +2,7 @@
 // node-lifecycle-controller and taint-eviction-controller of kube-controller-manager do with nodes that are not well.
 //
 // A node is simulated if it has the annotation by which kwok knows its nodes, whether the server has made it (Part) or
-// a client. What happens to the pods of a node is package stage.
+// a client. What happens to the pods of a node is package pod.
 package node
 
 import (
@@ -21,12 +21,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
-// start makes the nodes that are not there, ready for pods: a server that says it is ready has its nodes.
-func start(ctx context.Context, h *part.Host, s plan) error {
+// start makes the nodes that are not there, ready for pods: a server that says it is ready has its nodes. If there are
+// Stages for nodes, those make them ready.
+func start(ctx context.Context, h *part.Host, s plan, stages cluster.Stages) error {
 	c := cluster.Kubelets(h)
 	var made []string
 	for i := range s.nodes {
 		n := s.node(i)
+		if stages.Replace(cluster.NodeKind) {
+			n.Status = corev1.NodeStatus{Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable}
+		}
 		if c.View.Collection(cluster.Nodes.Prefix).Snapshot().Get("", n.Name) != nil {
 			continue
 		}

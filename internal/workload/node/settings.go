@@ -10,10 +10,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/bowsprit/bowsprit/internal/workload/stage"
 )
 
-// Settings say which nodes the server makes: bowsprit.WorkloadsConfig.Simulate.
+// Settings say which nodes the server makes, and where Stages are: bowsprit.WorkloadsConfig.Simulate.
 type Settings map[string]string
+
+// stagesKey is the one key that is not about nodes.
+const stagesKey = "stages"
+
+// Stages returns the Stages of settings that are valid.
+func (s Settings) Stages() []*stage.Stage {
+	stages, _ := stage.Read(s[stagesKey])
+	return stages
+}
 
 // plan is what Settings mean.
 type plan struct {
@@ -47,8 +58,11 @@ func check(key, value string) error {
 			len(validation.IsDNS1123Subdomain(strings.Replace(value, "%d", "0", 1))) > 0 {
 			return errors.New("use a name such as node-%d")
 		}
+	case stagesKey:
+		_, err := stage.Read(value)
+		return err
 	default:
-		return errors.New("known are nodes, name, zones, cpu, memory and pods")
+		return errors.New("known are nodes, name, zones, cpu, memory, pods and stages")
 	}
 	return nil
 }

@@ -138,19 +138,3 @@ func TestStepsEnd(t *testing.T) {
 		t.Errorf("a pod that runs: %+v", s)
 	}
 }
-
-// Addresses are given once, are kept by pods that have them, and come back.
-func TestAddresses(t *testing.T) {
-	t.Parallel()
-	a := newAddresses()
-	a.take("old", "10.244.0.2")
-	one, two := a.next("one"), a.next("two")
-	if one != "10.244.0.1" || two != "10.244.0.3" || a.next("one") != one {
-		t.Errorf("one has %s, two has %s", one, two)
-	}
-	a.free("old")
-	a.last = podRange.Addr().Next()
-	if got := a.next("three"); got != "10.244.0.2" {
-		t.Errorf("three has %s", got)
-	}
-}

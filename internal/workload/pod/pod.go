@@ -2,7 +2,7 @@
 // restarted, and go when the pod is deleted; or they do not, if the pod asks for that by annotations.
 //
 // What a pod's status is to be is a pure function of the pod and the time (life.go). The loop writes it as the kubelet
-// of the pod's node would.
+// of the pod's node would. If there are Stages for pods, those run them (package play).
 package pod
 
 import (
@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
@@ -26,10 +28,12 @@ const loop = "simulated-pods"
 const workers = 4
 
 // Part brings what happens to pods.
-func Part() part.Part {
+func Part(shared *cluster.Shared, stages cluster.Stages) part.Part {
 	return part.Part{Name: "simulated pods", Loops: []part.Loop{
 		{Name: loop, Workers: workers, Pooled: true, New: func(h *part.Host) control.Reconciler {
-			return cluster.Timed(h, &pods{Cluster: cluster.Kubelets(h), addresses: newAddresses()})
+			return cluster.Timed(h, &pods{
+				Cluster: cluster.Kubelets(h), index: shared.Of(h), addresses: shared.Addresses(), stages: stages,
+			})
 		}},
 	}}
 }
@@ -37,12 +41,27 @@ func Part() part.Part {
 // pods are those of all simulated nodes. A key is that of a pod, or the name of a node, all of whose pods need a look.
 type pods struct {
 	*cluster.Cluster
-	addresses *addresses
+	index     *cluster.Index
+	addresses *cluster.Addresses
+	stages    cluster.Stages
 	need      func(string)
 }
 
 // Requests makes pods a control.Requester.
-func (p *pods) Requests(need func(string)) { p.need = need }
+func (p *pods) Requests(need func(string)) {
+	p.need = need
+	p.stages.OnChange(p.lookAtAll)
+}
+
+// lookAtAll names all simulated nodes: what they left to Stages may be theirs now.
+func (p *pods) lookAtAll() {
+	p.View.Collection(cluster.Nodes.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if cluster.IsSimulated(e) {
+			p.need(e.Name)
+		}
+		return true
+	})
+}
 
 func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
 	e := ev.Entry
@@ -50,10 +69,10 @@ func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
 	case cluster.Pods.Is(ev):
 		ip, _ := e.Field("status.podIP")
 		if ev.Type == watchcache.Deleted {
-			p.addresses.free(e.UID)
+			p.addresses.Free(e.UID)
 			return
 		}
-		p.addresses.take(e.UID, ip)
+		p.addresses.Take(e.UID, ip)
 		if name, _ := e.Field("spec.nodeName"); name != "" {
 			need(e.Key())
 		}
@@ -80,7 +99,10 @@ func (p *pods) Reconcile(ctx context.Context, key string) error {
 		}
 		return nil
 	}
-	pod := cluster.Pods.Get(p.Cluster, namespace, name)
+	if p.stages.Replace(cluster.PodKind) {
+		return nil
+	}
+	pod := cluster.Pods.Read(p.index, namespace, name)
 	if pod == nil || pod.Spec.NodeName == "" {
 		return nil
 	}
@@ -102,15 +124,13 @@ func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.P
 		if s.status.PodIP == "" {
 			p.address(pod, s.status)
 		}
-		_, err := cluster.Pods.UpdateStatus(ctx, kubelet, pod, func(now *corev1.Pod) error {
-			if now.DeletionTimestamp != nil && pod.DeletionTimestamp == nil {
+		to := cluster.Target{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Subresource: "status"}
+		if err := cluster.Pods.Edit(ctx, kubelet, to, func(now object.Object) error {
+			if pod.DeletionTimestamp == nil && object.String(now, "metadata", "deletionTimestamp") != "" {
 				return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errDeleted)
 			}
-			others(now.Status.Conditions, s.status)
-			now.Status = *s.status
-			return nil
-		})
-		if err != nil {
+			return s.write(now)
+		}); err != nil {
 			return err
 		}
 	}
@@ -131,6 +151,19 @@ func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.P
 		return control.Again(s.wait)
 	}
 	return nil
+}
+
+// write puts the status of a step into a pod as it is now.
+func (s *step) write(pod object.Object) error {
+	var now corev1.PodStatus
+	into := runtime.DefaultUnstructuredConverter
+	if err := into.FromUnstructured(object.Child(pod, "status"), &now); err != nil {
+		return err
+	}
+	others(now.Conditions, s.status)
+	status, err := into.ToUnstructured(s.status)
+	pod["status"] = status
+	return err
 }
 
 // others takes over the conditions that are not a kubelet's as they are now.
@@ -156,7 +189,7 @@ func (p *pods) address(pod *corev1.Pod, status *corev1.PodStatus) {
 	host := cluster.NodeAddress(pod.Spec.NodeName).String()
 	ip := host
 	if !pod.Spec.HostNetwork {
-		ip = p.addresses.next(string(pod.UID))
+		ip = p.addresses.Next(string(pod.UID))
 	}
 	status.HostIP, status.HostIPs = host, []corev1.HostIP{{IP: host}}
 	status.PodIP, status.PodIPs = ip, []corev1.PodIP{{IP: ip}}

@@ -49,13 +49,13 @@ func (r *round) evenness(nodes []*nodeInfo) []int64 {
 
 // countAll counts pods by the values that nodes to choose from have. Those of a host are counted by its name.
 func (r *round) countAll(all []*constraint, strict bool) {
-	for name, i := range r.nodes {
-		if i.node == nil || strict && !hasKeys(i.node, all) {
+	for _, c := range all {
+		if c.key == corev1.LabelHostname {
 			continue
 		}
-		for _, c := range all {
-			n := c.on[name]
-			if n == 0 || c.key == corev1.LabelHostname {
+		for name, n := range c.on {
+			i := r.nodes[name]
+			if i == nil || i.node == nil || strict && !hasKeys(i.node, all) {
 				continue
 			}
 			if _, ok := c.counts[i.node.Labels[c.key]]; ok && c.includes(r, i.node) {

@@ -19,6 +19,8 @@ type decision struct {
 	// victims are pods that are to go for it, from the node nominated.
 	victims   []*podInfo
 	nominated string
+	// waits says that the node for which others have gone, if there is one, is still to be the pod's.
+	waits bool
 }
 
 // decide finds a node for a pod. labelsOf returns the labels of a namespace.
@@ -27,17 +29,23 @@ func (m *model) decide(p *podInfo, labelsOf func(namespace string) map[string]st
 		return decision{because: "no nodes available to schedule pods"}
 	}
 	r := newRound(m, p, labelsOf)
+	if n := m.nodes[p.nominee]; n != nil && n.node != nil { // others have gone from there for it
+		if reasons, _ := r.check(n); len(reasons) == 0 {
+			return decision{node: p.nominee}
+		}
+	}
 	found, failed := r.feasible()
 	if len(found) > 0 {
 		return decision{node: r.best(found)}
 	}
 	d := decision{because: failed.String()}
-	nominated, victims, why := r.preempt(failed)
-	if nominated == "" {
+	best, why, waits := r.preempt(failed)
+	if best == nil {
 		d.because += " preemption: " + why
+		d.waits = waits
 		return d
 	}
-	d.nominated, d.victims = nominated, victims
+	d.nominated, d.victims = best.node, best.victims
 	return d
 }
 
@@ -48,6 +56,7 @@ type round struct {
 	required nodeaffinity.RequiredNodeAffinity
 	affinity *affinity
 	spread   []*constraint
+	taken    bool // another pod has a claim that only one may have
 	labelsOf func(namespace string) map[string]string
 }
 
@@ -56,7 +65,13 @@ func newRound(m *model, p *podInfo, labelsOf func(namespace string) map[string]s
 	r.required = nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *p.spec})
 	r.affinity = newAffinity(m, p, labelsOf)
 	r.spread = newConstraints(r)
+	r.taken = m.isTaken(p)
 	return r
+}
+
+// dependsOnPods reports whether what the round knows changes when pods come and go.
+func (r *round) dependsOnPods() bool {
+	return len(r.pod.near)+len(r.pod.away)+len(r.spread)+len(r.repelling) > 0 || r.taken
 }
 
 // failure is why there is no node, as kube-scheduler's FitError says it.
@@ -134,6 +149,9 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 	}
 	if short, never := r.lacks(i); len(short) > 0 {
 		return short, !never
+	}
+	if r.taken {
+		return []string{exclusive}, true
 	}
 	if reason := r.pod.volumes.check(n); reason != "" {
 		return []string{reason}, false

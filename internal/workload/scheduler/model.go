@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,10 @@ type model struct {
 	from      int      // where among names the next search begins, if there are many
 	// tallies are by namespace, then by what their selector is written as.
 	tallies map[string]map[string]*tally
+	// budgets returns the disruption budgets as they are; nil is none.
+	budgets func() []budget
+	// refresh looks again at a pod of which more matters than where it is; nil does not.
+	refresh func(*podInfo)
 }
 
 func newModel() *model {
@@ -62,6 +67,9 @@ type podInfo struct {
 	volumes                    *volumes        // of its claims, while it is decided; may be nil
 	peers                      labels.Selector // the pods from which it keeps apart by itself; nil is none
 	deleting                   bool
+	going                      bool   // it goes because a pod of more priority comes
+	started                    int64  // when it has, in nanoseconds; the most there is if it has not
+	nominee                    string // the node from which others go for it
 }
 
 func (p *podInfo) key() string { return p.namespace + "/" + p.name }
@@ -111,8 +119,9 @@ func digest(pod *corev1.Pod) *podInfo {
 		namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), generation: pod.Generation, labels: pod.Labels,
 		spec: &pod.Spec, requests: amountsOf(quota.PodRequests(pod)),
 		assumed:  amountsOf(quota.AssumedRequests(pod, leastRequests)),
-		deleting: pod.DeletionTimestamp != nil,
+		deleting: pod.DeletionTimestamp != nil, nominee: pod.Status.NominatedNodeName,
 	}
+	p.look(pod)
 	p.near, p.away, p.wishes = termsOf(p, pod.Spec.Affinity)
 	p.requests[corev1.ResourcePods] = 1
 	if pod.Spec.Priority != nil {
@@ -136,6 +145,18 @@ func digest(pod *corev1.Pod) *podInfo {
 		}
 	}
 	return p
+}
+
+// look notes what changes of a pod while it runs.
+func (p *podInfo) look(pod *corev1.Pod) {
+	if p.started = math.MaxInt64; pod.Status.StartTime != nil {
+		p.started = pod.Status.StartTime.UnixNano()
+	}
+	p.going = pod.DeletionTimestamp != nil && slices.ContainsFunc(pod.Status.Conditions,
+		func(c corev1.PodCondition) bool {
+			return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+				c.Reason == corev1.PodReasonPreemptionByScheduler
+		})
 }
 
 // sidecars are the init containers that go on running.

@@ -55,10 +55,16 @@ type scheduler struct {
 }
 
 func newScheduler(h *part.Host, index *cluster.Index) *scheduler {
-	return &scheduler{
+	s := &scheduler{
 		Cluster: cluster.Scheduler(h), index: index, model: newModel(), waiting: map[string]bool{},
 		promised: map[string]promise{},
 	}
+	s.model.budgets, s.model.refresh = s.budgets, func(p *podInfo) {
+		if pod := cluster.Pods.Read(index, p.namespace, p.name); pod != nil && string(pod.UID) == p.uid {
+			p.look(pod)
+		}
+	}
+	return s
 }
 
 // Observe brings the model up to date, and names pods that want a node. What may make room has the pods that wait
@@ -126,7 +132,7 @@ func (s *scheduler) observePod(ev *watchcache.Event, need func(string)) {
 			had.generation == e.Generation && sameLabels(had.labels, e.Labels) {
 			return
 		}
-		if pod := cluster.Pods.Decode(s.Cluster, e); pod != nil {
+		if pod := cluster.Pods.ReadEntry(s.index, e); pod != nil {
 			s.model.add(digest(pod), node)
 			s.retry(need)
 		}
@@ -140,7 +146,7 @@ func ended(e *watchcache.Entry) bool {
 
 func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
-	pod := cluster.Pods.Get(s.Cluster, namespace, name)
+	pod := cluster.Pods.Read(s.index, namespace, name)
 	if pod == nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil ||
 		pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0 {
 		return nil
@@ -162,37 +168,38 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 			return s.finish(ctx, pod, node)
 		}
 		if !done { // its binding is under way
+			promised, waits := s.promised[key]
 			s.mu.Unlock()
+			if waits {
+				return control.Again(promised.until.Sub(s.Now()))
+			}
 			return nil
 		}
 	}
 	d := s.decide(info, why)
 	var chosen *corev1.Node
+	var outranked []*podInfo
 	if info.volumes = nil; d.node != "" {
 		chosen = s.model.nodes[d.node].node
 		s.model.add(info, d.node)
 		delete(s.waiting, key)
 		if has != nil && len(has.open) > 0 {
-			s.promised[key] = promise{info.uid, d.node}
+			s.promised[key] = promise{info.uid, d.node, s.Now().Add(bindingTime)}
 		}
 	} else {
 		s.waiting[key] = true
-		delete(s.model.nominated, key)
-		if d.nominated != "" {
-			info.node = d.nominated
-			s.model.nominated[key] = info
-		}
+		outranked = s.nominate(info, d)
 	}
 	s.mu.Unlock()
 	if d.node == "" {
-		return s.refuse(ctx, pod, d)
+		return s.refuse(ctx, pod, d, outranked)
 	}
 	if has != nil && len(has.open) > 0 {
 		if err := s.reserve(ctx, has, chosen); err != nil {
 			s.forget(key)
 			return cluster.Soon(control.IgnoreNotFound(err))
 		}
-		return nil // when its claims are bound it is looked at again
+		return control.Again(bindingTime) // when its claims are bound it is looked at before
 	}
 	return s.finish(ctx, pod, d.node)
 }
@@ -210,7 +217,7 @@ func (s *scheduler) keep(key string, had *podInfo, has *volumes, why string) (no
 		broken = broken || all && has.check(i.node) != ""
 	}
 	switch {
-	case broken:
+	case broken, !all && !s.Now().Before(promised.until):
 		delete(s.promised, key)
 		s.model.remove(key)
 		return "", true
@@ -272,73 +279,4 @@ func (s *scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) erro
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{FieldManager: s.Manager})
-}
-
-// refuse says of a pod why it has no node, and has its victims go.
-func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, d decision) error {
-	condition := unschedulable(d.because)
-	if was := scheduled(pod); was == nil || was.Message != condition.Message ||
-		pod.Status.NominatedNodeName != d.nominated && d.nominated != "" {
-		_, err := cluster.Pods.UpdateStatus(ctx, s.Cluster, pod, func(p *corev1.Pod) error {
-			cluster.SetCondition(p, condition, s.Now())
-			if d.nominated != "" {
-				p.Status.NominatedNodeName = d.nominated
-			}
-			return nil
-		})
-		if err != nil {
-			return control.IgnoreNotFound(err)
-		}
-	}
-	s.Report(ctx, cluster.Event{
-		About: cluster.Pods.Ref(pod), Type: corev1.EventTypeWarning, Reason: "FailedScheduling", Action: "Scheduling",
-		Message: d.because,
-	})
-	for _, victim := range d.victims {
-		if err := s.evict(ctx, victim, pod, d.nominated); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *scheduler) evict(ctx context.Context, victim *podInfo, by *corev1.Pod, node string) error {
-	pod := cluster.Pods.Get(s.Cluster, victim.namespace, victim.name)
-	if pod == nil || string(pod.UID) != victim.uid || pod.DeletionTimestamp != nil {
-		return nil
-	}
-	_, err := cluster.Pods.UpdateStatus(ctx, s.Cluster, pod, func(p *corev1.Pod) error {
-		cluster.SetCondition(p, corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-			Message:            s.Component + ": preempting to accommodate a higher priority pod",
-			ObservedGeneration: p.Generation,
-		}, s.Now())
-		return nil
-	})
-	if err == nil {
-		err = cluster.Pods.Delete(ctx, s.Cluster, pod, metav1.DeleteOptions{})
-	}
-	if err == nil {
-		s.Report(ctx, cluster.Event{
-			About: cluster.Pods.Ref(pod), Type: corev1.EventTypeNormal, Reason: "Preempted", Action: "Preempting",
-			Message: "Preempted by pod " + string(by.UID) + " on node " + node,
-		})
-	}
-	return control.IgnoreNotFound(err)
-}
-
-func scheduled(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
-			return c
-		}
-	}
-	return nil
-}
-
-func unschedulable(because string) corev1.PodCondition {
-	return corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: because,
-	}
 }

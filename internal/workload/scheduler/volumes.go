@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -23,6 +25,7 @@ type volumes struct {
 	open    []*corev1.PersistentVolumeClaim
 	classes map[string]*storagev1.StorageClass
 	all     []*corev1.PersistentVolume // if there are open claims
+	single  []string                   // the claims that only one pod may have
 }
 
 // volumesOf returns the volumes of a pod, or why it cannot have them wherever it is.
@@ -34,6 +37,9 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	for _, name := range p.claims {
 		claim := cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name)
 		own := slices.Contains(p.ephemeral, name)
+		if claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+			v.single = append(v.single, name)
+		}
 		switch {
 		case claim == nil && own:
 			return nil, `waiting for ephemeral volume controller to create the persistentvolumeclaim "` + name + `"`
@@ -98,7 +104,56 @@ const (
 	elsewhere  = "node(s) didn't match PersistentVolume's node affinity"
 	noneToBind = "node(s) didn't find available persistent volumes to bind"
 	gone       = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+	otherZone  = "node(s) had no available volume zone"
+	exclusive  = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use " +
+		"by another pod"
 )
+
+// isTaken reports whether another pod on a node has a claim of the pod that only one may have.
+func (m *model) isTaken(p *podInfo) bool {
+	if p.volumes == nil || len(p.volumes.single) == 0 {
+		return false
+	}
+	for _, other := range m.pods {
+		if other.namespace == p.namespace && other.key() != p.key() &&
+			slices.ContainsFunc(other.claims, func(c string) bool { return slices.Contains(p.volumes.single, c) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// zoneLabels say of volumes and nodes where they are.
+var zoneLabels = []string{
+	corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone,
+	corev1.LabelTopologyRegion,
+}
+
+// newLabels are those that have come in the place of others.
+var newLabels = map[string]string{
+	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
+	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+}
+
+// inZone reports whether a node is where a volume's labels say that it is. A node without any such label is anywhere;
+// a volume may be in several zones, with two underscores between them.
+func inZone(v *corev1.PersistentVolume, n *corev1.Node) bool {
+	isPlaced := slices.ContainsFunc(zoneLabels, func(key string) bool { _, ok := n.Labels[key]; return ok })
+	for _, key := range zoneLabels {
+		want, ok := v.Labels[key]
+		if !ok || !isPlaced {
+			continue
+		}
+		has, ok := n.Labels[key]
+		if !ok {
+			has, ok = n.Labels[newLabels[key]]
+		}
+		if !ok || !slices.Contains(strings.Split(want, "__"), has) {
+			return false
+		}
+	}
+	return true
+}
 
 // check returns why the pod's volumes keep it off a node, "" if they do not. There may be no volumes at all.
 func (v *volumes) check(n *corev1.Node) string {
@@ -114,6 +169,9 @@ func (v *volumes) check(n *corev1.Node) string {
 	}
 	if _, ok := v.plan(n); !ok {
 		return noneToBind
+	}
+	if slices.ContainsFunc(v.bound, func(has *corev1.PersistentVolume) bool { return !inZone(has, n) }) {
+		return otherZone
 	}
 	return ""
 }
@@ -186,8 +244,14 @@ func (s *scheduler) reserve(ctx context.Context, v *volumes, node *corev1.Node) 
 	return nil
 }
 
-// promise is the node of a pod that waits until its claims are bound there.
-type promise struct{ uid, node string }
+// promise is the node of a pod that waits until its claims are bound there, and until when.
+type promise struct {
+	uid, node string
+	until     time.Time
+}
+
+// bindingTime is how long a pod waits for its claims to be bound, kube-scheduler's bindTimeoutSeconds.
+const bindingTime = 10 * time.Minute
 
 // kept reports how far the volumes of a promise are: whether all are bound, and whether one cannot be bound any more.
 func (v *volumes) kept(node string) (all, broken bool) {

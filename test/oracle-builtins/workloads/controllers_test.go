@@ -17,12 +17,16 @@ import (
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/disruption"
+	"k8s.io/kubernetes/pkg/controller/endpoint"
+	"k8s.io/kubernetes/pkg/controller/endpointslice"
+	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/replication"
 	"k8s.io/kubernetes/pkg/controller/statefulset"
+	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/hostpath"
@@ -36,13 +40,15 @@ import (
 var replaced = []string{
 	"deployment-controller", "replicaset-controller", "replicationcontroller-controller", "statefulset-controller",
 	"daemonset-controller", "job-controller", "cronjob-controller", "persistentvolume-binder-controller",
-	"disruption-controller", "horizontal-pod-autoscaler-controller",
+	"disruption-controller", "horizontal-pod-autoscaler-controller", "endpointslice-controller",
+	"endpoints-controller", "endpointslice-mirroring-controller", "ttl-after-finished-controller",
 }
 
 // startServer starts a server with two simulated nodes, without some of its controllers.
 func startServer(t *testing.T, without ...string) *rest.Config {
 	t.Helper()
-	server := testserver.Start(t, testserver.WithWorkloads("nodes=2"), func(c *bowsprit.Config) {
+	large := testserver.WithWorkloads("nodes=2", "pods=2000", "cpu=1000", "memory=1000Gi")
+	server := testserver.Start(t, large, func(c *bowsprit.Config) {
 		c.Controllers.Enabled = []string{"*"}
 		for _, name := range without {
 			c.Controllers.Enabled = append(c.Controllers.Enabled, "-"+name)
@@ -81,6 +87,7 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	daemons, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(),
 		core.Nodes(), client, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
 	must(err)
+	job.SyncJobBatchPeriod = 50 * time.Millisecond // a second; it is only how long changes are gathered
 	jobs, err := job.NewController(ctx, client, core.Pods(), batch.Jobs(), nil, nil)
 	must(err)
 	cron, err := cronjob.NewControllerV2(ctx, batch.Jobs(), batch.CronJobs(), client)
@@ -104,6 +111,12 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	scalers := podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper,
 		metrics.NewRESTMetricsClient(usage, nil, nil), f.Autoscaling().V2().HorizontalPodAutoscalers(), core.Pods(),
 		time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second)
+	slices := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(),
+		f.Discovery().V1().EndpointSlices(), 100, client, 0)
+	endpoints := endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, 0)
+	mirrors := endpointslicemirroring.NewController(ctx, core.Endpoints(),
+		f.Discovery().V1().EndpointSlices(), core.Services(), 1000, client, 0)
+	expiry := ttlafterfinished.New(ctx, batch.Jobs(), client)
 	f.Start(ctx.Done())
 	f.WaitForCacheSync(ctx.Done())
 	const workers = 5
@@ -117,4 +130,8 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	go volumes.Run(ctx)
 	go budgets.Run(ctx)
 	go scalers.Run(ctx, workers)
+	go slices.Run(ctx, workers)
+	go endpoints.Run(ctx, workers)
+	go mirrors.Run(ctx, workers)
+	go expiry.Run(ctx, workers)
 }

@@ -1,15 +1,12 @@
 package workloads
 
 import (
-	"context"
 	"regexp"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
 
@@ -19,11 +16,13 @@ var kinds = resources()
 func resources() map[string]schema.GroupVersionResource {
 	all := map[string]schema.GroupVersionResource{}
 	for gv, names := range map[string][]string{
-		"v1":             {"pods", "replicationcontrollers", "persistentvolumeclaims", "persistentvolumes", "events"},
-		"apps/v1":        {"deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"},
-		"batch/v1":       {"jobs", "cronjobs"},
-		"policy/v1":      {"poddisruptionbudgets"},
-		"autoscaling/v2": {"horizontalpodautoscalers"},
+		"v1": {"pods", "replicationcontrollers", "persistentvolumeclaims", "persistentvolumes", "events", "services",
+			"endpoints"},
+		"apps/v1":             {"deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"},
+		"batch/v1":            {"jobs", "cronjobs"},
+		"discovery.k8s.io/v1": {"endpointslices"},
+		"policy/v1":           {"poddisruptionbudgets"},
+		"autoscaling/v2":      {"horizontalpodautoscalers"},
 	} {
 		parsed, _ := schema.ParseGroupVersion(gv)
 		for _, name := range names {
@@ -36,41 +35,22 @@ func resources() map[string]schema.GroupVersionResource {
 // state returns what is in a namespace as text, without what differs from run to run: names that are made up, uids,
 // times, addresses, nodes, and how often something was written. Of controllers' events it has what they are about and
 // their reason.
-func state(ctx context.Context, client dynamic.Interface, namespace string) (string, error) {
+func state(on *side, namespace string, skip leeway) (string, error) {
 	var all []*unstructured.Unstructured
 	events := map[string]bool{}
 	renamed := []string{}
-	for resource, gvr := range kinds {
-		of := client.Resource(gvr).Namespace(namespace)
-		if resource == "persistentvolumes" {
-			of = client.Resource(gvr).Namespace("")
-		}
-		list, err := of.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return "", err
-		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			if resource == "persistentvolumes" {
-				claim, _, _ := unstructured.NestedString(o.Object, "spec", "claimRef", "namespace")
-				if claim != namespace && o.GetLabels()["story"] != namespace {
-					continue
-				}
-			}
+	if len(on.list("persistentvolumeclaims", namespace)) > 0 {
+		skip.updates = true
+	}
+	for resource := range kinds {
+		for _, o := range on.list(resource, namespace) {
 			if prefix := o.GetGenerateName(); prefix != "" {
-				renamed = append(renamed, o.GetName(), prefix+"*")
+				renamed = append(renamed, settled(o.GetName()), settled(prefix)+"*")
 			}
-			if all = append(all, o); resource == "events" {
-				all = all[:len(all)-1]
-				about, _, _ := unstructured.NestedStringMap(o.Object, "involvedObject")
-				from, _, _ := unstructured.NestedString(o.Object, "source", "component")
-				if from == "kubelet" || from == "" { // whether a pod that goes at once is seen by them is chance
-					continue
-				}
-				kind, _, _ := unstructured.NestedString(o.Object, "type")
-				reason, _, _ := unstructured.NestedString(o.Object, "reason")
-				said := []string{about["kind"], about["name"], kind, reason, from}
-				events[strings.Join(said, " ")] = true
+			if resource != "events" {
+				all = append(all, o)
+			} else if text := eventText(o); text != "" && !(skip.updates && updatesPod(text)) {
+				events[text] = true
 			}
 		}
 	}
@@ -78,16 +58,19 @@ func state(ctx context.Context, client dynamic.Interface, namespace string) (str
 	var out []string
 	for _, o := range all {
 		clean(o)
+		if skip.progress {
+			nameless(o)
+		}
 		data, err := yaml.Marshal(o.Object)
 		if err != nil {
 			return "", err
 		}
-		out = append(out, settled(names.Replace(string(data))))
+		out = append(out, names.Replace(settled(string(data))))
 	}
 	slices.Sort(out)
 	var said []string
 	for text := range events {
-		text = settled(names.Replace(text))
+		text = names.Replace(settled(text))
 		if kind, _, _ := strings.Cut(text, " "); kind == "Pod" {
 			text = gone.ReplaceAllString(text, "-*") // also of pods that are not there any more
 		}
@@ -97,6 +80,72 @@ func state(ctx context.Context, client dynamic.Interface, namespace string) (str
 	}
 	slices.Sort(said)
 	return strings.Join(out, "---\n") + "events:\n" + strings.Join(said, "\n") + "\n", nil
+}
+
+// leeway is what Kubernetes' controllers do one way or another in a story, as their informers run.
+type leeway struct {
+	// progress is which ReplicaSet the condition Progressing names. When a Deployment is scaled to nothing and gets
+	// another template at once, a status that shows some of the pods gone is progress of the new one; without such a
+	// look, the rollout before is all that has been.
+	progress bool
+	// updates is whether there is an event SuccessfulUpdate of a pod with claims: a StatefulSet that cannot write the
+	// owners of a claim when it makes the pod, since what binds the claim was quicker, does it later, and writes the
+	// pod too.
+	updates bool
+}
+
+// see notes what a line makes chance.
+func (l *leeway) see(line string) {
+	if strings.HasPrefix(line, "set deployments/") && strings.Contains(line, "replicas: 0") {
+		l.progress = true
+	}
+	if strings.HasPrefix(line, "make statefulsets/") && strings.Contains(line, "volumeClaimTemplates") {
+		l.updates = true // for good: the claims may be gone when the events are compared
+	}
+}
+
+func updatesPod(event string) bool {
+	return strings.HasPrefix(event, "StatefulSet ") && strings.Contains(event, " SuccessfulUpdate ")
+}
+
+// nameless takes the name of the ReplicaSet out of what a Deployment says of its progress.
+func nameless(o *unstructured.Unstructured) {
+	if o.GetKind() != "Deployment" {
+		return
+	}
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, v := range list {
+		if c := v.(map[string]any); c["type"] == "Progressing" {
+			message, _ := c["message"].(string)
+			c["message"] = quoted.ReplaceAllString(message, `"*"`)
+		}
+	}
+	if list != nil {
+		_ = unstructured.SetNestedSlice(o.Object, list, "status", "conditions")
+	}
+}
+
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+// chance are the reasons of events that Kubernetes' controllers report or not, as their informers run: a CronJob that
+// misses what it has just deleted, a volume that is made for a claim that goes, a write that meets another, a
+// budget whose pods are not there yet or whose controller is not known yet, Jobs that are seen before their CronJob.
+var chance = map[string]bool{
+	"MissingJob": true, "ProvisioningFailed": true, "FailedUpdate": true, "NoPods": true,
+	"CalculateExpectedPodCountFailed": true, "UnexpectedJob": true, "SawCompletedJob": true,
+}
+
+// eventText returns what an event is about and its reason; "" if it is a kubelet's, which sees by chance what goes at
+// once.
+func eventText(o *unstructured.Unstructured) string {
+	about, _, _ := unstructured.NestedStringMap(o.Object, "involvedObject")
+	from, _, _ := unstructured.NestedString(o.Object, "source", "component")
+	kind, _, _ := unstructured.NestedString(o.Object, "type")
+	reason, _, _ := unstructured.NestedString(o.Object, "reason")
+	if from == "kubelet" || from == "" || chance[reason] {
+		return ""
+	}
+	return strings.Join([]string{about["kind"], about["name"], kind, reason, from}, " ")
 }
 
 var gone = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5}|\*)\b`)
@@ -114,13 +163,93 @@ func clean(o *unstructured.Unstructured) {
 	if kind := o.GetKind(); kind == "ReplicaSet" || kind == "Job" {
 		delete(meta, "generation")
 	}
+	switch o.GetKind() {
+	case "Deployment": // which one has changed last depends on what is seen between two looks
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+		slices.SortFunc(list, func(a, b any) int { return strings.Compare(endpointText(a), endpointText(b)) })
+		if list != nil {
+			_ = unstructured.SetNestedSlice(o.Object, list, "status", "conditions")
+		}
+	case "Job":
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+		for _, v := range list {
+			c := v.(map[string]any)
+			message, _ := c["message"].(string)
+			c["message"] = gone.ReplaceAllString(message, "-*")
+		}
+		if list != nil {
+			_ = unstructured.SetNestedSlice(o.Object, list, "status", "conditions")
+		}
+	case "Service":
+		for _, field := range []string{"clusterIP", "clusterIPs"} {
+			unstructured.RemoveNestedField(o.Object, "spec", field)
+		}
+	case "Endpoints":
+		cleanEndpoints(o)
+	case "EndpointSlice":
+		delete(meta, "generation") // how often it was written
+		untimed(meta)
+		labels := o.GetLabels()
+		if labels["endpointslice.kubernetes.io/managed-by"] == "endpointslicemirroring-controller.k8s.io" {
+			delete(meta, "generateName") // which is lost when another slice's contents are written into it
+			o.SetName(labels["kubernetes.io/service-name"] + "-*")
+		}
+		anonymous(o.Object["endpoints"], "addresses", "nodeName")
+	}
 	if o.GetKind() != "Pod" {
 		return
 	}
 	unstructured.RemoveNestedField(o.Object, "spec", "nodeName")
+	// A StatefulSet has volumes in no order.
+	if volumes, ok, _ := unstructured.NestedSlice(o.Object, "spec", "volumes"); ok {
+		slices.SortFunc(volumes, func(a, b any) int { return strings.Compare(endpointText(a), endpointText(b)) })
+		_ = unstructured.SetNestedSlice(o.Object, volumes, "spec", "volumes")
+	}
+	unstructured.RemoveNestedField(o.Object, "spec", "affinity") // of a DaemonSet's pod, its node
 	for _, field := range []string{"podIP", "podIPs", "hostIP", "hostIPs"} {
 		unstructured.RemoveNestedField(o.Object, "status", field)
 	}
+}
+
+// cleanEndpoints takes addresses out of Endpoints, which are ordered by them.
+func cleanEndpoints(o *unstructured.Unstructured) {
+	subsets, _, _ := unstructured.NestedSlice(o.Object, "subsets")
+	for _, v := range subsets {
+		subset := v.(map[string]any)
+		for _, list := range []string{"addresses", "notReadyAddresses"} {
+			anonymous(subset[list], "ip", "nodeName")
+		}
+	}
+	slices.SortFunc(subsets, func(a, b any) int { return strings.Compare(endpointText(a), endpointText(b)) })
+	o.Object["subsets"] = subsets
+	untimed(o.Object["metadata"].(map[string]any))
+}
+
+// untimed takes out the annotation that says since when a change was due, by which kube-proxy measures its delay. It is
+// not simulated, as nothing reads it there.
+func untimed(meta map[string]any) {
+	annotations, _ := meta["annotations"].(map[string]any)
+	if delete(annotations, "endpoints.kubernetes.io/last-change-trigger-time"); len(annotations) == 0 {
+		delete(meta, "annotations")
+	}
+}
+
+// anonymous takes fields out of the endpoints of a list, and puts what is left in the order of its text, without the
+// made up parts of names.
+func anonymous(list any, fields ...string) {
+	all, _ := list.([]any)
+	for _, v := range all {
+		e, _ := v.(map[string]any)
+		for _, field := range fields {
+			delete(e, field)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b any) int { return strings.Compare(endpointText(a), endpointText(b)) })
+}
+
+func endpointText(e any) string {
+	data, _ := yaml.Marshal(e) // it was decoded
+	return gone.ReplaceAllString(settled(string(data)), "-*")
 }
 
 // volatile is what differs from run to run, and what stands for it.

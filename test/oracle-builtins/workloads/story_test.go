@@ -1,208 +1,250 @@
 package workloads
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/jsonpath"
-	"sigs.k8s.io/yaml"
 )
 
-// patience bounds every wait; it is reached only if a test fails.
-const patience = 60 * time.Second
+// patience bounds every story; it is reached only if a test fails.
+const patience = 3 * time.Minute
+
+// quiet is how long both servers must have the same before it counts.
+const quiet = 250 * time.Millisecond
 
 // TestControllersAgree tells each story of testdata to a server whose controllers are its own and to one with
-// kube-controller-manager's, and compares what is there at the end, and the events. A line of a story is one of
+// kube-controller-manager's, and compares what is there at the end, the events, and in which order pods of StatefulSets
+// came and went. A file is one story, or several that begin with "== NAME". docs of the verbs: verbs_test.go.
 //
-//	# text
-//	apply                  and the objects, in YAML, up to an empty line
-//	patch KIND/NAME JSON   a merge patch
-//	delete KIND/NAME       and what it controls; orphan KIND/NAME leaves that
-//	gone KIND/NAME         waits until it is
-//	until KIND/NAME PATH=VALUE   by a JSONPath, without braces
-//	same                   compares what is there so far; each story ends with it
+// STORIES is a regular expression for the names of those to tell; without it, all that have a file of their own are
+// told and one in four of the others, since all of them take minutes (make stories).
 func TestControllersAgree(t *testing.T) {
+	all := stories(t)
+	pair := newPair(t)
+	tellAll(t, pair, all)
+	t.Logf("%d stories", len(all))
+}
+
+// named is the lines of a story.
+type named struct {
+	name  string
+	lines []string
+}
+
+// sampled is how many stories of a file have one that is told when nothing else is said.
+const sampled = 4
+
+func stories(t *testing.T) (all []named) {
+	t.Helper()
+	only, every := os.Getenv("STORIES"), 1
+	if only == "" {
+		every = sampled
+	}
+	matches := regexp.MustCompile(only)
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no stories: %v", err)
 	}
-	ours := startServer(t)
-	theirs := startServer(t, replaced...)
-	startControllers(t, theirs)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := strings.TrimSuffix(filepath.Base(file), ".txt")
-		t.Run(name, func(t *testing.T) {
-			s := &story{namespace: strings.ReplaceAll(name, "_", "-")}
-			for _, settings := range []*rest.Config{ours, theirs} {
-				client, err := dynamic.NewForConfig(settings)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.clients = append(s.clients, client)
+		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "_", "-")
+		parts := strings.Split("\n"+string(text), "\n== ")
+		if len(parts) == 1 {
+			all = append(all, named{name, strings.Split(parts[0], "\n")})
+			continue
+		}
+		for i, part := range parts[1:] {
+			lines := strings.Split(part, "\n")
+			if i%every == 0 {
+				all = append(all, named{fmt.Sprintf("%s-%02d %s", name, i+1, lines[0]), lines[1:]})
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			s.run(ctx, t, strings.Split(string(text)+"\n\nsame", "\n"))
+		}
+	}
+	return slices.DeleteFunc(all, func(s named) bool { return !matches.MatchString(s.name) })
+}
+
+// newPair returns a server with our controllers and one with Kubernetes'.
+func newPair(t *testing.T) []*side {
+	t.Helper()
+	ours, theirs := startServer(t), startServer(t, replaced...)
+	startControllers(t, theirs)
+	return []*side{newSide(t, "our controllers", ours), newSide(t, "Kubernetes' controllers", theirs)}
+}
+
+// atATime is how many stories are told at the same time: most of them wait.
+func atATime() int {
+	if n, err := strconv.Atoi(os.Getenv("STORIES_AT_A_TIME")); err == nil {
+		return n
+	}
+	return 12
+}
+
+func tellAll(t *testing.T, pair []*side, all []named) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atATime())
+	for _, s := range all {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			t.Run(s.name, func(t *testing.T) {
+				namespace, _, _ := strings.Cut(s.name, " ")
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				(&story{namespace: namespace, sides: pair}).run(ctx, t, s.lines)
+			})
 		})
 	}
+	wg.Wait()
 }
 
 // story is one that is told to two servers.
 type story struct {
 	namespace string
-	clients   []dynamic.Interface // ours, theirs
+	sides     []*side // ours, theirs
+	// skip is what is not compared any more.
+	skip leeway
+	// seen are the states that were compared last, and since when they were those.
+	seen struct {
+		changes []int
+		same    bool
+		since   time.Time
+		states  []string
+	}
 }
 
 func (s *story) run(ctx context.Context, t *testing.T, lines []string) {
 	t.Helper()
-	s.each(t, func(c dynamic.Interface) error {
-		namespaces := kinds["pods"]
-		namespaces.Resource = "namespaces"
-		_, err := c.Resource(namespaces).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	namespaces := kinds["pods"]
+	namespaces.Resource = "namespaces"
+	s.each(t, "namespace", func(on *side) error {
+		_, err := on.client.Resource(namespaces).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.namespace},
 		}}, metav1.CreateOptions{})
 		return err
 	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the story:\n%s", strings.Join(lines, "\n"))
+		}
+	})
 	for i := 0; i < len(lines); i++ {
-		verb, rest, _ := strings.Cut(lines[i], " ")
-		about, rest, _ := strings.Cut(rest, " ")
-		switch verb {
-		case "", "#":
-		case "apply":
+		line := lines[i]
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if line == "apply" {
 			var text []string
 			for i++; i < len(lines) && lines[i] != ""; i++ {
 				text = append(text, lines[i])
 			}
-			s.each(t, func(c dynamic.Interface) error { return s.apply(ctx, c, strings.Join(text, "\n")) })
-		case "patch":
-			s.each(t, func(c dynamic.Interface) error {
-				_, err := s.resource(c, about).Patch(ctx, nameOf(about), types.MergePatchType, []byte(rest),
-					metav1.PatchOptions{})
-				return err
-			})
-		case "delete", "orphan":
-			how := metav1.DeletePropagationBackground
-			if verb == "orphan" {
-				how = metav1.DeletePropagationOrphan
-			}
-			s.each(t, func(c dynamic.Interface) error {
-				return s.resource(c, about).Delete(ctx, nameOf(about), metav1.DeleteOptions{PropagationPolicy: &how})
-			})
-		case "gone":
-			s.each(t, func(c dynamic.Interface) error {
-				return poll(ctx, func() (bool, error) {
-					_, err := s.resource(c, about).Get(ctx, nameOf(about), metav1.GetOptions{})
-					return apierrors.IsNotFound(err), nil
-				})
-			})
-		case "until":
-			s.each(t, func(c dynamic.Interface) error { return s.until(ctx, c, about, rest) })
-		case "same":
-			s.same(ctx, t)
-		default:
-			t.Fatalf("%q is no line of a story", lines[i])
+			s.each(t, line, func(on *side) error { return s.apply(ctx, on, strings.Join(text, "\n")) })
+			continue
+		}
+		s.tell(ctx, t, line)
+	}
+	s.same(ctx, t)
+	for i := range s.sides {
+		if i > 0 && s.sides[i].history(s.namespace) != s.sides[0].history(s.namespace) {
+			t.Errorf("pods came and went otherwise: ours +, Kubernetes' -:\n%s",
+				cmp.Diff(s.sides[i].history(s.namespace), s.sides[0].history(s.namespace)))
 		}
 	}
-}
-
-func (s *story) each(t *testing.T, do func(dynamic.Interface) error) {
-	t.Helper()
-	for i, c := range s.clients {
-		if err := do(c); err != nil {
-			t.Fatalf("%s: %v", []string{"our controllers", "Kubernetes' controllers"}[i], err)
-		}
-	}
-}
-
-func nameOf(about string) string { _, name, _ := strings.Cut(about, "/"); return name }
-
-func (s *story) resource(c dynamic.Interface, about string) dynamic.ResourceInterface {
-	kind, _, _ := strings.Cut(about, "/")
-	if kind == "persistentvolumes" {
-		return c.Resource(kinds[kind])
-	}
-	return c.Resource(kinds[kind]).Namespace(s.namespace)
-}
-
-func (s *story) apply(ctx context.Context, c dynamic.Interface, text string) error {
-	for doc := range strings.SplitSeq(text, "\n---\n") {
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(doc), &o.Object); err != nil {
-			return err
-		}
-		resource := strings.ToLower(o.GetKind()) + "s"
-		if _, ok := kinds[resource]; !ok {
-			return fmt.Errorf("kind %s is not known", o.GetKind())
-		}
-		_, err := s.resource(c, resource+"/").Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "story"})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *story) until(ctx context.Context, c dynamic.Interface, about, condition string) error {
-	at := strings.LastIndex(condition, "=")
-	path, want := jsonpath.New("until").AllowMissingKeys(true), condition[at+1:]
-	if err := path.Parse("{" + condition[:at] + "}"); err != nil {
-		return err
-	}
-	var got bytes.Buffer
-	err := poll(ctx, func() (bool, error) {
-		o, err := s.resource(c, about).Get(ctx, nameOf(about), metav1.GetOptions{})
-		if err != nil {
-			return false, nil // it may come
-		}
-		got.Reset()
-		if err := path.Execute(&got, o.Object); err != nil {
-			return false, err
-		}
-		return got.String() == want, nil
+	s.each(t, "end", func(on *side) error {
+		return on.client.Resource(namespaces).Delete(ctx, s.namespace, metav1.DeleteOptions{})
 	})
-	if err != nil {
-		return fmt.Errorf("%s: %s is %q: %w", about, condition, got.String(), err)
+}
+
+// tell does what a line says, on both servers.
+func (s *story) tell(ctx context.Context, t *testing.T, line string) {
+	t.Helper()
+	verb, rest, _ := strings.Cut(line, " ")
+	about, rest, _ := strings.Cut(rest, " ")
+	if verb == "same" {
+		s.same(ctx, t)
+		return
 	}
-	return nil
+	do := verbs[verb]
+	if do == nil {
+		t.Fatalf("%q is no line of a story", line)
+	}
+	s.skip.see(line)
+	s.each(t, line, func(on *side) error { return do(s.target(on, about), ctx, rest) })
 }
 
-func poll(ctx context.Context, done func() (bool, error)) error {
-	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true,
-		func(context.Context) (bool, error) { return done() })
+// each does something on both servers at the same time.
+func (s *story) each(t *testing.T, line string, do func(*side) error) {
+	t.Helper()
+	errs := make([]error, len(s.sides))
+	var wg sync.WaitGroup
+	for i, on := range s.sides {
+		wg.Go(func() { errs[i] = do(on) })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("%s: %s: %v", s.sides[i].name, line, err)
+		}
+	}
+	if t.Failed() {
+		t.Fatalf("ours +, Kubernetes' -:\n%s", s.diff(t))
+	}
 }
 
-// same waits until both servers have the same: what follows from what has happened may take a while.
+// same waits until both servers have the same, and keep it: what follows from what has happened may take a while.
 func (s *story) same(ctx context.Context, t *testing.T) {
 	t.Helper()
-	texts := make([]string, len(s.clients))
-	err := poll(ctx, func() (done bool, err error) {
-		for i, c := range s.clients {
-			if texts[i], err = state(ctx, c, s.namespace); err != nil {
-				return false, err
-			}
-		}
-		return texts[0] == texts[1], nil
-	})
-	if err != nil {
-		diff := cmp.Diff(strings.Split(texts[1], "\n"), strings.Split(texts[0], "\n"))
-		t.Errorf("%v: ours +, Kubernetes' -:\n%s", err, diff)
+	if err := poll(ctx, func() (bool, error) { return s.settled() }); err != nil {
+		t.Fatalf("%v: ours +, Kubernetes' -:\n%s", err, s.diff(t))
 	}
+}
+
+// settled reports whether both servers have the same and have not changed for a while.
+func (s *story) settled() (bool, error) {
+	changed := s.seen.changes == nil
+	var now []int
+	for i, on := range s.sides {
+		now = append(now, on.changed(s.namespace))
+		changed = changed || now[i] != s.seen.changes[i]
+	}
+	if !changed {
+		return s.seen.same && time.Since(s.seen.since) >= quiet, nil
+	}
+	s.seen.changes, s.seen.since = now, time.Now()
+	s.seen.states = make([]string, len(s.sides))
+	for i, on := range s.sides {
+		var err error
+		if s.seen.states[i], err = state(on, s.namespace, s.skip); err != nil {
+			return false, err
+		}
+	}
+	s.seen.same = s.seen.states[0] == s.seen.states[1]
+	return false, nil
+}
+
+func (s *story) diff(t *testing.T) string {
+	t.Helper()
+	var states [][]string
+	for _, on := range s.sides {
+		text, err := state(on, s.namespace, s.skip)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, strings.Split(text, "\n"))
+	}
+	return cmp.Diff(states[1], states[0])
 }

@@ -102,7 +102,7 @@ func (a *aggregator) handler(remote *remote) front.Handler {
 			a.watchList(w, r, &d.delivery)
 			return
 		}
-		a.proxy.ServeHTTP(w, r)
+		forward.Lend(a.proxy, w, r)
 		if info.Verb == "create" && info.Subresource == "" && a.onCreate != nil {
 			a.onCreate(remote.path() + "/" + info.Resource)
 		}

@@ -101,7 +101,8 @@ func (l *Lease) Run(ctx context.Context) {
 	for {
 		select {
 		case <-renew.C:
-			if err := l.renew(ctx); err != nil && ctx.Err() == nil {
+			err := l.renew(ctx)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrGaveUp) { // the process ends with that one
 				l.Verbs.Log().Info("the lease that shows this server is not renewed", "error", err)
 			}
 		case <-collect.C:

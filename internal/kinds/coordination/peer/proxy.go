@@ -85,7 +85,7 @@ func (p *peers) elsewhere(r *http.Request, info *request.Info) front.Handler {
 		}
 		rand.Shuffle(len(d.servers), func(i, j int) { d.servers[i], d.servers[j] = d.servers[j], d.servers[i] })
 		ctx := context.WithValue(p.host.Egress.ForRequest(r.Context()), deliveryKey{}, d)
-		p.proxy.ServeHTTP(w, r.WithContext(ctx))
+		forward.Lend(p.proxy, w, r.WithContext(ctx))
 	}
 }
 

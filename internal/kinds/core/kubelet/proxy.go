@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"github.com/bowsprit/bowsprit/internal/net/forward"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -49,7 +50,7 @@ func (y *way) pass(w http.ResponseWriter, r *http.Request, where *url.URL, over 
 	if httpstream.IsUpgradeRequest(r) {
 		r = alone(r)
 	}
-	y.upgrader(where, over, false).ServeHTTP(w, r)
+	forward.Lend(y.upgrader(where, over, false), w, r)
 }
 
 // servePodProxy passes a request on to a port of a pod.

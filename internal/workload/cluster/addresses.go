@@ -1,4 +1,4 @@
-package pod
+package cluster
 
 import (
 	"net/netip"
@@ -8,20 +8,21 @@ import (
 // podRange is where the addresses of pods come from: 262,142 of them.
 var podRange = netip.MustParsePrefix("10.244.0.0/14")
 
-// addresses are those that pods have.
-type addresses struct {
+// Addresses are those that pods have. They are safe for concurrent use.
+type Addresses struct {
 	mu    sync.Mutex
 	last  netip.Addr
 	of    map[string]netip.Addr // by the uids of pods
 	taken map[netip.Addr]bool
 }
 
-func newAddresses() *addresses {
-	return &addresses{last: podRange.Addr(), of: map[string]netip.Addr{}, taken: map[netip.Addr]bool{}}
+// NewAddresses returns Addresses of which none is taken.
+func NewAddresses() *Addresses {
+	return &Addresses{last: podRange.Addr(), of: map[string]netip.Addr{}, taken: map[netip.Addr]bool{}}
 }
 
-// take notes the address that a pod has, "" for none.
-func (a *addresses) take(uid, ip string) {
+// Take notes the address that a pod has, "" for none.
+func (a *Addresses) Take(uid, ip string) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || !podRange.Contains(addr) {
 		return
@@ -33,16 +34,16 @@ func (a *addresses) take(uid, ip string) {
 	}
 }
 
-// free gives back the address of a pod that is gone.
-func (a *addresses) free(uid string) {
+// Free gives back the address of a pod that is gone.
+func (a *Addresses) Free(uid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.taken, a.of[uid])
 	delete(a.of, uid)
 }
 
-// next returns an address for a pod: the one it has been given before, or the next that is free.
-func (a *addresses) next(uid string) string {
+// Next returns an address for a pod: the one it has been given before, or the next that is free.
+func (a *Addresses) Next(uid string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if had, ok := a.of[uid]; ok {

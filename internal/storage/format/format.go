@@ -1,0 +1,58 @@
+// Package format numbers the layout of what a server keeps, and refuses what this program does not know.
+//
+// It stands beside the path of requests, below datadir and store, which keep the number in a file and in etcd. A Mark
+// is a value; nothing here has state.
+package format
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Current numbers the layout of what this program writes: files of the data directory, and keys and values in etcd. It
+// is raised by a change after which an older program would misread or lose something, and by no other. Every program
+// opens what has its number or a lower one; data without a number is of format 1, which earlier versions wrote.
+const Current = 1
+
+// Mark says which format data has, and which version of the program was the first to write it.
+type Mark struct {
+	Format  int    `json:"format"`
+	Version string `json:"version"`
+}
+
+// ErrNewer is of data that a later version of the program has written.
+var ErrNewer = errors.New("the data is of a newer format")
+
+// Parse reads a mark.
+func Parse(data []byte) (m Mark, err error) {
+	if err := json.Unmarshal(data, &m); err != nil || m.Format < 1 {
+		return Mark{}, fmt.Errorf("%q says nothing of a format", data)
+	}
+	return m, nil
+}
+
+// Of returns the mark that a program of that version makes.
+func Of(version string) Mark { return Mark{Format: Current, Version: version} }
+
+// Text returns the mark as Parse reads it.
+func (m Mark) Text() []byte {
+	data, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // a number and a string always have JSON
+	}
+	return data
+}
+
+// Known returns ErrNewer if this program does not know the format. what names the data.
+func (m Mark) Known(what string) error {
+	if m.Format <= Current {
+		return nil
+	}
+	by, start := "a later version", "that"
+	if m.Version != "" {
+		by, start = "bowsprit "+m.Version, "that version or a later one"
+	}
+	return fmt.Errorf("%w: %s was written by %s in format %d, and this program knows formats up to %d: start %s", ErrNewer,
+		what, by, m.Format, Current, start)
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/bowsprit/bowsprit/internal/storage/format"
+)
+
+// formatPrefix is where it stands in etcd which format the data has: the key of it is followed by the prefix of the
+// objects, and is outside of that, where kube-apiserver does not look.
+const formatPrefix = "/bowsprit/format"
+
+// formatInterval is how often a server looks whether another one, of a later version, has raised the format of the etcd
+// that both use. It finds out earlier if it writes.
+const formatInterval = 10 * time.Second
+
+// errFormatChanged: the mark of the format is another one than at the last look; nothing was written.
+var errFormatChanged = errors.New("the mark of the format of the data was changed")
+
+// mark is what a store knows of the format of its data.
+type mark struct {
+	revision atomic.Int64 // of the mark; 0: there is none that counts
+
+	looking sync.Mutex // held while etcd is asked; writes do not wait for it
+	version string     // of this program
+}
+
+// formatKey is the key of the mark.
+func (s *Store) formatKey() string { return formatPrefix + s.prefix }
+
+// MarkFormat notes in etcd that its data has this program's format, unless that is noted already; version names this
+// program. It writes nothing and returns format.ErrNewer if a later version has noted a higher one.
+//
+// From then on every write to an etcd that others may write to has the condition that the mark is as it was, and the
+// store breaks (Failed) when a server of a newer format has been started: what this one knows of the data is not true
+// any more. No other server writes to the embedded etcd, where the mark is for its snapshots.
+func (s *Store) MarkFormat(ctx context.Context, version string) error {
+	s.mark.looking.Lock()
+	defer s.mark.looking.Unlock()
+	s.mark.version = version
+	return s.markFormatLocked(ctx)
+}
+
+func (s *Store) markFormatLocked(ctx context.Context) error {
+	for {
+		bound, cancel := s.bounded(ctx)
+		swapped, err := s.tryMark(bound)
+		cancel()
+		if err != nil || swapped {
+			return err
+		}
+	}
+}
+
+// tryMark writes the mark if it must be, and reports whether it is what it should be then: if not, another server was
+// faster.
+func (s *Store) tryMark(ctx context.Context) (bool, error) {
+	resp, err := s.client.Get(ctx, s.formatKey())
+	if err != nil {
+		return false, fmt.Errorf("the format of the data in etcd: %w", readError(err))
+	}
+	var revision int64
+	if len(resp.Kvs) > 0 {
+		written, err := format.Parse(resp.Kvs[0].Value)
+		if err != nil {
+			return false, fmt.Errorf("%s in etcd: %w", s.formatKey(), err)
+		}
+		if err := written.Known("the data in etcd below " + s.prefix); err != nil {
+			return false, err
+		}
+		revision = resp.Kvs[0].ModRevision
+		if written.Format == format.Current {
+			s.mark.revision.Store(revision)
+			return true, nil
+		}
+	}
+	swap, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.formatKey()), "=", revision)).
+		Then(clientv3.OpPut(s.formatKey(), string(format.Of(s.mark.version).Text()))).
+		Commit()
+	if err != nil {
+		return false, fmt.Errorf("note the format of the data in etcd: %w", writeError(err))
+	}
+	if swap.Succeeded {
+		s.mark.revision.Store(swap.Header.Revision)
+	}
+	return swap.Succeeded, nil
+}
+
+// marked returns the revision that the mark must have for a write to be made; 0 if it does not matter.
+func (s *Store) marked() int64 {
+	if s.embedded {
+		return 0
+	}
+	return s.mark.revision.Load()
+}
+
+// lookAtFormat looks whether the mark is as it was, and breaks the store if it is of a newer format. A mark that is
+// gone (an older backup was restored into the cluster) is made anew.
+func (s *Store) lookAtFormat(ctx context.Context) error {
+	s.mark.looking.Lock()
+	defer s.mark.looking.Unlock()
+	if s.mark.revision.Load() == 0 {
+		return nil
+	}
+	err := s.markFormatLocked(ctx)
+	if r, shared := s.backend.(*remote); shared && errors.Is(err, format.ErrNewer) {
+		err = fmt.Errorf("store: a server of a later version was started on this etcd: %w", err)
+		r.fault.fail(err)
+	}
+	return err
+}
+
+// readSnapshotFormat returns the highest format that a database notes for any prefix, zero if it notes none.
+func readSnapshotFormat(file string) (highest format.Mark, err error) {
+	db, err := bbolt.Open(file, 0o400, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		return highest, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	marks := map[string]format.Mark{} // by key, the latest
+	err = db.View(func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket([]byte("key"))
+		if bucket == nil {
+			return nil
+		}
+		return bucket.ForEach(func(revision, value []byte) error { // by revision
+			if !bytes.Contains(value, []byte(formatPrefix)) {
+				return nil
+			}
+			var kv mvccpb.KeyValue
+			if err := proto.Unmarshal(value, &kv); err != nil || !strings.HasPrefix(string(kv.Key), formatPrefix+"/") {
+				return err
+			}
+			delete(marks, string(kv.Key))
+			if mvcc.IsTombstone(revision) {
+				return nil
+			}
+			w, err := format.Parse(kv.Value)
+			marks[string(kv.Key)] = w
+			return err
+		})
+	})
+	for _, w := range marks {
+		if w.Format > highest.Format {
+			highest = w
+		}
+	}
+	return highest, err
+}

@@ -1,0 +1,143 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Life is the Stages of a kind.
+type Life []*Stage
+
+// Candidate is a Stage that an object may go through next, with the weight that chance gives it.
+type Candidate struct {
+	*Stage
+	Weight int64
+}
+
+// Candidates returns the Stages that match an object and among which chance decides. Those whose weight cannot be read
+// count only if there are no others, and those of weight 0 only if no other has more: their Weight is then 1.
+//
+// An error is about Stages that could not be evaluated, which do not match; the candidates beside it count all the
+// same.
+func (l Life) Candidates(ctx context.Context, o *Object) ([]Candidate, error) {
+	var weighed, unclear []Candidate
+	var errs []error
+	total := int64(0)
+	for _, s := range l {
+		ok, err := s.Matches(ctx, o)
+		if err == nil && ok {
+			w, readable, failure := s.weight.get(ctx, o)
+			switch {
+			case failure != nil:
+				err = failure
+			case readable:
+				weighed, total = append(weighed, Candidate{s, w}), total+max(0, w)
+			default:
+				unclear = append(unclear, Candidate{s, 1})
+			}
+		}
+		if err != nil {
+			errs = append(errs, &Failure{s, err})
+		}
+	}
+	if len(weighed) == 0 {
+		return unclear, errors.Join(errs...)
+	}
+	out := weighed[:0]
+	for _, c := range weighed {
+		if total == 0 {
+			c.Weight = 1
+		}
+		if c.Weight > 0 {
+			out = append(out, c)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// Failure is what is wrong with a Stage for an object.
+type Failure struct {
+	Stage *Stage
+	Err   error
+}
+
+// Error names the Stage.
+func (f *Failure) Error() string { return fmt.Sprintf("stage %s: %v", f.Stage.Name, f.Err) }
+
+// Unwrap returns what is wrong.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Choose returns the Stage that an object goes through next, nil for none. random returns a number below n. The error
+// is that of Candidates.
+func (l Life) Choose(ctx context.Context, o *Object, random func(n int64) int64) (*Stage, error) {
+	candidates, err := l.Candidates(ctx, o)
+	if len(candidates) <= 1 {
+		for _, c := range candidates {
+			return c.Stage, err
+		}
+		return nil, err
+	}
+	total := int64(0)
+	for _, c := range candidates {
+		total += c.Weight
+	}
+	at := random(total)
+	for _, c := range candidates {
+		if at -= c.Weight; at < 0 {
+			return c.Stage, err
+		}
+	}
+	return candidates[len(candidates)-1].Stage, err
+}
+
+// Matches reports whether the selector takes an object.
+func (s *Stage) Matches(ctx context.Context, o *Object) (bool, error) {
+	switch {
+	case s.selector == nil,
+		s.selector.labels != nil && !s.selector.labels.Matches(labels.Set(o.Labels)),
+		s.selector.annotations != nil && !s.selector.annotations.Matches(labels.Set(o.Annotations)):
+		return false, nil
+	}
+	for i := range s.selector.expressions {
+		if ok, err := s.selector.expressions[i].matches(ctx, o); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Weight returns the weight for an object; false if the object has something there that is no number.
+func (s *Stage) Weight(ctx context.Context, o *Object) (int64, bool, error) {
+	return s.weight.get(ctx, o)
+}
+
+// Delays returns between which times, the second excluded, chance chooses how long the object waits for the Stage. They
+// are equal if there is nothing to choose; false means that there is no delay.
+func (s *Stage) Delays(ctx context.Context, o *Object) (from, to time.Duration, ok bool, err error) {
+	if from, ok, err = s.delay.get(ctx, o); err != nil || !ok {
+		return 0, 0, false, err
+	}
+	to, ok, err = s.jitter.get(ctx, o)
+	switch {
+	case err != nil:
+		return 0, 0, false, err
+	case !ok:
+		return from, from, true, nil
+	case to <= from: // the sooner counts
+		return to, to, true, nil
+	}
+	return from, to, true, nil
+}
+
+// Delay returns how long the object waits for the Stage; random returns a number below n.
+func (s *Stage) Delay(ctx context.Context, o *Object, random func(n int64) int64) (time.Duration, error) {
+	from, to, _, err := s.Delays(ctx, o)
+	if err == nil && to > from {
+		from += time.Duration(random(int64(to - from)))
+	}
+	return from, err
+}

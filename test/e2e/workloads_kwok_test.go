@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// startKwok starts an etcd, Kubernetes' programs and kwok, those from a folder, and creates nodes. The limits of
+// their clients are raised, as kwokctl does with --disable-qps-limits.
+func startKwok(t *testing.T, folder string, nodes int) simulated {
+	t.Helper()
+	etcd := startCluster(t, 1, nil)
+	api := startReferenceBy(t, []string{filepath.Join(folder, "kube-apiserver")}, etcd,
+		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false")
+	config := api.config(t)
+	ctx := bounded(t, scaleLimit)
+	client := kubernetes.NewForConfigOrDie(config)
+	pids := []int{etcd.members[0].cmd.Process.Pid, api.cmd.Process.Pid}
+	for name, flags := range map[string][]string{
+		"kube-controller-manager": {"--leader-elect=false", "--secure-port=0", "--kube-api-qps=5000",
+			"--kube-api-burst=10000", "--cert-dir=" + t.TempDir()},
+		"kube-scheduler": {"--leader-elect=false", "--secure-port=0", "--kube-api-qps=5000", "--kube-api-burst=10000",
+			"--cert-dir=" + t.TempDir()},
+		"kwok": {"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+			"--node-lease-duration-seconds=40", "--cidr=10.0.0.0/8", "--config=" + kwokStages(t)},
+	} {
+		flags = append(flags, "--kubeconfig="+api.kubeconfig)
+		pids = append(pids, startProgram(t, filepath.Join(folder, name), flags...).Process.Pid)
+	}
+	for i := range nodes {
+		if _, err := client.CoreV1().Nodes().Create(ctx, fakeNode(i), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return simulated{"Kubernetes and kwok", config, pids}
+}
+
+// kwokStages writes the Stages by which kwokctl has nodes and pods live, and returns their file. They are in the module
+// against which our Stages are tested.
+func kwokStages(t *testing.T) string {
+	t.Helper()
+	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
+	list.Dir = filepath.Join("..", "oracle-builtins")
+	dir, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	stages := filepath.Join(strings.TrimSpace(string(dir)), "kustomize", "stage")
+	for _, set := range []string{"node/fast", "node/heartbeat-with-lease", "pod/fast"} {
+		files, err := filepath.Glob(filepath.Join(stages, set, "*-*.yaml"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no Stages of %s: %v", set, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(append(all, "---\n"...), text...)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "stages.yaml")
+	if err := os.WriteFile(path, all, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,174 @@
+package workloads
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// side is one of the two servers, with a copy of what is on it that its watches keep, so that many stories can wait at
+// the same time and ask the server for nothing.
+type side struct {
+	name   string
+	client dynamic.Interface
+	copies map[string]cache.SharedIndexInformer // by resource
+
+	mu sync.Mutex
+	// changes counts what has happened in each namespace, and past has what came and went there in order.
+	changes map[string]int
+	past    map[string][]string
+}
+
+// newSide watches a server until the test ends.
+func newSide(t *testing.T, name string, settings *rest.Config) *side {
+	t.Helper()
+	client, err := dynamic.NewForConfig(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &side{
+		name: name, client: client, copies: map[string]cache.SharedIndexInformer{},
+		changes: map[string]int{}, past: map[string][]string{},
+	}
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	for resource, gvr := range kinds {
+		informer := factory.ForResource(gvr).Informer()
+		s.copies[resource] = informer
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { s.note(o, "+") },
+			UpdateFunc: func(_, o any) { s.note(o, "") },
+			DeleteFunc: func(o any) { s.note(o, "-") },
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	return s
+}
+
+// note counts a change. Pods of StatefulSets that come and go are kept in order: it is theirs that matters.
+func (s *side) note(obj any, how string) {
+	o, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	namespace := o.GetNamespace()
+	if o.GetKind() == "PersistentVolume" {
+		namespace, _, _ = unstructured.NestedString(o.Object, "spec", "claimRef", "namespace")
+		namespace = cmp.Or(o.GetLabels()["story"], namespace)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes[namespace]++
+	if of := metav1.GetControllerOf(o); how != "" && o.GetKind() == "Pod" && of != nil && of.Kind == "StatefulSet" {
+		s.past[namespace] = append(s.past[namespace], how+o.GetName())
+	}
+}
+
+func (s *side) changed(namespace string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes[namespace]
+}
+
+// history returns the pods of StatefulSets that came (+) and went (-) in a namespace: those of ordered sets in their
+// order, as far as one set does not depend on another.
+func (s *side) history(namespace string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sets := map[string][]string{}
+	for _, text := range s.past[namespace] {
+		set := text[1:strings.LastIndexByte(text, '-')]
+		sets[set] = append(sets[set], text)
+	}
+	var out []string
+	for set, all := range sets {
+		if o := s.get("statefulsets", namespace, set); o != nil {
+			policy, _, _ := unstructured.NestedString(o.Object, "spec", "podManagementPolicy")
+			if policy == "Parallel" {
+				slices.Sort(all)
+			}
+		} else {
+			slices.Sort(all) // what goes with a set goes in no order
+		}
+		out = append(out, set+": "+strings.Join(all, " "))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// get returns an object, nil if it is not there. It must not be changed.
+func (s *side) get(resource, namespace, name string) *unstructured.Unstructured {
+	key := namespace + "/" + name
+	if resource == "persistentvolumes" {
+		key = name
+	}
+	o, ok, _ := s.copies[resource].GetIndexer().GetByKey(key)
+	if !ok {
+		return nil
+	}
+	return o.(*unstructured.Unstructured)
+}
+
+// list returns the objects of a namespace, which may be changed; of volumes those of its claims and label.
+func (s *side) list(resource, namespace string) (out []*unstructured.Unstructured) {
+	store := s.copies[resource].GetIndexer()
+	objects := store.List()
+	if resource != "persistentvolumes" {
+		objects, _ = store.ByIndex(cache.NamespaceIndex, namespace)
+	}
+	for _, o := range objects {
+		u := o.(*unstructured.Unstructured)
+		if resource == "persistentvolumes" {
+			claim, _, _ := unstructured.NestedString(u.Object, "spec", "claimRef", "namespace")
+			if claim != namespace && u.GetLabels()["story"] != namespace {
+				continue
+			}
+		}
+		out = append(out, u.DeepCopy())
+	}
+	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return out
+}
+
+// reach waits until the copy has what a write has answered, or something newer.
+func (s *side) reach(ctx context.Context, resource string, written *unstructured.Unstructured) error {
+	want, _ := strconv.ParseUint(written.GetResourceVersion(), 10, 64)
+	return poll(ctx, func() (bool, error) {
+		o := s.get(resource, written.GetNamespace(), written.GetName())
+		if o == nil {
+			newest, err := strconv.ParseUint(s.copies[resource].LastSyncResourceVersion(), 10, 64)
+			return err == nil && newest > want, nil // it has come and gone
+		}
+		has, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+		return has >= want, err
+	})
+}
+
+// poll waits until something is done.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	for wait := 10 * time.Millisecond; ; wait = min(wait*3/2, 100*time.Millisecond) {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited in vain: %w", ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package workloads
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestRandomStories tells stories that are made up, each of some workloads and what happens to them one after the
+// other, and compares what is there after each step. RANDOM_STORIES is their number, RANDOM_SEED where they begin; a
+// story is its number, whatever is told beside it. It takes minutes, so make stories tells them and make test does not.
+func TestRandomStories(t *testing.T) {
+	number, err := strconv.Atoi(os.Getenv("RANDOM_STORIES"))
+	if err != nil {
+		t.Skip("RANDOM_STORIES says how many are to be told")
+	}
+	seed, err := strconv.ParseUint(os.Getenv("RANDOM_SEED"), 10, 64)
+	if err != nil {
+		seed = 1
+	}
+	var all []named
+	for n := range uint64(number) {
+		a := &author{r: rand.New(rand.NewPCG(18, seed+n))}
+		all = append(all, named{fmt.Sprintf("random-%d", seed+n), a.write()})
+	}
+	tellAll(t, newPair(t), all)
+	if t.Failed() {
+		t.Log("RANDOM_STORIES=1 RANDOM_SEED=N tells story N alone")
+	}
+}
+
+// author makes up a story.
+type author struct {
+	r     *rand.Rand
+	lines []string
+}
+
+func (a *author) say(format string, args ...any) {
+	a.lines = append(a.lines, fmt.Sprintf(format, args...))
+}
+
+func (a *author) pick(of ...string) string { return of[a.r.IntN(len(of))] }
+
+func (a *author) one(n int) bool { return a.r.IntN(n) == 0 }
+
+func (a *author) write() []string {
+	tales := []func(name string){
+		a.deployment, a.deployment, a.set("replicasets"), a.set("replicationcontrollers"), a.statefulSet, a.daemonSet,
+		a.job, a.cronJob,
+	}
+	for _, name := range []string{"one", "two"}[:1+a.r.IntN(2)] {
+		if a.one(3) {
+			a.say("make services/%s {publishNotReadyAddresses: %v}", name, a.one(2))
+		}
+		if a.one(3) {
+			a.say("make poddisruptionbudgets/%s {%s: %s}", name, a.pick("minAvailable", "maxUnavailable"),
+				a.pick("0", "1", "2", "30%", "50%"))
+			// Or it is chance whether it is seen before its pods, and one that they keep from being synced has seen no
+			// generation.
+			a.say("until poddisruptionbudgets/%s .status.observedGeneration=1", name)
+		}
+		tales[a.r.IntN(len(tales))](name)
+		a.end(name)
+	}
+	return a.lines
+}
+
+// end has some workload of the name deleted, in one of the ways.
+func (a *author) end(name string) {
+	last := ""
+	for _, line := range a.lines {
+		if strings.HasPrefix(line, "make ") && strings.Contains(line, "/"+name+" ") &&
+			!strings.Contains(line, "services/") && !strings.Contains(line, "poddisruptionbudgets/") {
+			last = strings.Fields(line)[1]
+		}
+	}
+	if !a.one(3) || last == "" {
+		return
+	}
+	a.say("%s %s", a.pick("delete", "orphan", "foreground"), last)
+	a.say("gone %s", last)
+	a.say("same")
+}
+
+// template is a change of the template: of so many that going back is likely.
+func (a *author) template() string {
+	return a.pick("tags: {v: null}", `tags: {v: "1"}`, `tags: {v: "2"}`, "pod: {containers: [{name: c, image: d}]}",
+		"pod: {containers: [{name: c, image: c}]}")
+}
+
+// bounds are a surge and what may be unavailable, not both none.
+func (a *author) bounds() string {
+	surge, unavailable := a.pick("0", "1", "2", "3", "25%", "50%", "100%"), a.pick("0", "1", "2", "25%", "40%")
+	if surge == "0" && unavailable == "0" {
+		surge = "1"
+	}
+	return fmt.Sprintf("rollingUpdate: {maxSurge: %s, maxUnavailable: %s}", surge, unavailable)
+}
+
+func (a *author) deployment(name string) {
+	about := "deployments/" + name
+	a.say("make %s {replicas: %d, strategy: {%s}, revisionHistoryLimit: %s, minReadySeconds: %s}", about, a.r.IntN(7),
+		a.bounds(), a.pick("0", "1", "2", "10"), a.pick("0", "0", "0", "1"))
+	a.say("ready %s", about)
+	a.say("same")
+	recreates, paused := false, false
+	for range 1 + a.r.IntN(6) {
+		var said []string
+		if a.one(2) {
+			said = append(said, fmt.Sprintf("replicas: %d", a.r.IntN(11)))
+		}
+		before := len(said)
+		if a.one(2) {
+			said = append(said, a.template())
+		} else if a.one(3) && !recreates {
+			said = append(said, "unready: "+a.pick("true", "null"))
+		}
+		if len(said) > before {
+			a.say("tick -") // ReplicaSets share a new size out by their ages, which are in seconds
+		}
+		if a.one(6) {
+			paused = !paused
+			said = append(said, fmt.Sprintf("paused: %v", paused))
+		}
+		if a.one(6) && !recreates {
+			said = append(said, "strategy: {"+a.bounds()+"}")
+		} else if a.one(12) && !recreates {
+			recreates = true
+			said = append(said, "strategy: {type: Recreate, rollingUpdate: null}")
+		}
+		if len(said) == 0 {
+			a.say("count pods/nobody 0")
+			continue
+		}
+		a.say("set %s {%s}", about, strings.Join(said, ", "))
+		a.say("seen %s", about)
+		a.say("same")
+	}
+}
+
+func (a *author) set(resource string) func(string) {
+	return func(name string) {
+		about := resource + "/" + name
+		if a.one(3) {
+			a.say("make pods/%s-own {mark: {app: %s}, meta: {annotations: "+
+				"{controller.kubernetes.io/pod-deletion-cost: \"9\"}}}", name, name) // or it is chance whether it stays
+			a.say("ready pods/%s-own", name)
+		}
+		replicas, mixed := a.r.IntN(6), false
+		a.say("make %s {replicas: %d, minReadySeconds: %s}", about, replicas, a.pick("0", "0", "0", "1"))
+		a.say("ready %s", about)
+		loses := a.one(2) // then all pods are of one template: which one goes is told by its name
+		for range 1 + a.r.IntN(5) {
+			switch n := a.r.IntN(4); {
+			case n == 0 && !loses:
+				a.say("set %s {%s}", about, a.template())
+				mixed = true
+			case n == 1 && loses:
+				replicas = 2
+				a.say("set %s {replicas: 2}", about)
+				a.say("ready %s", about)
+				a.say("same")
+				a.say("lose pods/%s", name)
+			default:
+				// Which pod of several templates goes depends on the nodes that they are on, so none goes, or all.
+				if to := a.r.IntN(8); !mixed || to == 0 || to > replicas {
+					replicas = to
+				}
+				a.say("set %s {replicas: %d}", about, replicas)
+			}
+			a.say("ready %s", about)
+			a.say("same")
+		}
+	}
+}
+
+func (a *author) statefulSet(name string) {
+	about := "statefulsets/" + name
+	claims := ""
+	if a.one(3) {
+		claims = fmt.Sprintf(", persistentVolumeClaimRetentionPolicy: {whenDeleted: %s, whenScaled: %s}, "+
+			"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], "+
+			"resources: {requests: {storage: 1Gi}}}}]", a.pick("Retain", "Delete"), a.pick("Retain", "Delete"))
+	}
+	replicas := a.r.IntN(5)
+	a.say("make %s {replicas: %d, podManagementPolicy: %s, revisionHistoryLimit: %s, updateStrategy: {type: %s}%s}",
+		about, replicas, a.pick("OrderedReady", "Parallel"), a.pick("0", "1", "10"),
+		a.pick("RollingUpdate", "RollingUpdate", "OnDelete"), claims)
+	a.say("ready %s", about)
+	a.say("same")
+	for range 1 + a.r.IntN(5) {
+		switch a.r.IntN(6) {
+		case 0, 1:
+			replicas = a.r.IntN(6)
+			a.say("set %s {replicas: %d}", about, replicas)
+		case 2:
+			a.say("set %s {unready: %s}", about, a.pick("true", "null"))
+		case 3:
+			a.say("set %s {updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: %d}}}", about, a.r.IntN(5))
+		default:
+			a.say("set %s {%s}", about, a.template())
+		}
+		a.say("seen %s", about)
+		a.say("same")
+	}
+}
+
+func (a *author) daemonSet(name string) {
+	about := "daemonsets/" + name
+	update := fmt.Sprintf("type: RollingUpdate, rollingUpdate: {maxUnavailable: %s, maxSurge: 0}",
+		a.pick("1", "2", "50%", "100%"))
+	if a.one(3) {
+		update = fmt.Sprintf("type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: %s}",
+			a.pick("1", "2", "50%", "100%"))
+	} else if a.one(4) {
+		update = "type: OnDelete"
+	}
+	a.say("make %s {updateStrategy: {%s}, revisionHistoryLimit: %s}", about, update, a.pick("0", "1", "10"))
+	a.say("ready %s", about)
+	for range 1 + a.r.IntN(5) {
+		switch a.r.IntN(6) {
+		case 0:
+			a.say("set %s {pod: {nodeSelector: {kubernetes.io/hostname: %s}}}", about,
+				a.pick("null", "node-0", "node-1"))
+		case 1:
+			a.say("set %s {unready: %s}", about, a.pick("true", "null"))
+		default:
+			a.say("set %s {%s}", about, a.template())
+		}
+		a.say("seen %s", about)
+		a.say("same")
+	}
+}
+
+func (a *author) job(name string) {
+	about := "jobs/" + name
+	spec := []string{fmt.Sprintf("parallelism: %d", 1+a.r.IntN(4))}
+	completions := 1 + a.r.IntN(5)
+	switch runs := a.one(3); {
+	case runs:
+		spec = append(spec, "runs: 1h")
+	case a.one(3): // one pod at a time: which of several that fail at once is counted first is chance
+		spec[0] = "parallelism: 1"
+		spec = append(spec, "exits: 1", "backoffLimit: 0")
+	}
+	if a.one(2) {
+		spec = append(spec, "completionMode: Indexed", fmt.Sprintf("completions: %d", completions))
+		if a.one(3) && strings.Contains(spec[1], "exits") {
+			spec = append(spec, "backoffLimitPerIndex: 0", fmt.Sprintf("maxFailedIndexes: %d", a.r.IntN(completions)))
+		} else if a.one(4) {
+			spec[0] = "parallelism: 1"
+			spec = append(spec, fmt.Sprintf("successPolicy: {rules: [{succeededCount: %d}]}", 1+a.r.IntN(completions)))
+		}
+	} else if a.one(2) {
+		spec = append(spec, fmt.Sprintf("completions: %d", completions))
+	}
+	suspended := a.one(3)
+	spec = append(spec, fmt.Sprintf("suspend: %v", suspended), "podReplacementPolicy: "+
+		a.pick("Failed", "TerminatingOrFailed"))
+	a.say("make %s {%s}", about, strings.Join(spec, ", "))
+	runs := strings.Contains(strings.Join(spec, " "), "runs")
+	for range a.r.IntN(4) {
+		a.waitFor(about, runs, suspended)
+		suspended = !suspended
+		a.say("set %s {suspend: %v}", about, suspended)
+	}
+	a.waitFor(about, runs, suspended)
+	a.say("same")
+}
+
+// waitFor waits until a Job rests.
+func (a *author) waitFor(about string, runs, suspended bool) {
+	switch {
+	case suspended && runs:
+		a.say(`until %s .status.conditions[?(@.type=="Suspended")].status=True`, about)
+	case suspended:
+		a.say("pause 0.3")
+	case runs:
+		a.say("pause 0.3")
+	default:
+		a.say("ended %s", about)
+	}
+	a.say("same")
+}
+
+func (a *author) cronJob(name string) {
+	about := "cronjobs/" + name
+	runs := a.one(2)
+	job := ""
+	if runs {
+		job = ", job: {suspend: true}"
+	}
+	a.say("make %s {suspend: true, concurrencyPolicy: %s, successfulJobsHistoryLimit: %d%s}", about,
+		a.pick("Allow", "Forbid", "Replace"), a.r.IntN(3), job)
+	for i := range 1 + a.r.IntN(4) {
+		a.say("set %s {suspend: true, schedule: \"0 0 %d 2 *\", timeZone: %s}", about, 1+(i+a.r.IntN(2))%27,
+			a.pick("null", "Asia/Tokyo", "America/New_York"))
+		a.say(`status %s {lastScheduleTime: "2024-0%d-01T00:00:00Z"}`, about, 1+a.r.IntN(9))
+		a.say("set %s {suspend: false}", about)
+		a.say("pause 0.3")
+		a.say("same")
+	}
+}

@@ -1,0 +1,353 @@
+package workloads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/yaml"
+)
+
+// verbs are what the lines of a story begin with; KIND is the plural name of a resource. Besides these there are
+//
+//	# text
+//	apply          and the objects, in YAML, up to an empty line
+//	same           waits until both servers have the same and keep it; each story ends with it
+var verbs = map[string]func(on target, ctx context.Context, rest string) error{
+	// make KIND/NAME {KEYS}: creates an object of one of bases, with what the keys say (make_test.go).
+	"make": target.create,
+	// set KIND/NAME {KEYS}: changes it; null takes away.
+	"set": func(on target, ctx context.Context, rest string) error {
+		what, err := change(on.resource, rest)
+		if err != nil {
+			return err
+		}
+		return on.patch(ctx, what)
+	},
+	// patch KIND/NAME JSON: a merge patch; status KIND/NAME YAML one of the status.
+	"patch":  func(on target, ctx context.Context, rest string) error { return on.patchText(ctx, rest) },
+	"status": target.patchStatus,
+	// delete KIND/NAME: and then what it controls; orphan leaves that, foreground deletes it first.
+	"delete":     deletion(metav1.DeletePropagationBackground),
+	"orphan":     deletion(metav1.DeletePropagationOrphan),
+	"foreground": deletion(metav1.DeletePropagationForeground),
+	// lose pods/APP: deletes the first pod with the label app=APP.
+	"lose": target.lose,
+	// fail pods/APP: says of the first that it has failed, as a kubelet does that evicts it.
+	"fail": target.fail,
+	// evict pods/NAME, "-" being any, and 429 if it is to be refused.
+	"evict": target.evict,
+	// gone KIND/NAME: waits until it is.
+	"gone": func(on target, ctx context.Context, _ string) error {
+		return poll(ctx, func() (bool, error) { return on.get() == nil, nil })
+	},
+	// until KIND/NAME PATH=VALUE: waits, by a JSONPath without braces.
+	"until": target.until,
+	// seen KIND/NAME: waits until its controller has; ready until all its pods are, as its spec wants them; ended until
+	// a Job is.
+	"seen":  func(on target, ctx context.Context, _ string) error { return on.wait(ctx, isSeen) },
+	"ready": func(on target, ctx context.Context, _ string) error { return on.wait(ctx, isReady) },
+	"ended": func(on target, ctx context.Context, _ string) error { return on.wait(ctx, hasEnded) },
+	// event KIND/NAME REASON: waits for one, "-" being any object of the kind.
+	"event": target.event,
+	// count KIND/APP N: waits until there are N of a kind with the label app=APP ("-" is any) that are not deleted.
+	"count": target.count,
+	// tick -: waits for the next full second, so that what is made after it is younger than all that was made before.
+	"tick": func(_ target, ctx context.Context, _ string) error {
+		now := time.Now()
+		select {
+		case <-time.After(now.Truncate(time.Second).Add(time.Second).Sub(now)):
+		case <-ctx.Done():
+		}
+		return nil
+	},
+	// pause SECONDS: lets time pass where nothing is to be seen that could be waited for.
+	"pause": func(on target, ctx context.Context, rest string) error {
+		n, err := strconv.ParseFloat(strings.TrimPrefix(on.about+rest, "-"), 64)
+		select {
+		case <-time.After(time.Duration(n * float64(time.Second))):
+		case <-ctx.Done():
+		}
+		return err
+	},
+}
+
+// target is what a line is about, on one of the servers.
+type target struct {
+	*side
+	about, resource, namespace, name string
+}
+
+func (s *story) target(on *side, about string) target {
+	resource, name, _ := strings.Cut(about, "/")
+	return target{on, about, resource, s.namespace, name}
+}
+
+func (on target) api() dynamic.ResourceInterface {
+	if on.resource == "persistentvolumes" {
+		return on.client.Resource(kinds[on.resource])
+	}
+	return on.client.Resource(kinds[on.resource]).Namespace(on.namespace)
+}
+
+func (on target) get() *unstructured.Unstructured {
+	return on.side.get(on.resource, on.namespace, on.name)
+}
+
+// written waits until the copy has what a write has answered.
+func (on target) written(ctx context.Context, o *unstructured.Unstructured, err error) error {
+	if err != nil {
+		return err
+	}
+	return on.reach(ctx, on.resource, o)
+}
+
+func (s *story) apply(ctx context.Context, on *side, text string) error {
+	for doc := range strings.SplitSeq(text, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &o.Object); err != nil {
+			return err
+		}
+		resource := strings.ToLower(o.GetKind()) + "s"
+		if _, ok := kinds[resource]; !ok {
+			return fmt.Errorf("kind %s is not known", o.GetKind())
+		}
+		of := s.target(on, resource+"/"+o.GetName())
+		applied, err := of.api().Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "story"})
+		if err := of.written(ctx, applied, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (on target) create(ctx context.Context, rest string) error {
+	o, err := base(on.resource, on.name)
+	if err != nil {
+		return err
+	}
+	said, err := change(on.resource, rest)
+	if err != nil {
+		return err
+	}
+	merge(o.Object, said)
+	without(o.Object)
+	made, err := on.api().Create(ctx, o, metav1.CreateOptions{})
+	return on.written(ctx, made, err)
+}
+
+func (on target) patch(ctx context.Context, what map[string]any, subresources ...string) error {
+	data, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	return on.patchText(ctx, string(data), subresources...)
+}
+
+func (on target) patchText(ctx context.Context, text string, subresources ...string) error {
+	now, err := on.api().Patch(ctx, on.name, types.MergePatchType, []byte(text), metav1.PatchOptions{}, subresources...)
+	return on.written(ctx, now, err)
+}
+
+func (on target) patchStatus(ctx context.Context, rest string) error {
+	var what map[string]any
+	if err := yaml.Unmarshal([]byte(rest), &what); err != nil {
+		return err
+	}
+	return on.patch(ctx, map[string]any{"status": what}, "status")
+}
+
+func deletion(how metav1.DeletionPropagation) func(on target, ctx context.Context, rest string) error {
+	return func(on target, ctx context.Context, _ string) error {
+		return on.api().Delete(ctx, on.name, metav1.DeleteOptions{PropagationPolicy: &how})
+	}
+}
+
+func (on target) lose(ctx context.Context, _ string) error {
+	p, err := on.first()
+	if err != nil {
+		return err
+	}
+	on.name = p.GetName()
+	if err := on.api().Delete(ctx, on.name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return poll(ctx, func() (bool, error) {
+		now := on.get()
+		return now == nil || now.GetUID() != p.GetUID(), nil
+	})
+}
+
+func (on target) fail(ctx context.Context, _ string) error {
+	p, err := on.first()
+	if err != nil {
+		return err
+	}
+	on.name = p.GetName()
+	return on.patchStatus(ctx, "{phase: Failed, reason: Evicted}")
+}
+
+// first returns the first object of a kind with a label app, of those whose names are made up if there are some.
+func (on target) first() (found *unstructured.Unstructured, err error) {
+	for _, o := range on.list(on.resource, on.namespace) {
+		if on.name != "-" && o.GetLabels()["app"] != on.name {
+			continue
+		}
+		if found == nil || found.GetGenerateName() == "" && o.GetGenerateName() != "" {
+			found = o
+		}
+	}
+	if found != nil {
+		return found, nil
+	}
+	return nil, errors.New("there is none")
+}
+
+func (on target) evict(ctx context.Context, rest string) error {
+	if on.name == "-" {
+		p, err := on.first()
+		if err != nil {
+			return err
+		}
+		on.name = p.GetName()
+	}
+	_, err := on.api().Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "policy/v1", "kind": "Eviction",
+		"metadata": map[string]any{"name": on.name, "namespace": on.namespace},
+	}}, metav1.CreateOptions{}, "eviction")
+	if rest == "429" {
+		if !apierrors.IsTooManyRequests(err) {
+			return fmt.Errorf("it is not refused: %w", err)
+		}
+		return nil
+	}
+	return err
+}
+
+func (on target) until(ctx context.Context, condition string) error {
+	at := strings.LastIndex(condition, "=")
+	path, want := jsonpath.New("until").AllowMissingKeys(true), condition[at+1:]
+	if err := path.Parse("{" + condition[:at] + "}"); err != nil {
+		return err
+	}
+	var got bytes.Buffer
+	err := on.wait(ctx, func(o *unstructured.Unstructured) bool {
+		got.Reset()
+		return path.Execute(&got, o.Object) == nil && got.String() == want
+	})
+	if err != nil {
+		return fmt.Errorf("it is %q: %w", got.String(), err)
+	}
+	return nil
+}
+
+// wait waits until something is true of the object.
+func (on target) wait(ctx context.Context, is func(*unstructured.Unstructured) bool) error {
+	return poll(ctx, func() (bool, error) {
+		o := on.get()
+		return o != nil && is(o), nil
+	})
+}
+
+func (on target) event(ctx context.Context, reason string) error {
+	return poll(ctx, func() (bool, error) {
+		for _, e := range on.list("events", on.namespace) {
+			about, _, _ := unstructured.NestedStringMap(e.Object, "involvedObject")
+			if got, _, _ := unstructured.NestedString(e.Object, "reason"); got != reason {
+				continue
+			}
+			if about["name"] == on.name || on.name == "-" && strings.ToLower(about["kind"])+"s" == on.resource {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+}
+
+func (on target) count(ctx context.Context, rest string) error {
+	want, err := strconv.Atoi(rest)
+	if err != nil {
+		return err
+	}
+	got := 0
+	err = poll(ctx, func() (bool, error) {
+		got = 0
+		for _, o := range on.list(on.resource, on.namespace) {
+			if (on.name == "-" || o.GetLabels()["app"] == on.name) && o.GetDeletionTimestamp() == nil {
+				got++
+			}
+		}
+		return got == want, nil
+	})
+	if err != nil {
+		return fmt.Errorf("there are %d: %w", got, err)
+	}
+	return nil
+}
+
+func number(o *unstructured.Unstructured, path ...string) int64 {
+	n, _, _ := unstructured.NestedInt64(o.Object, path...)
+	return n
+}
+
+func isSeen(o *unstructured.Unstructured) bool {
+	return number(o, "status", "observedGeneration") >= o.GetGeneration()
+}
+
+// isReady reports whether all pods that a controller wants are there, of its template as far as it says, and available.
+func isReady(o *unstructured.Unstructured) bool {
+	if o.GetKind() == "Pod" {
+		return conditionIs(o, "Ready")
+	}
+	want := number(o, "spec", "replicas")
+	all := []string{"replicas", "availableReplicas", "readyReplicas"}
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "updateStrategy", "type")
+	switch o.GetKind() {
+	case "Deployment":
+		all = append(all, "updatedReplicas")
+	case "StatefulSet":
+		current, _, _ := unstructured.NestedString(o.Object, "status", "currentRevision")
+		update, _, _ := unstructured.NestedString(o.Object, "status", "updateRevision")
+		partition := number(o, "spec", "updateStrategy", "rollingUpdate", "partition")
+		if strategy == "RollingUpdate" && (partition == 0 && current != update ||
+			number(o, "status", "updatedReplicas") < want-partition) {
+			return false
+		}
+	case "DaemonSet":
+		want = number(o, "status", "desiredNumberScheduled")
+		if all = []string{"currentNumberScheduled", "numberAvailable"}; strategy == "RollingUpdate" {
+			all = append(all, "updatedNumberScheduled")
+		}
+	}
+	for _, field := range all {
+		if number(o, "status", field) != want {
+			return false
+		}
+	}
+	return isSeen(o)
+}
+
+func hasEnded(o *unstructured.Unstructured) bool {
+	return conditionIs(o, "Complete") || conditionIs(o, "Failed")
+}
+
+func conditionIs(o *unstructured.Unstructured, kind string) bool {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, v := range list {
+		if c, _ := v.(map[string]any); c["type"] == kind {
+			return c["status"] == "True"
+		}
+	}
+	return false
+}
