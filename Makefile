@@ -111,7 +111,10 @@ oracle: ## ours against the Kubernetes libraries, with few random cases
 RANDOM_STORIES ?= 100
 .PHONY: stories
 stories: ## every story of workloads, and random ones, told to our controllers and to Kubernetes': ten minutes
-	cd test/oracle-builtins && STORIES=. RANDOM_STORIES=$(RANDOM_STORIES) go test -count=1 -timeout 60m ./workloads
+	@mkdir -p bin; cd test/oracle-builtins && STORIES=. RANDOM_STORIES=$(RANDOM_STORIES) \
+	  go test -v -count=1 -timeout 60m ./workloads >../../bin/stories.log 2>&1; code=$$?; \
+	  grep -e '--- FAIL' -e 'after it has differed' -e '^ok' -e '^FAIL' ../../bin/stories.log; \
+	  echo "stories: all that was logged is in bin/stories.log"; exit $$code
 
 .PHONY: e2e
 e2e: ## a built binary and a real kubectl

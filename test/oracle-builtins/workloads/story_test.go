@@ -2,12 +2,12 @@ package workloads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // patience bounds every story; it is reached only if a test fails.
@@ -86,32 +87,6 @@ func newPair(t *testing.T) []*side {
 	return []*side{newSide(t, "our controllers", ours), newSide(t, "Kubernetes' controllers", theirs)}
 }
 
-// atATime is how many stories are told at the same time: most of them wait.
-func atATime() int {
-	if n, err := strconv.Atoi(os.Getenv("STORIES_AT_A_TIME")); err == nil {
-		return n
-	}
-	return 12
-}
-
-func tellAll(t *testing.T, pair []*side, all []named) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, atATime())
-	for _, s := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			t.Run(s.name, func(t *testing.T) {
-				namespace, _, _ := strings.Cut(s.name, " ")
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				(&story{namespace: namespace, sides: pair}).run(ctx, t, s.lines)
-			})
-		})
-	}
-	wg.Wait()
-}
-
 // story is one that is told to two servers.
 type story struct {
 	namespace string
@@ -127,21 +102,21 @@ type story struct {
 	}
 }
 
-func (s *story) run(ctx context.Context, t *testing.T, lines []string) {
-	t.Helper()
+// run tells the lines, and returns what differs.
+func (s *story) run(ctx context.Context, lines []string) (err error) {
 	namespaces := kinds["pods"]
 	namespaces.Resource = "namespaces"
-	s.each(t, "namespace", func(on *side) error {
+	defer func() {
+		err = errors.Join(err, s.each("end", func(on *side) error { return s.end(ctx, on, namespaces) }))
+	}()
+	if err := s.each("namespace", func(on *side) error {
 		_, err := on.client.Resource(namespaces).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.namespace},
 		}}, metav1.CreateOptions{})
 		return err
-	})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the story:\n%s", strings.Join(lines, "\n"))
-		}
-	})
+	}); err != nil {
+		return err
+	}
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		if line == "" || line[0] == '#' {
@@ -152,65 +127,71 @@ func (s *story) run(ctx context.Context, t *testing.T, lines []string) {
 			for i++; i < len(lines) && lines[i] != ""; i++ {
 				text = append(text, lines[i])
 			}
-			s.each(t, line, func(on *side) error { return s.apply(ctx, on, strings.Join(text, "\n")) })
-			continue
+			err = s.each(line, func(on *side) error { return s.apply(ctx, on, strings.Join(text, "\n")) })
+		} else {
+			err = s.tell(ctx, line)
 		}
-		s.tell(ctx, t, line)
-	}
-	s.same(ctx, t)
-	for i := range s.sides {
-		if i > 0 && s.sides[i].history(s.namespace) != s.sides[0].history(s.namespace) {
-			t.Errorf("pods came and went otherwise: ours +, Kubernetes' -:\n%s",
-				cmp.Diff(s.sides[i].history(s.namespace), s.sides[0].history(s.namespace)))
+		if err != nil {
+			return err
 		}
 	}
-	s.each(t, "end", func(on *side) error {
-		return on.client.Resource(namespaces).Delete(ctx, s.namespace, metav1.DeleteOptions{})
-	})
+	if err := s.same(ctx); err != nil {
+		return err
+	}
+	ours, theirs := s.sides[0].history(s.namespace), s.sides[1].history(s.namespace)
+	if ours != theirs {
+		return fmt.Errorf("pods came and went otherwise: ours +, Kubernetes' -:\n%s", cmp.Diff(theirs, ours))
+	}
+	return nil
+}
+
+// end deletes what a story has made, also when its time is over: it may be told again.
+func (s *story) end(ctx context.Context, on *side, namespaces schema.GroupVersionResource) error {
+	ctx = context.WithoutCancel(ctx)
+	err := on.client.Resource(kinds["persistentvolumes"]).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "story=" + s.namespace})
+	return errors.Join(err, on.client.Resource(namespaces).Delete(ctx, s.namespace, metav1.DeleteOptions{}))
 }
 
 // tell does what a line says, on both servers.
-func (s *story) tell(ctx context.Context, t *testing.T, line string) {
-	t.Helper()
+func (s *story) tell(ctx context.Context, line string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	about, rest, _ := strings.Cut(rest, " ")
 	if verb == "same" {
-		s.same(ctx, t)
-		return
+		return s.same(ctx)
 	}
 	do := verbs[verb]
 	if do == nil {
-		t.Fatalf("%q is no line of a story", line)
+		return fmt.Errorf("%q is no line of a story", line)
 	}
 	s.skip.see(line)
-	s.each(t, line, func(on *side) error { return do(s.target(on, about), ctx, rest) })
+	return s.each(line, func(on *side) error { return do(s.target(on, about), ctx, rest) })
 }
 
 // each does something on both servers at the same time.
-func (s *story) each(t *testing.T, line string, do func(*side) error) {
-	t.Helper()
+func (s *story) each(line string, do func(*side) error) error {
 	errs := make([]error, len(s.sides))
 	var wg sync.WaitGroup
 	for i, on := range s.sides {
-		wg.Go(func() { errs[i] = do(on) })
+		wg.Go(func() {
+			if err := do(on); err != nil {
+				errs[i] = fmt.Errorf("%s: %s: %w", on.name, line, err)
+			}
+		})
 	}
 	wg.Wait()
-	for i, err := range errs {
-		if err != nil {
-			t.Errorf("%s: %s: %v", s.sides[i].name, line, err)
-		}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w; ours +, Kubernetes' -:\n%s", err, s.diff())
 	}
-	if t.Failed() {
-		t.Fatalf("ours +, Kubernetes' -:\n%s", s.diff(t))
-	}
+	return nil
 }
 
 // same waits until both servers have the same, and keep it: what follows from what has happened may take a while.
-func (s *story) same(ctx context.Context, t *testing.T) {
-	t.Helper()
+func (s *story) same(ctx context.Context) error {
 	if err := poll(ctx, func() (bool, error) { return s.settled() }); err != nil {
-		t.Fatalf("%v: ours +, Kubernetes' -:\n%s", err, s.diff(t))
+		return fmt.Errorf("%w: ours +, Kubernetes' -:\n%s", err, s.diff())
 	}
+	return nil
 }
 
 // settled reports whether both servers have the same and have not changed for a while.
@@ -236,13 +217,12 @@ func (s *story) settled() (bool, error) {
 	return false, nil
 }
 
-func (s *story) diff(t *testing.T) string {
-	t.Helper()
+func (s *story) diff() string {
 	var states [][]string
 	for _, on := range s.sides {
 		text, err := state(on, s.namespace, s.skip)
 		if err != nil {
-			t.Fatal(err)
+			return fmt.Sprintf("%s: %v", on.name, err)
 		}
 		states = append(states, strings.Split(text, "\n"))
 	}

@@ -114,6 +114,7 @@ func (on target) written(ctx context.Context, o *unstructured.Unstructured, err 
 }
 
 func (s *story) apply(ctx context.Context, on *side, text string) error {
+	text = strings.ReplaceAll(text, "$NAMESPACE", s.namespace)
 	for doc := range strings.SplitSeq(text, "\n---\n") {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(doc), &o.Object); err != nil {
