@@ -2,16 +2,12 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,25 +19,24 @@ import (
 )
 
 const (
-	// aloneEnv has the test's binary be nothing but a proxy to what it names.
-	aloneEnv = "E2E_PROXY_TO"
-
 	costGroup = "/apis/cost.example.com/v1"
 	costList  = costGroup + "/namespaces/default/things"
 	costItems = 500
 )
 
 // TestAggregationCost measures the CPU time of a process that passes requests on to another server: Bowsprit, a real
-// kube-apiserver (E2E_KUBE_APISERVER) and a program that is nothing but a httputil.ReverseProxy, in turns. Requests are
-// gets of 5 KB and lists of 500 such objects, by clients of HTTP/2, as client-go's, and HTTP/1. E2E_AGGREGATION_COST is
-// the number of turns; without it the test does nothing: it measures.
+// kube-apiserver (E2E_KUBE_APISERVER), a program that is nothing but a httputil.ReverseProxy, and one that decrypts what
+// comes and encrypts it again without a look at it, below which no proxy can be. They work in turns. Requests are gets
+// of 5 KB and lists of 500 such objects, by clients of HTTP/2, as client-go's, and HTTP/1. E2E_AGGREGATION_COST is the
+// number of turns; without it the test does nothing: it measures.
 func TestAggregationCost(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("E2E_AGGREGATION_COST"))
 	if err != nil {
 		t.Skip("E2E_AGGREGATION_COST is not set to a number of turns")
 	}
 	backend := startThings(t)
-	proxies := []*costly{newAlone(t, backend), behindFront(t, "bowsprit", startServer(t, "--ephemeral"), backend)}
+	proxies := []*costly{newAlone(t, "TLS", backend), newAlone(t, "ReverseProxy", backend),
+		behindFront(t, "bowsprit", startServer(t, "--ephemeral"), backend)}
 	if reference != "" {
 		proxies = append(proxies, behindFront(t, "kube-apiserver", startFront(t), backend))
 	}
@@ -126,47 +121,6 @@ func behindFront(t *testing.T, name string, front *process, port string) *costly
 		service: {name: things, namespace: default, port: `+port+`}}}`), "create", "-f", "-")
 	kubectl(t, front, nil, "wait", "--for=condition=Available", "--timeout=60s", "apiservice/v1.cost.example.com")
 	return &costly{name: name, process: front.cmd.Process, config: front.config(t)}
-}
-
-// newAlone starts the test's binary as a proxy.
-func newAlone(t *testing.T, port string) *costly {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), aloneEnv+"=https://localhost:"+port)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	address := make([]byte, 64)
-	n, err := out.Read(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &costly{name: "ReverseProxy", process: cmd.Process, config: &rest.Config{
-		Host: strings.TrimSpace(string(address[:n])), TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-	}}
-}
-
-// proxyAlone is the whole program of newAlone. It prints its address and ends when it is killed.
-func proxyAlone(to string) {
-	target, err := url.Parse(to)
-	if err != nil {
-		panic(err)
-	}
-	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
-		},
-	})
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	fmt.Println(server.URL)
-	select {}
 }
 
 // run sends requests and returns what each costs the process, in microseconds of CPU time.

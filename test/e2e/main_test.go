@@ -15,8 +15,8 @@ var update = flag.Bool("update", false, "rewrite the expectations under testdata
 var binaries string
 
 func TestMain(m *testing.M) {
-	if to := os.Getenv(aloneEnv); to != "" {
-		proxyAlone(to)
+	if what := os.Getenv(aloneEnv); what != "" {
+		runAlone(what)
 	}
 	flag.Parse()
 	os.Exit(runTests(m))
