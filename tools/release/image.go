@@ -28,6 +28,8 @@ const (
 	// imageUser is nobody's number on most systems: the image has no users, and needs none.
 	imageUser = "65532:65532"
 	imageData = "data"
+	// imageName is what "bowsprit" in the chart means to a node: an image that was imported there needs no registry.
+	imageName = "docker.io/library/bowsprit"
 )
 
 // blobs are the parts of an image layout, by their digest.
@@ -71,7 +73,10 @@ func (r *release) image(programs map[target]string) error {
 	if err != nil {
 		return err
 	}
-	all.Annotations = map[string]string{"org.opencontainers.image.ref.name": r.version}
+	// The first is the specification's: a tag alone. Of that containerd makes a name with the day of the import in it.
+	all.Annotations = map[string]string{
+		"org.opencontainers.image.ref.name": r.version, "io.containerd.image.name": imageName + ":" + r.version,
+	}
 	index, err := json.Marshal(indexOf(all))
 	if err != nil {
 		return err

@@ -254,7 +254,12 @@ func TestImage(t *testing.T) {
 		}
 		return n
 	}
-	index := parse(blob(parse(files["./index.json"]).Manifests[0].Digest))
+	root := parse(files["./index.json"]).Manifests[0]
+	if root.Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" ||
+		root.Annotations["io.containerd.image.name"] != "docker.io/library/bowsprit:v1.2.3" {
+		t.Errorf("the image has other names: %v", root.Annotations)
+	}
+	index := parse(blob(root.Digest))
 	if len(index.Manifests) != 2 || index.Manifests[1].Platform["architecture"] != "arm64" {
 		t.Fatalf("%+v", index)
 	}
