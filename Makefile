@@ -151,8 +151,8 @@ operators: ## cert-manager, prometheus-operator, metrics-server and custom metri
 	cd test/operators && go vet ./... && go test -timeout 10m ./...
 
 .PHONY: node
-node: ## Kubernetes' own scheduler, controllers and a real node against a built binary (test/node); not part of test: it links them, half an hour the first time
-	cd test/node && go vet . && go test -count=1 -timeout 30m .
+node: ## Kubernetes' own scheduler, controllers and a real node against a built binary, and the image and chart of a release there (test/node); not part of test: it links them, half an hour the first time
+	cd test/node && go vet . && go test -count=1 -timeout 90m .
 
 .PHONY: first-test
 first-test: build ## time from the start of a kubebuilder suite to its first object; ENVTEST_ASSETS=DIR measures Kubernetes' binaries beside

@@ -34,12 +34,13 @@ func (c *cluster) startControllers(t *testing.T, flags ...string) *component {
 	t.Helper()
 	c.sh(t, "bowsprit kubeconfig --user system:kube-controller-manager > kube-controller-manager.conf")
 	const pki = ".local/share/bowsprit/pki/"
-	return c.run(t, "kube-controller-manager", append(flags, "--kubeconfig=kube-controller-manager.conf",
-		"--authentication-kubeconfig=kube-controller-manager.conf",
+	return c.run(t, "kube-controller-manager", append([]string{
+		"--kubeconfig=kube-controller-manager.conf", "--authentication-kubeconfig=kube-controller-manager.conf",
 		"--authorization-kubeconfig=kube-controller-manager.conf", "--use-service-account-credentials",
-		"--service-account-private-key-file="+pki+"service-account.key", "--root-ca-file="+pki+"ca.crt",
-		"--cluster-signing-cert-file="+pki+"ca.crt", "--cluster-signing-key-file="+pki+"ca.key",
-		"--node-monitor-grace-period=24h", "--secure-port="+freePort(t))...)
+		"--service-account-private-key-file=" + pki + "service-account.key", "--root-ca-file=" + pki + "ca.crt",
+		"--cluster-signing-cert-file=" + pki + "ca.crt", "--cluster-signing-key-file=" + pki + "ca.key",
+		"--node-monitor-grace-period=24h", "--secure-port=" + freePort(t),
+	}, flags...)...)
 }
 
 // TestControllerManager has Kubernetes' own controllers and scheduler do all the work beside the API: workloads, what

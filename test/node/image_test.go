@@ -14,8 +14,14 @@ import (
 // applets are the commands of busybox that images have under their own names.
 var applets = []string{"sh", "cat", "echo", "sleep", "tar", "id", "mkdir", "rm", "true", "wget", "httpd"}
 
-// image writes an image, as "docker save" would, that has busybox, and more files by their paths in it.
-func image(t *testing.T, file, name, busybox string, command []string, more map[string]string) {
+// contents are what an image has beside busybox, and what it runs.
+type contents struct {
+	entrypoint, command []string
+	files               map[string]string // by their paths in the image, where they are on this machine
+}
+
+// image writes an image, as "docker save" would.
+func image(t *testing.T, file, name, busybox string, has contents) {
 	t.Helper()
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
@@ -31,7 +37,7 @@ func image(t *testing.T, file, name, busybox string, command []string, more map[
 		header(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"})
 	}
 	files := map[string]string{"bin/busybox": busybox}
-	for target, source := range more {
+	for target, source := range has.files {
 		files[target] = source
 	}
 	for target, source := range files {
@@ -50,7 +56,9 @@ func image(t *testing.T, file, name, busybox string, command []string, more map[
 	digest := sum(layer.Bytes())
 	config := marshal(t, map[string]any{
 		"architecture": "amd64", "os": "linux",
-		"config": map[string]any{"Cmd": command, "Env": []string{"PATH=/usr/local/bin:/bin"}},
+		"config": map[string]any{
+			"Entrypoint": has.entrypoint, "Cmd": has.command, "Env": []string{"PATH=/usr/local/bin:/bin"},
+		},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
 	})
 	out, err := os.Create(file)

@@ -2,25 +2,86 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// startContainerd starts it with the images that the test wants, which are made here.
-func (c *cluster) startContainerd(t *testing.T, root string) *component {
+// The addresses of the node and of the service kubernetes. There is no kube-proxy: the server listens on the latter.
+const (
+	nodeAddress    = "192.0.2.10"
+	serviceAddress = "10.0.0.1"
+)
+
+// pause is what containers do that only have to be there.
+var pause = []string{"sh", "-c", "trap exit TERM INT; while :; do sleep 100000 & wait $!; done"}
+
+// realNode is the node "one", and the server that it has joined. Kubernetes' controllers and scheduler run beside that.
+type realNode struct {
+	*cluster
+	root             string // where the packages are
+	runtime, kubelet *component
+	began            time.Time // when the server was started
+}
+
+// joining says how: more flags of programs.
+type joining struct{ server, controllers []string }
+
+// startNode starts all of them, and returns when the node is ready.
+func startNode(t *testing.T, root string, how joining) *realNode {
+	t.Helper()
+	sandbox(t, nodeAddress, serviceAddress)
+	n := &realNode{root: root, began: time.Now(), cluster: &cluster{
+		home: os.Getenv(insideHome), port: "443", flags: append([]string{
+			"--bind-address=0.0.0.0", "--advertise-address=" + nodeAddress, ownControllers,
+			"--kubelet-preferred-address-types=InternalIP",
+		}, how.server...),
+	}}
+	n.start(t)
+	t.Cleanup(func() { n.stop(t) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			n.report(t)
+		}
+	})
+	n.startControllers(t, how.controllers...)
+	n.startScheduler(t)
+	n.startContainerd(t)
+	n.load(t, contents{command: pause}, "registry.k8s.io/pause:2.0", "registry.k8s.io/pause:3.10")
+	n.startKubelet(t)
+	n.sh(t, "kubectl wait node one --for=create --timeout=120s")
+	n.sh(t, "kubectl wait node one --for=condition=Ready --timeout=120s")
+	t.Logf("the node is ready after %v", time.Since(n.began).Round(100*time.Millisecond))
+	return n
+}
+
+// report logs what there is to say of a test that has failed.
+func (n *realNode) report(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "kubectl get pods -A -o wide; kubectl get events -A; kubectl describe pods -A;"+
+		"kubectl describe node one")
+	cmd.Dir, cmd.Env = n.home, n.env()
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s%v", out, err)
+}
+
+// startContainerd starts it, or starts it again where it was before.
+func (n *realNode) startContainerd(t *testing.T) {
 	t.Helper()
 	files := map[string]string{
-		"containerd.toml":     strings.NewReplacer("HOME", c.home, "ROOT", root).Replace(containerdConfig),
-		"cni/bridge.conflist": strings.ReplaceAll(bridgeConfig, "HOME", c.home),
+		"containerd.toml":     strings.NewReplacer("HOME", n.home, "ROOT", n.root).Replace(containerdConfig),
+		"cni/bridge.conflist": strings.ReplaceAll(bridgeConfig, "HOME", n.home),
 	}
 	for name, content := range files {
-		file := filepath.Join(c.home, name)
+		file := filepath.Join(n.home, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -28,31 +89,29 @@ func (c *cluster) startContainerd(t *testing.T, root string) *component {
 			t.Fatal(err)
 		}
 	}
-	c.path = ""
+	n.path = ""
 	for _, dir := range []string{"usr/bin", "usr/sbin", "bin"} {
-		c.path += filepath.Join(root, dir) + ":"
+		n.path += filepath.Join(n.root, dir) + ":"
 	}
-	p := c.run(t, filepath.Join(root, "usr", "bin", "containerd"), "--config=containerd.toml")
+	n.runtime = n.run(t, filepath.Join(n.root, "usr", "bin", "containerd"), "--config=containerd.toml")
 	await(t, func(context.Context) string {
-		if _, err := os.Stat(filepath.Join(c.home, "containerd.sock")); err != nil {
-			return p.log.String()
+		cmd := exec.Command("sh", "-c", "ctr plugins ls")
+		cmd.Env = n.env()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Sprintf("%v: %s%s", err, out, n.runtime.log)
 		}
 		return ""
 	})
-	busybox := filepath.Join(root, "bin", "busybox")
-	for name, more := range map[string]map[string]string{
-		"registry.k8s.io/pause:2.0": nil, "registry.k8s.io/pause:3.10": nil,
-		"gcr.io/my-gcp-project/my-kube-scheduler:1.0": { // the page's Dockerfile
-			"usr/local/bin/kube-scheduler": filepath.Join(binaries, "kube-scheduler"),
-		},
-	} {
+}
+
+// load gives containerd an image under each of the names.
+func (n *realNode) load(t *testing.T, has contents, names ...string) {
+	t.Helper()
+	for _, name := range names {
 		file := filepath.Join(t.TempDir(), "image.tar")
-		image(t, file, name, busybox, pause, more)
-		await(t, func(context.Context) string {
-			return c.sh(t, "ctr -a containerd.sock -n k8s.io images import "+file+" >/dev/null 2>&1 || echo no")
-		})
+		image(t, file, name, filepath.Join(n.root, "bin", "busybox"), has)
+		n.sh(t, "ctr images import "+file)
 	}
-	return p
 }
 
 const containerdConfig = `version = 2
@@ -75,7 +134,7 @@ const bridgeConfig = `{"cniVersion": "1.0.0", "name": "bridge", "plugins": [
 
 // startKubelet joins the node "one" by a bootstrap token, with the configuration of docs/nodes.md and what this
 // machine wants beside it.
-func (c *cluster) startKubelet(t *testing.T) *component {
+func (n *realNode) startKubelet(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "nodes.md"))
 	if err != nil {
@@ -87,39 +146,39 @@ func (c *cluster) startKubelet(t *testing.T) *component {
 			configuration = b.Text
 		}
 	}
-	configuration = strings.NewReplacer("/run/containerd/containerd.sock", c.home+"/containerd.sock",
-		"/etc/kubernetes/pki/ca.crt", c.home+"/.local/share/bowsprit/pki/ca.crt").Replace(configuration) + `
+	configuration = strings.NewReplacer("/run/containerd/containerd.sock", n.home+"/containerd.sock",
+		"/etc/kubernetes/pki/ca.crt", n.home+"/.local/share/bowsprit/pki/ca.crt").Replace(configuration) + `
 failCgroupV1: false
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
 failSwapOn: false
 cgroupDriver: cgroupfs
 evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, imagefs.available: 1Mi}
-volumePluginDir: ` + c.home + "/plugins\n"
-	if err := os.WriteFile(filepath.Join(c.home, "kubelet.yaml"), []byte(configuration), 0o600); err != nil {
+volumePluginDir: ` + n.home + "/plugins\n"
+	if err := os.WriteFile(filepath.Join(n.home, "kubelet.yaml"), []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.sh(t, `
+	n.sh(t, `
 kubectl config --kubeconfig=bootstrap.conf set-cluster this --server=https://127.0.0.1:443 \
   --certificate-authority=.local/share/bowsprit/pki/ca.crt --embed-certs
 kubectl config --kubeconfig=bootstrap.conf set-credentials joining --token="$(bowsprit token create)"
 kubectl config --kubeconfig=bootstrap.conf set-context joining --cluster=this --user=joining
 kubectl config --kubeconfig=bootstrap.conf use-context joining`)
-	return c.run(t, "kubelet", "--config=kubelet.yaml", "--bootstrap-kubeconfig=bootstrap.conf",
-		"--kubeconfig=kubelet.conf", "--cert-dir=kubelet-pki", "--root-dir="+c.home+"/kubelet",
+	n.kubelet = n.run(t, "kubelet", "--config=kubelet.yaml", "--bootstrap-kubeconfig=bootstrap.conf",
+		"--kubeconfig=kubelet.conf", "--cert-dir=kubelet-pki", "--root-dir="+n.home+"/kubelet",
 		"--hostname-override=one", "--node-ip="+nodeAddress)
 }
 
 // currentCertificate returns the file with the client certificate that the kubelet uses.
-func (c *cluster) currentCertificate() (string, error) {
-	return os.Readlink(filepath.Join(c.home, "kubelet-pki", "kubelet-client-current.pem"))
+func (n *realNode) currentCertificate() (string, error) {
+	return os.Readlink(filepath.Join(n.home, "kubelet-pki", "kubelet-client-current.pem"))
 }
 
 // approveServing approves the kubelet's request for a serving certificate, as an administrator does: no controller
 // may.
-func (c *cluster) approveServing(t *testing.T) {
+func (n *realNode) approveServing(t *testing.T) {
 	t.Helper()
-	client := c.client(t)
+	client := n.client(t)
 	await(t, func(ctx context.Context) string {
 		requests, err := client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -130,7 +189,7 @@ func (c *cluster) approveServing(t *testing.T) {
 				continue
 			}
 			if len(r.Status.Conditions) == 0 {
-				c.sh(t, "kubectl certificate approve "+r.Name)
+				n.sh(t, "kubectl certificate approve "+r.Name)
 			}
 			if len(r.Status.Certificate) > 0 {
 				return ""

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,8 +33,9 @@ func machine(t *testing.T) string {
 	}
 	dir := os.Getenv("NODE_PACKAGES")
 	if dir == "" {
-		dir = t.TempDir()
-	} else if _, err := os.Stat(filepath.Join(dir, "usr", "bin", "containerd")); err == nil {
+		dir = filepath.Join(binaries, "packages") // for all tests
+	}
+	if _, err := os.Stat(filepath.Join(dir, "usr", "bin", "containerd")); err == nil {
 		return dir
 	}
 	debs := t.TempDir()
@@ -54,10 +56,15 @@ func machine(t *testing.T) string {
 	return dir
 }
 
-// withNamespaces runs this test in a second process, with namespaces of its own for processes, mounts and the network.
-// When it ends the kernel ends and unmounts all that it has left.
-func withNamespaces(t *testing.T) {
+// onMachine returns where the packages of a node are, in a second process that has namespaces of its own for processes,
+// mounts and the network. In the first process it runs the test there, and returns "". When that ends the kernel ends
+// and unmounts all that it has left. Where the machine cannot do it the test is skipped. What is built, prepare builds
+// before: in the namespaces there is no network.
+func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	t.Helper()
+	if root := os.Getenv(inside); root != "" {
+		return root
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -66,23 +73,42 @@ func withNamespaces(t *testing.T) {
 	if out, err := probe.CombinedOutput(); err != nil {
 		t.Skipf("this machine gives no namespaces: %v: %s", err, out)
 	}
+	root := machine(t)
+	for _, f := range prepare {
+		f(t)
+	}
+	// The shell is the first process there, to which all fall whose parent has ended: it waits for them when they end.
 	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
-		"--mount-proc", self, "-test.v", "-test.timeout=25m", "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), inside+"="+machine(t), insideHome+"="+t.TempDir(), "NODE_BINARIES="+binaries)
+		"--mount-proc", "sh", "-c", `"$@"; exit $?`, "sh", self, "-test.v", "-test.timeout=25m",
+		"-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), inside+"="+root, insideHome+"="+t.TempDir(), "NODE_BINARIES="+binaries)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	removeGroups()
-	if err != nil {
+	removeGroups(t)
+	switch {
+	case err != nil:
 		t.Error(err)
+	case bytes.Contains(out, []byte("\n--- SKIP: ")):
+		t.Skip("it was skipped there")
 	}
+	return ""
 }
 
-// removeGroups removes the control groups of containers that have ended.
-func removeGroups() {
-	for _, pattern := range []string{"/sys/fs/cgroup/*/k8s.io/*", "/sys/fs/cgroup/*/k8s.io"} {
+// removeGroups removes the control groups of containers that have ended. None may be left: the kernel has ended all
+// processes that were in them.
+func removeGroups(t *testing.T) {
+	t.Helper()
+	for _, pattern := range []string{
+		"/sys/fs/cgroup/*/k8s.io/*", "/sys/fs/cgroup/*/k8s.io", "/sys/fs/cgroup/k8s.io/*", "/sys/fs/cgroup/k8s.io",
+	} {
 		groups, _ := filepath.Glob(pattern)
 		for _, group := range groups {
-			_ = os.Remove(group) // one that still has processes stays
+			if stat, err := os.Stat(group); err != nil || !stat.IsDir() {
+				continue
+			}
+			if err := os.Remove(group); err != nil {
+				t.Errorf("a control group is left: %v", err)
+			}
 		}
 	}
 }

@@ -13,15 +13,22 @@ import (
 // binaries is the directory with the programs. TestMain sets it, nothing changes it.
 var binaries string
 
-// sources are the packages of the programs. What begins with a dot is a folder of the root module; the others are built
-// in the module programs, with the versions that Kubernetes' own release has.
-var sources = map[string]string{
-	"bowsprit":                "./cmd/bowsprit",
-	"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
-	"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
-	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-	"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
+// source is a package in the module of a folder.
+type source struct{ folder, name string }
+
+// The programs of all tests. Kubernetes' own are built in the module programs, with the versions that its release has.
+var sources = map[string]source{
+	"bowsprit":                {"../..", "./cmd/bowsprit"},
+	"kubectl":                 {"programs", "k8s.io/kubernetes/cmd/kubectl"},
+	"kube-scheduler":          {"programs", "k8s.io/kubernetes/cmd/kube-scheduler"},
+	"kube-controller-manager": {"programs", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	"kubelet":                 {"programs", "k8s.io/kubernetes/cmd/kubelet"},
 }
+
+// The programs of single tests, which build them by "program".
+var (
+	helm = source{"../clients", "helm.sh/helm/v3/cmd/helm"}
+)
 
 func TestMain(m *testing.M) {
 	code, err := runTests(m)
@@ -41,23 +48,35 @@ func runTests(m *testing.M) (int, error) {
 		defer os.RemoveAll(dir)
 		binaries = dir
 	}
-	for name, source := range sources {
-		target := filepath.Join(binaries, name)
-		if _, err := os.Stat(target); err == nil {
-			continue
-		} else if !errors.Is(err, fs.ErrNotExist) {
+	for name, from := range sources {
+		if err := build(name, from); err != nil {
 			return 0, err
-		}
-		build := exec.Command("go", "build", "-o", target, source)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		build.Dir = "programs"
-		if source[0] == '.' {
-			build.Dir = filepath.Join("..", "..")
-		}
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			return 0, fmt.Errorf("build %s: %w", source, err)
 		}
 	}
 	return m.Run(), nil
+}
+
+// build builds a program, unless it is there.
+func build(name string, from source) error {
+	target := filepath.Join(binaries, name)
+	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-o", target, from.name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Stderr = filepath.FromSlash(from.folder), os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build %s: %w", from.name, err)
+	}
+	return nil
+}
+
+// program returns a step of preparation (see onMachine): it builds a program that few tests want.
+func program(name string, from source) func(t *testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		if err := build(name, from); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,77 +13,50 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// The addresses of the node and of the service kubernetes. There is no kube-proxy: the server listens on the latter.
-const (
-	nodeAddress    = "192.0.2.10"
-	serviceAddress = "10.0.0.1"
-)
-
-// pause is what containers do that only have to be there.
-var pause = []string{"sh", "-c", "trap exit TERM INT; while :; do sleep 100000 & wait $!; done"}
-
 // TestRealNode joins a kubelet with a bootstrap token, on which containerd and runc run pods: a Deployment, what
 // kubectl does with pods, and Kubernetes' page about several schedulers as it stands, with the second scheduler as a
 // Deployment. It is skipped where the machine cannot do it.
 func TestRealNode(t *testing.T) {
-	root := os.Getenv(inside)
+	root := onMachine(t)
 	if root == "" {
-		withNamespaces(t)
 		return
 	}
-	sandbox(t, nodeAddress, serviceAddress)
-	c := &cluster{home: os.Getenv(insideHome), port: "443", flags: []string{
-		"--bind-address=0.0.0.0", "--advertise-address=" + nodeAddress, ownControllers,
-		"--kubelet-preferred-address-types=InternalIP",
-	}}
-	began := time.Now()
-	c.start(t)
-	t.Cleanup(func() { c.stop(t) })
-	defer func() {
-		if t.Failed() {
-			t.Log(c.sh(t, "kubectl get pods -A -o wide; kubectl get events -A; kubectl describe node one"))
-		}
-	}()
-	c.startControllers(t, "--cluster-signing-duration=3m")
-	c.startScheduler(t)
-	runtime := c.startContainerd(t, root)
-	kubelet := c.startKubelet(t)
-	c.sh(t, "kubectl wait node one --for=create --timeout=120s")
-	c.sh(t, "kubectl wait node one --for=condition=Ready --timeout=120s")
-	t.Logf("the node is ready after %v", time.Since(began).Round(100*time.Millisecond))
-
-	first, err := c.currentCertificate()
+	n := startNode(t, root, joining{controllers: []string{"--cluster-signing-duration=3m"}})
+	n.load(t, contents{command: pause, files: map[string]string{ // the page's Dockerfile
+		"usr/local/bin/kube-scheduler": filepath.Join(binaries, "kube-scheduler"),
+	}}, "gcr.io/my-gcp-project/my-kube-scheduler:1.0")
+	first, err := n.currentCertificate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.sh(t, "kubectl create deployment web --image=registry.k8s.io/pause:3.10 --replicas=3")
-	c.sh(t, "kubectl wait deployment web --for=condition=Available --timeout=120s")
-	t.Logf("three pods run after %v", time.Since(began).Round(100*time.Millisecond))
-	c.approveServing(t)
-	c.visit(t)
-	c.secondScheduler(t)
-	for name, pid := range map[string]int{
-		"bowsprit": c.cmd.Process.Pid, "kubelet": kubelet.cmd.Process.Pid, "containerd": runtime.cmd.Process.Pid,
+	n.sh(t, "kubectl create deployment web --image=registry.k8s.io/pause:3.10 --replicas=3")
+	n.sh(t, "kubectl wait deployment web --for=condition=Available --timeout=120s")
+	t.Logf("three pods run after %v", time.Since(n.began).Round(100*time.Millisecond))
+	n.approveServing(t)
+	n.visit(t)
+	n.secondScheduler(t)
+	for name, p := range map[string]*exec.Cmd{
+		"bowsprit": n.cmd, "kubelet": n.kubelet.cmd, "containerd": n.runtime.cmd,
 	} {
-		t.Logf("%s: %s", name, c.sh(t, fmt.Sprintf("grep VmRSS /proc/%d/status", pid)))
+		t.Logf("%s: %s", name, n.sh(t, fmt.Sprintf("grep VmRSS /proc/%d/status", p.Process.Pid)))
 	}
 	await(t, func(context.Context) string {
-		if file, err := c.currentCertificate(); err != nil || file == first { // it is gone while it is replaced
+		if file, err := n.currentCertificate(); err != nil || file == first { // it is gone while it is replaced
 			return fmt.Sprintf("the kubelet's certificate has not been renewed: %s, %v", file, err)
 		}
 		return ""
 	})
-	c.sh(t, "kubectl delete deployment web --wait && kubectl wait pod --selector=app=web --for=delete --timeout=120s")
+	n.sh(t, "kubectl delete deployment web --wait && kubectl wait pod --selector=app=web --for=delete --timeout=120s")
 }
 
 // visit does with a pod what kubectl can.
-func (c *cluster) visit(t *testing.T) {
+func (n *realNode) visit(t *testing.T) {
 	t.Helper()
-	pod := c.sh(t, "kubectl get pods --selector=app=web -o jsonpath='{.items[0].metadata.name}'")
+	pod := n.sh(t, "kubectl get pods --selector=app=web -o jsonpath='{.items[0].metadata.name}'")
 	await(t, func(context.Context) string { // the kubelet takes its new certificate when it has it
-		return c.sh(t, "kubectl exec "+pod+" -- true >/dev/null 2>&1 || echo exec does not work")
+		return n.sh(t, "kubectl exec "+pod+" -- true >/dev/null 2>&1 || echo exec does not work")
 	})
-	c.sh(t, "echo content > file")
+	n.sh(t, "echo content > file")
 	for _, s := range []struct{ line, want string }{
 		{"kubectl exec POD -- sh -c 'echo hello from $(id -u)'", "hello from 0"},
 		{"kubectl exec POD -- sh -c 'echo line > /proc/1/fd/1'", ""},
@@ -102,28 +76,28 @@ func (c *cluster) visit(t *testing.T) {
 			"for i in $(seq 600); do grep -q Forwarding forward && break; sleep 0.1; done\n" +
 			"busybox wget -qO- http://127.0.0.1:18080/; kill $!", "page"},
 	} {
-		if got := c.sh(t, strings.ReplaceAll(s.line, "POD", pod)); got != s.want {
+		if got := n.sh(t, strings.ReplaceAll(s.line, "POD", pod)); got != s.want {
 			t.Errorf("%s: %q, want %q", s.line, got, s.want)
 		}
 	}
 }
 
 // secondScheduler creates what docs/schedulers.md has, and waits until all three pods run.
-func (c *cluster) secondScheduler(t *testing.T) {
+func (n *realNode) secondScheduler(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "schedulers.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.session().WriteFiles(t, "schedulers.md", page.Blocks(string(text)))
-	c.sh(t, "sed -i s,config.k8s.io/v1beta2,config.k8s.io/v1, my-scheduler.yaml")
-	c.sh(t, "kubectl create -f my-scheduler.yaml && kubectl create -f pod1.yaml -f pod2.yaml -f pod3.yaml")
-	c.sh(t, "kubectl wait deployment my-scheduler --namespace=kube-system --for=condition=Available --timeout=150s")
-	c.sh(t, "kubectl wait pod --selector=name=multischeduler-example --for=condition=Ready --timeout=120s")
+	n.session().WriteFiles(t, "schedulers.md", page.Blocks(string(text)))
+	n.sh(t, "sed -i s,config.k8s.io/v1beta2,config.k8s.io/v1, my-scheduler.yaml")
+	n.sh(t, "kubectl create -f my-scheduler.yaml && kubectl create -f pod1.yaml -f pod2.yaml -f pod3.yaml")
+	n.sh(t, "kubectl wait deployment my-scheduler --namespace=kube-system --for=condition=Available --timeout=150s")
+	n.sh(t, "kubectl wait pod --selector=name=multischeduler-example --for=condition=Ready --timeout=120s")
 	const want = "annotation-default-scheduler default-scheduler\n" +
 		"annotation-second-scheduler my-scheduler\nno-annotation default-scheduler"
 	await(t, func(context.Context) string {
-		got := c.sh(t, "for p in annotation-default-scheduler annotation-second-scheduler no-annotation; do "+
+		got := n.sh(t, "for p in annotation-default-scheduler annotation-second-scheduler no-annotation; do "+
 			"echo $p $(kubectl get events --field-selector=reason=Scheduled,involvedObject.name=$p "+
 			"-o jsonpath='{.items[*].reportingComponent}'); done")
 		if got != want {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -79,6 +80,7 @@ func (c *cluster) stop(t *testing.T) {
 // env is the environment of the server and of its clients.
 func (c *cluster) env() []string {
 	return append(os.Environ(), "PATH="+binaries+":"+c.path+os.Getenv("PATH"), "HOME="+c.home, "XDG_DATA_HOME=",
+		"CONTAINERD_ADDRESS="+filepath.Join(c.home, "containerd.sock"), "CONTAINERD_NAMESPACE=k8s.io",
 		"KUBECONFIG="+filepath.Join(c.home, ".local", "share", "bowsprit", "kubeconfig"))
 }
 
@@ -137,6 +139,17 @@ func (c *cluster) run(t *testing.T, program string, args ...string) *component {
 		}
 	})
 	return p
+}
+
+// awaitLine waits until a program has printed a text.
+func (c *cluster) awaitLine(t *testing.T, p *component, text string) {
+	t.Helper()
+	await(t, func(context.Context) string {
+		if log := p.log.String(); !strings.Contains(log, text) {
+			return fmt.Sprintf("%s has not printed %q: %s", p.cmd.Path, text, log)
+		}
+		return ""
+	})
 }
 
 // kill ends the program as a power failure would.
