@@ -79,7 +79,7 @@ func (c *Config) parts() []part.Part {
 		systemclass.Part(),
 		address.Part(c.Services.ranges(), c.Services.ports()),
 		service.Part(service.Settings{Ranges: c.Services.ranges(), Advertised: c.advertised}),
-		protection.Part(),
+		protection.Part(c.openGates()),
 		podgc.Part(),
 		componentstatus.Part(),
 		subresource.Part(),
@@ -149,7 +149,7 @@ func builtinKinds(c *Config) part.Part {
 func (c *Config) pluginSettings() pluginlist.Settings {
 	s := pluginlist.Settings{
 		NotReadySeconds: c.Limits.NotReadyTolerationSeconds, UnreachableSeconds: c.Limits.UnreachableTolerationSeconds,
-		AnyAudience: !on(c.Authorization.NodeAudienceRestriction, true),
+		AnyAudience: !on(c.Authorization.NodeAudienceRestriction, true), Features: c.API.Features,
 	}
 	if c.Controllers.runs(accounts.Controller) {
 		s.AccountPatience = accountPatience

@@ -85,7 +85,7 @@ func (e Emulation) LacksPlugin(name string, given map[string]bool) bool {
 	switch name {
 	case "PodTopologyLabels":
 		return !e.Has("PodTopologyLabelsAdmission", given)
-	case "PodGroupWorkloadExists", "JobValidation":
+	case "PodGroupProtection", "PodGroupWorkloadExists", "JobValidation":
 		return !e.Has(genericWorkload, given)
 	}
 	return false

@@ -44,6 +44,8 @@ type Config struct {
 	NotReadySeconds, UnreachableSeconds *int64
 	// AnyAudience gives kubelets tokens of the pods on their nodes for any audience.
 	AnyAudience bool
+	// Features are the feature gates that are given, by Kubernetes' names.
+	Features map[string]bool
 	// Metrics is optional.
 	Metrics prometheus.Registerer
 }

@@ -17,6 +17,8 @@ type Settings struct {
 	NotReadySeconds, UnreachableSeconds *int64
 	// AnyAudience gives kubelets tokens of the pods on their nodes for any audience.
 	AnyAudience bool
+	// Features are the feature gates that are given, by Kubernetes' names.
+	Features map[string]bool
 }
 
 // Part brings all plugins of the list.
@@ -28,7 +30,8 @@ func Part(s Settings) part.Part {
 				return plugin.New(k.name, k.make(plugin.Config{
 					View: h.View, Authz: h.Authorizer, NewSuffix: part.NameSuffix, AccountPatience: s.AccountPatience,
 					PodSecurity: h.Admission.PodSecurity, NotReadySeconds: s.NotReadySeconds,
-					UnreachableSeconds: s.UnreachableSeconds, AnyAudience: s.AnyAudience, Metrics: h.Metrics,
+					UnreachableSeconds: s.UnreachableSeconds, AnyAudience: s.AnyAudience, Features: s.Features,
+					Metrics: h.Metrics,
 				})), nil
 			}})
 	}

@@ -28,6 +28,7 @@ var known = []struct {
 	{"DefaultTolerationSeconds", coreplugins.TolerationSeconds},
 	{"DefaultStorageClass", storageplugins.StorageClass},
 	{"StorageObjectInUseProtection", storageplugins.StorageProtection},
+	{"PodGroupProtection", schedulingplugins.GroupProtection},
 	{"PersistentVolumeClaimResize", storageplugins.ClaimResize},
 	{"RuntimeClass", nodeplugins.RuntimeClass},
 	{"CertificateApproval", certificatesplugins.CertificateApproval},

@@ -16,13 +16,14 @@ import (
 
 // protection keeps the objects of one kind while something uses them: they have a finalizer, which it takes away when
 // they are being deleted and nothing uses them any more. Admission adds it to new objects; it adds it to those from
-// before. Its keys are those of the objects.
+// before, unless only those that were admitted have it. Its keys are those of the objects.
 type protection struct {
 	*part.Host
 	resource  catalog.GroupResource
 	prefix    string
 	finalizer string
 	as        string // who it is
+	admitted  bool   // objects that admission has not given the finalizer stay without it
 	// freed names the objects that an event of another kind may have been the end of a use of. It may be nil.
 	freed func(ev *watchcache.Event, need func(key string))
 	used  func(v *watchcache.View, e *watchcache.Entry) bool
@@ -34,9 +35,14 @@ func (p *protection) Observe(ev *watchcache.Event, need func(string)) {
 		if p.freed != nil {
 			p.freed(ev, need)
 		}
-	case ev.Type != watchcache.Deleted && p.has(ev.Entry) == ev.Entry.Deleting:
+	case ev.Type != watchcache.Deleted && p.concerns(ev.Entry):
 		need(ev.Entry.Key())
 	}
+}
+
+// concerns reports whether an object may have to get the finalizer, or to lose it.
+func (p *protection) concerns(e *watchcache.Entry) bool {
+	return p.has(e) == e.Deleting && (e.Deleting || !p.admitted)
 }
 
 func (p *protection) has(e *watchcache.Entry) bool {
@@ -52,7 +58,7 @@ func (p *protection) Reconcile(ctx context.Context, key string) error {
 		namespace, name = "", key
 	}
 	e := p.View.Collection(p.prefix).Snapshot().Get(namespace, name)
-	if e == nil || p.has(e) != e.Deleting || e.Deleting && p.used(p.View, e) {
+	if e == nil || !p.concerns(e) || e.Deleting && p.used(p.View, e) {
 		return nil
 	}
 	call, err := p.Verbs.Call(p.resource, namespace, name, control.ControllerUser(p.as))

@@ -22,6 +22,7 @@ var (
 	attributes = schema.GroupVersionResource{
 		Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses",
 	}
+	groups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1alpha2", Resource: "podgroups"}
 )
 
 func claim(name string) *unstructured.Unstructured {
@@ -138,4 +139,70 @@ func TestFinalizersOfOldClaims(t *testing.T) {
 	c.When(claims, "default", "a finalizer", func(objects map[string]*unstructured.Unstructured) bool {
 		return slices.Contains(objects["old"].GetFinalizers(), "kubernetes.io/pvc-protection")
 	})
+}
+
+// A group of pods that is deleted stays while it has a pod that has not ended; one that never had the finalizer goes.
+func TestGroupsInUse(t *testing.T) {
+	c := controltest.Start(t, func(c *bowsprit.Config) {
+		c.API.Features = map[string]bool{"GenericWorkload": true}
+		c.API.RuntimeConfig = map[string]string{"scheduling.k8s.io/v1alpha2": "true"}
+	})
+	group := func(name string) *unstructured.Unstructured {
+		obj := controltest.Object("scheduling.k8s.io/v1alpha2", "PodGroup", "default", name)
+		obj.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}
+		return obj
+	}
+	member := func(name, of string) {
+		t.Helper()
+		pod := controltest.PodOn("", "default", name)
+		pod.Object["spec"].(map[string]any)["schedulingGroup"] = map[string]any{"podGroupName": of}
+		c.Create(controltest.Pods, pod)
+	}
+	for _, name := range []string{"running", "ending", "free", "last"} {
+		if got := c.Create(groups, group(name)).GetFinalizers(); len(got) != 1 {
+			t.Errorf("%s has the finalizers %q", name, got)
+		}
+	}
+	member("a", "running")
+	member("b", "running")
+	member("c", "ending")
+	for _, name := range []string{"running", "ending", "free", "last"} {
+		c.Delete(groups, group(name), "")
+	}
+	c.Until(groups, "default", "ending running")
+	end := func(name string) {
+		t.Helper()
+		if _, err := c.In(controltest.Pods, "default").Patch(t.Context(), name, types.MergePatchType,
+			[]byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end("a")
+	end("c")
+	c.Until(groups, "default", "running")
+	c.Delete(controltest.Pods, controltest.PodOn("", "default", "b"), "")
+	c.Until(groups, "default", "")
+}
+
+// What admission has not kept the controller does not keep either.
+func TestGroupsOfNoPlugin(t *testing.T) {
+	c := controltest.Start(t, func(c *bowsprit.Config) {
+		c.API.Features = map[string]bool{"GenericWorkload": true}
+		c.API.RuntimeConfig = map[string]string{"scheduling.k8s.io/v1alpha2": "true"}
+		c.Admission.Disabled = []string{"PodGroupProtection"}
+	})
+	for _, name := range []string{"first", "last"} {
+		obj := controltest.Object("scheduling.k8s.io/v1alpha2", "PodGroup", "default", name)
+		obj.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}
+		if name == "last" { // the controller has looked at the first when this one has gone
+			obj.SetFinalizers([]string{"scheduling.k8s.io/podgroup-protection"})
+		}
+		c.Create(groups, obj)
+	}
+	c.Delete(groups, controltest.Object("", "", "default", "last"), "")
+	c.Until(groups, "default", "first")
+	obj, err := c.In(groups, "default").Get(t.Context(), "first", metav1.GetOptions{})
+	if err != nil || len(obj.GetFinalizers()) > 0 {
+		t.Errorf("the first has the finalizers %q, %v", obj.GetFinalizers(), err)
+	}
 }

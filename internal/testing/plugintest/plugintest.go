@@ -37,6 +37,7 @@ import (
 // Cases are what testdata/<plugin>.yaml says. test/oracle-builtins asks Kubernetes' plugins the same.
 type Cases struct {
 	Configuration json.RawMessage   // of the plugin, in the user's file
+	Gates         []string          // feature gates that are on
 	Stored        []json.RawMessage // what all cases find
 	Cases         []Write
 }
@@ -65,7 +66,7 @@ func Run(t *testing.T) {
 	t.Parallel()
 	Each(t, "testdata/*.yaml", func(t *testing.T, name string, all *Cases, c *Write) {
 		t.Helper()
-		c.check(t, start(t, name, all.Configuration, slices.Concat(all.Stored, c.Stored)))
+		c.check(t, start(t, name, all, slices.Concat(all.Stored, c.Stored)))
 	})
 }
 
@@ -153,15 +154,20 @@ func causesOf(err error) (types []metav1.CauseType) {
 }
 
 // start returns a plugin that finds the stored objects.
-func start(t *testing.T, name string, configuration json.RawMessage, stored []json.RawMessage) *plugin.Plugin {
+func start(t *testing.T, name string, all *Cases, stored []json.RawMessage) *plugin.Plugin {
 	t.Helper()
 	_, view := Open(t, stored)
-	security, err := load.LoadFromData(configuration)
+	security, err := load.LoadFromData(all.Configuration)
 	if err != nil {
 		t.Fatal(err)
 	}
+	features := map[string]bool{}
+	for _, gate := range all.Gates {
+		features[gate] = true
+	}
 	return Find(t, name,
 		plugin.Config{
+			Features:    features,
 			PodSecurity: security, View: view, Authz: authz.Union{}, NewSuffix: func() string { return "abcde" },
 			AccountPatience: time.Millisecond,
 		})

@@ -22,18 +22,24 @@ type priorities struct {
 	defaults *source.Source[*schedulingv1.PriorityClass] // those marked as the global default
 }
 
-// Priority gives pods the priority of their class, or of the default one.
+// Priority gives pods, and groups of pods if they have one at all, the priority of their class, or of the default one.
 func Priority(c plugin.Config) []plugin.Rule {
 	p := &priorities{c.View,
 		source.New(c.View.Collection(priorityClasses), func(e *watchcache.Entry) (*schedulingv1.PriorityClass, bool) {
 			class, err := plugin.Decode[schedulingv1.PriorityClass](e)
 			return class, err == nil && class.GlobalDefault
 		})}
-	return []plugin.Rule{
+	rules := []plugin.Rule{
 		{Plural: "pods", Operations: plugin.Creates, Mutate: p.set},
 		{Plural: "pods", Operations: plugin.Updates, Mutate: keepPriority},
 		{Group: "scheduling.k8s.io", Plural: "priorityclasses", Operations: plugin.Writes, Validate: p.checkDefault},
 	}
+	if c.Features["WorkloadAwarePreemption"] {
+		rules = append(rules, plugin.Rule{
+			Group: "scheduling.k8s.io", Plural: "podgroups", Operations: plugin.Creates, Mutate: p.setGroup,
+		})
+	}
+	return rules
 }
 
 // set gives a new pod the name, the number and the policy of its class. A pod that names a number or policy must name
@@ -66,7 +72,27 @@ func (p *priorities) set(ctx context.Context, a *admit.Attributes) error {
 	return nil
 }
 
-// of returns the class of a pod that names one, else the default. Without a default it is one without a name.
+// setGroup gives a new group of pods the name and the number of its class. One that names a number must name that of
+// its class.
+func (p *priorities) setGroup(ctx context.Context, a *admit.Attributes) error {
+	spec := catalog.At(a.Object, "spec")
+	class, err := p.of(ctx, a, catalog.Text(spec, "priorityClassName"))
+	if err != nil {
+		return err
+	}
+	if asked, ok := spec["priority"].(int64); ok && asked != int64(class.Value) {
+		return admit.Forbidden(a, fmt.Errorf("priority set in the pod group (%d) must match the priority computed (%d) "+
+			"based on the priority class set in the spec", asked, class.Value))
+	}
+	spec = a.Edit("spec")
+	spec["priority"] = int64(class.Value)
+	if class.Name != "" {
+		spec["priorityClassName"] = class.Name
+	}
+	return nil
+}
+
+// of returns the class of a pod or group that names one, else the default. Without a default it is one without a name.
 func (p *priorities) of(ctx context.Context, a *admit.Attributes, name string) (*schedulingv1.PriorityClass, error) {
 	if name == "" {
 		if class := p.globalDefault(); class != nil {

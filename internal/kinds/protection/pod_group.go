@@ -1,0 +1,71 @@
+package protection
+
+import (
+	"bytes"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// newGroupProtection keeps groups that have pods which have not ended. Only admission gives groups the finalizer.
+func newGroupProtection(h *part.Host) *protection {
+	return &protection{
+		Host: h, resource: catalog.GroupResource{Group: "scheduling.k8s.io", Resource: "podgroups"},
+		prefix: "podgroups", finalizer: "scheduling.k8s.io/podgroup-protection", as: "podgroup-protection-controller",
+		admitted: true, freed: groupsFreed, used: groupUsed,
+	}
+}
+
+// groupsFreed names the group of a pod that is gone or has ended.
+func groupsFreed(ev *watchcache.Event, need func(string)) {
+	if ev.Collection.Prefix() != "pods" {
+		return
+	}
+	if ev.Type == watchcache.Deleted || ended(ev.Entry) {
+		needGroup(ev.Entry, need)
+	}
+	if ev.Prev != nil && ev.Prev.UID != ev.Entry.UID { // it was deleted and made again, seen as one change
+		needGroup(ev.Prev, need)
+	}
+}
+
+func needGroup(pod *watchcache.Entry, need func(string)) {
+	if group := groupOf(pod); group != "" {
+		need(pod.Namespace + "/" + group)
+	}
+}
+
+// groupOf returns the group of a pod, empty if it is in none.
+func groupOf(pod *watchcache.Entry) string {
+	data := pod.JSON()
+	if !bytes.Contains(data, []byte(`"podGroupName"`)) {
+		return ""
+	}
+	var in struct {
+		Spec struct {
+			SchedulingGroup struct{ PodGroupName string }
+		}
+	}
+	if json.Unmarshal(data, &in) != nil {
+		return ""
+	}
+	return in.Spec.SchedulingGroup.PodGroupName
+}
+
+func groupUsed(v *watchcache.View, group *watchcache.Entry) bool {
+	used := false
+	v.Collection("pods").Snapshot().Scan(group.Namespace, "", func(pod *watchcache.Entry) bool {
+		used = !ended(pod) && groupOf(pod) == group.Name
+		return !used
+	})
+	return used
+}
+
+func ended(pod *watchcache.Entry) bool {
+	phase := corev1.PodPhase(field(pod, "status.phase"))
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
