@@ -154,7 +154,8 @@ enforceNodeAllocatable: []
 failSwapOn: false
 cgroupDriver: cgroupfs
 evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, imagefs.available: 1Mi}
-volumePluginDir: ` + n.home + "/plugins\n"
+volumePluginDir: ` + n.home + `/plugins
+staticPodPath: ` + n.home + "/manifests\n"
 	if err := os.WriteFile(filepath.Join(n.home, "kubelet.yaml"), []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}

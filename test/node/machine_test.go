@@ -129,3 +129,12 @@ func sandbox(t *testing.T, addresses ...string) {
 		}
 	}
 }
+
+// ownFolder gives the namespaces a copy of a folder of this machine, to write to.
+func ownFolder(t *testing.T, name string) {
+	t.Helper()
+	line := fmt.Sprintf("cp -a %[1]s %[2]s%[1]s && mount --bind %[2]s%[1]s %[1]s", name, os.Getenv(insideHome))
+	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", line, err, out)
+	}
+}

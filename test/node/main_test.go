@@ -27,7 +27,11 @@ var sources = map[string]source{
 
 // The programs of single tests, which build them by "program".
 var (
-	helm = source{"../clients", "helm.sh/helm/v3/cmd/helm"}
+	helm        = source{"../clients", "helm.sh/helm/v3/cmd/helm"}
+	sample      = source{"../e2e/sample", "k8s.io/sample-apiserver"}
+	etcd        = source{"../e2e", "go.etcd.io/etcd/server/v3"}
+	proxyServer = source{"../konnectivity", "sigs.k8s.io/apiserver-network-proxy/cmd/server"}
+	proxyAgent  = source{"../konnectivity", "sigs.k8s.io/apiserver-network-proxy/cmd/agent"}
 )
 
 func TestMain(m *testing.M) {
@@ -77,6 +81,16 @@ func program(name string, from source) func(t *testing.T) {
 		t.Helper()
 		if err := build(name, from); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// needs returns a step of preparation that skips the test where a program of the machine is missing.
+func needs(name string) func(t *testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("this test needs %s: %v", name, err)
 		}
 	}
 }
