@@ -43,9 +43,9 @@ func TestQuota(t *testing.T) {
 	if err != nil || len(r.Records) != len(revisions) {
 		t.Errorf("%d records, %v; want %d", len(r.Records), err, len(revisions))
 	}
-	deleted := 0
+	left := len(revisions)
 	for key, rev := range revisions {
-		if deleted++; deleted > len(revisions)/2 {
+		if left--; left < 50 { // how far etcd goes beyond its quota depends on the machine; this is a fifth of it
 			break
 		}
 		// etcd gives up after seven seconds on a busy machine
