@@ -49,6 +49,6 @@ func examined(c *bowsprit.Config) doctor.Settings {
 	return doctor.Settings{
 		DataDir: c.DataDir, BindAddress: c.Listen.BindAddress, SecurePort: c.Listen.SecurePort,
 		TLSCert: c.TLS.CertFile, EtcdServers: c.Etcd.Servers, EtcdCA: c.Etcd.CAFile, EtcdCert: c.Etcd.CertFile,
-		EtcdKey: c.Etcd.KeyFile, QuotaBackendBytes: c.Etcd.QuotaBackendBytes,
+		EtcdKey: c.Etcd.KeyFile, EtcdPrefix: c.Etcd.Prefix, QuotaBackendBytes: c.Etcd.QuotaBackendBytes,
 	}
 }

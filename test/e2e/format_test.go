@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,15 @@ func TestNewerFormatInEtcd(t *testing.T) {
 		`"format":1`) {
 		t.Fatalf("the mark: %v, %v", r, err)
 	}
+	examine := func(state, says string) {
+		t.Helper()
+		out, _ := exec.CommandContext(ctx, filepath.Join(binaries, "bowsprit"), "doctor", "--secure-port=0",
+			"--data-dir="+t.TempDir(), "--etcd-servers="+etcd.endpoints()).CombinedOutput()
+		if !regexp.MustCompile(`(?m)^` + state + ` +format +.*` + says).Match(out) {
+			t.Errorf("doctor says nothing like %s of the format:\n%s", says, out)
+		}
+	}
+	examine("ok", "1, of 1")
 	later, err := client.Put(ctx, formatKey, laterFormat)
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +76,7 @@ func TestNewerFormatInEtcd(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), laterSays) {
 		t.Errorf("a start: %v: %s", err, out)
 	}
+	examine("problem", laterSays)
 	is, err := client.Get(ctx, "/registry/", clientv3.WithPrefix(), clientv3.WithLimit(1),
 		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
 	if err != nil || len(is.Kvs) == 0 || is.Kvs[0].ModRevision > later.Header.Revision {

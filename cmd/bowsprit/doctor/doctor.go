@@ -44,6 +44,7 @@ type Settings struct {
 	// then.
 	TLSCert                   string
 	EtcdServers               []string
+	EtcdPrefix                string
 	EtcdCA, EtcdCert, EtcdKey string
 	QuotaBackendBytes         int64
 }

@@ -180,10 +180,14 @@ func TestEtcd(t *testing.T) {
 	t.Parallel()
 	for body, state := range map[string]State{`{"health":"true"}`: OK, `{"health":"false","reason":"ALARM"}`: Problem} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/health" {
+			switch r.URL.Path {
+			case "/health":
+				_, _ = w.Write([]byte(body))
+			case "/v3/kv/range":
+				http.NotFound(w, r) // a cluster without the gateway
+			default:
 				t.Errorf("asked for %s", r.URL.Path)
 			}
-			_, _ = w.Write([]byte(body))
 		}))
 		t.Cleanup(s.Close)
 		c := Settings{DataDir: t.TempDir()}
@@ -191,6 +195,36 @@ func TestEtcd(t *testing.T) {
 		expect(t, examine(t, c, time.Now())["etcd"], state, s.URL)
 		c.EtcdCA = filepath.Join(t.TempDir(), "none")
 		expect(t, examine(t, c, time.Now())["etcd"], Problem, "none")
+	}
+}
+
+// What a real etcd answers is in test/e2e.
+func TestFormatInEtcd(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]struct {
+		state State
+		says  string
+	}{
+		`{"format":1,"version":"v0.1.0"}`: {OK, "1, of 1"},
+		`{"format":99,"version":"v9.8.7"}`: {
+			Problem, "the data in etcd below mine was written by bowsprit v9.8.7 in format 99",
+		},
+		"{": {Problem, "says nothing of a format"},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/health" {
+				_, _ = w.Write([]byte(`{"health":"true"}`))
+				return
+			}
+			var ask struct{ Key []byte }
+			if err := json.NewDecoder(r.Body).Decode(&ask); err != nil || string(ask.Key) != "/bowsprit/format/mine/" {
+				t.Errorf("asked for %s %q, %v", r.URL.Path, ask.Key, err)
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"kvs": []any{map[string][]byte{"value": []byte(value)}}})
+		}))
+		t.Cleanup(s.Close)
+		found := examine(t, Settings{EtcdServers: []string{s.URL}, EtcdPrefix: "mine"}, time.Now())
+		expect(t, found["format"], want.state, want.says)
 	}
 }
 

@@ -62,7 +62,13 @@ func (e *examination) dataDir() {
 	default:
 		e.add(check, OK, "", "%s can be written to, %s are free", e.dir, size(free))
 	}
-	switch written, err := datadir.ReadFormat(e.dir); {
+	e.format(datadir.ReadFormat(e.dir))
+	e.database()
+}
+
+// format says of which format the data is, as the data directory or etcd has noted it.
+func (e *examination) format(written format.Mark, err error) {
+	switch {
 	case errors.Is(err, format.ErrNewer):
 		e.add("format", Problem, "start the version that wrote it, or a later one", "%v", err)
 	case err != nil:
@@ -70,7 +76,6 @@ func (e *examination) dataDir() {
 	default:
 		e.add("format", OK, "", "%d, of %d that this program knows", written.Format, format.Current)
 	}
-	e.database()
 }
 
 // database compares the embedded etcd's with its quota.

@@ -2,10 +2,7 @@ package doctor
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -80,9 +77,13 @@ func (e *examination) clock(answer *http.Response) {
 
 // get asks for a page.
 func get(ctx context.Context, client *http.Client, url string) (*http.Response, string, error) {
+	return do(ctx, client, http.MethodGet, url, http.NoBody)
+}
+
+func do(ctx context.Context, client *http.Client, method, url string, in io.Reader) (*http.Response, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, method, url, in)
 	if err != nil {
 		return nil, "", err
 	}
@@ -111,51 +112,4 @@ func (e *examination) port() {
 		l.Close()
 		e.add("port", OK, "", "%s is free", address)
 	}
-}
-
-// etcd asks each member of an external cluster for its health.
-func (e *examination) etcd(ctx context.Context) {
-	s := e.Settings
-	if len(s.EtcdServers) == 0 {
-		return
-	}
-	client, err := etcdClient(s.EtcdCA, s.EtcdCert, s.EtcdKey)
-	if err != nil {
-		e.add("etcd", Problem, "correct --etcd-cafile, --etcd-certfile and --etcd-keyfile", "%v", err)
-		return
-	}
-	for _, server := range s.EtcdServers {
-		answer, body, err := get(ctx, client, strings.TrimSuffix(server, "/")+"/health")
-		switch {
-		case err != nil:
-			e.add("etcd", Problem, "start it, or correct --etcd-servers, the network or the certificates", "%v", err)
-		case answer.StatusCode != http.StatusOK || !strings.Contains(body, `"true"`):
-			e.add("etcd", Problem, "etcdctl endpoint status and etcdctl alarm list say more", "%s: %s %s", server,
-				answer.Status, strings.TrimSpace(body))
-		default:
-			e.add("etcd", OK, "", "%s is healthy", server)
-		}
-	}
-}
-
-func etcdClient(caFile, certFile, keyFile string) (*http.Client, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if caFile != "" {
-		data, err := os.ReadFile(caFile)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", caFile)
-		}
-	}
-	if certFile != "" {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}, nil
 }

@@ -8,12 +8,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Current numbers the layout of what this program writes: files of the data directory, and keys and values in etcd. It
 // is raised by a change after which an older program would misread or lose something, and by no other. Every program
 // opens what has its number or a lower one; data without a number is of format 1, which earlier versions wrote.
 const Current = 1
+
+// KeyPrefix is where it stands in etcd which format the data has: outside of the objects, where kube-apiserver does not
+// look.
+const KeyPrefix = "/bowsprit/format"
+
+// Key returns the key of the mark of the objects below a prefix, with slashes at its ends or without.
+func Key(objects string) string { return KeyPrefix + "/" + strings.Trim(objects, "/") + "/" }
 
 // Mark says which format data has, and which version of the program was the first to write it.
 type Mark struct {

@@ -19,10 +19,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/format"
 )
 
-// formatPrefix is where it stands in etcd which format the data has: the key of it is followed by the prefix of the
-// objects, and is outside of that, where kube-apiserver does not look.
-const formatPrefix = "/bowsprit/format"
-
 // formatInterval is how often a server looks whether another one, of a later version, has raised the format of the etcd
 // that both use. It finds out earlier if it writes.
 const formatInterval = 10 * time.Second
@@ -39,7 +35,7 @@ type mark struct {
 }
 
 // formatKey is the key of the mark.
-func (s *Store) formatKey() string { return formatPrefix + s.prefix }
+func (s *Store) formatKey() string { return format.Key(s.prefix) }
 
 // MarkFormat notes in etcd that its data has this program's format, unless that is noted already; version names this
 // program. It writes nothing and returns format.ErrNewer if a later version has noted a higher one.
@@ -138,11 +134,12 @@ func readSnapshotFormat(file string) (highest format.Mark, err error) {
 			return nil
 		}
 		return bucket.ForEach(func(revision, value []byte) error { // by revision
-			if !bytes.Contains(value, []byte(formatPrefix)) {
+			if !bytes.Contains(value, []byte(format.KeyPrefix)) {
 				return nil
 			}
 			var kv mvccpb.KeyValue
-			if err := proto.Unmarshal(value, &kv); err != nil || !strings.HasPrefix(string(kv.Key), formatPrefix+"/") {
+			err := proto.Unmarshal(value, &kv)
+			if err != nil || !strings.HasPrefix(string(kv.Key), format.KeyPrefix+"/") {
 				return err
 			}
 			delete(marks, string(kv.Key))

@@ -198,13 +198,13 @@ func TestSnapshotFormat(t *testing.T) {
 	if err := s.MarkFormat(testContext(t), "v1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Create(testContext(t), "a", []byte(formatPrefix+"/registry/ is only mentioned here")); err != nil {
+	if _, err := s.Create(testContext(t), "a", []byte(format.KeyPrefix+"/registry/ is only mentioned here")); err != nil {
 		t.Fatal(err)
 	}
 	if _, info := take(); info.Format != (format.Mark{Format: 1, Version: "v1"}) {
 		t.Errorf("%+v", info.Format)
 	}
-	if _, err := s.client.Put(testContext(t), formatPrefix+"/other/", newer); err != nil {
+	if _, err := s.client.Put(testContext(t), format.KeyPrefix+"/other/", newer); err != nil {
 		t.Fatal(err)
 	}
 	file, info := take()
@@ -219,7 +219,7 @@ func TestSnapshotFormat(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("something is there: %v", err)
 	}
-	if _, err := s.client.Delete(testContext(t), formatPrefix+"/other/"); err != nil {
+	if _, err := s.client.Delete(testContext(t), format.KeyPrefix+"/other/"); err != nil {
 		t.Fatal(err)
 	}
 	if _, info := take(); info.Format.Format != 1 {

@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/bowsprit/bowsprit/internal/storage/format"
+)
+
+// etcd asks each member of an external cluster for its health.
+func (e *examination) etcd(ctx context.Context) {
+	s := e.Settings
+	if len(s.EtcdServers) == 0 {
+		return
+	}
+	client, err := etcdClient(s.EtcdCA, s.EtcdCert, s.EtcdKey)
+	if err != nil {
+		e.add("etcd", Problem, "correct --etcd-cafile, --etcd-certfile and --etcd-keyfile", "%v", err)
+		return
+	}
+	asked := false
+	for _, server := range s.EtcdServers {
+		server = strings.TrimSuffix(server, "/")
+		answer, body, err := get(ctx, client, server+"/health")
+		switch {
+		case err != nil:
+			e.add("etcd", Problem, "start it, or correct --etcd-servers, the network or the certificates", "%v", err)
+		case answer.StatusCode != http.StatusOK || !strings.Contains(body, `"true"`):
+			e.add("etcd", Problem, "etcdctl endpoint status and etcdctl alarm list say more", "%s: %s %s", server,
+				answer.Status, strings.TrimSpace(body))
+		default:
+			e.add("etcd", OK, "", "%s is healthy", server)
+			if !asked {
+				asked = true
+				e.etcdFormat(ctx, client, server)
+			}
+		}
+	}
+}
+
+// etcdFormat looks whether the data in an external cluster is of a format that this program knows. It asks in JSON, as
+// etcd's gateway takes it; of a cluster without that, or that wants a password, it says nothing.
+func (e *examination) etcdFormat(ctx context.Context, client *http.Client, server string) {
+	ask, err := json.Marshal(map[string][]byte{"key": []byte(format.Key(e.Settings.EtcdPrefix))})
+	if err != nil {
+		return
+	}
+	answer, body, err := do(ctx, client, http.MethodPost, server+"/v3/kv/range", bytes.NewReader(ask))
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return
+	}
+	var found struct {
+		KVs []struct{ Value []byte } `json:"kvs"`
+	}
+	if json.Unmarshal([]byte(body), &found) != nil || len(found.KVs) == 0 {
+		return // nobody has noted one: the data is kube-apiserver's, of an earlier version, or there is none
+	}
+	mark, err := format.Parse(found.KVs[0].Value)
+	if err == nil {
+		err = mark.Known("the data in etcd below " + e.Settings.EtcdPrefix)
+	}
+	e.format(mark, err)
+}
+
+func etcdClient(caFile, certFile, keyFile string) (*http.Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile != "" {
+		data, err := os.ReadFile(caFile)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", caFile)
+		}
+	}
+	if certFile != "" {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}, nil
+}
