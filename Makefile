@@ -164,14 +164,18 @@ bench-konnectivity: ## bytes through Konnectivity's halves, ours and upstream's 
 	cd test/konnectivity && go test -run '^$$' -bench Throughput -benchtime 3x .
 
 .PHONY: bench
-bench: ## every benchmark, ours and the libraries' side by side
+bench: ## every benchmark, ours and the libraries' side by side; bin/libraries.svg shows the latter
+	@mkdir -p bin
 	go test -run '^$$' -bench . -benchmem -p 1 ./...
-	cd test/oracle && go test -run '^$$' -bench . -benchmem -p 1 ./...
+	cd test/oracle && go test -run '^$$' -bench . -benchmem -p 1 ./... > ../../bin/libraries.bench || { cat ../../bin/libraries.bench; exit 1; }
+	@cat bin/libraries.bench
+	cd tools && go run ./plot -title "The schema engine and Kubernetes' libraries" < ../bin/libraries.bench > ../bin/libraries.svg
 
 .PHONY: bench-engine
 bench-engine: ## the schema engine against the Kubernetes libraries: medians of ten, by benchstat
 	@mkdir -p bin; cd test/oracle && go test -run '^$$' -bench 'Create|Update|Compile|Check|Evaluate|Request|Validate' -benchtime 200ms -count 10 -timeout 0 -p 1 ./schema ./cel ./crd > ../../bin/engine.bench
 	$(TOOL) benchstat -row .fullname -col /by bin/engine.bench
+	cd tools && go run ./plot -title "The schema engine and Kubernetes' libraries" < ../bin/engine.bench > ../bin/engine.svg
 
 .PHONY: compare
 compare: ## OBJECTS random objects (six comparisons each), 60,000 rules, each real definition mutated thousands of times; then what of both engines that ran
@@ -256,8 +260,12 @@ NODES ?= 1000
 PODS ?= 10000
 .PHONY: bench-workloads
 bench-workloads: ## the first Deployment of a process, then PODS=10000 pods on NODES=1000 nodes: time until all are available, memory; KUBE=DIR, with kube-apiserver, kube-controller-manager, kube-scheduler and kwok, measures those beside
+	@mkdir -p bin
 	go test -count=5 -run '^$$' -bench FirstDeployment -benchtime 1x ./testserver
-	cd test/e2e && E2E_NODES=$(NODES) E2E_PODS=$(PODS) E2E_KUBE=$(KUBE) go test -count=1 -timeout 0 -v -run TestWorkloadsScale .
+	cd test/e2e && E2E_NODES=$(NODES) E2E_PODS=$(PODS) E2E_KUBE=$(KUBE) go test -count=1 -timeout 0 -v -run TestWorkloadsScale . \
+	  > ../../bin/workloads.bench || { cat ../../bin/workloads.bench; exit 1; }
+	@grep -e 'pods on' -e ratios bin/workloads.bench
+	cd tools && go run ./plot -title 'Simulated workloads' < ../bin/workloads.bench > ../bin/workloads.svg
 
 .PHONY: conformance
 conformance: build ## Kubernetes' own integration tests and controller-runtime's specs against bin/bowsprit; needs ../shared/conformance

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -9,30 +10,34 @@ import (
 
 // The measures of a picture, in its units.
 const (
-	width     = 720
+	width     = 770
 	labels    = 130 // to the left of the bars
-	figures   = 190 // to the right of them
+	figures   = 240 // to the right of them
 	barHeight = 16
 	barStep   = 20
 	workStep  = 26 // for the name of a piece of work
 )
 
 // colours are those of the servers by name, of a set that people tell apart who see fewer colours, in light and dark.
-var colours = map[string]string{"bowsprit": "ours", "kube-apiserver": "theirs", "ReverseProxy": "limit"}
+// Whoever has none is as one that neither is ours nor Kubernetes'.
+var colours = map[string]string{
+	"bowsprit": "ours", "bowsprit-counted": "ours",
+	"kube-apiserver": "theirs", "kubernetes": "theirs", "kwok": "theirs",
+}
 
 const style = `  <style>
-    .ours { fill: #0072b2 } .theirs { fill: #d55e00 } .limit { fill: #8a8a8a }
+    .ours { fill: #0072b2 } .theirs { fill: #d55e00 } .other { fill: #8a8a8a }
     text { font: 13px system-ui, sans-serif; fill: #1b1b1b } .work { font-weight: 600 }
     .range { stroke: #1b1b1b; stroke-width: 2 }
     @media (prefers-color-scheme: dark) {
-      .ours { fill: #56b4e9 } .theirs { fill: #e69f00 } .limit { fill: #9a9a9a }
+      .ours { fill: #56b4e9 } .theirs { fill: #e69f00 } .other { fill: #9a9a9a }
       text { fill: #ececec } .range { stroke: #ececec }
     }
   </style>
 `
 
 // draw writes the picture. Bars of one group have one scale, the largest of the group as wide as there is room.
-func draw(out io.Writer, title, unit string, bars []bar) error {
+func draw(out io.Writer, title string, bars []bar) error {
 	largest := map[string]float64{}
 	for _, b := range bars {
 		largest[b.group] = max(largest[b.group], b.utmost)
@@ -49,19 +54,31 @@ func draw(out io.Writer, title, unit string, bars []bar) error {
 		scale := (width - labels - figures) / largest[b.group]
 		middle := y + barHeight/2
 		fmt.Fprintf(&body, "  <text x=\"0\" y=\"%d\">%s</text>\n", middle+5, html.EscapeString(b.server))
-		fmt.Fprintf(&body, "  <rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>\n", colours[b.server], labels,
-			y, b.median*scale, barHeight)
+		fmt.Fprintf(&body, "  <rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>\n",
+			cmp.Or(colours[b.server], "other"), labels, y,
+			b.median*scale, barHeight)
 		fmt.Fprintf(&body, "  <line class=\"range\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", labels+b.least*scale,
 			labels+b.utmost*scale, middle, middle)
-		said := fmt.Sprintf("%.0f (%.0f to %.0f)", b.median, b.least, b.utmost)
+		said := figure(b.median) + " " + b.unit
+		if b.least < b.utmost {
+			said += fmt.Sprintf(" (%s to %s)", figure(b.least), figure(b.utmost))
+		}
 		fmt.Fprintf(&body, "  <text x=\"%d\" y=\"%d\">%s</text>\n", width-figures+12, middle+5, said)
 		fmt.Fprintf(&all, "%s %s. ", b.server, said)
 		y += barStep
 	}
 	_, err := fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="t d">
-  <title id="t">%s, %s</title>
+  <title id="t">%s</title>
   <desc id="d">Medians, the smallest and the largest in brackets. %s</desc>
 %s%s</svg>
-`, width, y+8, html.EscapeString(title), unit, html.EscapeString(strings.TrimSpace(all.String())), style, body.String())
+`, width, y+8, html.EscapeString(title), html.EscapeString(strings.TrimSpace(all.String())), style, body.String())
 	return err
+}
+
+// figure writes a number with as many digits as say something.
+func figure(f float64) string {
+	if f >= 100 {
+		return fmt.Sprintf("%.0f", f)
+	}
+	return fmt.Sprintf("%.3g", f)
 }

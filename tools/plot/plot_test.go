@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,11 +19,46 @@ const printed = `=== RUN   TestAggregationCost
 func TestRead(t *testing.T) {
 	t.Parallel()
 	bars, err := read(strings.NewReader(printed))
-	if err != nil || len(bars) != 3 || bars[1] != (bar{"gets, HTTP/2", "gets", "bowsprit", 295, 290, 400}) {
+	if err != nil || len(bars) != 3 ||
+		bars[1] != (bar{"gets, HTTP/2", "gets", "bowsprit", 295, 290, 400, "µs of CPU"}) {
 		t.Errorf("%+v, %v", bars, err)
 	}
 	if _, err := read(strings.NewReader("ok\n")); err == nil {
 		t.Error("no figures, and no error")
+	}
+}
+
+// Runs of one benchmark are one bar, and bars of one piece of work stand together.
+func TestReadBenchmarks(t *testing.T) {
+	t.Parallel()
+	bars, err := read(strings.NewReader(`goos: linux
+BenchmarkCreate/Widget/by=bowsprit-2         	   1000	      3000 ns/op	  10 B/op	 1 allocs/op
+BenchmarkCreate/Widget/by=bowsprit-2         	   1000	      1000 ns/op	  10 B/op	 1 allocs/op
+BenchmarkCreate/Widget/by=bowsprit-2         	   1000	      2000 ns/op	  10 B/op	 1 allocs/op
+BenchmarkUpdate/by=bowsprit         	   1000	      12.5 ns/op
+BenchmarkCreate/Widget/by=kubernetes-2         	   1000	      9000 ns/op	  10 B/op	 1 allocs/op
+BenchmarkAlone-2         	   1000	      9000 ns/op
+`))
+	want := []bar{
+		{"Create/Widget", "Create/Widget", "bowsprit", 2, 1, 3, "µs"},
+		{"Create/Widget", "Create/Widget", "kubernetes", 9, 9, 9, "µs"},
+		{"Update", "Update", "bowsprit", 0.0125, 0.0125, 0.0125, "µs"},
+	}
+	if err != nil || !slices.Equal(bars, want) {
+		t.Errorf("%+v, %v\nwant %+v", bars, err, want)
+	}
+}
+
+func TestReadWorkloads(t *testing.T) {
+	t.Parallel()
+	bars, err := read(strings.NewReader("    w_test.go:83: kwok: one pod available after 1.2s; 30 pods on " +
+		"3 nodes after 1m10.3s, 3 a second; 756 MB in 5 processes\n"))
+	want := []bar{
+		{"30 pods on 3 nodes available", "time", "kwok", 70.3, 70.3, 70.3, "s"},
+		{"30 pods on 3 nodes, memory", "memory", "kwok", 756, 756, 756, "MB"},
+	}
+	if err != nil || !slices.Equal(bars, want) {
+		t.Errorf("%+v, %v\nwant %+v", bars, err, want)
 	}
 }
 
@@ -34,7 +70,7 @@ func TestDraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := draw(&out, "A < B", "µs", bars); err != nil {
+	if err := draw(&out, "A < B", bars); err != nil {
 		t.Fatal(err)
 	}
 	for d := xml.NewDecoder(strings.NewReader(out.String())); ; {
@@ -45,7 +81,8 @@ func TestDraw(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"A &lt; B, µs</title>", "gets, HTTP/2: ReverseProxy 260 (250 to 300). bowsprit 295 (290 to 400).",
+		"A &lt; B</title>", "gets, HTTP/2: ReverseProxy 260 µs of CPU (250 to 300). bowsprit 295 µs of CPU (290 to 400).",
+		`class="other"`,
 		`class="ours" x="130" y="54" width="295.0"`, `x2="530.0"`, "prefers-color-scheme: dark", `role="img"`,
 	} {
 		if !strings.Contains(out.String(), want) {
