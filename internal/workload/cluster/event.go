@@ -49,8 +49,9 @@ func (c *Cluster) Warning(ctx context.Context, about corev1.ObjectReference, rea
 }
 
 // Report has an event written as kube's recorder does: into the namespace of what it is about, "default" if that has
-// none, under the object's name and the time; one that says the same as one before counts there. It does not wait for
-// that, unless very many are to be written before. An event that cannot be written is lost with a line in the log.
+// none, under the object's name and the time; one that says the same as one before counts there, and so do many that
+// are similar (correlator). It does not wait for that, unless very many are to be written before. An event that cannot
+// be written is lost with a line in the log.
 func (c *Cluster) Report(ctx context.Context, ev Event) {
 	namespace := cmp.Or(ev.About.Namespace, metav1.NamespaceDefault)
 	c.events.take(ctx, report{Event: ev, by: c, namespace: namespace, at: c.Now().UTC()})
@@ -97,6 +98,9 @@ func (r *report) again(raw object.Object) error {
 	}
 	n, _ := object.Int(raw, "count")
 	raw["count"], raw["lastTimestamp"] = n+1, r.at.Format(time.RFC3339)
+	if r.combined {
+		raw["message"] = r.Message // the latest is told
+	}
 	return nil
 }
 

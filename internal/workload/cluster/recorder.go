@@ -40,7 +40,8 @@ type line struct {
 	writes  bool // there is a goroutine
 	over    bool
 	last    time.Time        // the latest of a report
-	names   map[Event]string // of the events that were written last, by what they say
+	names   map[Event]string // of the events that were written last, by their keys
+	correlator
 }
 
 // report is an event with what its object is made of besides.
@@ -49,6 +50,8 @@ type report struct {
 	by        *Cluster
 	namespace string // of the event
 	at        time.Time
+	key       Event // reports with the same are counted at one event
+	combined  bool  // it is for many that are similar
 }
 
 var seed = maphash.MakeSeed()
@@ -58,6 +61,7 @@ func newRecorder(h *part.Host) *recorder {
 	r.ctx, r.end = context.WithCancel(context.Background())
 	for i := range r.lines {
 		r.lines[i].room = sync.NewCond(&r.lines[i].mu)
+		r.lines[i].correlator = newCorrelator()
 	}
 	if !r.atOnce {
 		h.OnStop(r.stop)
@@ -65,18 +69,24 @@ func newRecorder(h *part.Host) *recorder {
 	return r
 }
 
-// take has a report written.
+// take has a report written, unless there have been too many about its object.
 func (r *recorder) take(ctx context.Context, one report) {
 	l := &r.lines[maphash.String(seed, one.About.Namespace+"/"+one.About.Name)%recorderLines]
 	if r.atOnce {
 		l.mu.Lock()
+		wanted := l.correlate(&one)
 		one.at = l.next(one.at)
 		l.mu.Unlock()
-		r.writeOne(ctx, l, &one)
+		if wanted {
+			r.writeOne(ctx, l, &one)
+		}
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.correlate(&one) {
+		return
+	}
 	for len(l.waiting) >= lineMost && !l.over {
 		l.room.Wait()
 	}
@@ -122,10 +132,8 @@ func (r *recorder) writeOne(ctx context.Context, l *line, one *report) {
 	if ctx.Err() != nil {
 		return
 	}
-	same := one.Event
-	same.About.ResourceVersion = ""
 	l.mu.Lock()
-	name := l.names[same]
+	name := l.names[one.key]
 	l.mu.Unlock()
 	now := r.write(ctx, one, name)
 	l.mu.Lock()
@@ -133,12 +141,12 @@ func (r *recorder) writeOne(ctx context.Context, l *line, one *report) {
 	switch {
 	case now == name:
 	case now == "":
-		delete(l.names, same)
+		delete(l.names, one.key)
 	default:
 		if l.names == nil || len(l.names) >= occurrencesMost {
 			l.names = map[Event]string{}
 		}
-		l.names[same] = now
+		l.names[one.key] = now
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/part"
 )
@@ -98,7 +100,9 @@ func TestReportsHaveRoom(t *testing.T) {
 		reported := 0
 		go func() {
 			for range 3 * lineMost {
-				c.Normal(t.Context(), corev1.ObjectReference{Name: "a"}, "Pulled", "%d", reported)
+				// Objects of one name are in one line, and each may have events.
+				c.Normal(t.Context(), corev1.ObjectReference{Name: "a", UID: types.UID(strconv.Itoa(reported))},
+					"Pulled", "")
 				reported++
 			}
 		}()

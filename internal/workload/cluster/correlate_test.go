@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// Of many events about an object that differ in their messages nine are written by themselves and the others in one
+// for all; after 25 there is one more each five minutes. Another object, and an event of the newer kind, are not
+// concerned.
+func TestManyEventsAreCombined(t *testing.T) {
+	t.Parallel()
+	c, now := newCorrelator(), time.Unix(1, 0)
+	report := func(about, message, action string) string {
+		one := report{at: now, Event: Event{
+			About: corev1.ObjectReference{Name: about, ResourceVersion: message}, Reason: "Made", Message: message,
+			Action: action,
+		}}
+		if !c.correlate(&one) {
+			return "dropped"
+		}
+		if one.combined != (one.key.Message == "") {
+			t.Errorf("%+v has the key %+v", one.Event, one.key)
+		}
+		return one.Message
+	}
+	var got []string
+	for i := range 27 {
+		got = append(got, report("set", fmt.Sprint(i), ""))
+	}
+	var want []string
+	for i := range 27 {
+		switch {
+		case i < 9:
+			want = append(want, fmt.Sprint(i))
+		case i < 25:
+			want = append(want, "(combined from similar events): "+fmt.Sprint(i))
+		default:
+			want = append(want, "dropped")
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := report("other", "27", ""); got != "27" {
+		t.Errorf("another object: %q", got)
+	}
+	if got := report("set", "27", "Binding"); got != "27" {
+		t.Errorf("an event of the newer kind: %q", got)
+	}
+	now = now.Add(5 * time.Minute)
+	if got := []string{report("set", "3", ""), report("set", "4", "")}; !slices.Equal(got, []string{"3", "dropped"}) {
+		t.Errorf("after five minutes: %q", got)
+	}
+	now = now.Add(11 * time.Minute) // since the last one
+	if got := report("set", "28", ""); got != "28" {
+		t.Errorf("after eleven minutes more: %q", got)
+	}
+}
+
+// Random reports become of what kube's recorder makes of them. Of more than nine messages none is repeated: which of
+// them Kubernetes remembers then is chance.
+func TestCorrelatorMatchesKubernetes(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+		theirs, ours := record.NewEventCorrelator(clock), newCorrelator()
+		for i := range 400 {
+			if random.IntN(3) == 0 {
+				clock.SetTime(clock.Now().Add(time.Duration(random.IntN(200)) * time.Second))
+			}
+			of := random.IntN(6)
+			message := fmt.Sprint(random.IntN(5))
+			if of%2 == 0 {
+				message = fmt.Sprint(i)
+			}
+			about := corev1.ObjectReference{Kind: "Pod", Name: fmt.Sprint("p", of%3), FieldPath: fmt.Sprint(of % 2)}
+			now := metav1.NewTime(clock.Now())
+			result, err := theirs.EventCorrelate(&corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprint(about.Name, ".", i)},
+				InvolvedObject: about, Reason: fmt.Sprint("R", of), Message: message, Count: 1, FirstTimestamp: now,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			one := report{at: clock.Now(), Event: Event{About: about, Reason: fmt.Sprint("R", of), Message: message}}
+			wanted := ours.correlate(&one)
+			if wanted == result.Skip || wanted && one.Message != result.Event.Message {
+				t.Fatalf("report %d is %v %q, in Kubernetes %v %q", i, wanted, one.Message, !result.Skip,
+					result.Event.Message)
+			}
+		}
+	}
+}
