@@ -55,7 +55,7 @@ func (p *process) buildCatalog(context.Context) error {
 		return err
 	}
 	h.View = watchcache.New(h.Store, watchcache.Options{
-		Log: p.log, Pack: []string{control.DefinitionsPrefix},
+		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Alike: control.Alike(p.config.Workloads.Simulate != nil),
 		Read:    convert.StoredReader(append(presence.Stored(resources), resources...)),
 		Decrypt: p.decrypt(), Foreign: func(prefix string) bool { _, ok := kind(prefix); return !ok },
 	})

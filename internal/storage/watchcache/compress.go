@@ -17,7 +17,9 @@ const (
 	// packAbove is the size from which an object of a packed collection is worth compressing, in bytes.
 	packAbove = 4 << 10
 	// packEvery is how often the compressor looks; an entry that has not been read for a whole round is compressed.
-	packEvery = 10 * time.Second
+	// alikeEvery is that for what is alike: there is much of it when there is any, and it is unpacked in no time.
+	packEvery  = 10 * time.Second
+	alikeEvery = 3 * time.Second
 	// giveBack is how many bytes must have been packed for the first time in one round for the memory to be given back
 	// to the system at once, as after a start with thousands of definitions. The runtime by itself takes minutes, or
 	// never does it.
@@ -25,13 +27,21 @@ const (
 )
 
 // compressed holds the bytes of an entry that are compressed while they are not read: definitions, which are large,
-// many, and read when a schema is compiled or a client lists them. What is read again is there again until it is cold.
+// many, and read when a schema is compiled or a client lists them, and objects that are alike and many. What is read
+// again is there again until it is cold.
 type compressed struct {
 	compressor *compressor
+	family     *family                // nil if it is packed by itself
 	size       int                    // of the bytes
 	raw        atomic.Pointer[[]byte] // nil while they are packed
-	packed     atomic.Pointer[[]byte] // nil before the first time; then it stays
+	packed     atomic.Pointer[packed] // nil before the first time; then it stays
 	warm       atomic.Bool            // read in this round
+}
+
+// packed are compressed bytes: told against a base, or by themselves if that is nil.
+type packed struct {
+	data []byte
+	base *base
 }
 
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
@@ -60,9 +70,13 @@ func (p *compressed) peek() []byte {
 }
 
 func (p *compressed) unpack() []byte {
+	from := p.packed.Load()
+	if from.base != nil {
+		return from.base.unpack(from.data, p.size)
+	}
 	raw := make([]byte, p.size)
 	r := inflaters.Get().(io.Reader)
-	err := r.(flate.Resetter).Reset(bytes.NewReader(*p.packed.Load()), nil)
+	err := r.(flate.Resetter).Reset(bytes.NewReader(from.data), nil)
 	if err == nil {
 		_, err = io.ReadFull(r, raw)
 	}
@@ -75,19 +89,24 @@ func (p *compressed) unpack() []byte {
 
 // compressor compresses what is cold. Its goroutine is View.Run's.
 type compressor struct {
-	prefixes []string // of the collections whose entries are packed
+	prefixes []string           // of the collections whose entries are packed, each by itself
+	families map[string]*family // of the collections whose entries are alike, by prefix
 
-	mu    sync.Mutex
-	fresh []*Entry // opened since the last round
+	mu           sync.Mutex
+	fresh, alike []*Entry // opened since the last round
 }
 
 // take puts an entry of the collection under prefix into the compressor's care, before anybody else has it.
 func (p *compressor) take(prefix string, e *Entry) {
-	if len(e.json) < packAbove || !slices.Contains(p.prefixes, prefix) {
+	of := p.families[prefix]
+	switch {
+	case of != nil && len(e.json) >= alikeAbove && len(e.json) <= baseMost:
+	case of == nil && len(e.json) >= packAbove && slices.Contains(p.prefixes, prefix):
+	default:
 		return
 	}
 	raw := e.json
-	e.compressed = &compressed{compressor: p, size: len(raw)}
+	e.compressed = &compressed{compressor: p, family: of, size: len(raw)}
 	e.compressed.raw.Store(&raw)
 	e.compressed.warm.Store(true)
 	e.json = nil
@@ -97,21 +116,28 @@ func (p *compressor) take(prefix string, e *Entry) {
 
 func (p *compressor) add(e *Entry) {
 	p.mu.Lock()
-	p.fresh = append(p.fresh, e)
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	if e.compressed.family != nil {
+		p.alike = append(p.alike, e)
+	} else {
+		p.fresh = append(p.fresh, e)
+	}
 }
 
 func (p *compressor) run(ctx context.Context) {
-	if len(p.prefixes) == 0 {
+	if len(p.prefixes)+len(p.families) == 0 {
 		return
 	}
-	tick := time.NewTicker(packEvery)
+	tick, often := time.NewTicker(packEvery), time.NewTicker(alikeEvery)
 	defer tick.Stop()
-	var open []*Entry
+	defer often.Stop()
+	var open, alike []*Entry
 	for {
 		select {
 		case <-tick.C:
-			open = p.round(open)
+			open = p.round(open, &p.fresh)
+		case <-often.C:
+			alike = p.round(alike, &p.alike)
 		case <-ctx.Done():
 			return
 		}
@@ -120,33 +146,33 @@ func (p *compressor) run(ctx context.Context) {
 
 // round packs those of open, and of what has been opened since, that have not been read since the last round. It
 // returns the others.
-func (p *compressor) round(open []*Entry) []*Entry {
+func (p *compressor) round(open []*Entry, since *[]*Entry) []*Entry {
 	p.mu.Lock()
-	open = append(open, p.fresh...)
-	p.fresh = nil
+	open = append(open, *since...)
+	*since = nil
 	p.mu.Unlock()
-	var w *flate.Writer // large, and most rounds need none
+	var w deflater
 	saved := 0
 	open = slices.DeleteFunc(open, func(e *Entry) bool {
-		if e.compressed.warm.Swap(false) {
+		c := e.compressed
+		if c.warm.Swap(false) {
 			return false
 		}
-		if e.compressed.packed.Load() == nil {
-			var b bytes.Buffer
-			if w == nil {
-				w, _ = flate.NewWriter(&b, flate.BestSpeed) // the level is a constant
+		if c.packed.Load() == nil {
+			var now *packed
+			if raw := *c.raw.Load(); c.family != nil {
+				now = c.family.pack(raw)
 			} else {
-				w.Reset(&b)
+				now = &packed{data: w.pack(raw)}
 			}
-			_, _ = w.Write(*e.compressed.raw.Load()) // into memory
-			_ = w.Close()
-			packed := bytes.Clone(b.Bytes())
-			e.compressed.packed.Store(&packed)
-			saved += e.compressed.size - len(packed)
+			c.packed.Store(now)
+			saved += c.size - len(now.data)
 		}
-		e.compressed.raw.Store(nil)
+		c.raw.Store(nil)
 		e.encoded.forget() // mostly the same bytes
-		e.fields.Store(nil)
+		if c.family == nil {
+			e.fields.Store(nil) // else they are small beside what it takes to find them again
+		}
 		return true
 	})
 	if saved >= giveBack {
@@ -156,4 +182,19 @@ func (p *compressor) round(open []*Entry) []*Entry {
 		return nil
 	}
 	return open
+}
+
+// deflater packs objects by themselves. Its zero value is ready.
+type deflater struct{ w *flate.Writer } // large, and most rounds need none
+
+func (d *deflater) pack(raw []byte) []byte {
+	var b bytes.Buffer
+	if d.w == nil {
+		d.w, _ = flate.NewWriter(&b, flate.BestSpeed) // the level is a constant
+	} else {
+		d.w.Reset(&b)
+	}
+	_, _ = d.w.Write(raw) // into memory
+	_ = d.w.Close()
+	return bytes.Clone(b.Bytes())
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,7 +62,7 @@ func TestPacking(t *testing.T) {
 			for e := range want {
 				if e.compressed.raw.Load() == nil {
 					n++
-					size += len(*e.compressed.packed.Load())
+					size += len(e.compressed.packed.Load().data)
 				}
 			}
 			return n, size
@@ -144,7 +146,7 @@ func TestPackedIsReadWhilePacking(t *testing.T) {
 	}
 	var open []*Entry
 	for range 300 {
-		open = v.compressor.round(open)
+		open = v.compressor.round(open, &v.compressor.fresh)
 	}
 	close(done)
 	readers.Wait()
@@ -157,6 +159,70 @@ func TestPackedIsReadWhilePacking(t *testing.T) {
 	}
 }
 
+// What is alike is packed against each other: little is kept of each, and all comes back as it was, of every base.
+func TestAlikeArePacked(t *testing.T) {
+	t.Parallel()
+	v := New(nil, Options{Log: slog.New(slog.DiscardHandler), Alike: []string{"stable.example.com/widgets"}})
+	c := v.Collection("stable.example.com/widgets")
+	want := map[string][]byte{}
+	put := func(name string, value []byte) {
+		rev := v.Revision() + 1
+		v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{
+			{Key: "stable.example.com/widgets/default/" + name, Value: value, Revision: rev},
+		}})
+		want[name] = bytes.Clone(c.Snapshot().Get("default", name).Peek())
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 1000 {
+		name := fmt.Sprint("w", i)
+		put(name, realistic(name, 1000+500*(i%3)))
+		if i%50 == 0 { // it has little in common with others
+			noise := make([]byte, 3000)
+			for i := range noise {
+				noise[i] = 'a' + byte(random.IntN(26))
+			}
+			put("odd"+name, fmt.Appendf(nil, `{"metadata":{"name":"oddw%d"},"spec":{"bucket":"b","x":"%s"}}`, i, noise))
+		}
+	}
+	put("small", realistic("small", 100))
+	var open []*Entry
+	for range 2 {
+		open = v.compressor.round(open, &v.compressor.alike)
+	}
+	if len(open) > 0 {
+		t.Errorf("%d lie open", len(open))
+	}
+	size, bases := 0, map[*base]bool{}
+	for name, was := range want {
+		e := c.Snapshot().Get("default", name)
+		if bucket, _ := e.Field("spec.bucket"); bucket == "" {
+			t.Errorf("%s has no field", name)
+		}
+		if !bytes.Equal(e.Peek(), was) {
+			t.Errorf("%s is not what it was", name)
+		}
+		if e.compressed == nil {
+			if name != "small" {
+				t.Errorf("%s is not packed", name)
+			}
+			continue
+		}
+		if e.compressed.raw.Load() != nil {
+			t.Errorf("%s lies open after a glance", name)
+		}
+		if !strings.HasPrefix(name, "odd") {
+			size += len(e.compressed.packed.Load().data)
+		}
+		bases[e.compressed.packed.Load().base] = true
+		if !bytes.Equal(e.JSON(), was) || !bytes.Equal(e.JSON(), was) {
+			t.Errorf("%s is not what it was", name)
+		}
+	}
+	if size > 1000*1500/5 || len(bases) > 20 {
+		t.Errorf("they take %d bytes and %d bases", size, len(bases))
+	}
+}
+
 // BenchmarkOpen is the first read of a cold definition.
 func BenchmarkOpen(b *testing.B) {
 	e, err := newEntry("w", store.Record{Value: realistic("w", 32<<10)}, newInterner())
@@ -165,7 +231,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	p := &compressor{prefixes: []string{"p"}}
 	p.take("p", e)
-	open := p.round(p.round(nil))
+	open := p.round(p.round(nil, &p.fresh), &p.fresh)
 	b.SetBytes(int64(e.compressed.size))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -173,5 +239,5 @@ func BenchmarkOpen(b *testing.B) {
 		e.compressed.raw.Store(nil)
 	}
 	b.ReportMetric(float64(len(open)), "open")
-	b.ReportMetric(float64(len(*e.compressed.packed.Load())), "packed-B")
+	b.ReportMetric(float64(len(e.compressed.packed.Load().data)), "packed-B")
 }

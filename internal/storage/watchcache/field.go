@@ -29,7 +29,7 @@ func (e *Entry) Field(path string) (string, bool) {
 		}
 	}
 	fresh := &fieldValue{path: path, next: head, left: fieldLimit - 1}
-	fresh.value, fresh.found = lookup(e.JSON(), strings.TrimPrefix(path, "."))
+	fresh.value, fresh.found = lookup(e.Peek(), strings.TrimPrefix(path, "."))
 	if e.compressed != nil {
 		fresh.value = strings.Clone(fresh.value) // it would hold on to the bytes
 	}

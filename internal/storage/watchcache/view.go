@@ -38,6 +38,9 @@ type Options struct {
 	Now func() time.Time
 	// Pack lists the prefixes of collections whose large objects are kept compressed while no request reads them.
 	Pack []string
+	// Alike lists the prefixes of collections of very many small objects that are alike; those are kept compressed
+	// against each other while no request reads them.
+	Alike []string
 	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means
 	// that all is JSON. It is called by several goroutines at a time.
 	Read func(prefix string, value []byte) ([]byte, error)
@@ -86,7 +89,10 @@ func New(s *store.Store, o Options) *View {
 	if v.now == nil {
 		v.now = time.Now
 	}
-	v.compressor.prefixes = o.Pack
+	v.compressor.prefixes, v.compressor.families = o.Pack, map[string]*family{}
+	for _, prefix := range o.Alike {
+		v.compressor.families[prefix] = &family{}
+	}
 	v.notifier.kick = make(chan struct{}, 1) // one is enough: who is kicked looks at the whole list
 	return v
 }
@@ -244,6 +250,7 @@ func (v *View) change(s *store.Event) *Event {
 		out.Type, out.Entry = Deleted, out.Prev.at(s.Revision)
 	} else if out.Prev = c.tree.put(e.key, e); out.Prev != nil {
 		out.Type = Modified
+		out.Prev.object.Store(nil) // history keeps the entry, and hardly anyone looks at it
 	}
 	c.last = s.Revision
 	if !c.dirty {

@@ -31,7 +31,7 @@ func Owner(e *watchcache.Entry) (ref Reference) {
 }
 
 func owner(e *watchcache.Entry) ([]byte, error) {
-	raw, err := codec.Field(e.JSON(), "metadata")
+	raw, err := codec.Field(e.Peek(), "metadata")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,50 @@
+package watchcache
+
+import (
+	"bytes"
+	"slices"
+)
+
+const (
+	// alikeAbove is the size from which one of many objects that are alike is worth packing, in bytes.
+	alikeAbove = 400
+	// alikeEnough is the part of its size that an object may have when it is packed; one that has more is put into the
+	// base for those that come.
+	alikeEnough = 3
+	// renewEvery is how many objects are packed against a base before there may be another, times the number of bases
+	// before it, up to renewMost: what is told against a base keeps it.
+	renewEvery, renewMost = 64, 16
+)
+
+// family packs the objects of a collection that are alike, such as events, or the pods of many sets: against those
+// that came before and were not like others. It is the compressor's goroutine's.
+type family struct {
+	base     *base
+	renewals int
+	since    int // objects packed against base
+	buffer   []byte
+}
+
+func (f *family) pack(raw []byte) *packed {
+	if f.base != nil {
+		f.since++
+		f.buffer = f.base.pack(f.buffer[:0], raw)
+	}
+	if f.base == nil ||
+		len(f.buffer) > len(raw)/alikeEnough && f.since >= renewEvery*min(f.renewals, renewMost) {
+		f.renew(raw)
+		f.buffer = f.base.pack(f.buffer[:0], raw)
+	}
+	return &packed{data: bytes.Clone(f.buffer), base: f.base}
+}
+
+// renew puts an object into the base; if there is no room, a base begins with it.
+func (f *family) renew(raw []byte) {
+	text := bytes.Clone(raw)
+	if f.base != nil && len(f.base.text)+len(raw) <= baseMost {
+		text = slices.Concat(f.base.text, raw)
+	}
+	f.base = newBase(text)
+	f.renewals++
+	f.since = 0
+}
