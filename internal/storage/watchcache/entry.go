@@ -58,6 +58,26 @@ func (e *Entry) Peek() []byte {
 	return e.json
 }
 
+// Unmanaged is Peek without managedFields, which are half of many objects. It is the caller's only if it is another.
+func (e *Entry) Unmanaged() []byte {
+	const key = `"managedFields":`
+	data := e.Peek()
+	if len(data) == 0 {
+		return data
+	}
+	from := member(data, member(data, 0, "metadata"), "managedFields")
+	if from < 0 {
+		return data
+	}
+	end := skip(data, from)
+	if from -= len(key); data[end] == ',' {
+		end++
+	} else if data[from-1] == ',' {
+		from--
+	}
+	return append(append(make([]byte, 0, len(data)-(end-from)), data[:from]...), data[end:]...)
+}
+
 // Encoded returns what make returned the first time for this key. Concurrent callers wait for the first; an error is
 // not kept. The bytes are shared: read only. key is comparable and names the served form, for example a struct of
 // version, format and the definition's revision.
@@ -68,18 +88,16 @@ func (e *Entry) Encoded(key any, make func() ([]byte, error)) ([]byte, error) {
 // Cached returns what Encoded has kept for this key, nil if nothing.
 func (e *Entry) Cached(key any) []byte { return e.encoded.known(key) }
 
-// Object returns what make returned the first time: the object as those who look at it often want it, all in one form.
-// What they get is shared: read only. Of concurrent callers several may call make; a nil is not kept.
-func (e *Entry) Object(make func() any) any {
+// Kept returns what Keep was given last, nil if nothing, or if another object has taken the entry's place since.
+func (e *Entry) Kept() any {
 	if kept := e.object.Load(); kept != nil {
 		return *kept
 	}
-	obj := make()
-	if obj == nil || e.object.CompareAndSwap(nil, &obj) {
-		return obj
-	}
-	return *e.object.Load()
+	return nil
 }
+
+// Keep has the entry keep the object as those who look at it often want it. What they get is shared: read only.
+func (e *Entry) Keep(obj any) { e.object.Store(&obj) }
 
 // newEntry makes an entry of JSON; rest is the key below the collection's prefix. Keys may have any order, and there
 // may be whitespace; what is not an object with metadata is an error.
@@ -154,7 +172,7 @@ func (e *Entry) at(rev int64) *Entry {
 		return out
 	}
 	quoted := span{int(e.version.from) - 1, int(e.version.to) + 1}
-	out.set(splice(e.JSON(), layout{version: quoted}, rev))
+	out.set(splice(e.Peek(), layout{version: quoted}, rev))
 	return out
 }
 

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -198,23 +197,26 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// All who ask for the object of an entry get the same; a nil is asked for again.
-func TestObjectOnce(t *testing.T) {
+// What an entry keeps is there until another takes its place.
+func TestKept(t *testing.T) {
 	t.Parallel()
-	e := &Entry{}
-	if got := e.Object(func() any { return nil }); got != nil {
-		t.Errorf("%v of nothing", got)
+	v := New(nil, Options{})
+	put := func(rev int64) *Entry {
+		v.apply(store.WatchBatch{Revision: rev, Events: []store.Event{
+			{Key: "a.b/cs/n/o", Value: []byte(`{"metadata":{}}`), Revision: rev},
+		}})
+		return v.Collection("a.b/cs").Snapshot().Get("n", "o")
 	}
-	var all [8]any
-	var wg sync.WaitGroup
-	for i := range all {
-		wg.Go(func() { all[i] = e.Object(func() any { return new(int) }) })
+	e := put(1)
+	if got := e.Kept(); got != nil {
+		t.Errorf("%v is kept", got)
 	}
-	wg.Wait()
-	for _, got := range all {
-		if got != all[0] || got == nil {
-			t.Errorf("%p and %p are one object", got, all[0])
-		}
+	e.Keep(7)
+	if got := e.Kept(); got != 7 {
+		t.Errorf("%v is kept", got)
+	}
+	if now := put(2); now.Kept() != nil || e.Kept() != nil {
+		t.Errorf("%v and %v are kept after a change", now.Kept(), e.Kept())
 	}
 }
 

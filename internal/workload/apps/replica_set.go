@@ -61,7 +61,7 @@ func (s *sets[K]) Reconcile(ctx context.Context, key string) error {
 		return nil // validation has seen it; another version of the server has not
 	}
 	of := s.kind.claimant(s.index, set, selector)
-	all := cluster.Pods.Controlled(s.index, namespace, string(set.UID), true)
+	all := s.index.ControlledBriefly(namespace, string(set.UID), true)
 	active, err := cluster.Pods.Claim(ctx, s.Cluster, of, replica.Where(all, replica.IsActive), nil)
 	if err != nil {
 		return err

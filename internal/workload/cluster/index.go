@@ -17,7 +17,8 @@ import (
 // Index finds objects by their controller, and has entries of the view keep what has been decoded of them. Controllers
 // of one server share it. What it returns is shared: read only. It is safe for concurrent use.
 type Index struct {
-	host *part.Host
+	host   *part.Host
+	owners sharedOwners
 
 	mu sync.RWMutex
 	// collections are those that are indexed, by prefix.
@@ -157,8 +158,8 @@ func (k Kind[T, P]) Read(x *Index, namespace, name string) P {
 	return k.decode(x, x.host.View.Collection(k.Prefix).Snapshot().Get(namespace, name))
 }
 
-// ReadEntry returns the object of an entry, nil if it cannot be read.
-func (k Kind[T, P]) ReadEntry(x *Index, e *watchcache.Entry) P { return k.decode(x, e) }
+// ReadEntry is ReadOnce of an entry.
+func (k Kind[T, P]) ReadEntry(x *Index, e *watchcache.Entry) P { return k.once(x, e) }
 
 // ReadAll returns the objects in a namespace ("" for all), sorted by namespace and name.
 func (k Kind[T, P]) ReadAll(x *Index, namespace string) (out []P) {
@@ -198,20 +199,37 @@ func (k Kind[T, P]) Controlled(x *Index, namespace, uid string, orphans bool) (o
 // decode returns an entry's object, decoded once, without managedFields. It is nil for nil, and for what cannot be
 // read.
 func (k Kind[T, P]) decode(x *Index, e *watchcache.Entry) P {
+	obj := k.once(x, e)
+	if obj != nil && e.LastReadable().Kept() != any(obj) {
+		e.LastReadable().Keep(obj)
+	}
+	return obj
+}
+
+// ReadOnce is Read for who looks at each state of an object once: what it is decoded to is not kept.
+func (k Kind[T, P]) ReadOnce(x *Index, namespace, name string) P {
+	return k.once(x, x.host.View.Collection(k.Prefix).Snapshot().Get(namespace, name))
+}
+
+// once is decode, but for that what it returns need not be kept.
+func (k Kind[T, P]) once(x *Index, e *watchcache.Entry) P {
 	if e == nil {
 		return nil
 	}
 	if e = e.LastReadable(); e == nil {
 		return nil
 	}
-	obj, _ := e.Object(func() any {
-		obj := k.Decode(&Cluster{Host: x.host}, e)
-		if obj == nil {
-			return nil
-		}
-		obj.SetManagedFields(nil) // no controller looks at them, and they are half of the object
-		return obj
-	}).(P)
+	if kept, is := e.Kept().(P); is {
+		return kept
+	}
+	obj := k.decodeFrom(&Cluster{Host: x.host}, e, e.Unmanaged()) // no controller looks at managedFields
+	if obj == nil {
+		return nil
+	}
+	obj.SetManagedFields(nil) // of one that was converted
+	if len(e.Labels) > 0 {
+		obj.SetLabels(e.Labels) // many have the same
+	}
 	return obj
 }
 

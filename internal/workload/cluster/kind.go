@@ -47,7 +47,11 @@ func (k Kind[T, P]) Decode(c *Cluster, e *watchcache.Entry) P {
 	if e.Unreadable() != nil {
 		return nil
 	}
-	data := e.JSON()
+	return k.decodeFrom(c, e, e.Peek())
+}
+
+// decodeFrom returns the object of an entry that can be read: data, unless it is stored in another version.
+func (k Kind[T, P]) decodeFrom(c *Cluster, e *watchcache.Entry, data []byte) P {
 	if e.APIVersion != k.apiVersion() {
 		var err error
 		if data, err = k.converted(c, e); err != nil {

@@ -102,7 +102,7 @@ func (p *pods) Reconcile(ctx context.Context, key string) error {
 	if p.stages.Replace(cluster.PodKind) {
 		return nil
 	}
-	pod := cluster.Pods.Read(p.index, namespace, name)
+	pod := cluster.Pods.ReadOnce(p.index, namespace, name)
 	if pod == nil || pod.Spec.NodeName == "" {
 		return nil
 	}

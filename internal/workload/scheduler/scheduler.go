@@ -146,7 +146,7 @@ func ended(e *watchcache.Entry) bool {
 
 func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
-	pod := cluster.Pods.Read(s.index, namespace, name)
+	pod := cluster.Pods.ReadOnce(s.index, namespace, name)
 	if pod == nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil ||
 		pod.Spec.SchedulerName != corev1.DefaultSchedulerName || len(pod.Spec.SchedulingGates) > 0 {
 		return nil
