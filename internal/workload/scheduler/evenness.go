@@ -35,7 +35,9 @@ func (r *round) evenness(nodes []*nodeInfo) []int64 {
 		}
 		hosts++
 		for _, c := range all {
-			c.counts[i.node.Labels[c.key]] = 0
+			value, has := i.node.Labels[c.key]
+			c.counts[value] = 0
+			c.held = c.held || has
 		}
 	}
 	r.countAll(all, strict)
@@ -47,10 +49,11 @@ func (r *round) evenness(nodes []*nodeInfo) []int64 {
 	return inverted(out, ignored)
 }
 
-// countAll counts pods by the values that nodes to choose from have. Those of a host are counted by its name.
+// countAll counts pods by the values that nodes to choose from have, if any has one: else the counts are of no use, and
+// all nodes would be looked at for each pod. Those of a host are counted by its name.
 func (r *round) countAll(all []*constraint, strict bool) {
 	for _, c := range all {
-		if c.key == corev1.LabelHostname {
+		if c.key == corev1.LabelHostname || !c.held {
 			continue
 		}
 		for name, n := range c.on {

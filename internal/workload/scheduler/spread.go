@@ -18,7 +18,8 @@ type constraint struct {
 	on                  map[string]int // pods that are selected, by node
 	counts              map[string]int // the same by the value of key
 	least               int
-	own                 int // 1 if the pod itself is selected
+	own                 int  // 1 if the pod itself is selected
+	held                bool // a node to choose from has the key
 }
 
 // constraints returns those of the round's pod that are of a sort.
