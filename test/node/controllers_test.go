@@ -33,6 +33,12 @@ func TestNodesPage(t *testing.T) {
 func (c *cluster) startControllers(t *testing.T, flags ...string) *component {
 	t.Helper()
 	c.sh(t, "bowsprit kubeconfig --user system:kube-controller-manager > kube-controller-manager.conf")
+	return c.runControllers(t, flags...)
+}
+
+// runControllers is what is left of that where its kubeconfig is there.
+func (c *cluster) runControllers(t *testing.T, flags ...string) *component {
+	t.Helper()
 	const pki = ".local/share/bowsprit/pki/"
 	return c.run(t, "kube-controller-manager", append([]string{
 		"--kubeconfig=kube-controller-manager.conf", "--authentication-kubeconfig=kube-controller-manager.conf",

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,12 @@ const (
 	nodeAddress    = "192.0.2.10"
 	serviceAddress = "10.0.0.1"
 )
+
+// serverFlags are those of a server for a node on its own machine.
+var serverFlags = []string{
+	"--bind-address=0.0.0.0", "--advertise-address=" + nodeAddress, ownControllers,
+	"--kubelet-preferred-address-types=InternalIP",
+}
 
 // pause is what containers do that only have to be there.
 var pause = []string{"sh", "-c", "trap exit TERM INT; while :; do sleep 100000 & wait $!; done"}
@@ -40,10 +47,7 @@ func startNode(t *testing.T, root string, how joining) *realNode {
 	t.Helper()
 	sandbox(t, nodeAddress, serviceAddress)
 	n := &realNode{root: root, began: time.Now(), cluster: &cluster{
-		home: os.Getenv(insideHome), port: "443", flags: append([]string{
-			"--bind-address=0.0.0.0", "--advertise-address=" + nodeAddress, ownControllers,
-			"--kubelet-preferred-address-types=InternalIP",
-		}, how.server...),
+		home: os.Getenv(insideHome), port: "443", flags: append(slices.Clone(serverFlags), how.server...),
 	}}
 	n.start(t)
 	t.Cleanup(func() { n.stop(t) })
@@ -132,9 +136,21 @@ const bridgeConfig = `{"cniVersion": "1.0.0", "name": "bridge", "plugins": [
  "ranges": [[{"subnet": "10.88.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 `
 
-// startKubelet joins the node "one" by a bootstrap token, with the configuration of docs/nodes.md and what this
-// machine wants beside it.
+// startKubelet joins the node "one" by a bootstrap token.
 func (n *realNode) startKubelet(t *testing.T) {
+	t.Helper()
+	n.writeKubeletConfig(t, "")
+	n.sh(t, `
+kubectl config --kubeconfig=bootstrap.conf set-cluster this --server=https://127.0.0.1:443 \
+  --certificate-authority=.local/share/bowsprit/pki/ca.crt --embed-certs
+kubectl config --kubeconfig=bootstrap.conf set-credentials joining --token="$(bowsprit token create)"
+kubectl config --kubeconfig=bootstrap.conf set-context joining --cluster=this --user=joining
+kubectl config --kubeconfig=bootstrap.conf use-context joining`)
+	n.runKubelet(t, "--bootstrap-kubeconfig=bootstrap.conf")
+}
+
+// writeKubeletConfig writes the configuration of docs/nodes.md and what this machine wants beside it.
+func (n *realNode) writeKubeletConfig(t *testing.T, more string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "nodes.md"))
 	if err != nil {
@@ -155,19 +171,17 @@ failSwapOn: false
 cgroupDriver: cgroupfs
 evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, imagefs.available: 1Mi}
 volumePluginDir: ` + n.home + `/plugins
-staticPodPath: ` + n.home + "/manifests\n"
+staticPodPath: ` + n.home + "/manifests\n" + more
 	if err := os.WriteFile(filepath.Join(n.home, "kubelet.yaml"), []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n.sh(t, `
-kubectl config --kubeconfig=bootstrap.conf set-cluster this --server=https://127.0.0.1:443 \
-  --certificate-authority=.local/share/bowsprit/pki/ca.crt --embed-certs
-kubectl config --kubeconfig=bootstrap.conf set-credentials joining --token="$(bowsprit token create)"
-kubectl config --kubeconfig=bootstrap.conf set-context joining --cluster=this --user=joining
-kubectl config --kubeconfig=bootstrap.conf use-context joining`)
-	n.kubelet = n.run(t, "kubelet", "--config=kubelet.yaml", "--bootstrap-kubeconfig=bootstrap.conf",
-		"--kubeconfig=kubelet.conf", "--cert-dir=kubelet-pki", "--root-dir="+n.home+"/kubelet",
-		"--hostname-override=one", "--node-ip="+nodeAddress)
+}
+
+func (n *realNode) runKubelet(t *testing.T, flags ...string) {
+	t.Helper()
+	n.kubelet = n.run(t, "kubelet", append(flags, "--config=kubelet.yaml", "--kubeconfig=kubelet.conf",
+		"--cert-dir=kubelet-pki", "--root-dir="+n.home+"/kubelet", "--hostname-override=one",
+		"--node-ip="+nodeAddress)...)
 }
 
 // currentCertificate returns the file with the client certificate that the kubelet uses.

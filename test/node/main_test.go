@@ -32,6 +32,8 @@ var (
 	etcd        = source{"../e2e", "go.etcd.io/etcd/server/v3"}
 	proxyServer = source{"../konnectivity", "sigs.k8s.io/apiserver-network-proxy/cmd/server"}
 	proxyAgent  = source{"../konnectivity", "sigs.k8s.io/apiserver-network-proxy/cmd/agent"}
+
+	kubeAPIServer = source{"programs", "k8s.io/kubernetes/cmd/kube-apiserver"}
 )
 
 func TestMain(m *testing.M) {

@@ -113,6 +113,12 @@ func makeNode(t *testing.T, client *kubernetes.Clientset, name string) {
 func (c *cluster) startScheduler(t *testing.T) *component {
 	t.Helper()
 	c.sh(t, "bowsprit kubeconfig --user system:kube-scheduler > kube-scheduler.conf")
+	return c.runScheduler(t)
+}
+
+// runScheduler is what is left of that where its kubeconfig is there.
+func (c *cluster) runScheduler(t *testing.T) *component {
+	t.Helper()
 	return c.run(t, "kube-scheduler", "--kubeconfig=kube-scheduler.conf",
 		"--authentication-kubeconfig=kube-scheduler.conf", "--authorization-kubeconfig=kube-scheduler.conf",
 		"--secure-port="+freePort(t))

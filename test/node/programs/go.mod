@@ -3,6 +3,7 @@ module github.com/bowsprit/bowsprit/test/node/programs
 go 1.26.0
 
 tool (
+	k8s.io/kubernetes/cmd/kube-apiserver
 	k8s.io/kubernetes/cmd/kube-controller-manager
 	k8s.io/kubernetes/cmd/kube-proxy
 	k8s.io/kubernetes/cmd/kube-scheduler
