@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,10 +39,11 @@ spec: {replicas: 1}
 `
 
 // TestPrometheusOperator has the prometheus-operator turn a Prometheus and a ServiceMonitor into a StatefulSet, a
-// Service and a configuration, change them, and sees all of it go with its owner.
+// Service and a configuration, change them, and sees all of it go with its owner. On simulated nodes its pods become
+// ready, which the operator waits for: then the Prometheus and the Alertmanager are available.
 func TestPrometheusOperator(t *testing.T) {
 	t.Parallel()
-	ctx, s := bounded(t), start(t)
+	ctx, s := bounded(t), start(t, "--simulate=nodes=3")
 	dir := moduleDir(t, "prometheus", "github.com/prometheus-operator/prometheus-operator")
 	role := filepath.Join(dir, "example/rbac/prometheus-operator/prometheus-operator-")
 	s.apply(ctx, t, filepath.Join(dir, "example/prometheus-operator-crd"), role+"cluster-role.yaml", role+
@@ -77,20 +79,32 @@ func TestPrometheusOperator(t *testing.T) {
 			metav1.PatchOptions{})
 	must(t, err)
 	s.configured(ctx, t, "scrape_interval: 23s")
-	until(ctx, t, "status of the Prometheus", func() (bool, error) {
-		obj, err := prometheuses.Get(ctx, "main", metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		status, _ := obj.Object["status"].(map[string]any)
-		conditions, _ := status["conditions"].([]any)
-		return len(conditions) > 0, fmt.Errorf("status: %v", status)
-	})
+	s.allReady(ctx, t, "Prometheus", "main", 3)
+	s.allReady(ctx, t, "Alertmanager", "alerts", 1)
 
 	must(t, prometheuses.Delete(ctx, "main", metav1.DeleteOptions{}))
 	until(ctx, t, "collection of what the Prometheus owned", func() (bool, error) {
 		_, err := s.typed.AppsV1().StatefulSets("default").Get(ctx, "prometheus-main", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), err
+	})
+}
+
+// allReady waits until the operator says of an object that so many of its pods are ready, and that it is available.
+func (s *server) allReady(ctx context.Context, t *testing.T, kind, name string, replicas int64) {
+	t.Helper()
+	objects := s.resource(t, "monitoring.coreos.com/v1", kind, "default")
+	until(ctx, t, kind+" "+name+" available", func() (bool, error) {
+		obj, err := objects.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		status, _ := obj.Object["status"].(map[string]any)
+		conditions, _ := status["conditions"].([]any)
+		is := slices.ContainsFunc(conditions, func(c any) bool {
+			condition, _ := c.(map[string]any)
+			return condition["type"] == "Available" && condition["status"] == "True"
+		})
+		return is && status["availableReplicas"] == replicas, fmt.Errorf("status: %v", status)
 	})
 }
 

@@ -76,13 +76,15 @@ type server struct {
 	mapper     *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// start starts a server that keeps nothing. It ends with the test.
-func start(t *testing.T) *server {
+// start starts a server that keeps nothing, with flags besides. It ends with the test.
+func start(t *testing.T, flags ...string) *server {
 	t.Helper()
 	s := &server{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	ready := make(chan struct{})
 	out := &watcher{want: "Bowsprit is ready", found: ready}
-	launch(t, out, "bowsprit", "serve", "--ephemeral", "--secure-port=0", "--write-kubeconfig="+s.kubeconfig)
+	launch(t, out, "bowsprit", append([]string{
+		"serve", "--ephemeral", "--secure-port=0", "--write-kubeconfig=" + s.kubeconfig,
+	}, flags...)...)
 	select {
 	case <-ready:
 	case <-time.After(limit):
