@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -82,9 +83,10 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 		"--mount-proc", "sh", "-c", `"$@"; exit $?`, "sh", self, "-test.v", "-test.timeout=25m",
 		"-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), inside+"="+root, insideHome+"="+t.TempDir(), "NODE_BINARIES="+binaries)
+	before := groups(t)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	removeGroups(t)
+	removeGroups(t, before)
 	switch {
 	case err != nil:
 		t.Error(err)
@@ -94,21 +96,35 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	return ""
 }
 
-// removeGroups removes the control groups of containers that have ended. None may be left: the kernel has ended all
-// processes that were in them.
-func removeGroups(t *testing.T) {
+// groups returns the control groups of containers, each before the one that it is in.
+func groups(t *testing.T) (all []string) {
 	t.Helper()
 	for _, pattern := range []string{
 		"/sys/fs/cgroup/*/k8s.io/*", "/sys/fs/cgroup/*/k8s.io", "/sys/fs/cgroup/k8s.io/*", "/sys/fs/cgroup/k8s.io",
 	} {
-		groups, _ := filepath.Glob(pattern)
-		for _, group := range groups {
-			if stat, err := os.Stat(group); err != nil || !stat.IsDir() {
-				continue
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			if stat, err := os.Stat(name); err == nil && stat.IsDir() {
+				all = append(all, name)
 			}
-			if err := os.Remove(group); err != nil {
-				t.Errorf("a control group is left: %v", err)
-			}
+		}
+	}
+	return all
+}
+
+// removeGroups removes the control groups of containers that have ended, but for those that were there before. The
+// kernel has ended all processes that were in them.
+func removeGroups(t *testing.T, before []string) {
+	t.Helper()
+	for _, group := range groups(t) {
+		if slices.Contains(before, group) {
+			continue
+		}
+		if err := os.Remove(group); err != nil {
+			t.Errorf("a control group is left: %v", err)
 		}
 	}
 }
