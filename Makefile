@@ -147,7 +147,7 @@ importers-all: importers ## importers, and one with the controller-runtime befor
 	cd test/importers/controller-runtime && go test -modfile=controller-runtime-0.24.mod .
 
 .PHONY: operators
-operators: ## cert-manager, prometheus-operator, metrics-server and custom metrics at their main job; not part of test: ten minutes to build the first time
+operators: ## cert-manager, prometheus-operator, Argo Rollouts, metrics-server and custom metrics at their main job; not part of test: ten minutes to build the first time
 	cd test/operators && go vet ./... && go test -timeout 10m ./...
 
 .PHONY: node

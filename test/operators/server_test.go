@@ -53,6 +53,8 @@ func runTests(m *testing.M) int {
 		{"build", "-o", filepath.Join(dir, "certmanager"), "./certmanager"},
 		{"-C", "prometheus", "build", "-o", filepath.Join(dir, "prometheus-operator"),
 			"github.com/prometheus-operator/prometheus-operator/cmd/operator"},
+		{"-C", "rollouts", "build", "-o", filepath.Join(dir, "rollouts-controller"),
+			"github.com/argoproj/argo-rollouts/cmd/rollouts-controller"},
 		{"-C", "metrics", "build", "-o", filepath.Join(dir, "metrics-server"),
 			"sigs.k8s.io/metrics-server/cmd/metrics-server"},
 		{"-C", "metrics", "build", "-o", filepath.Join(dir, "adapter"), "./adapter"},
