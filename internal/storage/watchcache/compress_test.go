@@ -214,8 +214,10 @@ func TestAlikeArePacked(t *testing.T) {
 			size += len(e.compressed.packed.Load().data)
 		}
 		bases[e.compressed.packed.Load().base] = true
-		if !bytes.Equal(e.JSON(), was) || !bytes.Equal(e.JSON(), was) {
-			t.Errorf("%s is not what it was", name)
+		for read := range 2 { // the second one finds it open
+			if !bytes.Equal(e.JSON(), was) {
+				t.Errorf("%s is not what it was at read %d", name, read+1)
+			}
 		}
 	}
 	if size > 1000*1500/5 || len(bases) > 20 {
