@@ -15,6 +15,7 @@ import (
 // file of that test, which names the page.
 var elsewhere = map[string]string{
 	"docs/aggregation":                "test/e2e/aggregation_test.go",
+	"docs/chart":                      "test/node/release_test.go",
 	"docs/extension":                  "test/e2e/pages_test.go",
 	"docs/nodes":                      "test/node/controllers_test.go",
 	"docs/packages":                   "test/journeys/journeys_test.go",
@@ -41,7 +42,6 @@ var excused = []struct{ page, begins, why string }{
 	{"docs/backup", "bowsprit snapshot save backup.db\netcdutl", "needs three machines; TestMove of test/e2e has three members"},
 	{"docs/backup", "etcdctl ", "needs three machines; TestMove of test/e2e has three members"},
 	{"docs/backup", "bowsprit kube-apiserver ", "TestPeersOfKubeAPIServer of test/e2e has such servers"},
-	{"docs/chart", "$ helm install ", "an image in a registry; TestOwnChart of test/clients installs the chart"},
 	{"docs/extension", "$ bowsprit extension init ", "the tutorial of extension servers runs it"},
 	{"docs/first-steps", "$ go install ", "fetches from the network"},
 	{"docs/following-kubernetes", "go test -modfile=", "hours; make libraries-all and oracle-builtins are its parts"},
