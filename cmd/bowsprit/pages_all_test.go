@@ -23,6 +23,7 @@ var elsewhere = map[string]string{
 	"docs/tutorials/clients":          "test/e2e/pages_test.go",
 	"docs/tutorials/extension-server": "test/e2e/pages_test.go",
 	"docs/tutorials/konnectivity":     "test/e2e/pages_test.go",
+	"docs/tutorials/move":             "test/e2e/move_test.go",
 	"docs/tutorials/proxies":          "test/e2e/pages_test.go",
 	"docs/ways-in":                    "test/e2e/pages_test.go",
 }

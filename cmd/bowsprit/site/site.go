@@ -35,7 +35,7 @@ var sections = []struct {
 	{"Begin", []string{"index", "first-steps", "packages", "journeys", "chart", "settings", "comparison", "why"}},
 	{"Tutorials", []string{"tutorials/definitions", "tutorials/versions", "tutorials/extension-server",
 		"tutorials/schedulers", "tutorials/proxies", "tutorials/konnectivity", "tutorials/clients", "tutorials/users",
-		"tutorials/replicas", "tutorials/backup", "tutorials/test-an-operator"}},
+		"tutorials/replicas", "tutorials/backup", "tutorials/move", "tutorials/test-an-operator"}},
 	{"Tasks", []string{"operations", "backup", "encryption", "security", "sensitive-fields", "workloads", "controllers",
 		"nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
 	{"Reference", []string{"commands", "metrics", "errors", "go/bowsprit", "go/testserver", "go/extension",
