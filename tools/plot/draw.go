@@ -10,8 +10,8 @@ import (
 
 // The measures of a picture, in its units.
 const (
-	width     = 770
-	labels    = 130 // to the left of the bars
+	width     = 790
+	labels    = 150 // to the left of the bars
 	figures   = 240 // to the right of them
 	barHeight = 16
 	barStep   = 20
@@ -22,7 +22,7 @@ const (
 // Whoever has none is as one that neither is ours nor Kubernetes'.
 var colours = map[string]string{
 	"bowsprit": "ours", "bowsprit-counted": "ours",
-	"kube-apiserver": "theirs", "kubernetes": "theirs", "kwok": "theirs",
+	"kube-apiserver": "theirs", "kubernetes": "theirs", "Kubernetes and kwok": "theirs",
 }
 
 const style = `  <style>

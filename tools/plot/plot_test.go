@@ -51,11 +51,11 @@ BenchmarkAlone-2         	   1000	      9000 ns/op
 
 func TestReadWorkloads(t *testing.T) {
 	t.Parallel()
-	bars, err := read(strings.NewReader("    w_test.go:83: kwok: one pod available after 1.2s; 30 pods on " +
+	bars, err := read(strings.NewReader("    w_test.go:83: Kubernetes and kwok: one pod available after 1.2s; 30 pods on " +
 		"3 nodes after 1m10.3s, 3 a second; 756 MB in 5 processes\n"))
 	want := []bar{
-		{"30 pods on 3 nodes available", "time", "kwok", 70.3, 70.3, 70.3, "s"},
-		{"30 pods on 3 nodes, memory", "memory", "kwok", 756, 756, 756, "MB"},
+		{"30 pods on 3 nodes available", "30 pods on 3 nodes available", "Kubernetes and kwok", 70.3, 70.3, 70.3, "s"},
+		{"30 pods on 3 nodes, memory", "30 pods on 3 nodes, memory", "Kubernetes and kwok", 756, 756, 756, "MB"},
 	}
 	if err != nil || !slices.Equal(bars, want) {
 		t.Errorf("%+v, %v\nwant %+v", bars, err, want)
@@ -83,7 +83,7 @@ func TestDraw(t *testing.T) {
 	for _, want := range []string{
 		"A &lt; B</title>", "gets, HTTP/2: ReverseProxy 260 µs of CPU (250 to 300). bowsprit 295 µs of CPU (290 to 400).",
 		`class="other"`,
-		`class="ours" x="130" y="54" width="295.0"`, `x2="530.0"`, "prefers-color-scheme: dark", `role="img"`,
+		`class="ours" x="150" y="54" width="295.0"`, `x2="550.0"`, "prefers-color-scheme: dark", `role="img"`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %s in\n%s", want, out.String())

@@ -22,7 +22,7 @@ var (
 	// TestAggregationCost of test/e2e: medians, with the smallest and the largest.
 	cost = regexp.MustCompile(`: ((\w+), HTTP/\d) +(\S+) +(\d+) us of CPU each, (\d+) to (\d+)$`)
 	// TestWorkloadsScale of test/e2e: one run.
-	scale = regexp.MustCompile(`: (\S+): one pod .*; (\d+ pods on \d+ nodes) after (\S+), .*; (\d+) MB `)
+	scale = regexp.MustCompile(`: ([^:]+): one pod .*; (\d+ pods on \d+ nodes) after (\S+), .*; (\d+) MB `)
 	// Go's benchmarks, a line for each of several runs.
 	bench = regexp.MustCompile(`^Benchmark(\S+)/by=(\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op`)
 )
@@ -44,8 +44,8 @@ func read(in io.Reader) (bars []bar, err error) {
 					return nil, err
 				}
 				s, mb := took.Seconds(), numbers(m[4:])[0]
-				bars = append(bars, bar{m[2] + " available", "time", m[1], s, s, s, "s"},
-					bar{m[2] + ", memory", "memory", m[1], mb, mb, mb, "MB"})
+				all, memory := m[2]+" available", m[2]+", memory"
+				bars = append(bars, bar{all, all, m[1], s, s, s, "s"}, bar{memory, memory, m[1], mb, mb, mb, "MB"})
 			} else if m = bench.FindStringSubmatch(text); m != nil {
 				b := bar{work: m[1], group: m[1], server: m[2], unit: "µs"}
 				if runs[b] == nil {
