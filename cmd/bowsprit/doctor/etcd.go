@@ -60,7 +60,7 @@ func (e *examination) etcdFormat(ctx context.Context, client *http.Client, serve
 		KVs []struct{ Value []byte } `json:"kvs"`
 	}
 	if json.Unmarshal([]byte(body), &found) != nil || len(found.KVs) == 0 {
-		return // nobody has noted one: the data is kube-apiserver's, of an earlier version, or there is none
+		return // no server has noted a format: the data is of kube-apiserver or an earlier version, or there is none
 	}
 	mark, err := format.Parse(found.KVs[0].Value)
 	if err == nil {

@@ -175,27 +175,13 @@ func (c *cluster) advanceUntil(
 	d time.Duration, gvr schema.GroupVersionResource, name string, is func(*unstructured.Unstructured) bool,
 ) {
 	c.Helper()
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				c.clock.Advance(d)
-			}
-		}
-	}()
+	stop := controltest.Advancing(c.clock, d)
 	namespace := "default"
 	if gvr == controltest.Nodes {
 		namespace = ""
 	}
 	c.until(gvr, namespace, name, "what comes with time", is)
-	close(stop)
-	<-stopped
+	stop()
 }
 
 // What is wrong with files keeps the server from starting, and is said.

@@ -198,26 +198,10 @@ func TestClockMoves(t *testing.T) {
 		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// A step that comes before the controllers have seen the one before it is followed by another.
-	stop := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				clock.Advance(time.Minute)
-			}
-		}
-	}()
+	stop := controltest.Advancing(clock, time.Minute)
 	until(t, w, "a pod that is not ready", func(p *corev1.Pod) bool { return !ready(p) })
 	until(t, w, "a pod that is evicted", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
-	close(stop)
-	<-stopped
+	stop()
 	up := []byte(`{"metadata":{"annotations":{"bowsprit.dev/simulate-down":null}}}`)
 	if _, err := c.CoreV1().Nodes().Patch(t.Context(), "node-0", "application/merge-patch+json", up,
 		metav1.PatchOptions{}); err != nil {
