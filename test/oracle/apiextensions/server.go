@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	"k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -38,6 +40,9 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 current-context: none
 users: [{name: none, user: {}}]
 `
+
+// patience bounds the wait for the server; it is reached only if it cannot start.
+const patience = 2 * time.Minute
 
 // Start returns a server that answers requests, with more flags if need be. It is stopped when t ends.
 func Start(t testing.TB, more ...string) *Server {
@@ -92,7 +97,37 @@ func Start(t testing.TB, more ...string) *Server {
 	})
 	client := rest.CopyConfig(s.GenericAPIServer.LoopbackClientConfig)
 	client.QPS = -1 // no limit
+	untilReady(t, client)
 	return &Server{client, aggregated.WrapAggregatedDiscoveryToHandler(http.NotFoundHandler(), manager, nil)}
+}
+
+// untilReady waits until the server has read its definitions. It answers before, but ends the whole process when it is
+// stopped before. It never calls itself ready, since the kubeconfig leads nowhere.
+func untilReady(t testing.TB, config *rest.Config) {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true,
+		func(ctx context.Context) (bool, error) {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("healthz/poststarthook/crd-informer-synced").String(), nil)
+			if err != nil {
+				return false, err
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				return false, nil // not listening yet
+			}
+			return resp.StatusCode == http.StatusOK, resp.Body.Close()
+		})
+	if err != nil {
+		t.Fatalf("apiextensions-apiserver is not ready: %v", err)
+	}
 }
 
 func startEtcd(t testing.TB) string {
