@@ -27,8 +27,8 @@ type APIConfig struct {
 	// Features switches features of built-in kinds on and off, by the names of kube's feature gates that are on by
 	// default: writes lose the fields of one that is off, unless an object has them already. What is not named is on if
 	// the release has it that the server behaves like. No release has TaintTolerationComparisonOperators, by which
-	// tolerations compare; ShardedListAndWatch, by which clients list and watch parts of collections; and
-	// GenericWorkload, by which RuntimeConfig can have PodGroups and Workloads, with what is on of their fields.
+	// tolerations compare; ShardedListAndWatch, by which clients list and watch parts of collections; StorageVersionAPI
+	// and GenericWorkload, by which servers write the StorageVersions, and keep the groups of pods, of RuntimeConfig.
 	Features map[string]bool
 	// RuntimeConfig switches built-in kinds on and off, as kube-apiserver's flag --runtime-config: "group/version"
 	// ("v1" for the core group) or "group/version/resource" to "true" or "false", "api/all", "api/ga", "api/beta" and
@@ -55,11 +55,8 @@ func (c *APIConfig) settings(command Command, all *Config) []Setting {
 	}
 	return []Setting{
 		{Name: "feature-gates", Help: help + strings.Join(slices.Sorted(maps.Keys(gates)), ", "), Value: gates},
-		{
-			Name:  "runtime-config",
-			Help:  `built-in kinds to switch on or off, key=true|false: group/version ("v1" for the core group), group/version/resource, or api/all, api/ga, api/beta, api/alpha for all such versions`,
-			Value: &c.RuntimeConfig,
-		},
+		{Name: "runtime-config", Value: &c.RuntimeConfig,
+			Help: `built-in kinds to switch on or off, key=true|false: group/version ("v1" for the core group), group/version/resource, or api/all, api/ga, api/beta, api/alpha for all such versions`},
 	}
 }
 

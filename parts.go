@@ -8,6 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/admission/policystatus"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiextensions/marks"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
+	"github.com/bowsprit/bowsprit/internal/kinds/apiserverinternal/storageversion"
 	"github.com/bowsprit/bowsprit/internal/kinds/auth/review"
 	"github.com/bowsprit/bowsprit/internal/kinds/auth/trust"
 	"github.com/bowsprit/bowsprit/internal/kinds/certificates/csrmetrics"
@@ -60,7 +61,10 @@ func (c *Config) parts() []part.Part {
 	if c.Workloads.Simulate != nil {
 		way.Simulation = logs
 	}
+	servers := c.peers()
 	all := []part.Part{
+		servers.Lease(), // then StorageVersions, which nothing that is written precedes but it
+		storageversion.Part(slices.Contains(c.openGates(), storageversion.Gate), servers.Name),
 		builtinKinds(c),
 		pluginlist.Part(c.pluginSettings()),
 		embeddedPlugins(c.Admission.Plugins),
@@ -86,9 +90,8 @@ func (c *Config) parts() []part.Part {
 		kubelet.Part(way),
 		csrmetrics.Part(),
 		signers.Part(),
-		signing.Part(signing.Settings{
-			Authorities: c.Controllers.Signing.authorities(), Duration: c.Controllers.Signing.Duration,
-		}),
+		signing.Part(signing.Settings{Authorities: c.Controllers.Signing.authorities(),
+			Duration: c.Controllers.Signing.Duration}),
 		bootstraptoken.Part(bootstraptoken.Settings{Publish: c.Authentication.BootstrapTokens, URL: c.joinURL}),
 		serverMetrics(c),
 		statusPages(c.Flags, c.Emulation.shown()),
@@ -108,7 +111,7 @@ func (c *Config) parts() []part.Part {
 	if c.Workloads.Simulate != nil {
 		all = append(all, simulation(c.Workloads.Simulate, logs)...)
 	}
-	return slices.Concat(all, peer.Parts(c.peers()), c.extensions())
+	return slices.Concat(all, peer.Parts(servers), c.extensions())
 }
 
 // simulation is what simulates workloads, with settings.

@@ -45,6 +45,7 @@ var controllerAliases = map[string]string{
 	"root-ca-cert-publisher":  "root-ca-certificate-publisher-controller",
 	"serviceaccount":          "serviceaccount-controller",
 	"serviceaccount-token":    "serviceaccount-token-controller",
+	"storage-version-gc":      "storageversion-garbage-collector-controller",
 	"svm":                     "storage-version-migrator-controller",
 	"tokencleaner":            "token-cleaner-controller",
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericfeatures "k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
@@ -348,6 +349,7 @@ func TestRBACGatedPolicy(t *testing.T) {
 		{features.ClusterTrustBundle}, {features.PodCertificateRequest}, {features.StorageVersionMigrator},
 		{features.ClusterTrustBundle, features.PodCertificateRequest},
 		{features.GenericWorkload}, {features.GenericWorkload, features.DRAWorkloadResourceClaims},
+		{genericfeatures.StorageVersionAPI},
 	} {
 		t.Run(fmt.Sprint(gates), func(t *testing.T) {
 			var names []string

@@ -15,7 +15,7 @@ import (
 )
 
 // storageVersionKind is the kind in which the servers of a store say in which versions they read and write a resource.
-// This server says nothing there, and needs nothing from there: a server beside it may.
+// Package storageversion writes there, if the feature gate for it is on.
 func storageVersionKind() rule.Kind {
 	return rule.Of[apiserverinternalv1alpha1.StorageVersion](rule.Kind{
 		Group: rule.Group{Name: "internal.apiserver.k8s.io", Version: "v1alpha1", Priority: 16000, Rank: 9},

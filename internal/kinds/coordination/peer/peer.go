@@ -66,7 +66,7 @@ func Validate(s Settings, known bool) (errs []error) {
 }
 
 // address returns where others reach the server, which listens on a port: "ip:port".
-func (s *Settings) address(port int) (string, error) {
+func (s Settings) address(port int) (string, error) {
 	if s.Port != "" {
 		port, _ = strconv.Atoi(s.Port)
 	}
@@ -83,7 +83,7 @@ func (s *Settings) address(port int) (string, error) {
 	return netip.AddrPortFrom(ip.Unmap(), uint16(port)).String(), nil
 }
 
-func (s *Settings) host() (string, error) {
+func (s Settings) host() (string, error) {
 	if s.Hostname != "" {
 		return s.Hostname, nil
 	}
@@ -94,17 +94,26 @@ func (s *Settings) host() (string, error) {
 	return host, nil
 }
 
-func (s *Settings) name() (string, error) {
+// Name returns the name of this server's Lease.
+func (s Settings) Name() (string, error) {
 	host, err := s.host()
 	return identity.Name(host), err
 }
 
-// Parts bring the Lease of this server, and what servers do for each other.
+// Lease brings the Lease of this server.
+func (s Settings) Lease() part.Part {
+	if s.Off {
+		return identity.Part(s.host, nil)
+	}
+	return identity.Part(s.host, s.address)
+}
+
+// Parts bring what servers do for each other.
 func Parts(s Settings) []part.Part {
 	if s.Off {
-		return []part.Part{identity.Part(s.host, nil)}
+		return nil
 	}
-	return []part.Part{identity.Part(s.host, s.address), peersPart(s)}
+	return []part.Part{peersPart(s)}
 }
 
 func peersPart(s Settings) part.Part {
@@ -140,7 +149,7 @@ func announce(ctx context.Context, h *part.Host, s Settings) error {
 	if !h.Store.Shared() {
 		return nil // there is no other
 	}
-	name, err := s.name()
+	name, err := s.Name()
 	if err != nil {
 		return err
 	}

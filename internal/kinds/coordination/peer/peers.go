@@ -149,7 +149,7 @@ func (p *peers) readAuthorities() error {
 	if !config.RootCAs.AppendCertsFromPEM(text) {
 		return errors.New("there is no certificate in it")
 	}
-	if p.own, err = p.settings.name(); err != nil {
+	if p.own, err = p.settings.Name(); err != nil {
 		return err
 	}
 	p.authorities = text

@@ -1,0 +1,40 @@
+package storageversion
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// barrier answers writes of resources whose entry is not written yet: an object might come to be stored in a version of
+// which no one knows. Exempt are what is written to get there, StorageVersions and the Leases of servers, what is not
+// stored and what has no entry of the start, the resources of definitions.
+func (r *records) barrier(_ *http.Request, info *request.Info) front.Handler {
+	if r.complete.Load() || !info.IsResource || !info.Mutating() {
+		return nil
+	}
+	gr := catalog.GroupResource{Group: info.Group, Resource: info.Resource}
+	if gr == resource || gr == leases && info.Namespace == metav1.NamespaceSystem {
+		return nil
+	}
+	r.mu.Lock()
+	why, pending := r.mu.pending[gr]
+	r.mu.Unlock()
+	if !pending {
+		return nil
+	}
+	return func(w http.ResponseWriter, req *http.Request, _ *request.Info, _ user.Info) {
+		codec.WriteError(w, req, apierrors.NewServiceUnavailable(fmt.Sprintf(
+			"wait for storage version registration to complete for resource: %v, last seen error: %v",
+			schema.GroupResource{Group: gr.Group, Resource: gr.Resource}, why)))
+	}
+}
