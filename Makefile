@@ -101,11 +101,17 @@ libraries-update: ## bring test/libraries up to go.mod
 	cp go.sum $(NEXT:.mod=.sum)
 	go mod tidy -modfile=$(NEXT)
 
+# AGAIN is go test, but runs once more what has failed: in suites that other people's programs are part of (tools/again).
+AGAIN := $(CURDIR)/bin/again
+.PHONY: again
+again:
+	@cd tools && go build -o $(AGAIN) ./again
+
 .PHONY: oracle
-oracle: ## ours against the Kubernetes libraries, with few random cases
-	cd test/oracle && go vet ./... && go test -p $(P) -timeout 30m ./...
-	cd test/oracle-builtins && go vet ./... && go test -p $(P) -timeout 30m ./...
-	cd test/konnectivity && go vet ./... && go test -timeout 30m ./...
+oracle: again ## ours against the Kubernetes libraries, with few random cases
+	cd test/oracle && go vet ./... && $(AGAIN) -p $(P) -timeout 30m ./...
+	cd test/oracle-builtins && go vet ./... && $(AGAIN) -p $(P) -timeout 30m ./...
+	cd test/konnectivity && go vet ./... && $(AGAIN) -timeout 30m ./...
 
 # How many random stories `stories` tells; RANDOM_SEED is the first.
 RANDOM_STORIES ?= 100
@@ -117,8 +123,8 @@ stories: ## every story of workloads, and random ones, told to our controllers a
 	  echo "stories: all that was logged is in bin/stories.log"; exit $$code
 
 .PHONY: e2e
-e2e: ## a built binary and a real kubectl
-	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && go test -timeout 45m ./...; else echo "e2e: test/e2e is not there yet"; fi
+e2e: again ## a built binary and a real kubectl
+	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && $(AGAIN) -timeout 45m ./...; else echo "e2e: test/e2e is not there yet"; fi
 
 # How many rollouts kill-rollouts kills the server in.
 ROLLOUTS ?= 1000
@@ -127,9 +133,9 @@ kill-rollouts: ## ROLLOUTS=1000 rollouts of simulated workloads, the server kill
 	cd test/e2e && E2E_ROLLOUTS=$(ROLLOUTS) go test -count=1 -timeout 0 -v -run TestKillRollout .
 
 .PHONY: clients
-clients: build importers ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
+clients: build importers again ## controller-runtime, client-go, a client-gen client, Helm and a kubebuilder suite, through envtest; importers
 	bin/bowsprit envtest bin/envtest
-	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest go test -timeout 30m ./...
+	cd test/clients && go vet ./... && KUBEBUILDER_ASSETS=$(CURDIR)/bin/envtest $(AGAIN) -timeout 30m ./...
 
 .PHONY: setup-envtest-test
 setup-envtest-test: ## the real setup-envtest installs from the index of a release, and what it has installed runs
@@ -137,14 +143,14 @@ setup-envtest-test: ## the real setup-envtest installs from the index of a relea
 	cd test/clients && RELEASE=$(CURDIR)/bin/release-envtest go test -count=1 -timeout 10m -run TestSetupEnvtest .
 
 .PHONY: importers
-importers: ## modules that import testserver, with each version of k8s.io and controller-runtime that we support; an extension over a database
-	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do go test -modfile=$$mod -timeout 30m . || exit 1; done
-	cd test/importers/controller-runtime && go test -timeout 30m .
-	cd test/importers/sql && go vet . && go test .
+importers: again ## modules that import testserver, with each version of k8s.io and controller-runtime that we support; an extension over a database
+	cd test/importers/client-go && for mod in go.mod k8s-0.37.mod; do $(AGAIN) -modfile=$$mod -timeout 30m . || exit 1; done
+	cd test/importers/controller-runtime && $(AGAIN) -timeout 30m .
+	cd test/importers/sql && go vet . && $(AGAIN) .
 
 .PHONY: importers-all
 importers-all: importers ## importers, and one with the controller-runtime before
-	cd test/importers/controller-runtime && go test -modfile=controller-runtime-0.24.mod .
+	cd test/importers/controller-runtime && $(AGAIN) -modfile=controller-runtime-0.24.mod .
 
 .PHONY: operators
 operators: ## cert-manager, prometheus-operator, Argo Rollouts, metrics-server and custom metrics at their main job; not part of test: ten minutes to build the first time
