@@ -34,8 +34,7 @@ import (
 // TearDownFunc stops a server.
 type TearDownFunc func()
 
-// TestServerInstanceOptions are about a server in the test's own process; StorageVersionWrapFunc and BinaryVersion mean
-// nothing here.
+// TestServerInstanceOptions are about a server in the test's own process; BinaryVersion means nothing here.
 type TestServerInstanceOptions struct {
 	SkipHealthzCheck       bool
 	EnableCertAuth         bool
@@ -107,9 +106,16 @@ func StartTestServer(
 			all = append(all, flag)
 		}
 	}
-	server, err := sut.Start(t, sut.Options{SkipReady: o.SkipHealthzCheck}, all...)
+	held, err := holdStorageVersions(t, o, storage)
 	if err != nil {
 		return s, err
+	}
+	server, err := sut.Start(t, sut.Options{SkipReady: o.SkipHealthzCheck || held != nil}, all...)
+	if err != nil {
+		return s, err
+	}
+	if held != nil {
+		go o.StorageVersionWrapFunc(held).UpdateStorageVersions(server.Config, "")
 	}
 	s.ClientConfig = rest.CopyConfig(server.Config)
 	s.ClientConfig.QPS, s.ClientConfig.Burst = 1000, 10000
@@ -136,6 +142,22 @@ func StartTestServer(
 				_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 				return err == nil, nil
 			})
+}
+
+// holdStorageVersions has the StorageVersions of the server that comes next wait for what the test wraps around their
+// manager. The webhook for that is registered by a server before it.
+func holdStorageVersions(
+	t ktesting.TB, o *TestServerInstanceOptions, storage *storagebackend.Config,
+) (*standin.StorageVersions, error) {
+	if o.StorageVersionWrapFunc == nil {
+		return nil, nil
+	}
+	before, err := sut.Start(t, sut.Options{}, "--etcd-prefix="+storage.Prefix, "--service-cluster-ip-range=10.0.0.0/16")
+	if err != nil {
+		return nil, err
+	}
+	defer before.Stop()
+	return standin.HoldStorageVersions(t.Cleanup, before.Config)
 }
 
 // emulate has the feature gates of the test's own process follow --emulated-version, as they do when the server runs in
