@@ -24,7 +24,7 @@ import (
 
 // kubelet is the server of a node as far as clients reach it through the API server, made with the libraries that
 // kubelets and container runtimes use. Commands run on this machine, in a directory of the test. Names of containers
-// say how it misbehaves: garbage, hang, angry, gone, elsewhere.
+// say how it misbehaves: garbage, halfway, stuck, hang, angry, gone, elsewhere.
 type kubelet struct {
 	*httptest.Server
 	dir     string
@@ -101,6 +101,8 @@ func (k *kubelet) misbehave(w http.ResponseWriter, r *http.Request) bool {
 			return true
 		}
 		panic(http.ErrAbortHandler) // HTTP/2: the stream breaks
+	case "halfway", "stuck":
+		k.begin(w, r)
 	case "hang":
 		select {
 		case <-r.Context().Done():
@@ -116,6 +118,43 @@ func (k *kubelet) misbehave(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// begin answers as it should, and then says nonsense and breaks off (halfway) or nothing more (stuck).
+func (k *kubelet) begin(w http.ResponseWriter, r *http.Request) {
+	var conn net.Conn
+	if r.Header.Get("Upgrade") == "" {
+		fmt.Fprintln(w, "the first line")
+		http.NewResponseController(w).Flush()
+	} else {
+		var err error
+		if conn, _, err = http.NewResponseController(w).Hijack(); err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n"+
+			"X-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n", r.Header.Get("Upgrade"))
+	}
+	switch {
+	case r.PathValue("container") == "stuck":
+		left := make(chan struct{})
+		go func() { // the context of a connection that was taken over does not end with it
+			defer close(left)
+			if conn != nil {
+				io.Copy(io.Discard, conn)
+			} else {
+				<-r.Context().Done()
+			}
+		}()
+		select {
+		case <-left:
+		case <-k.ended:
+		}
+	case conn != nil:
+		io.WriteString(conn, strings.Repeat("\x80\x03garbage", 1000))
+	default:
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // logs writes two lines, and if they are followed a third, then nothing until the client leaves.

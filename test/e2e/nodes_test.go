@@ -69,8 +69,8 @@ func runNodes(t *testing.T, server *process, name string, words map[string]strin
 	}
 }
 
-// onNode makes a node whose kubelet is k, and a running pod on it with containers of the names.
-func onNode(t *testing.T, server *process, k *kubelet, containers ...string) *kubernetes.Clientset {
+// onNode makes a node whose kubelet has the port, and a running pod on it with containers of the names.
+func onNode(t *testing.T, server *process, kubeletPort string, containers ...string) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(server.config(t))
 	if err != nil {
@@ -82,7 +82,7 @@ func onNode(t *testing.T, server *process, k *kubelet, containers ...string) *ku
 	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
 	var port int32
-	fmt.Sscan(k.port(), &port)
+	fmt.Sscan(kubeletPort, &port)
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = port
 	if _, err = client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestPortForward(t *testing.T) {
 	_, certificate := certify(t, "127.0.0.1")
 	k := startKubelet(t, certificate)
 	server := startServer(t, "--ephemeral", withoutAccounts, preferred)
-	onNode(t, server, k, "main")
+	onNode(t, server, k.port(), "main")
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		fmt.Fprintf(w, "%s has %d bytes", r.URL.Path, n)
@@ -190,51 +190,6 @@ func executor(t *testing.T, config *rest.Config, client *kubernetes.Clientset, c
 	return e
 }
 
-// A kubelet that hangs, breaks off or says nonsense costs those who ask it, and nothing is left when they leave.
-func TestKubeletFaults(t *testing.T) {
-	t.Parallel()
-	_, certificate := certify(t, "127.0.0.1")
-	k := startKubelet(t, certificate)
-	server := startServer(t, "--ephemeral", withoutAccounts, preferred)
-	client := onNode(t, server, k, "main", "hang", "garbage", "angry")
-	logs := func(ctx context.Context, container string) error {
-		_, err := client.CoreV1().Pods("default").GetLogs("web", &corev1.PodLogOptions{
-			Container: container, Follow: true,
-		}).Stream(ctx)
-		return err
-	}
-	asks := map[string]func(context.Context, string) error{"logs": logs}
-	// A process, because client-go does not end a request over SPDY that has no answer yet.
-	for name, sockets := range map[string]string{"exec over WebSockets": "true", "exec over SPDY": "false"} {
-		asks[name] = func(ctx context.Context, container string) error {
-			cmd := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), "exec", "web", "-c", container,
-				"--", "ls")
-			cmd.Env = append(os.Environ(), "KUBECONFIG="+server.kubeconfig,
-				"KUBECTL_REMOTE_COMMAND_WEBSOCKETS="+sockets)
-			return cmd.Run()
-		}
-	}
-	for name, ask := range asks {
-		for _, container := range []string{"garbage", "angry"} {
-			if err := ask(bounded(t, commandLimit), container); err == nil {
-				t.Errorf("%s of %s: no error", name, container)
-			}
-		}
-		ctx, leave := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- ask(ctx, "hang") }()
-		k.awaitBusy(t, 1)
-		if _, err := client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
-			t.Errorf("others cannot ask meanwhile: %v", err)
-		}
-		leave()
-		if err := <-ended; err == nil {
-			t.Errorf("%s of a kubelet that hangs: no error", name)
-		}
-		k.awaitIdle(t)
-	}
-}
-
 // The certificate of a kubelet must be signed by the authority that is named, but for logs if the client says so. The
 // kubelet sees the server's own certificate.
 func TestKubeletCertificates(t *testing.T) {
@@ -251,7 +206,7 @@ func TestKubeletCertificates(t *testing.T) {
 				k = startKubelet(t, right)
 			}
 			server := startServer(t, "--ephemeral", withoutAccounts, preferred, "--kubelet-certificate-authority="+file)
-			client := onNode(t, server, k, "main")
+			client := onNode(t, server, k.port(), "main")
 			for _, skip := range []bool{false, true} {
 				_, err := client.CoreV1().Pods("default").GetLogs("web", &corev1.PodLogOptions{
 					InsecureSkipTLSVerifyBackend: skip,
@@ -284,7 +239,7 @@ func TestManyLogs(t *testing.T) {
 	_, certificate := certify(t, "127.0.0.1")
 	k := startKubelet(t, certificate)
 	server := startServer(t, "--ephemeral", withoutAccounts, preferred)
-	client := onNode(t, server, k, "main")
+	client := onNode(t, server, k.port(), "main")
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	var followers, first sync.WaitGroup

@@ -44,7 +44,7 @@ func TestSoak(t *testing.T) {
 	ctx, stop := context.WithTimeout(bounded(t, length+10*time.Minute), length)
 	defer stop()
 	s.fill(t, ctx)
-	before := s.goroutines(t)
+	before := goroutines(t, s.client)
 	var load sync.WaitGroup
 	for range soakClients {
 		load.Go(func() { s.work(ctx) })
@@ -57,7 +57,7 @@ func TestSoak(t *testing.T) {
 		select {
 		case <-tick.C:
 			memory = append(memory, residentMB(t, server))
-			t.Logf("%v MB, %d goroutines, %d requests, %d errors", memory[len(memory)-1], s.goroutines(t),
+			t.Logf("%v MB, %d goroutines, %d requests, %d errors", memory[len(memory)-1], goroutines(t, s.client),
 				s.requests.Load(), s.failures.Load())
 		case <-ctx.Done():
 		}
@@ -70,7 +70,7 @@ func TestSoak(t *testing.T) {
 	// What is under way at the server when its client gives up ends a moment later.
 	var after int
 	for wait := bounded(t, time.Minute); wait.Err() == nil; {
-		if after = s.goroutines(t); after <= before+5 {
+		if after = goroutines(t, s.client); after <= before+5 {
 			return
 		}
 	}
@@ -210,9 +210,10 @@ func (s *soak) watch(ctx context.Context) {
 
 var goroutineTotal = regexp.MustCompile(`goroutine profile: total (\d+)`)
 
-func (s *soak) goroutines(t *testing.T) int {
+// goroutines returns how many the server has.
+func goroutines(t *testing.T, client kubernetes.Interface) int {
 	t.Helper()
-	raw, err := s.client.Discovery().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug",
+	raw, err := client.Discovery().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug",
 		"1").DoRaw(bounded(t, commandLimit))
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,6 +89,43 @@ func TestLogOptions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A kubelet that accepts a connection and says nothing has as long as connecting may take, whoever does the handshake.
+func TestHandshakeTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer there.Close()
+		y := &way{settings: Settings{Timeout: time.Second}}
+		dial := y.answered(func(context.Context, string, string) (net.Conn, error) { return here, nil })
+		conn, err := dial(context.WithValue(t.Context(), boundKey{}, true), "tcp", "kubelet:10250")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, errHandshake) {
+			t.Errorf("a read of a kubelet that says nothing: %v", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer there.Close()
+		y := &way{settings: Settings{Timeout: time.Second}}
+		dial := y.answered(func(context.Context, string, string) (net.Conn, error) { return here, nil })
+		conn, err := dial(context.WithValue(t.Context(), boundKey{}, true), "tcp", "kubelet:10250")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			there.Write([]byte("a"))
+			time.Sleep(time.Hour) // of the bubble: long after the limit
+			there.Write([]byte("b"))
+		}()
+		for range 2 {
+			if _, err := conn.Read(make([]byte, 1)); err != nil {
+				t.Errorf("a read of a kubelet that has answered: %v", err)
+			}
+		}
+	})
 }
 
 // A connection that is for one request alone ends with the request, any other outlives it.

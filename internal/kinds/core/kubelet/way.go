@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,10 +60,10 @@ func (y *way) open(dial egress.Dial, own func() *tls.Certificate) error {
 		t.TLSHandshakeTimeout = y.settings.Timeout
 		return t
 	}
-	y.verified = transport(dial, config)
+	y.verified = transport(y.answered(dial), config)
 	config = config.Clone()
 	config.InsecureSkipVerify, config.RootCAs = true, nil
-	y.unverified = transport(dial, config)
+	y.unverified = transport(y.answered(dial), config)
 	y.direct = transport(y.refusing(dial), &tls.Config{InsecureSkipVerify: true})
 	return nil
 }
@@ -88,6 +90,37 @@ func (y *way) bounded(dial egress.Dial) egress.Dial {
 		return conn, err
 	}
 }
+
+// answered limits the time that a kubelet takes for its part of the TLS handshake: the transport does that for the
+// connections that it makes itself, no one for those that are to be taken over.
+func (y *way) answered(dial egress.Dial) egress.Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil || ctx.Value(boundKey{}) == nil {
+			return conn, err
+		}
+		return &unanswered{Conn: conn, late: time.AfterFunc(y.settings.Timeout, func() { conn.Close() })}, nil
+	}
+}
+
+// unanswered is a connection that late closes unless something is read before. Reads follow one another.
+type unanswered struct {
+	net.Conn
+	late *time.Timer // nil once something was read
+}
+
+func (c *unanswered) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.late != nil {
+		if !c.late.Stop() && n == 0 {
+			err = errHandshake
+		}
+		c.late = nil
+	}
+	return n, err
+}
+
+var errHandshake = errors.New("TLS handshake timeout")
 
 // alone returns the request with the mark by which its connection ends with it.
 func alone(r *http.Request) *http.Request {
