@@ -49,6 +49,7 @@ var excused = []struct{ page, begins, why string }{
 	{"docs/konnectivity", "$ bowsprit konnectivity-server ", "names files of a cluster; the tutorial runs the server"},
 	{"docs/konnectivity", "$ bowsprit konnectivity-agent ", "names files of a pod; the tutorial runs the agent"},
 	{"docs/nodes", "bowsprit serve ", "make node starts its server with these flags"},
+	{"docs/nodes", "bowsprit kubeconfig --user system:kube-proxy ", "TestKubeProxy of test/node runs it with its flags"},
 	{"docs/nodes", "kubectl config ", "make node writes this kubeconfig"},
 	{"docs/nodes", "kubectl get certificatesigningrequests", "the name of the request differs each time"},
 	{"docs/packages", "docker run ", "needs docker; TestImage of tools/release reads the image"},

@@ -68,7 +68,8 @@ func (b *bench) say(t *testing.T, what string, figure any) {
 // bowsprit serve kube-apiserver as well.
 func benchCluster(t *testing.T) *cluster {
 	t.Helper()
-	sandbox(t, nodeAddress, serviceAddress)
+	sandbox(t)
+	addAddress(t, serviceAddress)
 	c := &cluster{home: os.Getenv(insideHome), port: "443", flags: serverFlags}
 	c.start(t)
 	for file, user := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/page"
 )
 
-// The addresses of the node and of the service kubernetes. There is no kube-proxy: the server listens on the latter.
+// The addresses of the node and of the service kubernetes. Where no kube-proxy runs the server listens on the latter.
 const (
 	nodeAddress    = "192.0.2.10"
 	serviceAddress = "10.0.0.1"
@@ -39,13 +39,19 @@ type realNode struct {
 	began            time.Time // when the server was started
 }
 
-// joining says how: more flags of programs.
-type joining struct{ server, controllers []string }
+// joining says how.
+type joining struct {
+	server, controllers []string // more flags
+	proxied             bool     // kube-proxy leads to services
+}
 
 // startNode starts all of them, and returns when the node is ready.
 func startNode(t *testing.T, root string, how joining) *realNode {
 	t.Helper()
-	sandbox(t, nodeAddress, serviceAddress)
+	sandbox(t)
+	if !how.proxied {
+		addAddress(t, serviceAddress)
+	}
 	n := &realNode{root: root, began: time.Now(), cluster: &cluster{
 		home: os.Getenv(insideHome), port: "443", flags: append(slices.Clone(serverFlags), how.server...),
 	}}

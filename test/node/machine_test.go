@@ -36,8 +36,16 @@ func machine(t *testing.T) string {
 	if dir == "" {
 		dir = filepath.Join(binaries, "packages") // for all tests
 	}
-	if _, err := os.Stat(filepath.Join(dir, "usr", "bin", "containerd")); err == nil {
-		return dir
+	unpack(t, dir, "usr/bin/containerd", packages)
+	return dir
+}
+
+// unpack puts packages of the distribution into a directory, unless a file of them is there. It skips the test where
+// they cannot be had.
+func unpack(t *testing.T, dir, file string, packages []string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(file))); err == nil {
+		return
 	}
 	debs := t.TempDir()
 	fetch := exec.CommandContext(t.Context(), "apt-get", append([]string{"download"}, packages...)...)
@@ -54,7 +62,6 @@ func machine(t *testing.T) string {
 			t.Fatalf("%s: %v: %s", file, err, out)
 		}
 	}
-	return dir
 }
 
 // onMachine returns where the packages of a node are, in a second process that has namespaces of its own for processes,
@@ -129,28 +136,32 @@ func removeGroups(t *testing.T, before []string) {
 	}
 }
 
-// sandbox prepares the namespaces: folders that programs write to wherever they run, and addresses.
-func sandbox(t *testing.T, addresses ...string) {
+// sandbox prepares the namespaces: folders that programs write to wherever they run, and the node's address.
+func sandbox(t *testing.T) {
 	t.Helper()
-	lines := []string{"ip link set lo up", "echo 1 > /proc/sys/net/ipv4/ip_forward", "mkdir -p /var/lib /var/log /run"}
+	shell(t, "ip link set lo up; echo 1 > /proc/sys/net/ipv4/ip_forward; mkdir -p /var/lib /var/log /run")
 	for _, dir := range []string{"/var/lib", "/var/log", "/run", "/opt"} {
-		lines = append(lines, "mount -t tmpfs tmpfs "+dir)
+		shell(t, "mount -t tmpfs tmpfs "+dir)
 	}
-	for _, address := range addresses {
-		lines = append(lines, fmt.Sprintf("ip address add %s/32 dev lo", address))
-	}
-	for _, line := range lines {
-		if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", line, err, out)
-		}
+	addAddress(t, nodeAddress)
+}
+
+// addAddress gives this machine one more address.
+func addAddress(t *testing.T, address string) {
+	t.Helper()
+	shell(t, "ip address add "+address+"/32 dev lo")
+}
+
+// shell runs a line that prepares the namespaces.
+func shell(t *testing.T, line string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", line, err, out)
 	}
 }
 
 // ownFolder gives the namespaces a copy of a folder of this machine, to write to.
 func ownFolder(t *testing.T, name string) {
 	t.Helper()
-	line := fmt.Sprintf("cp -a %[1]s %[2]s%[1]s && mount --bind %[2]s%[1]s %[1]s", name, os.Getenv(insideHome))
-	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", line, err, out)
-	}
+	shell(t, fmt.Sprintf("cp -a %[1]s %[2]s%[1]s && mount --bind %[2]s%[1]s %[1]s", name, os.Getenv(insideHome)))
 }

@@ -34,6 +34,7 @@ var (
 	proxyAgent  = source{"../konnectivity", "sigs.k8s.io/apiserver-network-proxy/cmd/agent"}
 
 	kubeAPIServer = source{"programs", "k8s.io/kubernetes/cmd/kube-apiserver"}
+	kubeProxy     = source{"programs", "k8s.io/kubernetes/cmd/kube-proxy"}
 )
 
 func TestMain(m *testing.M) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -81,19 +82,29 @@ func (c *cluster) stop(t *testing.T) {
 func (c *cluster) env() []string {
 	return append(os.Environ(), "PATH="+binaries+":"+c.path+os.Getenv("PATH"), "HOME="+c.home, "XDG_DATA_HOME=",
 		"CONTAINERD_ADDRESS="+filepath.Join(c.home, "containerd.sock"), "CONTAINERD_NAMESPACE=k8s.io",
-		"KUBECONFIG="+filepath.Join(c.home, ".local", "share", "bowsprit", "kubeconfig"))
+		"KUBECONFIG="+c.kubeconfig())
+}
+
+// kubeconfig returns the file of the administrator.
+func (c *cluster) kubeconfig() string {
+	return filepath.Join(c.home, ".local", "share", "bowsprit", "kubeconfig")
+}
+
+// config returns the configuration of the administrator's clients.
+func (c *cluster) config(t *testing.T) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
 }
 
 // client returns a client of the administrator.
 func (c *cluster) client(t *testing.T) *kubernetes.Clientset {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("",
-		filepath.Join(c.home, ".local", "share", "bowsprit", "kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(c.config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +124,16 @@ func (c *cluster) sh(t *testing.T, line string) string {
 		t.Fatalf("%s: %v: %s%s", line, err, &out, &errors)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// try runs a line of shell in the home directory, and returns what it prints.
+func (c *cluster) try(ctx context.Context, line string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-ec", line)
+	cmd.Dir, cmd.Env = c.home, c.env()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // component is a running program of Kubernetes.

@@ -1,0 +1,229 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// crowd is how many follow a log at once.
+const crowd = 500
+
+// TestKubeletFaults follows the log of a pod on a real node 500 times at once, each by a connection of its own. Then
+// the kubelet hangs while logs are followed and commands run, the server is killed under 500 followers and starts
+// again, and the kubelet presents a certificate of its own making. Others are answered meanwhile, and neither the
+// server nor the kubelet keeps anything of those who have left. What a kubelet may say that is nonsense is in test/e2e.
+func TestKubeletFaults(t *testing.T) {
+	root := onMachine(t, moreInotify)
+	if root == "" {
+		return
+	}
+	n := startNode(t, root, joining{})
+	n.approveServing(t)
+	n.sh(t, "kubectl create -f - <<'END'\n"+counting+"END")
+	n.sh(t, "kubectl wait pod counting --for=condition=Ready --timeout=120s")
+	n.awaitReach(t, true)
+	n.crowd(t)
+	n.hang(t)
+	n.killServer(t)
+	n.wrongCertificate(t)
+	if got := n.sh(t, "kubectl get pod counting -o jsonpath='{.status.containerStatuses[0].restartCount}'"); got != "0" {
+		t.Errorf("the pod was started again %s times", got)
+	}
+}
+
+// moreInotify has the kernel give root as many instances of inotify as the kubelet wants, one for each log that is
+// followed, until the test ends: the usual 128 are for all processes.
+func moreInotify(t *testing.T) {
+	t.Helper()
+	const file = "/proc/sys/fs/inotify/max_user_instances"
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Skipf("the kernel has no inotify: %v", err)
+	}
+	var number int
+	if _, err := fmt.Sscan(string(before), &number); err != nil {
+		t.Fatal(err)
+	}
+	if number >= 2*crowd {
+		return
+	}
+	if err := os.WriteFile(file, fmt.Append(nil, 2*crowd), 0); err != nil {
+		t.Skipf("this many logs cannot be followed: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(file, before, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// crowd has 500 followers read what the pod writes while they are there, and leave.
+func (n *realNode) crowd(t *testing.T) {
+	t.Helper()
+	few := n.follow(t, 5) // the server has made by then what it makes for the first of them
+	few.awaitBeyond(t, 0)
+	few.end()
+	n.awaitFollowed(t, 0)
+	before := n.usage(t)
+	many := n.follow(t, crowd)
+	defer many.end()
+	many.awaitBeyond(t, 0)
+	n.awaitFollowed(t, crowd)
+	many.awaitBeyond(t, n.lastNumber(t))
+	t.Logf("before: %v; with %d followers: %v", before, crowd, n.usage(t))
+	n.others(t)
+	many.awaitBeyond(t, n.lastNumber(t))
+	many.end()
+	n.awaitFollowed(t, 0)
+	n.awaitReturn(t, before)
+	t.Logf("when they have left: %v", n.usage(t))
+}
+
+// others does what clients do that have nothing to do with the logs.
+func (n *realNode) others(t *testing.T) {
+	t.Helper()
+	n.sh(t, `kubectl get pods -A >/dev/null
+kubectl create configmap other --from-literal=a=b
+kubectl patch configmap other -p '{"data":{"a":"c"}}'
+kubectl wait configmap other --for=jsonpath='{.data.a}'=c --timeout=60s
+kubectl delete configmap other`)
+}
+
+// hang stops the kubelet, as if the machine did not get around to it, while logs are followed and commands run. All
+// who ask it leave while it hangs, and the server has nothing of theirs then. It goes on as if nothing had been.
+func (n *realNode) hang(t *testing.T) {
+	t.Helper()
+	before := n.usage(t)
+	kubelet := n.kubelet.cmd.Process
+	running := n.follow(t, 20)
+	defer running.end()
+	running.awaitBeyond(t, n.lastNumber(t))
+	var commands []*component
+	for _, sockets := range []string{"true", "false"} {
+		commands = append(commands, n.run(t, "/bin/sh", "-c", "KUBECTL_REMOTE_COMMAND_WEBSOCKETS="+sockets+
+			" exec kubectl exec counting -- sh -c 'echo here; sleep 100000'"))
+	}
+	for _, p := range commands {
+		n.awaitLine(t, p, "here")
+	}
+	if err := kubelet.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer kubelet.Signal(syscall.SIGCONT)
+	late := n.follow(t, 20)
+	defer late.end()
+	for _, sockets := range []string{"true", "false"} { // these cannot connect, or wait
+		commands = append(commands, n.run(t, "/bin/sh", "-c", "KUBECTL_REMOTE_COMMAND_WEBSOCKETS="+sockets+
+			" exec kubectl exec counting -- true"))
+	}
+	n.others(t)
+	for _, p := range commands {
+		p.kill()
+	}
+	running.end()
+	late.end()
+	n.awaitReturn(t, before)
+	t.Logf("when those have left who waited for a kubelet that hangs: %v", n.usage(t))
+	if err := kubelet.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitReach(t, true)
+	n.awaitFollowed(t, 0)
+	n.commands(t)
+}
+
+// commands runs a command in the pod, by both protocols.
+func (n *realNode) commands(t *testing.T) {
+	t.Helper()
+	for _, sockets := range []string{"true", "false"} {
+		line := "KUBECTL_REMOTE_COMMAND_WEBSOCKETS=" + sockets + " kubectl exec counting -- echo answer"
+		if got := n.sh(t, line); got != "answer" {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
+
+// killServer kills the server under 500 followers: each is told, and the kubelet has none of them then. It starts
+// again, with an authority for the certificates of kubelets.
+func (n *realNode) killServer(t *testing.T) {
+	t.Helper()
+	before := n.usage(t)
+	many := n.follow(t, crowd)
+	defer many.end()
+	many.awaitBeyond(t, 0)
+	n.awaitFollowed(t, crowd)
+	many.awaitBeyond(t, n.lastNumber(t))
+	n.cmd.Process.Kill()
+	n.cmd.Wait()
+	many.ended.Wait()
+	for i, one := range many.all {
+		if one.err == nil {
+			t.Fatalf("follower %d takes the death of the server for the end of the log", i)
+		}
+	}
+	n.flags = append(n.flags, "--kubelet-certificate-authority="+n.home+"/.local/share/bowsprit/pki/ca.crt")
+	n.start(t)
+	n.awaitFollowed(t, 0)
+	n.others(t)
+	n.commands(t)
+	again := n.follow(t, 5)
+	defer again.end()
+	again.awaitBeyond(t, n.lastNumber(t))
+	again.end()
+	n.awaitReturn(t, before)
+	t.Logf("after the death of the server: %v", n.usage(t))
+	n.sh(t, "kubectl run more --image=registry.k8s.io/pause:3.10 && "+ // scheduler and kubelet are with it again
+		"kubectl wait pod more --for=condition=Ready --timeout=120s && kubectl delete pod more --grace-period=1")
+}
+
+// wrongCertificate has the kubelet make its own serving certificate, and go back to the one that it was given.
+func (n *realNode) wrongCertificate(t *testing.T) {
+	t.Helper()
+	restart := func() {
+		n.kubelet.kill()
+		n.runKubelet(t)
+	}
+	fails := func(line string) string {
+		out, err := n.try(t.Context(), line)
+		if err == nil {
+			return line + ": no error"
+		}
+		if !strings.Contains(out, "failed to verify certificate: x509: ") {
+			return fmt.Sprintf("%s: %s", line, out)
+		}
+		return ""
+	}
+	n.sh(t, "sed -i 's/^serverTLSBootstrap: true/serverTLSBootstrap: false/' kubelet.yaml")
+	restart()
+	await(t, func(context.Context) string { return fails("kubectl logs counting --tail=1") })
+	for _, line := range []string{
+		"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true kubectl exec counting -- true",
+		"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false kubectl exec counting -- true",
+		"kubectl get --raw /api/v1/nodes/one/proxy/healthz",
+	} {
+		if what := fails(line); what != "" {
+			t.Error(what)
+		}
+	}
+	n.awaitLogs(t, "--insecure-skip-tls-verify-backend")
+	n.others(t)
+	n.sh(t, "sed -i 's/^serverTLSBootstrap: false/serverTLSBootstrap: true/' kubelet.yaml")
+	restart()
+	n.awaitLogs(t, "")
+	n.commands(t)
+}
+
+// awaitLogs waits until the kubelet has found the pod again after its start, and sends its log.
+func (n *realNode) awaitLogs(t *testing.T, flag string) {
+	t.Helper()
+	await(t, func(ctx context.Context) string {
+		if out, err := n.try(ctx, "kubectl logs counting --tail=1 "+flag); err != nil {
+			return out
+		}
+		return ""
+	})
+}
