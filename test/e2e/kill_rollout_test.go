@@ -30,8 +30,28 @@ func TestKillRollout(t *testing.T) {
 	flags := []string{"--data-dir=" + t.TempDir(), "--simulate=nodes=3", withoutAccounts}
 	server := startServer(t, flags...)
 	client := kubernetes.NewForConfigOrDie(server.config(t))
-	labels := map[string]string{"app": "web"}
 	ctx := bounded(t, startLimit)
+	d := createWeb(ctx, t, client)
+	untilDeployment(ctx, t, client, rolledOut)
+	for round := range rounds {
+		ctx := bounded(t, startLimit)
+		image := fmt.Sprintf("registry.example.com/web:%d", round+1)
+		d = updateImage(ctx, t, client, d, image)
+		under := untilDeployment(ctx, t, client, rollingOut)
+		server.kill()
+		t.Logf("round %d: killed with %d of %d pods updated", round, under.Status.UpdatedReplicas, replicas)
+		server = startServer(t, flags...)
+		client = kubernetes.NewForConfigOrDie(server.config(t))
+		untilDeployment(ctx, t, client, rolledOut)
+		checkRollout(ctx, t, client, image)
+		checkHistory(ctx, t, client, min(round+2, 1+historyLimit))
+	}
+}
+
+// createWeb makes the Deployment web of so many replicas.
+func createWeb(ctx context.Context, t *testing.T, client kubernetes.Interface) *appsv1.Deployment {
+	t.Helper()
+	labels := map[string]string{"app": "web"}
 	d, err := client.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -45,30 +65,31 @@ func TestKillRollout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rolledOut := func(d *appsv1.Deployment) bool {
-		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == replicas &&
-			d.Status.AvailableReplicas == replicas && d.Status.Replicas == replicas
+	return d
+}
+
+// updateImage begins a rollout, and returns the Deployment as the server has it then.
+func updateImage(
+	ctx context.Context, t *testing.T, client kubernetes.Interface, d *appsv1.Deployment, image string,
+) *appsv1.Deployment {
+	t.Helper()
+	d.Spec.Template.Spec.Containers[0].Image = image
+	d.ResourceVersion = "" // whatever its status is by now
+	d, err := client.AppsV1().Deployments("default").Update(ctx, d, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	untilDeployment(ctx, t, client, rolledOut)
-	for round := range rounds {
-		ctx := bounded(t, startLimit)
-		image := fmt.Sprintf("registry.example.com/web:%d", round+1)
-		d.Spec.Template.Spec.Containers[0].Image = image
-		d.ResourceVersion = "" // whatever its status is by now
-		if d, err = client.AppsV1().Deployments("default").Update(ctx, d, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		under := untilDeployment(ctx, t, client, func(d *appsv1.Deployment) bool {
-			return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas > 0
-		})
-		server.kill()
-		t.Logf("round %d: killed with %d of %d pods updated", round, under.Status.UpdatedReplicas, replicas)
-		server = startServer(t, flags...)
-		client = kubernetes.NewForConfigOrDie(server.config(t))
-		untilDeployment(ctx, t, client, rolledOut)
-		checkRollout(ctx, t, client, image)
-		checkHistory(ctx, t, client, min(round+2, 1+historyLimit))
-	}
+	return d
+}
+
+// rollingOut is the state in the middle of a rollout, or behind it, and rolledOut that at its end.
+func rollingOut(d *appsv1.Deployment) bool {
+	return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas > 0
+}
+
+func rolledOut(d *appsv1.Deployment) bool {
+	return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == replicas &&
+		d.Status.AvailableReplicas == replicas && d.Status.Replicas == replicas
 }
 
 // untilDeployment waits until the Deployment is in a state, and returns it.
