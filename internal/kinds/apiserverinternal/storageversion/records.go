@@ -36,12 +36,15 @@ type records struct {
 		sync.Mutex
 		// pending are built-in resources whose entry has not been written since the start, with what was in the way.
 		pending map[catalog.GroupResource]error
+		// written are the resources whose entries are there, by the names of their StorageVersions, as far as this
+		// server knows: when definitions change only the others are looked at.
+		written map[string]*catalog.Resource
 	}
 }
 
 func newRecords(h *part.Host) *records {
 	r := &records{Host: h, wake: make(chan struct{}, 1)}
-	r.mu.pending = map[catalog.GroupResource]error{}
+	r.mu.pending, r.mu.written = map[catalog.GroupResource]error{}, map[string]*catalog.Resource{}
 	h.Catalog.Snapshot().Resources(func(one *catalog.Resource) {
 		if !said(one) {
 			return
@@ -73,7 +76,7 @@ func (r *records) observe(events []*watchcache.Event) {
 func (r *records) first(ctx context.Context) {
 	ctx, cancel := r.Starting(ctx)
 	defer cancel()
-	if err := r.write(ctx); err != nil {
+	if err := r.write(ctx, true); err != nil {
 		r.Log.Warn("this server cannot say in which versions it stores some resources, which take no writes until then; "+
 			"retried every second", "error", err)
 	}
@@ -87,23 +90,25 @@ func (r *records) run(ctx context.Context) {
 		if err != nil || !r.complete.Load() {
 			pause = retryEvery
 		}
-		timer := time.NewTimer(pause)
+		timer, all := time.NewTimer(pause), false
 		select {
 		case <-r.wake:
 		case <-timer.C:
+			all = pause == againEvery
 		case <-ctx.Done():
 		}
 		timer.Stop()
 		failed := err != nil
-		if err = r.write(ctx); err != nil && !failed && ctx.Err() == nil {
+		if err = r.write(ctx, all); err != nil && !failed && ctx.Err() == nil {
 			r.Log.Warn("this server cannot say in which versions it stores some resources; retried every second",
 				"error", err)
 		}
 	}
 }
 
-// write writes the entries that are not as they should be, and takes out those of resources that are gone.
-func (r *records) write(ctx context.Context) error {
+// write writes the entries that are not as they should be, and takes out those of resources that are gone. It looks at
+// all of them, or only at those of resources that have changed since it has written theirs.
+func (r *records) write(ctx context.Context, all bool) error {
 	snap := r.Catalog.Snapshot()
 	wanted := map[string]*catalog.Resource{}
 	snap.Resources(func(one *catalog.Resource) {
@@ -111,6 +116,7 @@ func (r *records) write(ctx context.Context) error {
 			wanted[nameOf(one)] = one
 		}
 	})
+	todo := r.changed(wanted, all)
 	names := make(chan string) // capacity 0: who writes takes the next
 	var running sync.WaitGroup
 	var mu sync.Mutex
@@ -127,7 +133,7 @@ func (r *records) write(ctx context.Context) error {
 				default:
 					err = r.record(ctx, name, entryOf(r.server, one, snap))
 				}
-				r.note(one, err)
+				r.note(name, one, err)
 				if err != nil {
 					mu.Lock()
 					errs = append(errs, err)
@@ -136,10 +142,7 @@ func (r *records) write(ctx context.Context) error {
 			}
 		})
 	}
-	for name := range wanted {
-		names <- name
-	}
-	for _, name := range r.outdated(wanted) {
+	for _, name := range todo {
 		names <- name
 	}
 	close(names)
@@ -151,13 +154,40 @@ func (r *records) write(ctx context.Context) error {
 	return nil
 }
 
+// changed returns the names of the StorageVersions to look at.
+func (r *records) changed(wanted map[string]*catalog.Resource, all bool) (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if all {
+		clear(r.mu.written)
+		names = r.outdated(wanted)
+	}
+	for name := range r.mu.written {
+		if wanted[name] == nil {
+			names = append(names, name)
+		}
+	}
+	for name, one := range wanted {
+		if r.mu.written[name] != one {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // note notes what became of the entry of a resource, nil for one that is gone.
-func (r *records) note(one *catalog.Resource, err error) {
+func (r *records) note(name string, one *catalog.Resource, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil && one == nil:
+		delete(r.mu.written, name)
+	case err == nil:
+		r.mu.written[name] = one
+	}
 	if one == nil || one.Custom() {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, gr := range []catalog.GroupResource{{Group: one.Group, Resource: one.Plural}, one.Cohabits} {
 		if _, pending := r.mu.pending[gr]; !pending {
 			continue

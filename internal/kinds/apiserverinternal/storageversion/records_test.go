@@ -46,7 +46,17 @@ func start(t *testing.T) *started {
 func (s *started) write(r *records) {
 	s.Helper()
 	s.CatchUp()
-	if err := r.write(s.Context()); err != nil {
+	if err := r.write(s.Context(), true); err != nil {
+		s.Fatal(err)
+	}
+	s.CatchUp()
+}
+
+// follow writes the entries of a server that a change of definitions brings.
+func (s *started) follow(r *records) {
+	s.Helper()
+	s.CatchUp()
+	if err := r.write(s.Context(), false); err != nil {
 		s.Fatal(err)
 	}
 	s.CatchUp()
@@ -117,22 +127,25 @@ func TestRecords(t *testing.T) {
 	}
 	s.want("apps.deployments", "?: one=apps/v1 two=apps/v9")
 	s.Delete(resource, "", "core.pods")
+	s.follow(s.two) // looks at nothing that has not changed here
+	s.want("core.pods", "")
+	s.want("apps.deployments", "?: one=apps/v1 two=apps/v9")
 	s.write(s.two)
 	s.want("apps.deployments", "apps/v1: one=apps/v1 two=apps/v1")
 	s.want("core.pods", "v1: two=v1")
 
 	s.serve(definition)
-	s.write(s.one)
-	s.write(s.two)
+	s.follow(s.one)
+	s.follow(s.two)
 	s.want("example.com.foos", "example.com/v1: one=example.com/v1 two=example.com/v1")
 	s.serve(strings.Replace(strings.Replace(definition, `"storage":true`, `"storage":false`, 1),
 		`"served":false,"storage":false`, `"served":true,"storage":true`, 1))
-	s.write(s.one)
+	s.follow(s.one)
 	s.want("example.com.foos", "?: one=example.com/v2 two=example.com/v1")
 	s.serve("")
-	s.write(s.one)
+	s.follow(s.one)
 	s.want("example.com.foos", "example.com/v1: two=example.com/v1")
-	s.write(s.two)
+	s.follow(s.two)
 	s.want("example.com.foos", "")
 }
 
