@@ -161,7 +161,7 @@ node: ## Kubernetes' own scheduler, controllers and a real node against a built 
 	cd test/node && go vet . && go test -count=1 -timeout 90m .
 
 .PHONY: bench-node
-bench-node: ## with a real node, bowsprit beside kube-apiserver and etcd: memory with the node idle and with 100 pods, time to the first pod and to 200; ten minutes, half an hour the first time
+bench-node: ## with a real node, bowsprit beside kube-apiserver and etcd: memory with the node idle and with 100 pods, time to the first pod and to 200, 1 GiB by kubectl exec and cp; twenty minutes, half an hour the first time
 	@mkdir -p bin
 	cd test/node && NODE_BENCH=1 go test -count=1 -timeout 90m -v -run TestBench . > ../../bin/node.bench || { cat ../../bin/node.bench; exit 1; }
 	@if grep -q -e '--- SKIP' bin/node.bench; then cat bin/node.bench; else sed -n 's/.* bench: //p' bin/node.bench; fi

@@ -33,7 +33,11 @@ func TestBench(t *testing.T) {
 		{"bowsprit", nil, startBowsprit},
 		{"kube-apiserver", []func(t *testing.T){
 			needs("openssl"), program("kube-apiserver", kubeAPIServer), program("etcd", etcd),
-		}, startKube},
+		}, func(t *testing.T, n *realNode) []*component {
+			n.publicKey(t)
+			n.began = time.Now()
+			return n.startKube(t, "443")
+		}},
 	} {
 		t.Run(plane.name, func(t *testing.T) {
 			root := onMachine(t, plane.prepare...)
@@ -88,22 +92,29 @@ func startBowsprit(t *testing.T, n *realNode) []*component {
 	return []*component{n.run(t, "bowsprit", append([]string{"serve", "--secure-port=443"}, serverFlags...)...)}
 }
 
-// startKube starts what kubeadm runs in their place, with kubeadm's flags as far as they matter.
-func startKube(t *testing.T, n *realNode) []*component {
+// publicKey writes the public half of the key of service accounts: kube-apiserver reads no PKCS #8.
+func (n *realNode) publicKey(t *testing.T) {
+	t.Helper()
+	n.sh(t, "openssl pkey -pubout -in .local/share/bowsprit/pki/service-account.key -out service-account.pub")
+}
+
+// startKube starts what kubeadm runs in the place of bowsprit, with kubeadm's flags as far as they matter.
+func (n *realNode) startKube(t *testing.T, port string, more ...string) []*component {
 	t.Helper()
 	const pki = ".local/share/bowsprit/pki/"
-	n.sh(t, "openssl pkey -pubout -in "+pki+"service-account.key -out service-account.pub") // it reads no PKCS #8
-	n.began = time.Now()
 	return []*component{
 		n.run(t, "etcd", "--data-dir=etcd", "--snapshot-count=10000"),
-		n.run(t, "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", "--secure-port=443",
-			"--advertise-address="+nodeAddress, "--authorization-mode=Node,RBAC", "--allow-privileged",
+		n.run(t, "kube-apiserver", append([]string{
+			"--etcd-servers=http://127.0.0.1:2379", "--secure-port=" + port,
+			"--advertise-address=" + nodeAddress, "--authorization-mode=Node,RBAC", "--allow-privileged",
 			"--enable-admission-plugins=NodeRestriction", "--enable-bootstrap-token-auth",
 			"--service-cluster-ip-range=10.0.0.0/24", "--kubelet-preferred-address-types=InternalIP",
-			"--client-ca-file="+pki+"ca.crt", "--tls-cert-file="+pki+"apiserver.crt",
-			"--tls-private-key-file="+pki+"apiserver.key", "--service-account-issuer=https://kubernetes.default.svc",
+			"--client-ca-file=" + pki + "ca.crt", "--tls-cert-file=" + pki + "apiserver.crt",
+			"--tls-private-key-file=" + pki + "apiserver.key",
+			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=service-account.pub",
-			"--service-account-signing-key-file="+pki+"service-account.key"),
+			"--service-account-signing-key-file=" + pki + "service-account.key",
+		}, more...)...),
 	}
 }
 
@@ -255,9 +266,14 @@ func residentMemory(t *testing.T, pid int) (resident, anonymous int) {
 }
 
 // processors returns the processor time that the servers have used.
-func (b *bench) processors(t *testing.T) (all time.Duration) {
+func (b *bench) processors(t *testing.T) time.Duration {
 	t.Helper()
-	for _, p := range b.servers {
+	return processors(t, b.servers)
+}
+
+func processors(t *testing.T, processes []*component) (all time.Duration) {
+	t.Helper()
+	for _, p := range processes {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 		if err != nil {
 			t.Fatal(err)

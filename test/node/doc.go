@@ -3,7 +3,8 @@
 // modules in versions of its own. None of it is in "make test", because linking the programs takes minutes: see "make
 // node".
 //
-// TestBench measures a control plane with a node, and is run by "make bench-node" alone.
+// TestBench measures a control plane with a node, TestBenchStreams what travels to a pod and back. "make bench-node"
+// alone runs them.
 //
 // TestMain builds the programs. NODE_BINARIES names a directory that has them already; those it lacks are built into
 // it.

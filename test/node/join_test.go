@@ -81,6 +81,17 @@ func (n *realNode) report(t *testing.T) {
 	cmd.Dir, cmd.Env = n.home, n.env()
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s%v", out, err)
+	logs := map[string]*output{"bowsprit": n.log}
+	if n.runtime != nil {
+		logs["containerd"] = n.runtime.log
+	}
+	if n.kubelet != nil {
+		logs["kubelet"] = n.kubelet.log
+	}
+	for name, log := range logs {
+		text := log.String()
+		t.Logf("%s: %s", name, text[max(0, len(text)-20_000):])
+	}
 }
 
 // startContainerd starts it, or starts it again where it was before.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -88,7 +89,7 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	// The shell is the first process there, to which all fall whose parent has ended: it waits for them when they end.
 	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
 		"--mount-proc", "sh", "-c", `"$@"; exit $?`, "sh", self, "-test.v", "-test.timeout=25m",
-		"-test.run=^"+t.Name()+"$")
+		"-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
 	cmd.Env = append(os.Environ(), inside+"="+root, insideHome+"="+t.TempDir(), "NODE_BINARIES="+binaries)
 	before := groups(t)
 	out, err := cmd.CombinedOutput()
