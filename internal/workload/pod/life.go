@@ -3,7 +3,6 @@ package pod
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +70,7 @@ func (l *life) live() {
 	}
 	if left := s.StartTime.Add(l.wish.startDelay).Sub(l.now); left > 0 {
 		l.again(left)
-		l.containers(func(c *corev1.Container, _ *corev1.ContainerStatus, _ bool) corev1.ContainerState {
+		l.containers(func(*corev1.Container, *corev1.ContainerStatus, kind) corev1.ContainerState {
 			if len(l.pod.Spec.InitContainers) > 0 {
 				return waiting("PodInitializing", "")
 			}
@@ -90,75 +89,14 @@ func (l *life) again(d time.Duration) {
 	}
 }
 
-// containers gives each container its state.
-func (l *life) containers(
-	state func(c *corev1.Container, was *corev1.ContainerStatus, init bool) corev1.ContainerState,
-) {
-	old := l.status.InitContainerStatuses
-	l.status.InitContainerStatuses = nil
-	for i := range l.pod.Spec.InitContainers {
-		c := &l.pod.Spec.InitContainers[i]
-		one := l.container(c, old)
-		one.State = state(c, one, !sidecar(c))
-		l.finish(c, one)
-		l.status.InitContainerStatuses = append(l.status.InitContainerStatuses, *one)
-	}
-	old = l.status.ContainerStatuses
-	l.status.ContainerStatuses = nil
-	for i := range l.pod.Spec.Containers {
-		c := &l.pod.Spec.Containers[i]
-		one := l.container(c, old)
-		one.State = state(c, one, false)
-		l.finish(c, one)
-		l.status.ContainerStatuses = append(l.status.ContainerStatuses, *one)
-	}
-}
-
-func sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
-// container returns the status of a container as it was, or a new one.
-func (l *life) container(c *corev1.Container, old []corev1.ContainerStatus) *corev1.ContainerStatus {
-	for i := range old {
-		if old[i].Name == c.Name {
-			one := old[i]
-			one.Image = c.Image
-			return &one
-		}
-	}
-	return &corev1.ContainerStatus{Name: c.Name, Image: c.Image}
-}
-
-// finish sets what follows from the state of a container.
-func (l *life) finish(c *corev1.Container, s *corev1.ContainerStatus) {
-	running := s.State.Running != nil
-	s.Started = &running
-	s.Ready = running && !l.wish.unready(c.Name)
-	if s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 {
-		s.Ready = l.isInit(c) // an init container that is done is ready
-	}
-	if running || s.State.Terminated != nil {
-		s.ImageID = c.Image
-		s.ContainerID = fmt.Sprintf("simulated://%s/%s/%d", l.pod.UID, c.Name, s.RestartCount)
-	}
-	if t := s.State.Terminated; t != nil && !t.StartedAt.IsZero() {
-		t.ContainerID = s.ContainerID
-	}
-}
-
-func (l *life) isInit(c *corev1.Container) bool {
-	return slices.ContainsFunc(l.pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
-}
-
 // advance returns the state of a container after the one that it has.
-func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, init bool) corev1.ContainerState {
+func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
 	state := was.State
 	switch {
 	case state.Terminated != nil:
 		return state
 	case state.Running != nil:
-		return l.run(c, was)
+		return l.run(c, was, k)
 	case l.wish.pullFailure(c.Name):
 		return l.pull(c, state)
 	case state.Waiting != nil && state.Waiting.Reason == crashLoop:
@@ -168,7 +106,7 @@ func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, init bo
 		}
 		was.RestartCount++
 	}
-	if l.initializing(c) {
+	if k != ephemeral && l.initializing(c) {
 		return waiting("PodInitializing", "")
 	}
 	l.say(c, corev1.EventTypeNormal, "Pulled",
@@ -176,14 +114,14 @@ func (l *life) advance(c *corev1.Container, was *corev1.ContainerStatus, init bo
 	l.say(c, corev1.EventTypeNormal, "Created", "Container created")
 	l.say(c, corev1.EventTypeNormal, "Started", "Container started")
 	at := metav1.Time{Time: l.now}
-	if init {
+	how := l.wish.ending(c, k)
+	if k == initContainer && how == (ending{ends: true}) {
 		return terminated(0, at, at)
 	}
-	state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
-	if l.wish.ends && !sidecar(c) {
-		l.again(l.wish.runTime)
+	if how.ends {
+		l.again(how.after)
 	}
-	return state
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
 }
 
 // initializing reports whether an init container before c is not done.
@@ -193,7 +131,7 @@ func (l *life) initializing(c *corev1.Container) bool {
 		if before.Name == c.Name {
 			break
 		}
-		if sidecar(before) && s.State.Running == nil || !sidecar(before) && s.State.Terminated == nil {
+		if sidecar(before) && s.State.Running == nil || !sidecar(before) && !succeeded(s.State) {
 			return true
 		}
 	}
@@ -201,18 +139,18 @@ func (l *life) initializing(c *corev1.Container) bool {
 }
 
 // run returns the state of a container that runs, which may end.
-func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus) corev1.ContainerState {
+func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
 	since := was.State.Running.StartedAt
-	if !l.wish.ends || sidecar(c) {
+	how := l.wish.ending(c, k)
+	if !how.ends {
 		return was.State
 	}
-	if left := since.Add(l.wish.runTime).Sub(l.now); left > 0 {
+	if left := since.Add(how.after).Sub(l.now); left > 0 {
 		l.again(left)
 		return was.State
 	}
-	end := terminated(l.wish.code, since, metav1.Time{Time: l.now})
-	policy := l.pod.Spec.RestartPolicy
-	if policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && l.wish.code == 0 {
+	end := terminated(how.code, since, metav1.Time{Time: l.now})
+	if !l.restarts(k, how.code) {
 		return end
 	}
 	end.Terminated.ContainerID = was.ContainerID
@@ -223,6 +161,25 @@ func (l *life) run(c *corev1.Container, was *corev1.ContainerStatus) corev1.Cont
 	l.again(pause)
 	return waiting(crashLoop, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
 		pause, c.Name, l.pod.Name, l.pod.Namespace, l.pod.UID))
+}
+
+// restarts reports whether a container that has ended is started again.
+func (l *life) restarts(k kind, code int32) bool {
+	switch k {
+	case ephemeral:
+		return false
+	case sidecarContainer:
+		return true
+	case initContainer:
+		return code != 0 && l.pod.Spec.RestartPolicy != corev1.RestartPolicyNever
+	}
+	switch l.pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return code != 0
+	}
+	return true
 }
 
 // pull returns the state of a container whose image cannot be pulled: it fails, then it is waited for.
@@ -262,12 +219,8 @@ func (l *life) end() {
 	if over(l.pod) {
 		return
 	}
-	code := int32(0)
-	if l.wish.ends { // it was interrupted
-		code = 143
-	}
 	at := metav1.Time{Time: l.now}
-	l.containers(func(c *corev1.Container, was *corev1.ContainerStatus, _ bool) corev1.ContainerState {
+	l.containers(func(c *corev1.Container, was *corev1.ContainerStatus, k kind) corev1.ContainerState {
 		switch {
 		case was.State.Terminated != nil:
 			return was.State
@@ -280,6 +233,10 @@ func (l *life) end() {
 		if l.wish.stopTime == 0 {
 			l.say(c, corev1.EventTypeNormal, "Killing", "Stopping container %s", c.Name)
 		}
+		code := int32(0)
+		if l.wish.ending(c, k).ends { // it was interrupted
+			code = 143
+		}
 		return terminated(code, was.State.Running.StartedAt, at)
 	})
 	l.settle()
@@ -288,7 +245,7 @@ func (l *life) end() {
 // exceed ends a pod that has run for too long.
 func (l *life) exceed() {
 	at := metav1.Time{Time: l.now}
-	l.containers(func(_ *corev1.Container, was *corev1.ContainerStatus, _ bool) corev1.ContainerState {
+	l.containers(func(_ *corev1.Container, was *corev1.ContainerStatus, _ kind) corev1.ContainerState {
 		if was.State.Running != nil {
 			return terminated(143, was.State.Running.StartedAt, at)
 		}

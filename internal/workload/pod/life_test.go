@@ -2,6 +2,7 @@ package pod
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,40 @@ func TestLife(t *testing.T) {
 		"crashes": {func(p *corev1.Pod) { annotate(p, exitCode, "1") },
 			"Running ready main:running 0s; Running main:CrashLoopBackOff 10s; Running ready main:running 0s; " +
 				"Running main:CrashLoopBackOff 20s; Running ready main:running 0s"},
+		"one fails of two": {func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "other", Image: "i"})
+			annotate(p, ofContainer(exitCode, "other"), "2")
+			annotate(p, ofContainer(runTime, "other"), "5s")
+		}, "Running ready main:running other:running 5s; Running main:running other:exit2"},
+		"an init container fails": {func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "i"}, {Name: "second", Image: "i"}}
+			annotate(p, ofContainer(exitCode, "first"), "1")
+		}, "Pending first:running second:PodInitializing main:PodInitializing 0s; " +
+			"Failed first:exit1 second:PodInitializing main:PodInitializing"},
+		"an init container crashes": {func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "i"}}
+			annotate(p, ofContainer(exitCode, "first"), "1")
+		}, "Pending first:running main:PodInitializing 0s; Pending first:CrashLoopBackOff main:PodInitializing 10s; " +
+			"Pending first:running main:PodInitializing 0s; Pending first:CrashLoopBackOff main:PodInitializing 20s"},
+		"an init container takes its time": {func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "i"}}
+			annotate(p, ofContainer(runTime, "first"), "5s")
+		}, "Pending first:running main:PodInitializing 5s; Running ready first:exit0 main:running"},
+		"a sidecar crashes": {func(p *corev1.Pod) {
+			always := corev1.ContainerRestartPolicyAlways
+			p.Spec.InitContainers = []corev1.Container{{Name: "side", Image: "i", RestartPolicy: &always}}
+			annotate(p, ofContainer(runTime, "side"), "5s")
+		}, "Running ready side:running main:running 5s; Running ready side:CrashLoopBackOff main:running 10s"},
+		"is debugged": {func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "i"}},
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "brief", Image: "i"}},
+			}
+			annotate(p, ofContainer(exitCode, "brief"), "7")
+		}, "Running ready main:running debug:running brief:running 0s; Running ready main:running debug:running brief:exit7"},
 		"no image": {func(p *corev1.Pod) { annotate(p, pullFailure, "true") },
 			"Pending main:ErrImagePull 0s; Pending main:ImagePullBackOff"},
 		"unready": {func(p *corev1.Pod) { annotate(p, unready, "main") }, "Running main:running"},
@@ -102,7 +137,8 @@ func story(pod *corev1.Pod, steps int) string {
 				line += " ready"
 			}
 		}
-		for _, c := range append(s.status.InitContainerStatuses, s.status.ContainerStatuses...) {
+		for _, c := range slices.Concat(s.status.InitContainerStatuses, s.status.ContainerStatuses,
+			s.status.EphemeralContainerStatuses) {
 			line += " " + c.Name + ":"
 			switch {
 			case c.State.Running != nil:

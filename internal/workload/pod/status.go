@@ -19,9 +19,13 @@ func (l *life) settle() {
 }
 
 func (l *life) phase() corev1.PodPhase {
-	running, wait, failed, succeeded := 0, 0, 0, 0
-	for _, s := range l.status.InitContainerStatuses {
-		if s.State.Waiting != nil && s.LastTerminationState.Terminated == nil {
+	running, wait, failed, done := 0, 0, 0, 0
+	for i, s := range l.status.InitContainerStatuses {
+		first := !sidecar(&l.pod.Spec.InitContainers[i])
+		switch t := s.State.Terminated; {
+		case first && t != nil && t.ExitCode != 0: // it is not restarted
+			return corev1.PodFailed
+		case first && s.State.Running != nil, s.State.Waiting != nil && s.LastTerminationState.Terminated == nil:
 			return corev1.PodPending
 		}
 	}
@@ -32,7 +36,7 @@ func (l *life) phase() corev1.PodPhase {
 		case s.State.Terminated == nil:
 			wait++
 		case s.State.Terminated.ExitCode == 0:
-			succeeded++
+			done++
 		default:
 			failed++
 		}
@@ -44,7 +48,7 @@ func (l *life) phase() corev1.PodPhase {
 		return corev1.PodRunning
 	case failed > 0:
 		return corev1.PodFailed
-	case succeeded > 0:
+	case done > 0:
 		return corev1.PodSucceeded
 	}
 	return corev1.PodRunning

@@ -1,14 +1,17 @@
 package pod
 
 import (
+	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The annotations by which a pod asks for what is to become of it. docs/workloads.md describes them.
+// The annotations by which a pod asks for what is to become of it. docs/workloads.md describes them. Exit code and run
+// time are for one container as "simulate-exit-code.bowsprit.dev/NAME".
 const (
 	startDelay  = "bowsprit.dev/simulate-start-delay"  // "30s": how long containers take to start
 	pullFailure = "bowsprit.dev/simulate-pull-failure" // "true", or a container: its image cannot be pulled
@@ -18,12 +21,39 @@ const (
 	stopTime    = "bowsprit.dev/simulate-stop-time"    // "5s": how long they take to end when the pod is deleted
 )
 
+// ofContainer is the annotation that says for one container what key says for all.
+func ofContainer(key, container string) string {
+	domain, name, _ := strings.Cut(key, "/")
+	return name + "." + domain + "/" + container
+}
+
 // wish is what a pod asks for.
 type wish struct {
-	startDelay, runTime, stopTime time.Duration
-	ends                          bool // containers end by themselves
-	code                          int32
-	pullFailure, unready          func(container string) bool
+	startDelay, stopTime time.Duration
+	all                  ending // of containers that are neither init containers nor sidecars
+	each                 map[string]ending
+	pullFailure, unready func(container string) bool
+}
+
+// ending is how containers end by themselves.
+type ending struct {
+	ends  bool
+	code  int32
+	after time.Duration
+}
+
+// ending returns how a container ends.
+func (w *wish) ending(c *corev1.Container, k kind) ending {
+	if own, ok := w.each[c.Name]; ok {
+		return own
+	}
+	switch k {
+	case initContainer:
+		return ending{ends: true}
+	case plain:
+		return w.all
+	}
+	return ending{}
 }
 
 // wishOf reads the annotations of a pod. What cannot be read is as if it were not there.
@@ -40,12 +70,45 @@ func wishOf(pod *corev1.Pod) wish {
 	w := wish{pullFailure: which(pullFailure), unready: which(unready)}
 	w.startDelay, _ = span(startDelay)
 	w.stopTime, _ = span(stopTime)
-	w.runTime, w.ends = span(runTime)
-	if n, err := strconv.ParseInt(text(exitCode), 10, 32); err == nil {
-		w.code, w.ends = int32(n), true
+	end := func(exitCode, runTime string) (e ending) {
+		e.after, e.ends = span(runTime)
+		if n, err := strconv.ParseInt(text(exitCode), 10, 32); err == nil {
+			e.code, e.ends = int32(n), true
+		}
+		return e
 	}
+	w.all = end(exitCode, runTime)
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
-		w.ends = true
+		w.all.ends = true
+	}
+	if len(pod.Annotations) == 0 {
+		return w
+	}
+	for name := range names(&pod.Spec) {
+		if e := end(ofContainer(exitCode, name), ofContainer(runTime, name)); e.ends {
+			if w.each == nil {
+				w.each = map[string]ending{}
+			}
+			w.each[name] = e
+		}
 	}
 	return w
+}
+
+// names yields the names of all containers.
+func names(spec *corev1.PodSpec) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				if !yield(containers[i].Name) {
+					return
+				}
+			}
+		}
+		for i := range spec.EphemeralContainers {
+			if !yield(spec.EphemeralContainers[i].Name) {
+				return
+			}
+		}
+	}
 }
