@@ -117,8 +117,8 @@ func (c *Config) parts() []part.Part {
 // simulation is what simulates workloads, with settings.
 func simulation(settings node.Settings, logs *podlog.Logs) []part.Part {
 	shared, stages := &cluster.Shared{}, play.New(settings.Stages())
-	return []part.Part{play.Part(stages, shared), node.Part(settings, stages), scheduler.Part(shared),
-		pod.Part(shared, stages), podlog.Part(logs), usage.Part(), apps.Part(shared), batch.Part(shared),
+	return []part.Part{play.Part(stages, shared), node.Part(settings, stages), scheduler.Part(shared), usage.Part(),
+		pod.Part(shared, stages, scheduler.Refusal), podlog.Part(logs), apps.Part(shared), batch.Part(shared),
 		endpoints.Part(shared), disruption.Part(shared), autoscale.Part(shared), volume.Part(shared)}
 }
 

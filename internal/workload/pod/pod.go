@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -28,11 +29,13 @@ const loop = "simulated-pods"
 const workers = 4
 
 // Part brings what happens to pods.
-func Part(shared *cluster.Shared, stages cluster.Stages) part.Part {
+func Part(shared *cluster.Shared, stages cluster.Stages, refuses Refuses) part.Part {
 	return part.Part{Name: "simulated pods", Loops: []part.Loop{
 		{Name: loop, Workers: workers, Pooled: true, New: func(h *part.Host) control.Reconciler {
+			c := cluster.Kubelets(h)
 			return cluster.Timed(h, &pods{
-				Cluster: cluster.Kubelets(h), index: shared.Of(h), addresses: shared.Addresses(), stages: stages,
+				Cluster: c, index: shared.Of(h), addresses: shared.Addresses(), stages: stages,
+				admission: admission{Cluster: c, refuses: refuses, taken: map[types.UID]bool{}},
 			})
 		}},
 	}}
@@ -44,6 +47,7 @@ type pods struct {
 	index     *cluster.Index
 	addresses *cluster.Addresses
 	stages    cluster.Stages
+	admission admission
 	need      func(string)
 }
 
@@ -70,6 +74,7 @@ func (p *pods) Observe(ev *watchcache.Event, need func(string)) {
 		ip, _ := e.Field("status.podIP")
 		if ev.Type == watchcache.Deleted {
 			p.addresses.Free(e.UID)
+			p.admission.forget(types.UID(e.UID))
 			return
 		}
 		p.addresses.Take(e.UID, ip)
@@ -120,8 +125,12 @@ func (p *pods) Reconcile(ctx context.Context, key string) error {
 // work takes a pod one step on.
 func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.Pod) error {
 	s := next(pod, p.Now())
+	reason, message := p.admission.refused(pod)
+	if reason != "" {
+		s = refuse(pod, p.Now(), reason, message)
+	}
 	if s.changed {
-		if s.status.PodIP == "" {
+		if s.status.PodIP == "" && reason == "" {
 			p.address(pod, s.status)
 		}
 		to := cluster.Target{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Subresource: "status"}

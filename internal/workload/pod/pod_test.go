@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -161,6 +162,64 @@ func TestPodWaitsForNode(t *testing.T) {
 	if p := until(t, w, "a ready pod", ready); p.Spec.NodeName != "large" {
 		t.Errorf("the pod is on %s", p.Spec.NodeName)
 	}
+}
+
+// A pod that a client has put on a node is refused if there is no room for it, or its port is taken; when the pod that
+// has it is gone, the next one is taken.
+func TestPodIsRefused(t *testing.T) {
+	t.Parallel()
+	c := client(t, testserver.Start(t, testserver.WithWorkloads("cpu=1")).RESTConfig())
+	on := func(name string, change func(*corev1.Container)) (*corev1.Pod, watch.Interface) {
+		p := simple(name)
+		p.Spec.NodeName = "node-0"
+		change(&p.Spec.Containers[0])
+		return create(t, c, p)
+	}
+	port := func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}} }
+	_, first := on("first", port)
+	until(t, first, "a ready pod", ready)
+	refused := func(name, reason, message string, change func(*corev1.Container)) {
+		_, w := on(name, change)
+		p := until(t, w, "a pod that is over", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
+		if p.Status.Reason != reason || p.Status.Message != "Pod was rejected: "+message ||
+			len(p.Status.ContainerStatuses) > 0 || p.Status.PodIP != "" {
+			t.Errorf("a pod that is refused: %+v", p.Status)
+		}
+		if got := untilEvents(t, c, reason)[reason]; got != message {
+			t.Errorf("the event says %q", got)
+		}
+	}
+	refused("second", "NodePorts",
+		"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports", port)
+	refused("large", "OutOfcpu", "Node didn't have enough resource: cpu, requested: 2000, used: 0, capacity: 1000",
+		func(c *corev1.Container) {
+			c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		})
+	if err := c.CoreV1().Pods("default").Delete(t.Context(), "first", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, first, "the end of the pod", nil)
+	_, third := on("third", port)
+	until(t, third, "a ready pod", ready)
+}
+
+// An ephemeral container starts in a pod that runs, as kubectl debug wants it.
+func TestPodIsDebugged(t *testing.T) {
+	t.Parallel()
+	c := client(t, testserver.Start(t, testserver.WithWorkloads()).RESTConfig())
+	_, w := create(t, c, simple("web"))
+	p := until(t, w, "a ready pod", ready)
+	p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "registry.example.com/debug:1"},
+	}}
+	pods := c.CoreV1().Pods("default")
+	if _, err := pods.UpdateEphemeralContainers(t.Context(), "web", p, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w, "a container that runs", func(p *corev1.Pod) bool {
+		s := p.Status.EphemeralContainerStatuses
+		return ready(p) && len(s) == 1 && s[0].Name == "debug" && s[0].State.Running != nil
+	})
 }
 
 // Pods of another scheduler are left alone; with a node they run like others.

@@ -131,6 +131,12 @@ func (r *round) feasible() (found []string, failed failure) {
 	return found, failed
 }
 
+// What a node may be out for, in kube-scheduler's words, which are a kubelet's too (refusal.go).
+const (
+	otherNode = "node(s) didn't match Pod's node affinity/selector"
+	noPorts   = "node(s) didn't have free ports for the requested pod ports"
+)
+
 // check returns why a node is out, and whether the end of pods on it may mend that. The first filter that fails
 // decides, in kube-scheduler's order.
 func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
@@ -142,10 +148,10 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 		return []string{"node(s) had untolerated taint(s)"}, false
 	}
 	if ok, err := r.required.Match(n); !ok || err != nil {
-		return []string{"node(s) didn't match Pod's node affinity/selector"}, false
+		return []string{otherNode}, false
 	}
 	if r.portTaken(i) {
-		return []string{"node(s) didn't have free ports for the requested pod ports"}, true
+		return []string{noPorts}, true
 	}
 	if short, never := r.lacks(i); len(short) > 0 {
 		return short, !never
