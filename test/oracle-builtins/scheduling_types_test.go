@@ -62,7 +62,7 @@ func compareMessages(t *testing.T, got, given message) {
 }
 
 // shape lists the fields of a type and of all below it that are not of k8s.io/apimachinery, with what errors show of
-// them and what forms are made of.
+// them, what forms are made of, and how a strategic merge patch merges them.
 func shape(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -79,7 +79,8 @@ func shape(t reflect.Type) string {
 		f := t.Field(i)
 		tag := strings.Split(f.Tag.Get("protobuf"), ",")
 		// what stands behind the number says nothing about the message
-		out += fmt.Sprintf("\n%s %q %q %s", f.Name, f.Tag.Get("json"), tag[:min(2, len(tag))], shape(f.Type))
+		out += fmt.Sprintf("\n%s %q %q %q %q %s", f.Name, f.Tag.Get("json"), tag[:min(2, len(tag))],
+			f.Tag.Get("patchStrategy"), f.Tag.Get("patchMergeKey"), shape(f.Type))
 	}
 	return out + "\nend"
 }

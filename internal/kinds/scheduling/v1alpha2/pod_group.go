@@ -27,7 +27,7 @@ type PodGroupSpec struct {
 	PodGroupTemplateRef   *PodGroupTemplateReference     `json:"podGroupTemplateRef" protobuf:"bytes,1,opt"`
 	SchedulingPolicy      PodGroupSchedulingPolicy       `json:"schedulingPolicy" protobuf:"bytes,2,opt"`
 	SchedulingConstraints *PodGroupSchedulingConstraints `json:"schedulingConstraints,omitempty" protobuf:"bytes,3,opt"`
-	ResourceClaims        []PodGroupResourceClaim        `json:"resourceClaims,omitempty" protobuf:"bytes,4,rep"`
+	ResourceClaims        []PodGroupResourceClaim        `json:"resourceClaims,omitempty" patchStrategy:"merge,retainKeys" patchMergeKey:"name" protobuf:"bytes,4,rep"`
 	DisruptionMode        *DisruptionMode                `json:"disruptionMode,omitempty" protobuf:"bytes,5,opt"`
 	PriorityClassName     string                         `json:"priorityClassName,omitempty" protobuf:"bytes,6,opt"`
 	Priority              *int32                         `json:"priority,omitempty" protobuf:"varint,7,opt"`
@@ -89,8 +89,8 @@ const (
 
 // PodGroupStatus is how far a group is.
 type PodGroupStatus struct {
-	Conditions            []metav1.Condition            `json:"conditions,omitempty" protobuf:"bytes,1,rep"`
-	ResourceClaimStatuses []PodGroupResourceClaimStatus `json:"resourceClaimStatuses,omitempty" protobuf:"bytes,2,rep"`
+	Conditions            []metav1.Condition            `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,1,rep"`
+	ResourceClaimStatuses []PodGroupResourceClaimStatus `json:"resourceClaimStatuses,omitempty" patchStrategy:"merge,retainKeys" patchMergeKey:"name" protobuf:"bytes,2,rep"`
 }
 
 // Types of conditions of groups.

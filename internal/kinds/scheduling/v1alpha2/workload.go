@@ -40,7 +40,7 @@ type PodGroupTemplate struct {
 	Name                  string                         `json:"name" protobuf:"bytes,1,opt"`
 	SchedulingPolicy      PodGroupSchedulingPolicy       `json:"schedulingPolicy" protobuf:"bytes,2,opt"`
 	SchedulingConstraints *PodGroupSchedulingConstraints `json:"schedulingConstraints" protobuf:"bytes,3,opt"`
-	ResourceClaims        []PodGroupResourceClaim        `json:"resourceClaims,omitempty" protobuf:"bytes,4,rep"`
+	ResourceClaims        []PodGroupResourceClaim        `json:"resourceClaims,omitempty" patchStrategy:"merge,retainKeys" patchMergeKey:"name" protobuf:"bytes,4,rep"`
 	DisruptionMode        *DisruptionMode                `json:"disruptionMode,omitempty" protobuf:"bytes,5,opt"`
 	PriorityClassName     string                         `json:"priorityClassName,omitempty" protobuf:"bytes,6,opt"`
 	Priority              *int32                         `json:"priority,omitempty" protobuf:"varint,7,opt"`
