@@ -41,16 +41,25 @@ func compares(t *corev1.Toleration, value string) bool {
 // SetCondition puts a condition among those of a pod. Its time is that of the last change of its status.
 func SetCondition(p *corev1.Pod, c corev1.PodCondition, now time.Time) {
 	c.LastTransitionTime = metav1.Time{Time: now}
-	for i := range p.Status.Conditions {
-		if was := &p.Status.Conditions[i]; was.Type == c.Type {
-			if was.Status == c.Status {
-				c.LastTransitionTime = was.LastTransitionTime
-			}
-			*was = c
-			return
+	was := Condition(&p.Status, c.Type)
+	if was == nil {
+		p.Status.Conditions = append(p.Status.Conditions, c)
+		return
+	}
+	if was.Status == c.Status {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	*was = c
+}
+
+// Condition returns the condition of a type in a pod's status, nil if there is none.
+func Condition(s *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.Type == kind {
+			return c
 		}
 	}
-	p.Status.Conditions = append(p.Status.Conditions, c)
+	return nil
 }
 
 // nodeIndex names the index of pods by their node.

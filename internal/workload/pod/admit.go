@@ -21,7 +21,7 @@ type admission struct {
 	*cluster.Cluster
 	refuses Refuses
 	mu      sync.Mutex
-	// taken are pods without a scheduler that a kubelet has taken. Their status, which says so, may not be seen yet.
+	// taken are the pods of these that a kubelet has taken. Their status, which says so, may not be seen yet.
 	taken map[types.UID]bool // guarded by mu
 }
 
@@ -61,12 +61,8 @@ func (a *admission) forget(uid types.UID) {
 }
 
 func isScheduled(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	c := cluster.Condition(&pod.Status, corev1.PodScheduled)
+	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 func hasHostPorts(pod *corev1.Pod) bool {

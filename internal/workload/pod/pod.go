@@ -124,10 +124,12 @@ func (p *pods) Reconcile(ctx context.Context, key string) error {
 
 // work takes a pod one step on.
 func (p *pods) work(ctx context.Context, kubelet *cluster.Cluster, pod *corev1.Pod) error {
-	s := next(pod, p.Now())
+	var s step
 	reason, message := p.admission.refused(pod)
 	if reason != "" {
 		s = refuse(pod, p.Now(), reason, message)
+	} else {
+		s = next(pod, p.Now())
 	}
 	if s.changed {
 		if s.status.PodIP == "" && reason == "" {

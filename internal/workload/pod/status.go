@@ -147,7 +147,7 @@ func (l *life) ready(containers corev1.PodCondition) corev1.PodCondition {
 	}
 	var why []string
 	for _, gate := range l.pod.Spec.ReadinessGates {
-		switch c := l.condition(gate.ConditionType); {
+		switch c := cluster.Condition(l.status, gate.ConditionType); {
 		case c == nil:
 			why = append(why, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.",
 				string(gate.ConditionType)))
@@ -162,15 +162,6 @@ func (l *life) ready(containers corev1.PodCondition) corev1.PodCondition {
 	return corev1.PodCondition{
 		Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", Message: strings.Join(why, ", "),
 	}
-}
-
-func (l *life) condition(kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range l.status.Conditions {
-		if l.status.Conditions[i].Type == kind {
-			return &l.status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 func equal(a, b *corev1.PodStatus) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +30,7 @@ func ofContainer(key, container string) string {
 type wish struct {
 	startDelay, stopTime time.Duration
 	all                  ending // of containers that are neither init containers nor sidecars
-	each                 map[string]ending
+	own                  func(container string) ending
 	pullFailure, unready func(container string) bool
 }
 
@@ -44,7 +43,7 @@ type ending struct {
 
 // ending returns how a container ends.
 func (w *wish) ending(c *corev1.Container, k kind) ending {
-	if own, ok := w.each[c.Name]; ok {
+	if own := w.own(c.Name); own.ends {
 		return own
 	}
 	switch k {
@@ -81,34 +80,8 @@ func wishOf(pod *corev1.Pod) wish {
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
 		w.all.ends = true
 	}
-	if len(pod.Annotations) == 0 {
-		return w
-	}
-	for name := range names(&pod.Spec) {
-		if e := end(ofContainer(exitCode, name), ofContainer(runTime, name)); e.ends {
-			if w.each == nil {
-				w.each = map[string]ending{}
-			}
-			w.each[name] = e
-		}
+	w.own = func(container string) ending {
+		return end(ofContainer(exitCode, container), ofContainer(runTime, container))
 	}
 	return w
-}
-
-// names yields the names of all containers.
-func names(spec *corev1.PodSpec) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-			for i := range containers {
-				if !yield(containers[i].Name) {
-					return
-				}
-			}
-		}
-		for i := range spec.EphemeralContainers {
-			if !yield(spec.EphemeralContainers[i].Name) {
-				return
-			}
-		}
-	}
 }

@@ -37,7 +37,7 @@ func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, d decision, out
 	if d.waits {
 		nominated = pod.Status.NominatedNodeName
 	}
-	if was := scheduled(pod); was == nil || was.Message != condition.Message ||
+	if was := cluster.Condition(&pod.Status, corev1.PodScheduled); was == nil || was.Message != condition.Message ||
 		pod.Status.NominatedNodeName != nominated {
 		_, err := cluster.Pods.UpdateStatus(ctx, s.Cluster, pod, func(p *corev1.Pod) error {
 			cluster.SetCondition(p, condition, s.Now())
@@ -101,15 +101,6 @@ func (s *scheduler) evict(ctx context.Context, victim *podInfo, by *corev1.Pod, 
 		})
 	}
 	return control.IgnoreNotFound(err)
-}
-
-func scheduled(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
-			return c
-		}
-	}
-	return nil
 }
 
 func unschedulable(because string) corev1.PodCondition {

@@ -113,9 +113,10 @@ func untilReady(t testing.TB, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hook := url.JoinPath("healthz/poststarthook/crd-informer-synced").String()
 	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true,
 		func(ctx context.Context) (bool, error) {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("healthz/poststarthook/crd-informer-synced").String(), nil)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, hook, nil)
 			if err != nil {
 				return false, err
 			}

@@ -91,34 +91,32 @@ func TestLogOptions(t *testing.T) {
 	}
 }
 
-// A kubelet that accepts a connection and says nothing has as long as connecting may take, whoever does the handshake.
+// A kubelet has as long as connecting may take to begin its answer to the TLS handshake of a connection that is to be
+// taken over; later it may be silent.
 func TestHandshakeTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	dialed := func(t *testing.T) (conn, kubelet net.Conn) {
 		here, there := net.Pipe()
-		defer there.Close()
+		t.Cleanup(func() { there.Close() })
 		y := &way{settings: Settings{Timeout: time.Second}}
 		dial := y.answered(func(context.Context, string, string) (net.Conn, error) { return here, nil })
 		conn, err := dial(context.WithValue(t.Context(), boundKey{}, true), "tcp", "kubelet:10250")
 		if err != nil {
 			t.Fatal(err)
 		}
+		return conn, there
+	}
+	synctest.Test(t, func(t *testing.T) {
+		conn, _ := dialed(t)
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, errHandshake) {
 			t.Errorf("a read of a kubelet that says nothing: %v", err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		defer there.Close()
-		y := &way{settings: Settings{Timeout: time.Second}}
-		dial := y.answered(func(context.Context, string, string) (net.Conn, error) { return here, nil })
-		conn, err := dial(context.WithValue(t.Context(), boundKey{}, true), "tcp", "kubelet:10250")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn, kubelet := dialed(t)
 		go func() {
-			there.Write([]byte("a"))
+			kubelet.Write([]byte("a"))
 			time.Sleep(time.Hour) // of the bubble: long after the limit
-			there.Write([]byte("b"))
+			kubelet.Write([]byte("b"))
 		}()
 		for range 2 {
 			if _, err := conn.Read(make([]byte, 1)); err != nil {
