@@ -88,37 +88,49 @@ func put(f *fields, key string, value fields) {
 	(*f)[key] = value
 }
 
-// values compares two values that are both there.
+// values compares two values that are both there. null is of the type of the other: built-in kinds begin with null in
+// the place of lists and times.
 func (d *diff) values(p place, old, new any) (c change) {
-	switch new := new.(type) {
-	case map[string]any:
-		old, ok := old.(map[string]any)
-		if _, _, object := p.shapes(); !ok || !object {
-			break
-		}
-		if !p.atomicMap() && (len(old) > 0 || len(new) > 0) {
-			return d.objects(p, old, new)
-		}
-		return d.scalar(p, old, new)
-	case []any:
-		old, ok := old.([]any)
-		if _, list, _ := p.shapes(); !ok || !list {
-			break
-		}
-		if !p.atomicList() && (len(old) > 0 || len(new) > 0) {
-			return d.lists(p, old, new)
-		}
-		return d.scalar(p, old, new)
+	if p.node.Type == "" && (old == nil) != (new == nil) {
+		d.unsure = true // structured-merge-diff compares such values once for each type that they may have
+		return c
+	}
+	_, list, object := p.shapes()
+	there := new
+	if there == nil {
+		there = old
+	}
+	switch there.(type) {
 	case nil:
-		if old == nil {
-			return c
-		}
-	default:
-		if isScalar(old) {
+		return c
+	case map[string]any:
+		was, wasOne := old.(map[string]any)
+		now, isOne := new.(map[string]any)
+		switch {
+		case !object || !wasOne && old != nil || !isOne && new != nil:
+			d.unsure = true
+		case !p.atomicMap() && len(was)+len(now) > 0:
+			return d.objects(p, was, now)
+		default:
 			return d.scalar(p, old, new)
 		}
+	case []any:
+		was, wasOne := old.([]any)
+		now, isOne := new.([]any)
+		switch {
+		case !list || !wasOne && old != nil || !isOne && new != nil:
+			d.unsure = true
+		case !p.atomicList() && len(was)+len(now) > 0:
+			return d.lists(p, was, now)
+		default:
+			return d.scalar(p, old, new)
+		}
+	default:
+		if isScalar(there) && (old == nil || isScalar(old)) {
+			return d.scalar(p, old, new)
+		}
+		d.unsure = true
 	}
-	d.unsure = true
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -198,6 +199,47 @@ func TestShortWayIsTaken(t *testing.T) {
 	}
 	if _, ok := o.applyShort(stored(applied), widget(4), "bench", false, day); !ok {
 		t.Error("apply of other values")
+	}
+}
+
+// TestShortWayIsTakenFromNull has what built-in kinds begin with, null in the place of lists and times, take the short
+// way too, and come to what the long one says.
+func TestShortWayIsTakenFromNull(t *testing.T) {
+	r := resource(t, "Pod", `{"type":"object","properties":{
+		"spec":{"type":"object","properties":{"nodeName":{"type":"string"},
+			"containers":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
+				"items":{"type":"object","properties":{"name":{"type":"string"},"image":{"type":"string"},"resources":{"type":"object"}}}}}},
+		"status":{"type":"object","properties":{"startTime":{"type":"string","format":"date-time"}}}}}`)
+	r.Versions[0].New = func() any { return &corev1.Pod{} }
+	o := own1(t, r, "")
+	pod := func(containers any) map[string]any {
+		return map[string]any{
+			"apiVersion": "bench.example.com/v1", "kind": "Pod", "metadata": map[string]any{"name": "p"},
+			"spec": map[string]any{"containers": containers}, "status": map[string]any{},
+		}
+	}
+	full := []any{map[string]any{"name": "c", "image": "i", "resources": map[string]any{}}}
+	for what, containers := range map[string]any{"null": nil, "none": []any{}, "one": full} {
+		short, long := pod(containers), pod(containers)
+		if !o.updateShort(nil, short, "kubelet", day) {
+			t.Errorf("create with %s: the long way", what)
+		}
+		if err := o.updateLong(nil, long, "kubelet", day); err != nil {
+			t.Fatal(err)
+		}
+		if !equal(short, long) {
+			t.Errorf("create with %s: %v, want %v", what, short, long)
+		}
+	}
+	live := stored(pod(full))
+	if err := o.Update(nil, live, "kubelet", day); err != nil {
+		t.Fatal(err)
+	}
+	live = stored(live)
+	next := stored(live)
+	next["spec"].(map[string]any)["containers"] = nil
+	if !o.updateShort(live, next, "other", day) {
+		t.Error("update to null: the long way")
 	}
 }
 
