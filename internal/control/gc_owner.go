@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -24,25 +22,17 @@ type ownership struct {
 	raw        json.RawMessage // ownerReferences, nil if there are none
 }
 
-// ownershipOf reads an entry; nil gives the zero ownership. Most objects have neither owners nor a deletion that waits,
-// and are not decoded.
+// ownershipOf reads an entry; nil gives the zero ownership.
 func ownershipOf(e *watchcache.Entry) (o ownership) {
-	if e == nil || !e.Deleting && !bytes.Contains(e.JSON(), []byte(`"ownerReferences":[`)) &&
-		!bytes.Contains(e.JSON(), []byte(`"finalizers":[`)) {
+	if e == nil {
 		return ownership{}
 	}
-	raw, err := codec.Field(e.JSON(), "metadata")
-	if err != nil {
+	meta := watchcache.PartOf(e.Peek(), "metadata")
+	if raw := watchcache.PartOf(meta, "finalizers"); raw != nil && json.Unmarshal(raw, &o.finalizers) != nil {
 		return ownership{}
 	}
-	var meta struct {
-		Finalizers      []string        `json:"finalizers"`
-		OwnerReferences json.RawMessage `json:"ownerReferences"`
-	}
-	if json.Unmarshal(raw, &meta) != nil {
-		return ownership{}
-	}
-	return ownership{meta.Finalizers, meta.OwnerReferences}
+	o.raw = watchcache.PartOf(meta, "ownerReferences")
+	return o
 }
 
 func (o ownership) references() []metav1.OwnerReference {

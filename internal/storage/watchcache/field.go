@@ -48,6 +48,21 @@ func FieldOf(data []byte, path string) (string, bool) {
 	return lookup(data, strings.TrimPrefix(path, "."))
 }
 
+// PartOf returns the JSON of the field that is reached by names in an object, the bytes of an Entry or such a part of
+// them; nil if there is none. It is a part of data, and nothing is decoded.
+func PartOf(data []byte, names ...string) []byte {
+	if len(data) == 0 { // of an unreadable entry, or a part that is not there
+		return nil
+	}
+	i := 0
+	for _, name := range names {
+		if i = member(data, i, name); i < 0 {
+			return nil
+		}
+	}
+	return data[i:skip(data, i)]
+}
+
 // lookup finds path in data, which is JSON without whitespace and with sorted keys.
 func lookup(data []byte, path string) (string, bool) {
 	if len(data) == 0 { // of an unreadable entry

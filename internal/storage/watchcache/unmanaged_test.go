@@ -23,3 +23,30 @@ func TestUnmanaged(t *testing.T) {
 		}
 	}
 }
+
+func TestPartOf(t *testing.T) {
+	t.Parallel()
+	const doc = `{"metadata":{"annotations":{"a/b":"x\"]"},"managedFields":[{"name":"no"}],"name":"n"},"spec":{},"status":null}`
+	for _, c := range []struct {
+		names []string
+		want  string
+	}{
+		{nil, doc},
+		{[]string{"metadata", "name"}, `"n"`},
+		{[]string{"metadata", "annotations", "a/b"}, `"x\"]"`},
+		{[]string{"metadata", "managedFields"}, `[{"name":"no"}]`},
+		{[]string{"spec"}, `{}`},
+		{[]string{"status"}, `null`},
+		{[]string{"spec", "nodeName"}, ""},
+		{[]string{"status", "phase"}, ""},
+		{[]string{"metadata", "name", "first"}, ""},
+		{[]string{"data"}, ""},
+	} {
+		if got := string(PartOf([]byte(doc), c.names...)); got != c.want {
+			t.Errorf("%q is %s, want %s", c.names, got, c.want)
+		}
+	}
+	if got := PartOf(nil, "metadata"); got != nil {
+		t.Errorf("of nothing: %s", got)
+	}
+}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"sync/atomic"
@@ -16,30 +17,13 @@ import (
 // wanted more than once: a third of it, and decoded in half the time.
 type brief struct{ corev1.Pod }
 
-// briefForm is what is read for a brief.
-type briefForm struct {
-	Metadata struct {
-		Annotations       map[string]string       `json:"annotations"`
-		CreationTimestamp metav1.Time             `json:"creationTimestamp"`
-		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
-		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
-	} `json:"metadata"`
-	Spec struct {
-		NodeName string `json:"nodeName"`
-	} `json:"spec"`
-	Status struct {
-		Phase                 corev1.PodPhase       `json:"phase"`
-		Conditions            []corev1.PodCondition `json:"conditions"`
-		ContainerStatuses     []restarts            `json:"containerStatuses"`
-		InitContainerStatuses []restarts            `json:"initContainerStatuses"`
-	} `json:"status"`
+// condition and restarts are what is read for a brief of a pod's conditions and containers.
+type condition struct {
+	Type, Status       string
+	LastTransitionTime metav1.Time
 }
 
-type restarts struct {
-	RestartCount int32 `json:"restartCount"`
-}
-
-func (r restarts) any() bool { return r.RestartCount > 0 }
+type restarts struct{ RestartCount int32 }
 
 // ControlledBriefly is Pods.Controlled for who looks at no more of a pod than its name, uid, labels, times and owners,
 // what it costs to delete, its node, its phase, whether it is ready, and how often its containers have restarted.
@@ -68,48 +52,68 @@ func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*c
 
 // brief returns an entry's pod in brief, nil if that does not say enough, or it cannot be read.
 func (x *Index) brief(e *watchcache.Entry) *brief {
-	var read briefForm
-	if e.APIVersion != Pods.Version || json.Unmarshal(e.Unmanaged(), &read) != nil {
+	if e.APIVersion != Pods.Version {
 		return nil
 	}
-	if slices.ContainsFunc(read.Status.ContainerStatuses, restarts.any) ||
-		slices.ContainsFunc(read.Status.InitContainerStatuses, restarts.any) {
-		return nil
+	doc := e.Peek()
+	meta, status := watchcache.PartOf(doc, "metadata"), watchcache.PartOf(doc, "status")
+	ok := true
+	read := func(raw []byte, into any) {
+		if raw != nil {
+			ok = ok && json.Unmarshal(raw, into) == nil
+		}
+	}
+	for _, list := range []string{"containerStatuses", "initContainerStatuses"} {
+		var all []restarts
+		read(watchcache.PartOf(status, list), &all)
+		if slices.ContainsFunc(all, func(r restarts) bool { return r.RestartCount > 0 }) {
+			return nil
+		}
 	}
 	b := &brief{}
 	b.Namespace, b.Name, b.UID, b.Labels = e.Namespace, e.Name, types.UID(e.UID), e.Labels
-	b.CreationTimestamp, b.DeletionTimestamp = read.Metadata.CreationTimestamp, read.Metadata.DeletionTimestamp
-	b.OwnerReferences = x.owners.share(read.Metadata.OwnerReferences)
-	if cost, has := read.Metadata.Annotations[corev1.PodDeletionCost]; has {
+	read(watchcache.PartOf(meta, "creationTimestamp"), &b.CreationTimestamp)
+	read(watchcache.PartOf(meta, "deletionTimestamp"), &b.DeletionTimestamp)
+	b.OwnerReferences = x.owners.read(watchcache.PartOf(meta, "ownerReferences"), read)
+	if raw := watchcache.PartOf(meta, "annotations", corev1.PodDeletionCost); raw != nil {
+		var cost string
+		read(raw, &cost)
 		b.Annotations = map[string]string{corev1.PodDeletionCost: cost}
 	}
-	b.Spec.NodeName, b.Status.Phase = read.Spec.NodeName, read.Status.Phase
-	for _, c := range read.Status.Conditions {
-		if c.Type == corev1.PodReady {
+	read(watchcache.PartOf(doc, "spec", "nodeName"), &b.Spec.NodeName)
+	read(watchcache.PartOf(status, "phase"), &b.Status.Phase)
+	var conditions []condition
+	read(watchcache.PartOf(status, "conditions"), &conditions)
+	for _, c := range conditions {
+		if c.Type == string(corev1.PodReady) {
 			b.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodReady, Status: c.Status, LastTransitionTime: c.LastTransitionTime,
+				Type: corev1.PodReady, Status: corev1.ConditionStatus(c.Status),
+				LastTransitionTime: c.LastTransitionTime,
 			}}
 		}
+	}
+	if !ok {
+		return nil
 	}
 	return b
 }
 
 // sharedOwners has pods that follow each other share their owners, which mostly are the same.
 type sharedOwners struct {
-	last atomic.Pointer[[]metav1.OwnerReference]
+	last atomic.Pointer[readOwners]
 }
 
-func (s *sharedOwners) share(owners []metav1.OwnerReference) []metav1.OwnerReference {
-	if last := s.last.Load(); last != nil && slices.EqualFunc(*last, owners, sameOwner) {
-		return *last
+type readOwners struct {
+	raw []byte
+	all []metav1.OwnerReference
+}
+
+func (s *sharedOwners) read(raw []byte, read func(raw []byte, into any)) []metav1.OwnerReference {
+	if last := s.last.Load(); last != nil && bytes.Equal(last.raw, raw) {
+		return last.all
 	}
-	s.last.Store(&owners)
-	return owners
+	now := &readOwners{raw: bytes.Clone(raw)}
+	read(raw, &now.all)
+	s.last.Store(now)
+	return now.all
 }
-
-func sameOwner(a, b metav1.OwnerReference) bool {
-	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
-		same(a.Controller, b.Controller) && same(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
-}
-
-func same(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
+	"hash/maphash"
+	"sync/atomic"
 
-	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
@@ -15,43 +17,41 @@ type Reference struct {
 	UID        string `json:"uid"`
 }
 
-// ownerKey is what an entry keeps its controller under.
-type ownerKey struct{}
-
-// Owner returns the controller of an entry's object, a zero Reference if it has none. It is found once for each entry.
-func Owner(e *watchcache.Entry) (ref Reference) {
-	if e.Unreadable() != nil {
-		return ref
+// Owner returns the controller of an entry's object, a zero Reference if it has none.
+func Owner(e *watchcache.Entry) Reference {
+	raw := watchcache.PartOf(e.Peek(), "metadata", "ownerReferences")
+	if raw == nil {
+		return Reference{}
 	}
-	data, err := e.Encoded(ownerKey{}, func() ([]byte, error) { return owner(e) })
-	if err == nil && len(data) > 0 {
-		_ = json.Unmarshal(data, &ref) // it was made by Marshal
+	slot := &lastOwners[maphash.Bytes(seed, raw)%uint64(len(lastOwners))]
+	if last := slot.Load(); last != nil && bytes.Equal(last.raw, raw) {
+		return last.controller
 	}
-	return ref
-}
-
-func owner(e *watchcache.Entry) ([]byte, error) {
-	raw, err := codec.Field(e.Peek(), "metadata")
-	if err != nil {
-		return nil, err
-	}
-	if raw, err = codec.Field(raw, "ownerReferences"); err != nil || raw == nil {
-		return []byte{}, err
-	}
+	read := &owners{raw: bytes.Clone(raw)}
 	var all []struct {
 		Reference
 		Controller bool `json:"controller"`
 	}
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, err
-	}
+	_ = json.Unmarshal(raw, &all) // what is not of this form has no controller
 	for _, o := range all {
 		if o.Controller {
-			return json.Marshal(o.Reference)
+			read.controller = o.Reference
+			break
 		}
 	}
-	return []byte{}, nil
+	slot.Store(read)
+	return read.controller
 }
+
+// owners are ownerReferences as they are stored, and what they say.
+type owners struct {
+	raw        []byte
+	controller Reference
+}
+
+// lastOwners are those that were read last: the objects of one controller have the same, and each of their changes is
+// looked at by many components.
+var lastOwners [64]atomic.Pointer[owners]
 
 // NeedOwner names the key "namespace/name" of the controller of an event's object, if that is of a kind; of an object
 // that has changed hands both.
