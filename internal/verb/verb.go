@@ -17,6 +17,8 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/convert"
@@ -132,6 +134,20 @@ func New(c Config) *Verbs {
 
 // New completes an object that a program makes for Create: kind, apiVersion and defaults.
 func (v *Verbs) New(c *Call, obj object.Object) (object.Object, error) { return newObject(c, obj) }
+
+// NewTyped is New for a value of the Go type that the call's kind has in its version. It needs no decoding: that would
+// bring it into the form in which it is.
+func (v *Verbs) NewTyped(c *Call, typed any) (object.Object, error) {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, err
+	}
+	obj["apiVersion"], obj["kind"] = c.APIVersion(), c.Resource.Kind
+	if rules := c.Strategy(); rules != nil && rules.Default != nil {
+		rules.Default(obj)
+	}
+	return obj, nil
+}
 
 func newObject(c *Call, obj object.Object) (object.Object, error) {
 	obj["apiVersion"], obj["kind"] = c.APIVersion(), c.Resource.Kind

@@ -2,11 +2,14 @@ package cluster_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -112,6 +115,51 @@ func TestReadAndWrite(t *testing.T) {
 	}
 	if err := cluster.Pods.Delete(t.Context(), c, made, metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A typed object needs no decoding: it becomes what it would become by that.
+func TestTypedIsDecoded(t *testing.T) {
+	t.Parallel()
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}))
+	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 6789, time.FixedZone("", 3600)))
+	amounts := corev1.ResourceList{"cpu": resource.MustParse("1000m"), "memory": resource.MustParse("1024Mi")}
+	meta := metav1.ObjectMeta{Name: "n", Labels: map[string]string{}, Finalizers: []string{}, CreationTimestamp: at}
+	for in, typed := range map[string]any{
+		"pods": &corev1.Pod{
+			ObjectMeta: meta,
+			Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v"}}, Containers: []corev1.Container{{
+				Name: "c", Resources: corev1.ResourceRequirements{Requests: amounts, Limits: corev1.ResourceList{}},
+				Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+			}}},
+			Status: corev1.PodStatus{StartTime: &at},
+		},
+		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{
+			ObjectMeta: meta,
+			Spec: corev1.PersistentVolumeClaimSpec{
+				Resources: corev1.VolumeResourceRequirements{Requests: amounts},
+			},
+		},
+		"events": &corev1.Event{
+			ObjectMeta: meta, FirstTimestamp: at, EventTime: metav1.NewMicroTime(at.Time), Count: 1,
+		},
+	} {
+		call := s.Call(catalog.GroupResource{Resource: in}, "default", "")
+		got, err := s.Verbs.NewTyped(call, typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := s.Verbs.New(call, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("of %s: %v, decoded %v", in, got, want)
+		}
 	}
 }
 

@@ -110,29 +110,28 @@ func (r *report) create(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	about, err := toObject(&r.About)
+	raw, err := eventsKind.complete(c, call, r.event(name))
 	if err != nil {
 		return err
 	}
-	event := object.Object{
-		"metadata":       object.Object{"name": name, "namespace": r.namespace},
-		"involvedObject": about, "type": r.Type, "reason": r.Reason, "message": r.Message,
-		"reportingComponent": c.Component,
+	_, err = c.Verbs.Create(ctx, call, raw, metav1.CreateOptions{FieldManager: c.Manager})
+	return err
+}
+
+// event is what is written for the first report of its kind.
+func (r *report) event(name string) *corev1.Event {
+	component := r.by.Component
+	ev := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: name, Namespace: r.namespace},
+		InvolvedObject: r.About, Type: r.Type, Reason: r.Reason, Message: r.Message, ReportingController: component,
 	}
 	if r.Action != "" {
-		event["action"], event["eventTime"] = r.Action, r.at.Format(metav1.RFC3339Micro)
-		event["reportingInstance"] = c.Component + "-bowsprit"
-	} else {
-		source := object.Object{"component": c.Component}
-		if r.Host != "" {
-			source["host"], event["reportingInstance"] = r.Host, r.Host
-		}
-		at := r.at.Format(time.RFC3339)
-		event["source"], event["count"], event["firstTimestamp"], event["lastTimestamp"] = source, int64(1), at, at
+		ev.Action, ev.EventTime = r.Action, metav1.NewMicroTime(r.at)
+		ev.ReportingInstance = component + "-bowsprit"
+		return ev
 	}
-	if event, err = c.Verbs.New(call, event); err != nil {
-		return err
-	}
-	_, err = c.Verbs.Create(ctx, call, event, metav1.CreateOptions{FieldManager: c.Manager})
-	return err
+	at := metav1.NewTime(r.at)
+	ev.Source = corev1.EventSource{Component: component, Host: r.Host}
+	ev.ReportingInstance, ev.Count, ev.FirstTimestamp, ev.LastTimestamp = r.Host, 1, at, at
+	return ev
 }

@@ -116,11 +116,8 @@ func (k Kind[T, P]) create(ctx context.Context, c *Cluster, obj P) (object.Objec
 	if err != nil {
 		return nil, err
 	}
-	raw, err := toObject(obj)
+	raw, err := k.complete(c, call, obj)
 	if err != nil {
-		return nil, err
-	}
-	if raw, err = c.Verbs.New(call, raw); err != nil {
 		return nil, err
 	}
 	res, err := c.Verbs.Create(ctx, call, raw, metav1.CreateOptions{FieldManager: c.Manager})
@@ -128,6 +125,18 @@ func (k Kind[T, P]) create(ctx context.Context, c *Cluster, obj P) (object.Objec
 		return nil, err
 	}
 	return res.Object, nil
+}
+
+// complete returns an object as Create wants it.
+func (k Kind[T, P]) complete(c *Cluster, call *verb.Call, obj P) (object.Object, error) {
+	if call.Version.Name == k.Version {
+		return c.Verbs.NewTyped(call, obj)
+	}
+	raw, err := toObject(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.Verbs.New(call, raw)
 }
 
 // Update changes an object that was read: change gets the newest state of it and is called again if another write comes
