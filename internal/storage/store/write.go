@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -251,9 +252,9 @@ func (w Writer) effects(ctx context.Context, c Change) ([]clientv3.Op, error) {
 		if err != nil {
 			return nil, err
 		}
-		ops[0] = clientv3.OpPut(key, string(c.Value), clientv3.WithLease(id))
+		ops[0] = clientv3.OpPut(key, text(c.Value), clientv3.WithLease(id))
 	default:
-		ops[0] = clientv3.OpPut(key, string(c.Value))
+		ops[0] = clientv3.OpPut(key, text(c.Value))
 	}
 	if w.options.RaiseFence != "" {
 		id, err := w.store.lease(ctx, fenceTTL)
@@ -269,11 +270,14 @@ func (w Writer) effects(ctx context.Context, c Change) ([]clientv3.Op, error) {
 		if key := w.store.prefix + also.Key; also.Remove {
 			ops = append(ops, clientv3.OpDelete(key))
 		} else {
-			ops = append(ops, clientv3.OpPut(key, string(also.Value)))
+			ops = append(ops, clientv3.OpPut(key, text(also.Value)))
 		}
 	}
 	return ops, nil
 }
+
+// text is a value as clientv3 wants it, which copies it: a copy for that, too, would be one too many.
+func text(value []byte) string { return unsafe.String(unsafe.SliceData(value), len(value)) }
 
 // Where fences and turns stand, outside the prefix of objects, and for how long.
 const (

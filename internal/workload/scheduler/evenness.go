@@ -35,25 +35,30 @@ func (r *round) evenness(nodes []*nodeInfo) []int64 {
 		}
 		hosts++
 		for _, c := range all {
-			value, has := i.node.Labels[c.key]
-			c.counts[value] = 0
-			c.held = c.held || has
+			if c.key != corev1.LabelHostname { // those of a host are counted by its name
+				value, has := i.node.Labels[c.key]
+				c.counts[value] = 0
+				c.held = c.held || has
+			}
 		}
 	}
 	r.countAll(all, strict)
+	for _, c := range all {
+		c.weight = c.weigh(hosts)
+	}
 	for at, i := range nodes {
 		if !ignored[at] {
-			out[at] = unevenness(i, all, hosts)
+			out[at] = unevenness(i, all)
 		}
 	}
 	return inverted(out, ignored)
 }
 
 // countAll counts pods by the values that nodes to choose from have, if any has one: else the counts are of no use, and
-// all nodes would be looked at for each pod. Those of a host are counted by its name.
+// all nodes would be looked at for each pod.
 func (r *round) countAll(all []*constraint, strict bool) {
 	for _, c := range all {
-		if c.key == corev1.LabelHostname || !c.held {
+		if !c.held {
 			continue
 		}
 		for name, n := range c.on {
@@ -68,19 +73,28 @@ func (r *round) countAll(all []*constraint, strict bool) {
 	}
 }
 
-// unevenness is how many pods there are where a node is. A count of one of many domains weighs more.
-func unevenness(i *nodeInfo, all []*constraint, hosts int) int64 {
+// weigh returns how much a pod of a domain counts: more if there are many.
+func (c *constraint) weigh(hosts int) float64 {
+	domains := len(c.counts)
+	if c.key == corev1.LabelHostname {
+		domains = hosts
+	}
+	return math.Log(float64(domains + 2))
+}
+
+// unevenness is how many pods there are where a node is.
+func unevenness(i *nodeInfo, all []*constraint) int64 {
 	sum := 0.0
 	for _, c := range all {
 		value, ok := i.node.Labels[c.key]
 		if !ok {
 			continue
 		}
-		n, domains := c.counts[value], len(c.counts)
+		n := c.counts[value]
 		if c.key == corev1.LabelHostname {
-			n, domains = c.on[i.node.Name], hosts
+			n = c.on[i.node.Name]
 		}
-		sum += float64(n)*math.Log(float64(domains+2)) + float64(c.skew-1)
+		sum += float64(n)*c.weight + float64(c.skew-1)
 	}
 	return int64(math.Round(sum))
 }

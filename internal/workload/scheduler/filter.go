@@ -103,29 +103,29 @@ func (f failure) String() string {
 const enough = 100
 
 // feasible returns nodes that the pod may have, and if there are none, why all are out.
-func (r *round) feasible() (found []string, failed failure) {
+func (r *round) feasible() (found []*nodeInfo, failed failure) {
 	failed = failure{nodes: r.count(), reasons: map[string]int{}}
-	names := r.existing()
+	nodes := r.existing()
 	from := 0
-	if len(names) > enough {
-		from = r.from % len(names)
+	if len(nodes) > enough {
+		from = r.from % len(nodes)
 	}
-	for at := range names {
-		name := names[(from+at)%len(names)]
+	for at := range nodes {
+		i := nodes[(from+at)%len(nodes)]
 		if len(found) == enough {
 			break
 		}
 		r.from = from + at + 1
-		reasons, mendable := r.check(r.nodes[name])
+		reasons, mendable := r.check(i)
 		if len(reasons) == 0 {
-			found = append(found, name)
+			found = append(found, i)
 			continue
 		}
 		for _, reason := range reasons {
 			failed.reasons[reason]++
 		}
 		if mendable {
-			failed.helped = append(failed.helped, name)
+			failed.helped = append(failed.helped, i.node.Name)
 		}
 	}
 	return found, failed

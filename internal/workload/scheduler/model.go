@@ -24,8 +24,8 @@ type model struct {
 	repelling, attracting map[string]*podInfo
 	// nominated are the pods for which others go from a node, which is theirs before it is that of less important ones.
 	nominated map[string]*podInfo
-	names     []string // of the nodes that exist, sorted; nil if it has to be made anew
-	from      int      // where among names the next search begins, if there are many
+	sorted    []*nodeInfo // those that exist, by name; nil if it has to be made anew
+	from      int         // where among them the next search begins, if there are many
 	// tallies are by namespace, then by what their selector is written as.
 	tallies map[string]map[string]*tally
 	// budgets returns the disruption budgets as they are; nil is none.
@@ -46,7 +46,8 @@ type nodeInfo struct {
 	node *corev1.Node // nil if it does not exist
 	free amounts      // what is allocatable and not requested; may be negative
 	all  amounts      // what is allocatable
-	used amounts      // what is assumed of the pods, of CPU and memory
+	size compute      // the same of what nodes are compared by
+	used compute      // what is assumed of the pods
 	pods map[string]*podInfo
 }
 
@@ -60,7 +61,7 @@ type podInfo struct {
 	near, away                 []*term         // of required affinity and anti-affinity to pods
 	wishes                     []wish          // of preferred ones
 	requests                   amounts
-	assumed                    amounts // requests of CPU and memory, if containers that request none want a little
+	assumed                    compute // requests, if containers that request none want a little
 	ports                      []port
 	claims                     []string
 	ephemeral                  []string        // those of the claims that are to be made for it
@@ -95,6 +96,19 @@ func (a amounts) add(b amounts, sign int64) {
 	}
 }
 
+// compute is what nodes are compared by: CPU in thousandths and memory in bytes.
+type compute [2]int64
+
+func computeOf(list corev1.ResourceList) compute {
+	return compute{list.Cpu().MilliValue(), list.Memory().Value()}
+}
+
+func (c *compute) add(d compute, sign int64) {
+	for at := range c {
+		c[at] += sign * d[at]
+	}
+}
+
 // port is a port of a node that a pod takes.
 type port struct {
 	ip       string
@@ -118,7 +132,7 @@ func digest(pod *corev1.Pod) *podInfo {
 	p := &podInfo{
 		namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), generation: pod.Generation, labels: pod.Labels,
 		spec: &pod.Spec, requests: amountsOf(quota.PodRequests(pod)),
-		assumed:  amountsOf(quota.AssumedRequests(pod, leastRequests)),
+		assumed:  computeOf(quota.AssumedRequests(pod, leastRequests)),
 		deleting: pod.DeletionTimestamp != nil, nominee: pod.Status.NominatedNodeName,
 	}
 	p.look(pod)
@@ -180,16 +194,16 @@ func (m *model) setNode(name string, n *corev1.Node) {
 		m.nodes[name] = i
 	}
 	if (i.node == nil) != (n == nil) {
-		m.names = nil
+		m.sorted = nil
 	}
 	i.node = n
 	if n == nil && len(i.pods) == 0 {
 		delete(m.nodes, name)
 		return
 	}
-	i.all, i.free, i.used = amounts{}, amounts{}, amounts{}
+	i.all, i.free, i.size, i.used = amounts{}, amounts{}, compute{}, compute{}
 	if n != nil {
-		i.all = amountsOf(n.Status.Allocatable)
+		i.all, i.size = amountsOf(n.Status.Allocatable), computeOf(n.Status.Allocatable)
 	}
 	i.free.add(i.all, 1)
 	for _, p := range i.pods {
@@ -205,7 +219,7 @@ func (m *model) add(p *podInfo, node string) {
 	p.spec, p.node = nil, node
 	i := m.nodes[node]
 	if i == nil {
-		i = &nodeInfo{pods: map[string]*podInfo{}, all: amounts{}, free: amounts{}, used: amounts{}}
+		i = &nodeInfo{pods: map[string]*podInfo{}, all: amounts{}, free: amounts{}}
 		m.nodes[node] = i
 	}
 	i.pods[p.key()], m.pods[p.key()] = p, p
@@ -240,18 +254,18 @@ func (m *model) remove(key string) bool {
 	return true
 }
 
-// existing returns the names of the nodes that exist, sorted.
-func (m *model) existing() []string {
-	if m.names == nil {
-		m.names = []string{}
-		for name, i := range m.nodes {
+// existing returns the nodes that exist, sorted by name.
+func (m *model) existing() []*nodeInfo {
+	if m.sorted == nil {
+		m.sorted = []*nodeInfo{}
+		for _, i := range m.nodes {
 			if i.node != nil {
-				m.names = append(m.names, name)
+				m.sorted = append(m.sorted, i)
 			}
 		}
-		slices.Sort(m.names)
+		slices.SortFunc(m.sorted, func(a, b *nodeInfo) int { return cmp.Compare(a.node.Name, b.node.Name) })
 	}
-	return m.names
+	return m.sorted
 }
 
 func (m *model) count() int { return len(m.existing()) }

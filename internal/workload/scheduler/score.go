@@ -9,14 +9,14 @@ import (
 )
 
 // best returns the node with the highest score; among equals that with the fewest pods, then the first.
-func (r *round) best(names []string) string {
-	if len(names) == 1 {
-		return names[0]
+func (r *round) best(nodes []*nodeInfo) string {
+	if len(nodes) == 1 {
+		return nodes[0].node.Name
 	}
 	best, score, pods := "", int64(math.MinInt64), 0
-	for at, s := range r.scores(names) {
-		if n := len(r.nodes[names[at]].pods); s > score || s == score && n < pods {
-			best, score, pods = names[at], s, n
+	for at, s := range r.scores(nodes) {
+		if n := len(nodes[at].pods); s > score || s == score && n < pods {
+			best, score, pods = nodes[at].node.Name, s, n
 		}
 	}
 	return best
@@ -24,12 +24,8 @@ func (r *round) best(names []string) string {
 
 // scores returns that of each node: what kube-scheduler's default plugins say of it, from 0 to 100 each, with their
 // weights. It has none for images, of which simulated nodes have none.
-func (r *round) scores(names []string) []int64 {
-	nodes := make([]*nodeInfo, len(names))
-	for at, name := range names {
-		nodes[at] = r.nodes[name]
-	}
-	total := make([]int64, len(names))
+func (r *round) scores(nodes []*nodeInfo) []int64 {
+	total := make([]int64, len(nodes))
 	for _, s := range []struct {
 		weight int64
 		scores []int64 // nil if they say nothing about the pod
@@ -100,9 +96,9 @@ func (r *round) leastAllocated(nodes []*nodeInfo) []int64 {
 	out := make([]int64, len(nodes))
 	for at, i := range nodes {
 		var sum, kinds int64
-		for _, name := range compared {
-			if all := i.all[name]; all > 0 {
-				sum += 100 * max(0, all-i.used[name]-r.pod.assumed[name]) / all
+		for of, all := range i.size {
+			if all > 0 {
+				sum += 100 * max(0, all-i.used[of]-r.pod.assumed[of]) / all
 				kinds++
 			}
 		}

@@ -18,8 +18,9 @@ type constraint struct {
 	on                  map[string]int // pods that are selected, by node
 	counts              map[string]int // the same by the value of key
 	least               int
-	own                 int  // 1 if the pod itself is selected
-	held                bool // a node to choose from has the key
+	own                 int     // 1 if the pod itself is selected
+	held                bool    // a node to choose from has the key
+	weight              float64 // of one of the counts, for evenness
 }
 
 // constraints returns those of the round's pod that are of a sort.
