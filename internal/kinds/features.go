@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -142,17 +143,28 @@ func (e Emulation) DropDisabled(kinds []*catalog.Resource, given map[string]bool
 		if podSpecs[name] != nil && e.Has(comparingTolerations, given) {
 			letCompare(r.Strategy)
 		}
-		lines := off[name]
-		if len(lines) == 0 {
-			continue
-		}
-		dropFrom(r.Strategy, lines)
-		for _, v := range r.Versions {
-			if v.Strategy != nil && v.Strategy != r.Strategy {
-				dropFrom(v.Strategy, lines)
+		for _, s := range strategies(r) {
+			if !e.Has(rule.StrictAddresses, given) {
+				without(s, rule.StrictAddresses)
+			}
+			if lines := off[name]; len(lines) > 0 {
+				dropFrom(s, lines)
 			}
 		}
 	}
+}
+
+// strategies are those of a resource and of the versions that have their own.
+func strategies(r *catalog.Resource) (all []*catalog.Strategy) {
+	if r.Strategy != nil {
+		all = append(all, r.Strategy)
+	}
+	for _, v := range r.Versions {
+		if v.Strategy != nil && !slices.Contains(all, v.Strategy) {
+			all = append(all, v.Strategy)
+		}
+	}
+	return all
 }
 
 // podSpecs are where resources have the spec of a pod.

@@ -36,6 +36,21 @@ func letCompare(rules *catalog.Strategy) {
 	}
 }
 
+// without has objects validated as without features.
+func without(rules *catalog.Strategy, features ...string) {
+	rules.Off = append(rules.Off, features...)
+	if create := rules.Validate; create != nil {
+		rules.Validate = func(ctx context.Context, obj object.Object) field.ErrorList {
+			return create(rule.Without(ctx, features...), obj)
+		}
+	}
+	if update := rules.ValidateUpdate; update != nil {
+		rules.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
+			return update(rule.Without(ctx, features...), obj, old, subresource)
+		}
+	}
+}
+
 // earlierJobs has jobs validated as in a release that lacks features, and get no default of what one of them brought.
 func (e Emulation) earlierJobs(jobs *catalog.Strategy, given map[string]bool) {
 	const replaces = "JobPodReplacementPolicy"
@@ -50,10 +65,8 @@ func (e Emulation) earlierJobs(jobs *catalog.Strategy, given map[string]bool) {
 	if len(off) == 0 {
 		return
 	}
-	fill, update := jobs.Default, jobs.ValidateUpdate
-	jobs.ValidateUpdate = func(ctx context.Context, obj, old object.Object, subresource string) field.ErrorList {
-		return update(rule.Without(ctx, off...), obj, old, subresource)
-	}
+	fill := jobs.Default
+	without(jobs, off...)
 	if !slices.Contains(off, replaces) {
 		return
 	}

@@ -1,15 +1,18 @@
 package kinds
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
@@ -290,6 +293,62 @@ spec:
 		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%+v: %v", test, errs)
+		}
+	}
+}
+
+// TestStrictAddresses has addresses written as they could be before 1.36, with the feature, without it, and in a
+// release that does not have it.
+func TestStrictAddresses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ resource, text, want string }{
+		{"services",
+			`{"spec":{"ports":[{"port":1,"protocol":"TCP"}],"type":"ClusterIP","sessionAffinity":"None","externalIPs":["010.1.2.3"]}}`,
+			`spec.externalIPs[0]: Invalid value: "010.1.2.3": must not have leading 0s`},
+		{"networkpolicies.networking.k8s.io",
+			`{"spec":{"podSelector":{},"ingress":[{"from":[{"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}}`,
+			`spec.ingress[0].from[0].ipBlock.cidr: Invalid value: "10.0.0.1/8": must not have bits set beyond the prefix length`},
+		{"endpoints",
+			`{"subsets":[{"addresses":[{"ip":"::ffff:1.2.3.4"}],"ports":[{"port":1,"protocol":"TCP"}]}]}`,
+			`subsets[0].addresses[0].ip: Invalid value: "::ffff:1.2.3.4": must not be an IPv4-mapped IPv6 address`},
+		{"endpointslices.discovery.k8s.io", `{"addressType":"IPv4","endpoints":[{"addresses":["1.02.3.4"]}]}`,
+			`endpoints[0].addresses[0]: Invalid value: "1.02.3.4": must not have leading 0s`},
+		{"pods",
+			`{"spec":{"containers":[{"name":"c","image":"i","imagePullPolicy":"Always","terminationMessagePolicy":"File"}],
+			"restartPolicy":"Always","dnsPolicy":"ClusterFirst","hostAliases":[{"ip":"01.2.3.4"}]}}`,
+			`spec.hostAliases[0].ip: Invalid value: "01.2.3.4": must not have leading 0s`},
+	} {
+		validate := func(e Emulation, given map[string]bool) string {
+			all := Resources()
+			e.DropDisabled(all, given)
+			for _, r := range all {
+				if strings.TrimSuffix(r.Plural+"."+r.Group, ".") != test.resource {
+					continue
+				}
+				obj := object.Object{"metadata": object.Object{"name": "n", "namespace": "default"}}
+				if err := json.Unmarshal([]byte(test.text), &obj); err != nil {
+					t.Fatal(err)
+				}
+				v := r.Versions[len(r.Versions)-1]
+				obj["kind"], obj["apiVersion"] = r.Kind, r.APIVersion(v)
+				if _, err := r.Strategy.Decode(obj); err != nil {
+					t.Fatal(err)
+				}
+				r.Strategy.Default(obj)
+				if err := r.Strategy.Validate(t.Context(), obj).ToAggregate(); err != nil {
+					return err.Error()
+				}
+			}
+			return ""
+		}
+		if got := validate(Emulation{}, nil); got != test.want {
+			t.Errorf("%s: %q, want %q", test.resource, got, test.want)
+		}
+		if got := validate(Emulation{}, map[string]bool{rule.StrictAddresses: false}); got != "" {
+			t.Errorf("%s without the feature: %s", test.resource, got)
+		}
+		if got := validate(Emulation{Version: version.MustParse("1.35")}, nil); got != "" {
+			t.Errorf("%s in 1.35: %s", test.resource, got)
 		}
 	}
 }

@@ -23,6 +23,8 @@ type Strategy struct {
 	NameIsPrefix bool
 	// MetadataLast is true if the metadata of a new object is looked at only when Validate finds nothing wrong.
 	MetadataLast bool
+	// Off are the features of Kubernetes that are off, of those that the kind's rules know.
+	Off []string
 	// Decode brings an object of a request into the form that it has after being read into the kind's Go type and
 	// written again, in place. It drops fields that the kind does not have and returns their paths; an error is what
 	// decoding into the Go type gives. It takes the place of normalizing by the schema, which would drop nulls that

@@ -30,7 +30,7 @@ func node(val *rule.Validation, _ rule.Value) {
 	}
 	ranges, path := rule.Strings(spec["podCIDRs"]), field.NewPath("spec", "podCIDRs")
 	for i, r := range ranges {
-		val.Errs = append(val.Errs, validation.IsValidCIDRForLegacyField(path.Index(i), r, true, nil)...)
+		val.Errs = append(val.Errs, val.CIDR(path.Index(i), r, nil)...)
 	}
 	if len(ranges) > 1 {
 		two, err := netutils.IsDualStackCIDRStrings(ranges)

@@ -135,7 +135,7 @@ func podAddresses(val *rule.Validation, list string, path *field.Path) {
 			val.Invalid(path.Index(0).Child("ip"), ip, "must be equal to `hostIP`")
 		}
 		now = append(now, ip)
-		val.Errs = append(val.Errs, validation.IsValidIPForLegacyField(path.Index(i), ip, true, old)...)
+		val.Errs = append(val.Errs, val.IP(path.Index(i), ip, old)...)
 	}
 	if len(now) > 1 && !(len(now) == 2 && twoFamilies(now)) {
 		val.Invalid(path, status[list], "may specify no more than one IP for each IP family")

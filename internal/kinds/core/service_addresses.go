@@ -8,8 +8,9 @@ import (
 )
 
 // ClusterAddresses returns what is wrong with the addresses that a service asks for, before it is given what it lacks.
-func ClusterAddresses(obj, old object.Object) field.ErrorList {
-	val := &rule.Validation{Obj: obj, Old: old}
+// off are the features of Kubernetes that are off.
+func ClusterAddresses(obj, old object.Object, off []string) field.ErrorList {
+	val := rule.NewValidation(obj, old, off)
 	clusterIPs(val, object.Map(obj, "spec"), field.NewPath("spec"))
 	return val.Errs
 }

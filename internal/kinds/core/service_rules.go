@@ -150,8 +150,7 @@ func clusterIPs(val *rule.Validation, spec object.Object, path *field.Path) {
 			}
 			continue
 		}
-		errs := validation.IsValidIPForLegacyField(at.Index(i), ip, true,
-			rule.Strings(object.Map(val.Old, "spec")["clusterIPs"]))
+		errs := val.IP(at.Index(i), ip, rule.Strings(object.Map(val.Old, "spec")["clusterIPs"]))
 		broken = broken || len(errs) > 0
 		val.Errs = append(val.Errs, errs...)
 	}
@@ -198,8 +197,7 @@ func ipFamilies(val *rule.Validation, spec object.Object, path *field.Path) {
 
 func checkExternalIP(val *rule.Validation, p rule.Value) {
 	ip, _ := p.New.(string)
-	errs := validation.IsValidIPForLegacyField(p.Path, ip, true,
-		rule.Strings(object.Map(val.Old, "spec")["externalIPs"]))
+	errs := val.IP(p.Path, ip, rule.Strings(object.Map(val.Old, "spec")["externalIPs"]))
 	if len(errs) > 0 {
 		val.Errs = append(val.Errs, errs...)
 		return
@@ -262,8 +260,7 @@ func sourceRanges(val *rule.Validation, p rule.Value) {
 			had = append(had, strings.TrimSpace(r))
 		}
 		for i, r := range ranges {
-			val.Errs = append(val.Errs,
-				validation.IsValidCIDRForLegacyField(path.Index(i), strings.TrimSpace(r), true, had)...)
+			val.Errs = append(val.Errs, val.CIDR(path.Index(i), strings.TrimSpace(r), had)...)
 		}
 		return
 	}
@@ -280,7 +277,7 @@ func sourceRanges(val *rule.Validation, p rule.Value) {
 	}
 	if v = strings.TrimSpace(v); v != "" {
 		for r := range strings.SplitSeq(v, ",") {
-			val.Errs = append(val.Errs, validation.IsValidCIDRForLegacyField(path, strings.TrimSpace(r), true, nil)...)
+			val.Errs = append(val.Errs, val.CIDR(path, strings.TrimSpace(r), nil)...)
 		}
 	}
 }

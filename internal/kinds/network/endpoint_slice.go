@@ -174,7 +174,7 @@ func sliceAddresses(val *rule.Validation, list []string, path *field.Path) {
 		case "IPv4", "IPv6":
 			var errs field.ErrorList
 			if family == "IPv4" {
-				errs = validation.IsValidIPForLegacyField(at, a, true, nil)
+				errs = val.IP(at, a, nil)
 			} else {
 				errs = validation.IsValidIP(at, a)
 			}

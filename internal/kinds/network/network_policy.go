@@ -124,14 +124,14 @@ func ipBlock(val *rule.Validation, block object.Object, path *field.Path) {
 		return
 	}
 	had := blocksOf(object.Map(val.Old, "spec"))
-	val.Errs = append(val.Errs, validation.IsValidCIDRForLegacyField(path.Child("cidr"), cidr, true, had)...)
+	val.Errs = append(val.Errs, val.CIDR(path.Child("cidr"), cidr, had)...)
 	_, whole, err := netutils.ParseCIDRSloppy(cidr)
 	if err != nil {
 		return
 	}
 	for i, s := range rule.Strings(block["except"]) {
 		at := path.Child("except").Index(i)
-		val.Errs = append(val.Errs, validation.IsValidCIDRForLegacyField(at, s, true, had)...)
+		val.Errs = append(val.Errs, val.CIDR(at, s, had)...)
 		if _, part, err := netutils.ParseCIDRSloppy(s); err == nil && !within(part, whole) {
 			val.Invalid(at, s, "must be a strict subset of `cidr`")
 		}

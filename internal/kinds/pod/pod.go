@@ -262,8 +262,7 @@ func dnsConfig(val *rule.Validation, p rule.Value) {
 		val.Invalid(path.Child("nameservers"), servers, "must not have more than 3 nameservers")
 	}
 	for i, s := range servers {
-		val.Errs = append(val.Errs,
-			validation.IsValidIPForLegacyField(path.Child("nameservers").Index(i), s, true, nil)...)
+		val.Errs = append(val.Errs, val.IP(path.Child("nameservers").Index(i), s, nil)...)
 	}
 	searches := rule.Strings(config["searches"])
 	if len(searches) > 32 {

@@ -30,6 +30,21 @@ func CheckReachableIP(val *Validation, s string, path *field.Path) {
 	}
 }
 
+// StrictAddresses is Kubernetes' feature by which addresses have no leading zeros, and ranges no bits beyond their
+// prefix. Without it both mean what they meant before 1.36.
+const StrictAddresses = "StrictIPCIDRValidation"
+
+// IP returns what is wrong with an address in a field that has been there before StrictAddresses. What is in had, the
+// addresses that the object has already, is always right.
+func (val *Validation) IP(path *field.Path, s string, had []string) field.ErrorList {
+	return validation.IsValidIPForLegacyField(path, s, !val.Lacks(StrictAddresses), had)
+}
+
+// CIDR is IP for a range.
+func (val *Validation) CIDR(path *field.Path, s string, had []string) field.ErrorList {
+	return validation.IsValidCIDRForLegacyField(path, s, !val.Lacks(StrictAddresses), had)
+}
+
 // CheckLoadBalancerAddress validates where a load balancer takes traffic: an address or a name.
 func CheckLoadBalancerAddress(val *Validation, in object.Object, path *field.Path) {
 	if ip := object.String(in, "ip"); ip != "" {
@@ -37,7 +52,7 @@ func CheckLoadBalancerAddress(val *Validation, in object.Object, path *field.Pat
 		for _, e := range Objects(object.Map(val.Old, "status", "loadBalancer")["ingress"]) {
 			had = append(had, object.String(e, "ip"))
 		}
-		val.Errs = append(val.Errs, validation.IsValidIPForLegacyField(path.Child("ip"), ip, true, had)...)
+		val.Errs = append(val.Errs, val.IP(path.Child("ip"), ip, had)...)
 	}
 	if name := object.String(in, "hostname"); name != "" {
 		val.Invalids(path.Child("hostname"), name, validation.IsDNS1123Subdomain(name))

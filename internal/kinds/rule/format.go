@@ -29,15 +29,9 @@ func formats() map[string]func(string) []string {
 		"noBacksteps": NoBacksteps,
 		"absolute":    Absolute,
 		"trimmed":     Trimmed,
-		"ip": details(func(s string) field.ErrorList {
-			return validation.IsValidIPForLegacyField(nil, s, true, nil)
-		}),
-		"cidr": details(func(s string) field.ErrorList {
-			return validation.IsValidCIDRForLegacyField(nil, s, true, nil)
-		}),
-		"domainPath": details(func(s string) field.ErrorList { return validation.IsDomainPrefixedPath(nil, s) }),
-		"initiator":  Initiator,
-		"driver":     driver,
+		"domainPath":  details(func(s string) field.ErrorList { return validation.IsDomainPrefixedPath(nil, s) }),
+		"initiator":   Initiator,
+		"driver":      driver,
 	}
 }
 

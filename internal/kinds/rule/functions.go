@@ -9,6 +9,10 @@ func standardFunctions() Functions {
 	return Functions{
 		"nothing":    func(*Validation, Value) {},
 		"driverName": DriverName,
+		"address": func(val *Validation, p Value) {
+			s, _ := p.New.(string)
+			val.Errs = append(val.Errs, val.IP(p.Path, s, nil)...)
+		},
 		"labels": func(val *Validation, p Value) {
 			val.Errs = append(val.Errs, unversioned.ValidateLabels(StringMap(p.New), p.Path)...)
 		},

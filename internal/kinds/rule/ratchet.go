@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	unversioned "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bowsprit/bowsprit/internal/object"
 )
 
 // Exception is a rule that an object may go on breaking if it did so before the update: an older Kubernetes has
@@ -29,9 +31,15 @@ func Allow(ctx context.Context, rule Exception) context.Context {
 // lackedKey is where a context says which features are off.
 type lackedKey struct{}
 
-// Without returns a context in which Kubernetes' features of these names are off.
+// Without returns a context in which Kubernetes' features of these names are off, too.
 func Without(ctx context.Context, features ...string) context.Context {
-	return context.WithValue(ctx, lackedKey{}, features)
+	before, _ := ctx.Value(lackedKey{}).([]string)
+	return context.WithValue(ctx, lackedKey{}, slices.Concat(before, features))
+}
+
+// NewValidation returns one for functions that are called by themselves, where features are off.
+func NewValidation(obj, old object.Object, off []string) *Validation {
+	return &Validation{Obj: obj, Old: old, lacked: off}
 }
 
 // Lacks reports whether a feature is off that is on by default (Without).

@@ -39,6 +39,8 @@ type Config struct {
 	NodePorts net.PortRange
 	// Random returns a number below n, which is not 0.
 	Random func(n uint64) uint64
+	// Off returns the features of Kubernetes that are off, of those that rules of services know. Optional.
+	Off func() []string
 }
 
 // Services gives addresses and ports.
@@ -210,10 +212,17 @@ func (a *assignment) invalid(errs ...*field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, a.name, errs)
 }
 
+func (s *Services) off() []string {
+	if s.Off == nil {
+		return nil
+	}
+	return s.Off()
+}
+
 // wrongAddresses are what is wrong with the addresses that the service names, by themselves.
 func (a *assignment) wrongAddresses() field.ErrorList {
 	a.write()
-	return core.ClusterAddresses(a.obj, a.old)
+	return core.ClusterAddresses(a.obj, a.old, a.off())
 }
 
 func policyOf(spec *corev1.ServiceSpec) corev1.IPFamilyPolicy {

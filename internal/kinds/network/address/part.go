@@ -21,7 +21,10 @@ func Part(ranges []netip.Prefix, ports utilnet.PortRange) part.Part {
 		},
 		Handlers: func(h *part.Host) part.Handlers {
 			return part.Handlers{Allocators: map[string]verb.Allocator{
-				"services": New(Config{View: h.View, Ranges: ranges, NodePorts: ports, Random: rand.Uint64N}),
+				"services": New(Config{
+					View: h.View, Ranges: ranges, NodePorts: ports, Random: rand.Uint64N,
+					Off: func() []string { return h.Catalog.Snapshot().Resource("", "services").Strategy.Off },
+				}),
 			}}
 		},
 	}
