@@ -153,8 +153,8 @@ importers-all: importers ## importers, and one with the controller-runtime befor
 	cd test/importers/controller-runtime && $(AGAIN) -modfile=controller-runtime-0.24.mod .
 
 .PHONY: operators
-operators: ## cert-manager, prometheus-operator, Argo Rollouts, metrics-server and custom metrics at their main job; not part of test: ten minutes to build the first time
-	cd test/operators && go vet ./... && go test -timeout 10m ./...
+operators: ## cert-manager, prometheus-operator, Argo Rollouts, metrics-server and custom metrics at their main job, and the end-to-end suites of JobSet and LeaderWorkerSet; not part of test: ten minutes to build the first time
+	cd test/operators && go vet ./... && go test -timeout 15m ./...
 
 .PHONY: node
 node: ## Kubernetes' own scheduler, controllers and a real node against a built binary, and the image and chart of a release there (test/node); not part of test: it links them, half an hour the first time

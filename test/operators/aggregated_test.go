@@ -30,11 +30,7 @@ func (a aggregated) launch(ctx context.Context, t *testing.T, s *server, program
 // launchTo is launch with what gets the program's output.
 func (a aggregated) launchTo(ctx context.Context, t *testing.T, s *server, out *watcher, argv []string) {
 	t.Helper()
-	ip := address(t)
-	listener, err := net.Listen("tcp", ip+":0")
-	must(t, err)
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	must(t, listener.Close())
+	ip, port := freePort(t)
 	file := a.kubeconfig(ctx, t, s)
 	args := append([]string{
 		argv[1] + "=" + file, "--authentication-kubeconfig=" + file, "--authorization-kubeconfig=" + file,
@@ -45,13 +41,30 @@ func (a aggregated) launchTo(ctx context.Context, t *testing.T, s *server, out *
 	} else {
 		launch(t, out, argv[0], args...)
 	}
+	a.point(ctx, t, s, "https", ip, port)
+}
+
+// point has the port of that name of the service lead to an address.
+func (a aggregated) point(ctx context.Context, t *testing.T, s *server, name, ip, port string) {
+	t.Helper()
 	s.create(ctx, t, fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: %s, namespace: %s, labels: {kubernetes.io/service-name: %[1]s}}
 addressType: IPv4
 endpoints: [{addresses: [%[3]s], conditions: {ready: true}}]
-ports: [{name: https, port: %[4]s, protocol: TCP}]
-`, a.service, a.namespace, ip, port))
+ports: [{name: %[4]q, port: %[5]s, protocol: TCP}]
+`, a.service, a.namespace, ip, name, port))
+}
+
+// freePort returns an address of this machine and a port of it that is free.
+func freePort(t *testing.T) (ip, port string) {
+	t.Helper()
+	ip = address(t)
+	listener, err := net.Listen("tcp", ip+":0")
+	must(t, err)
+	_, port, _ = net.SplitHostPort(listener.Addr().String())
+	must(t, listener.Close())
+	return ip, port
 }
 
 // address returns one of this machine that EndpointSlices take: not of the loopback interface.

@@ -1,5 +1,5 @@
-// Operators of other people as processes, each doing its main job against a server process. Two modules, since the
-// operators need different versions of Kubernetes' libraries; this one has cert-manager's controllers and the tests.
+// Operators of other people as processes, each doing its main job against a server process. Several modules, since
+// the operators need different versions of Kubernetes' libraries; this one has cert-manager's controllers and tests.
 module github.com/bowsprit/bowsprit/test/operators
 
 go 1.26.0

@@ -55,6 +55,10 @@ func runTests(m *testing.M) int {
 			"github.com/prometheus-operator/prometheus-operator/cmd/operator"},
 		{"-C", "rollouts", "build", "-o", filepath.Join(dir, "rollouts-controller"),
 			"github.com/argoproj/argo-rollouts/cmd/rollouts-controller"},
+		{"-C", "jobset", "build", "-o", filepath.Join(dir, "jobset-controller"), "sigs.k8s.io/jobset"},
+		{"-C", "jobset", "test", "-c", "-o", filepath.Join(dir, "jobset-suite"), "sigs.k8s.io/jobset/test/e2e"},
+		{"-C", "lws", "build", "-o", filepath.Join(dir, "lws-controller"), "sigs.k8s.io/lws/cmd"},
+		{"-C", "lws", "test", "-c", "-o", filepath.Join(dir, "lws-suite"), "sigs.k8s.io/lws/test/e2e"},
 		{"-C", "metrics", "build", "-o", filepath.Join(dir, "metrics-server"),
 			"sigs.k8s.io/metrics-server/cmd/metrics-server"},
 		{"-C", "metrics", "build", "-o", filepath.Join(dir, "adapter"), "./adapter"},
@@ -172,6 +176,12 @@ func (s *server) apply(ctx context.Context, t *testing.T, paths ...string) {
 // create creates the objects of a YAML text.
 func (s *server) create(ctx context.Context, t *testing.T, text string) {
 	t.Helper()
+	s.createEdited(ctx, t, text, func(*unstructured.Unstructured) {})
+}
+
+// createEdited is create with a change of each object.
+func (s *server) createEdited(ctx context.Context, t *testing.T, text string, edit func(*unstructured.Unstructured)) {
+	t.Helper()
 	docs := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 	for {
 		doc, err := docs.Read()
@@ -184,6 +194,7 @@ func (s *server) create(ctx context.Context, t *testing.T, text string) {
 		if len(obj.Object) == 0 {
 			continue
 		}
+		edit(obj)
 		_, err = s.resource(t, obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()).Create(ctx, obj,
 			metav1.CreateOptions{})
 		must(t, err)
