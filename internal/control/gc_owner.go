@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,12 +23,18 @@ type ownership struct {
 	raw        json.RawMessage // ownerReferences, nil if there are none
 }
 
-// ownershipOf reads an entry; nil gives the zero ownership.
+// ownershipOf reads an entry; nil gives the zero ownership. Most objects have neither owners nor a deletion that waits,
+// and are not looked into.
 func ownershipOf(e *watchcache.Entry) (o ownership) {
 	if e == nil {
 		return ownership{}
 	}
-	meta := watchcache.PartOf(e.Peek(), "metadata")
+	doc := e.Peek()
+	if !e.Deleting && !bytes.Contains(doc, []byte(`"ownerReferences":[`)) &&
+		!bytes.Contains(doc, []byte(`"finalizers":[`)) {
+		return ownership{}
+	}
+	meta := watchcache.PartOf(doc, "metadata")
 	if raw := watchcache.PartOf(meta, "finalizers"); raw != nil && json.Unmarshal(raw, &o.finalizers) != nil {
 		return ownership{}
 	}
