@@ -290,6 +290,14 @@ conformance: build ## Kubernetes' own integration tests and controller-runtime's
 conformance-simulated: build ## Kubernetes' conformance tests against bin/bowsprit with simulated nodes, an hour; E2E_TEST=PATH is a binary of them
 	test/conformance/simulated.sh
 
+# SPECS chooses of the conformance tests by a regular expression of their names.
+SPECS = .
+
+.PHONY: conformance-e2e
+conformance-e2e: ## Kubernetes' conformance tests on a real node, with kube-apiserver and etcd and with a built binary in their place; SPECS=REGEX chooses; hours, half an hour more the first time; results in bin/conformance-e2e
+	cd test/node && NODE_CONFORMANCE='$(SPECS)' NODE_CONFORMANCE_RESULTS=$(CURDIR)/bin/conformance-e2e \
+	    go test -count=1 -timeout 12h -v -run '^TestConformance$$' .
+
 .PHONY: conformance-kubectl
 conformance-kubectl: build ## kubectl's own tests with Kubernetes' own controllers against bin/bowsprit, fifteen minutes; needs ../shared/conformance
 	test/conformance/kubectl.sh $(SHARED)/conformance

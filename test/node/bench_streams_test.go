@@ -85,13 +85,8 @@ func (b *streamBench) startBeside(t *testing.T) []*component {
 	t.Helper()
 	b.publicKey(t)
 	b.sh(t, `bowsprit kubeconfig --server=https://127.0.0.1:6444 --user admin --group=system:masters > kube.conf
-bowsprit kubeconfig --user kube-apiserver-kubelet-client --group=system:masters > client.conf
-for part in certificate key; do
-  kubectl --kubeconfig=client.conf config view --raw -o jsonpath="{.users[0].user.client-$part-data}" |
-    base64 -d > client.$part
-done`)
-	processes := b.startKube(t, "6444", "--kubelet-client-certificate=client.certificate",
-		"--kubelet-client-key=client.key", "--disable-admission-plugins=ServiceAccount")
+bowsprit kubeconfig --user kube-apiserver-kubelet-client --group=system:masters > kubelet-client.conf`)
+	processes := b.startKube(t, "6444", append(b.toKubelets(t), "--disable-admission-plugins=ServiceAccount")...)
 	await(t, func(ctx context.Context) string {
 		out, err := b.try(ctx, "kubectl --kubeconfig=kube.conf get --raw /readyz && "+
 			"kubectl --kubeconfig=kube.conf get namespace default")
@@ -106,6 +101,18 @@ kubectl --kubeconfig=kube.conf replace --subresource=status -f node.yaml
 kubectl --kubeconfig=kube.conf create -f - <<END
 `+carrier+"END")
 	return processes
+}
+
+// toKubelets returns the flags by which kube-apiserver calls kubelets, with the user of kubelet-client.conf.
+func (n *realNode) toKubelets(t *testing.T) []string {
+	t.Helper()
+	n.sh(t, `for part in certificate key; do
+  kubectl --kubeconfig=kubelet-client.conf config view --raw -o jsonpath="{.users[0].user.client-$part-data}" |
+    base64 -d > kubelet-client.$part
+done`)
+	return []string{
+		"--kubelet-client-certificate=kubelet-client.certificate", "--kubelet-client-key=kubelet-client.key",
+	}
 }
 
 // compare measures one way by one protocol, all servers in turns, and prints the medians.

@@ -74,11 +74,18 @@ func benchCluster(t *testing.T) *cluster {
 	t.Helper()
 	sandbox(t)
 	addAddress(t, serviceAddress)
+	return certified(t)
+}
+
+// certified is benchCluster for a machine that is prepared.
+func certified(t *testing.T) *cluster {
+	t.Helper()
 	c := &cluster{home: os.Getenv(insideHome), port: "443", flags: serverFlags}
 	c.start(t)
 	for file, user := range map[string]string{
 		"kube-controller-manager": "system:kube-controller-manager", "kube-scheduler": "system:kube-scheduler",
 		"kubelet": "system:node:one --group=system:nodes", "admin": "admin --group=system:masters",
+		"kube-proxy": "system:kube-proxy", "kubelet-client": "kube-apiserver-kubelet-client --group=system:masters",
 	} {
 		c.sh(t, fmt.Sprintf("bowsprit kubeconfig --server=https://127.0.0.1:443 --user %s > %s.conf", user, file))
 	}

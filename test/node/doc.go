@@ -4,7 +4,7 @@
 // node".
 //
 // TestBench measures a control plane with a node, TestBenchStreams what travels to a pod and back. "make bench-node"
-// alone runs them.
+// alone runs them. TestConformance runs Kubernetes' conformance tests beside kube-apiserver: "make conformance-e2e".
 //
 // TestMain builds the programs. NODE_BINARIES names a directory that has them already; those it lacks are built into
 // it.

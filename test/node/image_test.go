@@ -18,6 +18,10 @@ var applets = []string{"sh", "cat", "echo", "sleep", "tar", "id", "mkdir", "rm",
 type contents struct {
 	entrypoint, command []string
 	files               map[string]string // by their paths in the image, where they are on this machine
+	folder              string            // of this machine, which the image has as its root
+	applets             []string          // of busybox; applets, where there are none
+	user                string
+	setuid              string // the one of its files that runs as its owner
 }
 
 // image writes an image, as "docker save" would.
@@ -30,11 +34,21 @@ func image(t *testing.T, file, name, busybox string, has contents) {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range []string{"bin", "tmp", "etc", "usr", "usr/local", "usr/local/bin"} {
+	for _, dir := range []string{"bin", "etc", "usr", "usr/local", "usr/local/bin"} {
 		header(&tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755})
 	}
-	for _, applet := range applets {
+	header(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp", Mode: 0o1777})
+	own := has.applets
+	if own == nil {
+		own = applets
+	}
+	for _, applet := range own {
 		header(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"})
+	}
+	if has.folder != "" {
+		if err := w.AddFS(os.DirFS(has.folder)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	files := map[string]string{"bin/busybox": busybox}
 	for target, source := range has.files {
@@ -45,7 +59,11 @@ func image(t *testing.T, file, name, busybox string, has contents) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		header(&tar.Header{Typeflag: tar.TypeReg, Name: target, Mode: 0o755, Size: int64(len(content))})
+		mode := int64(0o755)
+		if target == has.setuid {
+			mode |= 0o6000
+		}
+		header(&tar.Header{Typeflag: tar.TypeReg, Name: target, Mode: mode, Size: int64(len(content))})
 		if _, err := w.Write(content); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +75,8 @@ func image(t *testing.T, file, name, busybox string, has contents) {
 	config := marshal(t, map[string]any{
 		"architecture": "amd64", "os": "linux",
 		"config": map[string]any{
-			"Entrypoint": has.entrypoint, "Cmd": has.command, "Env": []string{"PATH=/usr/local/bin:/bin"},
+			"Entrypoint": has.entrypoint, "Cmd": has.command, "User": has.user,
+			"Env": []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"},
 		},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
 	})

@@ -131,7 +131,7 @@ func (n *realNode) load(t *testing.T, has contents, names ...string) {
 	for _, name := range names {
 		file := filepath.Join(t.TempDir(), "image.tar")
 		image(t, file, name, filepath.Join(n.root, "bin", "busybox"), has)
-		n.sh(t, "ctr images import "+file)
+		n.sh(t, "ctr images import "+file+" && rm "+file) // those of the conformance tests are gigabytes
 	}
 }
 

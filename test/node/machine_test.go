@@ -82,13 +82,17 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	if out, err := probe.CombinedOutput(); err != nil {
 		t.Skipf("this machine gives no namespaces: %v: %s", err, out)
 	}
+	timeout := "25m"
+	if os.Getenv(conformance) != "" {
+		timeout = "0"
+	}
 	root := machine(t)
 	for _, f := range prepare {
 		f(t)
 	}
 	// The shell is the first process there, to which all fall whose parent has ended: it waits for them when they end.
 	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
-		"--mount-proc", "sh", "-c", `"$@"; exit $?`, "sh", self, "-test.v", "-test.timeout=25m",
+		"--mount-proc", "sh", "-c", `"$@"; exit $?`, "sh", self, "-test.v", "-test.timeout="+timeout,
 		"-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
 	cmd.Env = append(os.Environ(), inside+"="+root, insideHome+"="+t.TempDir(), "NODE_BINARIES="+binaries)
 	before := groups(t)

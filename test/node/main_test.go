@@ -35,6 +35,7 @@ var (
 
 	kubeAPIServer = source{"programs", "k8s.io/kubernetes/cmd/kube-apiserver"}
 	kubeProxy     = source{"programs", "k8s.io/kubernetes/cmd/kube-proxy"}
+	coreDNS       = source{"dns", "."} // of pods in the conformance tests
 )
 
 func TestMain(m *testing.M) {
@@ -63,13 +64,16 @@ func runTests(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
+// version has Kubernetes' programs say which release they are: kubectl refuses to compare what is none.
+const version = "-X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/client-go/pkg/version.gitVersion=v1.36.3"
+
 // build builds a program, unless it is there.
 func build(name string, from source) error {
 	target := filepath.Join(binaries, name)
 	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-o", target, from.name)
+	cmd := exec.Command("go", "build", "-o", target, "-ldflags="+version, from.name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Dir, cmd.Stderr = filepath.FromSlash(from.folder), os.Stderr
 	if err := cmd.Run(); err != nil {

@@ -20,15 +20,14 @@ var proxyPackages = []string{
 // cluster IP and by node port, to each pod of several and with affinity to one; a pod reaches the API by the service
 // kubernetes, at whose address nothing listens here.
 func TestKubeProxy(t *testing.T) {
-	root := onMachine(t, program("kube-proxy", kubeProxy), func(t *testing.T) {
-		unpack(t, filepath.Join(machine(t), "nft"), "usr/sbin/nft", proxyPackages)
-	})
+	root := onMachine(t, program("kube-proxy", kubeProxy), unpackProxy)
 	if root == "" {
 		return
 	}
 	n := startNode(t, root, joining{proxied: true})
 	n.load(t, contents{files: map[string]string{"bin/kubectl": filepath.Join(binaries, "kubectl")}},
 		"example.com/client:1.0")
+	n.sh(t, "bowsprit kubeconfig --user system:kube-proxy > kube-proxy.conf")
 	proxy := n.startProxy(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -85,7 +84,13 @@ spec:
   containers: [{name: main, image: "example.com/client:1.0", command: [sleep, "100000"]}]
 `
 
-// startProxy runs kube-proxy with nft of the distribution.
+// unpackProxy is the step of preparation (see onMachine) for startProxy.
+func unpackProxy(t *testing.T) {
+	t.Helper()
+	unpack(t, filepath.Join(machine(t), "nft"), "usr/sbin/nft", proxyPackages)
+}
+
+// startProxy runs kube-proxy with nft of the distribution, as the user of kube-proxy.conf.
 func (n *realNode) startProxy(t *testing.T) *component {
 	t.Helper()
 	libraries, err := filepath.Glob(filepath.Join(n.root, "nft", "usr", "lib", "*-linux-gnu"))
@@ -107,7 +112,6 @@ func (n *realNode) startProxy(t *testing.T) *component {
 	// A machine without a default route does not even ask its rules: there is no way to a cluster IP.
 	shell(t, "ip link add up0 type veth peer up1; ip link set up0 up; ip link set up1 up; "+
 		"ip route add default dev up0 src "+nodeAddress)
-	n.sh(t, "bowsprit kubeconfig --user system:kube-proxy > kube-proxy.conf")
 	// Pods are behind one bridge: without masquerading their answers would not pass by the node's own network.
 	return n.run(t, "kube-proxy", "--kubeconfig=kube-proxy.conf", "--proxy-mode=nftables", "--hostname-override=one",
 		"--masquerade-all", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s",
