@@ -195,9 +195,10 @@ func (cs *Controllers) Add(l Loop) {
 // observe tells the loop of events. Of an object that cannot be read it goes on knowing what it knows, until the object
 // can be read again or is gone.
 func (c *controller) observe(events []*watchcache.Event) {
+	need := c.need // once for all: it is allocated
 	for _, ev := range events {
 		if ev = ev.Readable(); ev != nil {
-			c.work.Observe(ev, c.need)
+			c.work.Observe(ev, need)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 package disruption
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -64,7 +65,7 @@ func (b *budgets) Observe(ev *watchcache.Event, need func(string)) {
 
 // marked reports whether a pod has a condition that says whether it is disrupted.
 func marked(e *watchcache.Entry) bool {
-	return strings.Contains(string(e.JSON()), `"`+string(corev1.DisruptionTarget)+`"`)
+	return bytes.Contains(e.Peek(), []byte(`"`+corev1.DisruptionTarget+`"`))
 }
 
 // of returns the names of the budgets that labels of a pod fall under.
