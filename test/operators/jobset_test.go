@@ -9,5 +9,5 @@ func TestJobSet(t *testing.T) {
 	ctx, s := bounded(t), start(t, "--simulate=nodes=3")
 	s.create(ctx, t, asked)
 	managed{name: "jobset", module: "sigs.k8s.io/jobset", options: "config.jobset.x-k8s.io/v1alpha1"}.install(ctx, t, s)
-	s.suite(t, "jobset-suite", t.TempDir(), "-ginkgo.timeout=8m")
+	s.suite(t, "jobset-suite", t.TempDir(), "-ginkgo.no-color", "-ginkgo.timeout=8m")
 }

@@ -37,5 +37,5 @@ func TestLeaderWorkerSet(t *testing.T) {
 	ctx, s := bounded(t), start(t, "--simulate=nodes=3")
 	s.create(ctx, t, pulled)
 	managed{name: "lws", module: "sigs.k8s.io/lws", options: "config.lws.x-k8s.io/v1alpha1"}.install(ctx, t, s)
-	s.suite(t, "lws-suite", t.TempDir(), "-ginkgo.timeout=8m", "-ginkgo.skip=metrics endpoint")
+	s.suite(t, "lws-suite", t.TempDir(), "-ginkgo.no-color", "-ginkgo.timeout=8m", "-ginkgo.skip=metrics endpoint")
 }
