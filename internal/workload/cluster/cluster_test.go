@@ -50,6 +50,8 @@ func TestKindsAreServed(t *testing.T) {
 	check(t, known, cluster.Leases)
 	check(t, known, cluster.PriorityClasses)
 	check(t, known, cluster.StorageClasses)
+	check(t, known, cluster.CSINodes)
+	check(t, known, cluster.VolumeAttachments)
 }
 
 func check[T any, P interface {

@@ -92,4 +92,11 @@ var (
 		Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", Kind: "StorageClass",
 		Prefix: "storageclasses",
 	}
+	CSINodes = Kind[storagev1.CSINode, *storagev1.CSINode]{
+		Group: "storage.k8s.io", Version: "v1", Resource: "csinodes", Kind: "CSINode", Prefix: "csinodes",
+	}
+	VolumeAttachments = Kind[storagev1.VolumeAttachment, *storagev1.VolumeAttachment]{
+		Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments", Kind: "VolumeAttachment",
+		Prefix: "volumeattachments",
+	}
 )

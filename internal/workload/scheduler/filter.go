@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
@@ -22,6 +23,10 @@ type decision struct {
 	// waits says that the node for which others have gone, if there is one, is still to be the pod's.
 	waits bool
 }
+
+// noClaims comes before why preemption does not help: kube-scheduler's plugin DynamicResources says first that it has
+// nothing to take from other pods either.
+const noClaims = " no new claims to deallocate, preemption: "
 
 // decide finds a node for a pod. labelsOf returns the labels of a namespace.
 func (m *model) decide(p *podInfo, labelsOf func(namespace string) map[string]string) decision {
@@ -41,7 +46,7 @@ func (m *model) decide(p *podInfo, labelsOf func(namespace string) map[string]st
 	d := decision{because: failed.String()}
 	best, why, waits := r.preempt(failed)
 	if best == nil {
-		d.because += " preemption: " + why
+		d.because += noClaims + why
 		d.waits = waits
 		return d
 	}
@@ -54,24 +59,24 @@ type round struct {
 	*model
 	pod      *podInfo
 	required nodeaffinity.RequiredNodeAffinity
+	named    []string // the nodes of which the pod wants one by its name, as a DaemonSet's does; nil is any
 	affinity *affinity
 	spread   []*constraint
 	taken    bool // another pod has a claim that only one may have
 	labelsOf func(namespace string) map[string]string
+	// dependsOnPods is whether what the round knows changes when pods that were there at its beginning go.
+	dependsOnPods bool
 }
 
 func newRound(m *model, p *podInfo, labelsOf func(namespace string) map[string]string) *round {
 	r := &round{model: m, pod: p, labelsOf: labelsOf}
 	r.required = nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *p.spec})
+	r.named = namesOf(p.spec)
 	r.affinity = newAffinity(m, p, labelsOf)
 	r.spread = newConstraints(r)
 	r.taken = m.isTaken(p)
+	r.dependsOnPods = len(p.near)+len(p.away)+len(r.spread)+len(r.repelling) > 0 || r.taken
 	return r
-}
-
-// dependsOnPods reports whether what the round knows changes when pods come and go.
-func (r *round) dependsOnPods() bool {
-	return len(r.pod.near)+len(r.pod.away)+len(r.spread)+len(r.repelling) > 0 || r.taken
 }
 
 // failure is why there is no node, as kube-scheduler's FitError says it.
@@ -133,6 +138,7 @@ func (r *round) feasible() (found []*nodeInfo, failed failure) {
 
 // What a node may be out for, in kube-scheduler's words, which are a kubelet's too (refusal.go).
 const (
+	notNamed  = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 	otherNode = "node(s) didn't match Pod's node affinity/selector"
 	noPorts   = "node(s) didn't have free ports for the requested pod ports"
 )
@@ -141,6 +147,9 @@ const (
 // decides, in kube-scheduler's order.
 func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 	n, spec := i.node, r.pod.spec
+	if r.named != nil && !slices.Contains(r.named, n.Name) {
+		return []string{notNamed}, false
+	}
 	if n.Spec.Unschedulable && !tolerates(spec.Tolerations, &unschedulableTaint) {
 		return []string{"node(s) were unschedulable"}, false
 	}
@@ -159,6 +168,9 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 	if r.taken {
 		return []string{exclusive}, true
 	}
+	if r.pod.volumes.exceed(i) {
+		return []string{tooMany}, true
+	}
 	if reason := r.pod.volumes.check(n); reason != "" {
 		return []string{reason}, false
 	}
@@ -166,6 +178,24 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 		return []string{reason}, !missing
 	}
 	return r.affinity.check(n)
+}
+
+// namesOf returns the names of which each term of a required node affinity wants one, nil if a term wants none.
+func namesOf(spec *corev1.PodSpec) (names []string) {
+	a := spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		at := slices.IndexFunc(t.MatchFields, func(f corev1.NodeSelectorRequirement) bool {
+			return f.Key == metav1.ObjectNameField && f.Operator == corev1.NodeSelectorOpIn
+		})
+		if at < 0 {
+			return nil
+		}
+		names = append(names, t.MatchFields[at].Values...)
+	}
+	return names
 }
 
 // untolerated returns a taint that keeps the pod off a node, nil if there is none.

@@ -140,7 +140,7 @@ func (r *round) candidate(node string) (found *candidate, reasons []string) {
 // checkAnew is check when pods have come or gone meanwhile.
 func (r *round) checkAnew(node string) []string {
 	now := r
-	if r.dependsOnPods() {
+	if r.dependsOnPods {
 		now = newRound(r.model, r.pod, r.labelsOf)
 	}
 	reasons, _ := now.check(r.nodes[node])

@@ -214,3 +214,35 @@ func TestBindingTime(t *testing.T) {
 		t.Errorf("after its time it is on %q, lost %v", node, lost)
 	}
 }
+
+// One that keeps a more important pod away by its own anti-affinity goes for it, also if no pod does so any more then.
+func TestPreemptRepelling(t *testing.T) {
+	t.Parallel()
+	m := newModel()
+	m.setNode("a", cluster3().nodes["a"].node)
+	m.add(pod("low", "1", away("h", "host")), "a")
+	m.add(pod("other", "1"), "a")
+	d := m.decide(pod("high", "1", priority(10)), func(string) map[string]string { return nil })
+	if d.nominated != "a" || len(d.victims) != 1 || d.victims[0].name != "low" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Of nodes that a pod's required affinity does not name kube-scheduler says so, as of those of a DaemonSet's pod.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	p := pod("p", "5", func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
+				}}},
+			},
+		}}
+	})
+	d := cluster3().decide(p, func(string) map[string]string { return nil })
+	const want = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+	if !strings.HasPrefix(d.because, want) {
+		t.Error(d.because)
+	}
+}

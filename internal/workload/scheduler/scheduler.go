@@ -83,7 +83,7 @@ func (s *scheduler) Observe(ev *watchcache.Event, need func(string)) {
 	case cluster.Pods.Is(ev):
 		s.observePod(ev, need)
 	case cluster.Namespaces.Is(ev), cluster.PersistentVolumeClaims.Is(ev), cluster.PersistentVolumes.Is(ev),
-		cluster.StorageClasses.Is(ev):
+		cluster.StorageClasses.Is(ev), cluster.CSINodes.Is(ev), cluster.VolumeAttachments.Is(ev):
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.retry(need)

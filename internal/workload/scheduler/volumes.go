@@ -26,6 +26,7 @@ type volumes struct {
 	classes map[string]*storagev1.StorageClass
 	all     []*corev1.PersistentVolume // if there are open claims
 	single  []string                   // the claims that only one pod may have
+	limits  *limits                    // nil if there are none
 }
 
 // volumesOf returns the volumes of a pod, or why it cannot have them wherever it is.
@@ -71,6 +72,7 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	if len(v.open) > 0 {
 		v.all = s.allVolumes()
 	}
+	v.limits = s.limitsOf(p)
 	return v, ""
 }
 
@@ -107,6 +109,7 @@ const (
 	otherZone  = "node(s) had no available volume zone"
 	exclusive  = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use " +
 		"by another pod"
+	tooMany = "node(s) exceed max volume count"
 )
 
 // isTaken reports whether another pod on a node has a claim of the pod that only one may have.
@@ -154,6 +157,9 @@ func inZone(v *corev1.PersistentVolume, n *corev1.Node) bool {
 	}
 	return true
 }
+
+// exceed reports whether a node can have no more volumes of their drivers.
+func (v *volumes) exceed(i *nodeInfo) bool { return v != nil && v.limits.exceeded(i) }
 
 // check returns why the pod's volumes keep it off a node, "" if they do not. There may be no volumes at all.
 func (v *volumes) check(n *corev1.Node) string {

@@ -55,7 +55,7 @@ func TestVolumes(t *testing.T) {
 	selected.Annotations = map[string]string{helper.AnnSelectedNode: "b"}
 	type claims = []*corev1.PersistentVolumeClaim
 	type disks = []*corev1.PersistentVolume
-	const none = "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind. preemption: " +
+	const none = "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind." + noClaims +
 		"0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 	for _, c := range []struct {
 		name    string
@@ -64,11 +64,11 @@ func TestVolumes(t *testing.T) {
 	}{
 		{"bound in the west", volumes{bound: disks{disk("d", "", "west")}}, "c"},
 		{"bound in two zones", volumes{bound: disks{disk("d", "", "west"), disk("e", "", "east")}},
-			"0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity. preemption: " +
+			"0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity." + noClaims +
 				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
 		{"bound to nothing", volumes{missing: true},
-			"0/3 nodes are available: 3 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s). " +
-				"preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
+			"0/3 nodes are available: 3 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)." + noClaims +
+				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
 		{"a volume that is there", volumes{open: claims{open("c", "local")},
 			all: disks{disk("d", "local", "west")}}, "c"},
 		{"one volume for two claims", volumes{open: claims{open("c", "local"), open("d", "local")},

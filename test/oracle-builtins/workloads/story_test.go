@@ -47,14 +47,20 @@ type named struct {
 // sampled is how many stories of a file have one that is told when nothing else is said.
 const sampled = 4
 
-func stories(t *testing.T) (all []named) {
+func stories(t *testing.T) []named {
 	t.Helper()
 	only, every := os.Getenv("STORIES"), 1
 	if only == "" {
 		every = sampled
 	}
+	return storiesIn(t, "testdata/*.txt", only, every)
+}
+
+// storiesIn returns those of files whose names match only; of a file with several, one of so many.
+func storiesIn(t *testing.T, in, only string, every int) (all []named) {
+	t.Helper()
 	matches := regexp.MustCompile(only)
-	files, err := filepath.Glob("testdata/*.txt")
+	files, err := filepath.Glob(in)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no stories: %v", err)
 	}
