@@ -94,6 +94,11 @@ func (q *quotas) Sweep(need func(string)) {
 }
 
 func (q *quotas) Reconcile(ctx context.Context, key string) error {
+	return q.update(ctx, key, q.refresh)
+}
+
+// update changes the status of a quota, if set changes anything.
+func (q *quotas) update(ctx context.Context, key string, set func(object.Object) error) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	call, err := q.Verbs.Call(quotasResource, namespace, name, control.ControllerUser("resourcequota-controller"))
 	if err != nil {
@@ -102,7 +107,7 @@ func (q *quotas) Reconcile(ctx context.Context, key string) error {
 	call.Subresource = "status"
 	_, err = q.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
 		func(obj object.Object) (object.Object, error) {
-			return obj, q.refresh(obj)
+			return obj, set(obj)
 		})
 	return control.IgnoreNotFound(err)
 }

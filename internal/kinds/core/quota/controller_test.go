@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/internal/testing/controltest"
 )
 
@@ -108,4 +109,26 @@ func TestQuotaIsNotOvershot(t *testing.T) {
 	}
 	c.used("a", "count/secrets=15")
 	c.used("b", "secrets=15")
+}
+
+// TestUsageBesideController has another program be the quota controller, which counts nothing when an object is
+// created: the server does, without a word about quotas that the other has not counted yet.
+func TestUsageBesideController(t *testing.T) {
+	c := &cluster{controltest.Start(t, func(config *bowsprit.Config) {
+		config.Controllers.Enabled = []string{"-resourcequota-controller", "*"}
+	})}
+	c.limit("secrets", map[string]any{"secrets": "3"})
+	q, err := c.In(quotas, "default").Get(t.Context(), "secrets", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := map[string]any{"hard": map[string]any{"secrets": "3"}, "used": map[string]any{"secrets": "0"}}
+	q.Object["status"] = status
+	if _, err := c.In(quotas, "default").UpdateStatus(t.Context(), q, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.Create(controltest.Secrets, controltest.Secret("first"))
+	c.used("secrets", "secrets=1")
+	c.Create(controltest.Secrets, controltest.Secret("second"))
+	c.used("secrets", "secrets=2")
 }

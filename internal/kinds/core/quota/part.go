@@ -11,7 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Part brings quotas: the plugin that holds writes to them, and the loop that keeps their status.
+// Part brings quotas: the plugin that holds writes to them, and the loop that keeps their status. Where that is switched
+// off for kube-controller-manager's, another loop does what is the API server's part of it.
 func Part() part.Part {
 	var shared *ledger // of the plugin, which is made first; nil if it is switched off
 	open := func(h *part.Host) *ledger {
@@ -21,6 +22,7 @@ func Part() part.Part {
 		}
 		return shared
 	}
+	var counted *watchcache.View // of the server that runs the controller itself
 	return part.Part{
 		Name: "quotas",
 		Admission: []part.Plugin{{
@@ -28,9 +30,18 @@ func Part() part.Part {
 				return &Plugin{ledger: open(h), limited: h.Admission.Limited}, nil
 			},
 		}},
-		Loops: []part.Loop{{Name: "resourcequota-controller", Workers: 5, New: func(h *part.Host) control.Reconciler {
-			return newQuotas(h, open(h))
-		}}},
+		Loops: []part.Loop{
+			{Name: "resourcequota-controller", Workers: 5, New: func(h *part.Host) control.Reconciler {
+				counted = h.View
+				return newQuotas(h, open(h))
+			}},
+			{Name: "resourcequota-usage", Always: true, Workers: 5, New: func(h *part.Host) control.Reconciler {
+				if counted == h.View || shared == nil || shared.view != h.View { // or the plugin is switched off
+					return nil
+				}
+				return usage{newQuotas(h, shared)}
+			}},
+		},
 	}
 }
 

@@ -1,0 +1,43 @@
+package quota
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// usage keeps what ResourceQuotas say is used where another program is the quota controller. That one counts when a
+// quota is made and when something is deleted, and every five minutes; it expects of the server that a create shows in
+// status.used at once, as kube-apiserver's admission plugin writes it there.
+type usage struct{ *quotas }
+
+// Observe looks at a quota again whenever it has changed: the quota controller may have counted what is out of date.
+func (u usage) Observe(ev *watchcache.Event, need func(string)) {
+	u.quotas.Observe(ev, need)
+	if ev.Collection.Prefix() == "resourcequotas" && ev.Type == watchcache.Modified {
+		need(ev.Entry.Key())
+	}
+}
+
+func (u usage) Reconcile(ctx context.Context, key string) error { return u.update(ctx, key, u.recount) }
+
+// recount sets what is used of what the quota controller has counted before. What is allowed is for that one to say.
+func (u usage) recount(obj object.Object) error {
+	have, err := typed[corev1.ResourceQuota](codec.AppendJSON(nil, obj))
+	if err != nil || len(have.Status.Used) == 0 {
+		return err
+	}
+	names := sortedNames(have.Status.Used)
+	used := masked(have.Status.Used, names)
+	for name, quantity := range u.ledger.used(have, have.Status.Hard, names) {
+		used[name] = quantity
+	}
+	if status, ok := obj["status"].(object.Object); ok && !sameQuantities(have.Status.Used, used) {
+		status["used"] = texts(used)
+	}
+	return nil
+}
