@@ -196,9 +196,14 @@ staticPodPath: ` + n.home + "/manifests\n" + more
 
 func (n *realNode) runKubelet(t *testing.T, flags ...string) {
 	t.Helper()
-	n.kubelet = n.run(t, "kubelet", append(flags, "--config=kubelet.yaml", "--kubeconfig=kubelet.conf",
-		"--cert-dir=kubelet-pki", "--root-dir="+n.home+"/kubelet", "--hostname-override=one",
-		"--node-ip="+nodeAddress)...)
+	n.kubelet = n.run(t, "kubelet", append(flags, n.kubeletFlags()...)...)
+}
+
+func (n *realNode) kubeletFlags() []string {
+	return []string{
+		"--config=kubelet.yaml", "--kubeconfig=kubelet.conf", "--cert-dir=kubelet-pki",
+		"--root-dir=" + n.home + "/kubelet", "--hostname-override=one", "--node-ip=" + nodeAddress,
+	}
 }
 
 // currentCertificate returns the file with the client certificate that the kubelet uses.
