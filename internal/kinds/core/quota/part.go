@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Part brings quotas: the plugin that holds writes to them, and the loop that keeps their status. Where that is switched
-// off for kube-controller-manager's, another loop does what is the API server's part of it.
+// Part brings quotas: the plugin that holds writes to them, and the loop that keeps their status. Where that is off for
+// kube-controller-manager's, another loop does what is the API server's part of it.
 func Part() part.Part {
 	var shared *ledger // of the plugin, which is made first; nil if it is switched off
 	open := func(h *part.Host) *ledger {
