@@ -49,14 +49,14 @@ type scheduler struct {
 	// mu is held by each decision, and by the view's goroutine while it brings the model up to date.
 	mu      sync.Mutex
 	model   *model
-	waiting map[string]bool // the pods for which there was no node
+	waiting *waiting
 	// promised are the pods that have a node in the model and wait for their claims to be bound there.
 	promised map[string]promise
 }
 
 func newScheduler(h *part.Host, index *cluster.Index) *scheduler {
 	s := &scheduler{
-		Cluster: cluster.Scheduler(h), index: index, model: newModel(), waiting: map[string]bool{},
+		Cluster: cluster.Scheduler(h), index: index, model: newModel(), waiting: newWaiting(),
 		promised: map[string]promise{},
 	}
 	s.model.budgets, s.model.refresh = s.budgets, func(p *podInfo) {
@@ -91,9 +91,7 @@ func (s *scheduler) Observe(ev *watchcache.Event, need func(string)) {
 }
 
 func (s *scheduler) retry(need func(string)) {
-	for key := range s.waiting {
-		need(key)
-	}
+	s.waiting.each(need)
 	for key := range s.promised {
 		need(key)
 	}
@@ -106,7 +104,7 @@ func (s *scheduler) observePod(ev *watchcache.Event, need func(string)) {
 	defer s.mu.Unlock()
 	switch gone := ev.Type == watchcache.Deleted || ended(e); {
 	case gone:
-		delete(s.waiting, e.Key())
+		s.waiting.remove(e.Key())
 		delete(s.promised, e.Key())
 		delete(s.model.nominated, e.Key())
 		if s.model.remove(e.Key()) {
@@ -119,14 +117,14 @@ func (s *scheduler) observePod(ev *watchcache.Event, need func(string)) {
 		delete(s.promised, e.Key())
 		s.model.remove(e.Key()) // made anew
 		if name, _ := e.Field("spec.schedulerName"); name == corev1.DefaultSchedulerName && !e.Deleting {
-			if ev.Prev == nil || !s.waiting[e.Key()] || ev.Prev.Generation != e.Generation {
+			if ev.Prev == nil || !s.waiting.has(e.Key()) || ev.Prev.Generation != e.Generation {
 				need(e.Key())
 			}
 		} else {
-			delete(s.waiting, e.Key())
+			s.waiting.remove(e.Key())
 		}
 	default:
-		delete(s.waiting, e.Key())
+		s.waiting.remove(e.Key())
 		delete(s.promised, e.Key())
 		if had := s.model.pods[e.Key()]; had != nil && had.uid == e.UID && had.node == node &&
 			had.generation == e.Generation && sameLabels(had.labels, e.Labels) {
@@ -182,12 +180,12 @@ func (s *scheduler) Reconcile(ctx context.Context, key string) error {
 	if info.volumes = nil; d.node != "" {
 		chosen = s.model.nodes[d.node].node
 		s.model.add(info, d.node)
-		delete(s.waiting, key)
+		s.waiting.remove(key)
 		if has != nil && len(has.open) > 0 {
 			s.promised[key] = promise{info.uid, d.node, s.Now().Add(bindingTime)}
 		}
 	} else {
-		s.waiting[key] = true
+		s.waiting.add(key, info.priority)
 		outranked = s.nominate(info, d)
 	}
 	s.mu.Unlock()
