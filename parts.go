@@ -97,7 +97,7 @@ func (c *Config) parts() []part.Part {
 		statusPages(c.Flags, c.Emulation.shown()),
 		profiles(&c.Observability),
 		snapshots(),
-		tokenKeys(c.ServiceAccounts.JWKSURI),
+		tokenKeys(c.ServiceAccounts.JWKSURI, c.joinURL),
 	}
 	if on(c.Authorization.ClaimStatusAuthorization, !c.Emulation.read().Emulates()) {
 		all = append(all, claimauthz.Part())

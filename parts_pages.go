@@ -132,11 +132,11 @@ func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ 
 }
 
 // tokenKeys brings the documents by which other programs prove the tokens of service accounts. keysURI is where they
-// find the keys; at this server if empty.
-func tokenKeys(keysURI string) part.Part {
+// find the keys; if empty, at this server, as joined says of its own URL that others reach it.
+func tokenKeys(keysURI string, joined func(own string) string) part.Part {
 	return part.Part{Name: "keys of tokens", Pages: func(h *part.Host) map[string]front.Handler {
 		if keysURI == "" {
-			keysURI = h.URL + serviceaccount.KeysPath
+			keysURI = joined(h.URL) + serviceaccount.KeysPath
 		}
 		return map[string]front.Handler{
 			serviceaccount.ConfigurationPath: document("application/json",
