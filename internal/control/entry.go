@@ -3,19 +3,15 @@ package control
 import (
 	"encoding/json"
 
-	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // Finalizers returns metadata.finalizers of an entry, in any version: metadata is the same in all.
 func Finalizers(e *watchcache.Entry) []string {
-	raw, err := codec.Field(e.JSON(), "metadata")
-	if err != nil {
+	raw := watchcache.PartOf(e.JSON(), "metadata", "finalizers")
+	var all []string
+	if raw == nil || json.Unmarshal(raw, &all) != nil {
 		return nil
 	}
-	var meta struct{ Finalizers []string }
-	if json.Unmarshal(raw, &meta) != nil {
-		return nil
-	}
-	return meta.Finalizers
+	return all
 }

@@ -104,10 +104,9 @@ func (d *diff) values(p place, old, new any) (c change) {
 	case nil:
 		return c
 	case map[string]any:
-		was, wasOne := old.(map[string]any)
-		now, isOne := new.(map[string]any)
+		was, now, ok := both[map[string]any](old, new)
 		switch {
-		case !object || !wasOne && old != nil || !isOne && new != nil:
+		case !ok || !object:
 			d.unsure = true
 		case !p.atomicMap() && len(was)+len(now) > 0:
 			return d.objects(p, was, now)
@@ -115,10 +114,9 @@ func (d *diff) values(p place, old, new any) (c change) {
 			return d.scalar(p, old, new)
 		}
 	case []any:
-		was, wasOne := old.([]any)
-		now, isOne := new.([]any)
+		was, now, ok := both[[]any](old, new)
 		switch {
-		case !list || !wasOne && old != nil || !isOne && new != nil:
+		case !ok || !list:
 			d.unsure = true
 		case !p.atomicList() && len(was)+len(now) > 0:
 			return d.lists(p, was, now)
@@ -132,6 +130,13 @@ func (d *diff) values(p place, old, new any) (c change) {
 		d.unsure = true
 	}
 	return c
+}
+
+// both returns two values as of one type; false if one is neither that nor null.
+func both[T any](old, new any) (was, now T, ok bool) {
+	was, wasOne := old.(T)
+	now, isOne := new.(T)
+	return was, now, (wasOne || old == nil) && (isOne || new == nil)
 }
 
 // scalar compares two values that are owned as a whole.

@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +38,7 @@ func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*c
 			out = append(out, &kept.Pod)
 			continue
 		}
-		if b := x.brief(e); b != nil {
+		if b := newBrief(e); b != nil {
 			e.Keep(b)
 			out = append(out, &b.Pod)
 		} else if pod := Pods.decode(x, e); pod != nil {
@@ -50,8 +48,8 @@ func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*c
 	return out
 }
 
-// brief returns an entry's pod in brief, nil if that does not say enough, or it cannot be read.
-func (x *Index) brief(e *watchcache.Entry) *brief {
+// newBrief returns an entry's pod in brief, nil if that does not say enough, or it cannot be read.
+func newBrief(e *watchcache.Entry) *brief {
 	if e.APIVersion != Pods.Version {
 		return nil
 	}
@@ -74,7 +72,8 @@ func (x *Index) brief(e *watchcache.Entry) *brief {
 	b.Namespace, b.Name, b.UID, b.Labels = e.Namespace, e.Name, types.UID(e.UID), e.Labels
 	read(watchcache.PartOf(meta, "creationTimestamp"), &b.CreationTimestamp)
 	read(watchcache.PartOf(meta, "deletionTimestamp"), &b.DeletionTimestamp)
-	b.OwnerReferences = x.owners.read(watchcache.PartOf(meta, "ownerReferences"), read)
+	owners := ownersOf(watchcache.PartOf(meta, "ownerReferences"))
+	b.OwnerReferences = owners.all
 	if raw := watchcache.PartOf(meta, "annotations", corev1.PodDeletionCost); raw != nil {
 		var cost string
 		read(raw, &cost)
@@ -92,28 +91,8 @@ func (x *Index) brief(e *watchcache.Entry) *brief {
 			}}
 		}
 	}
-	if !ok {
+	if !ok || owners.err != nil {
 		return nil
 	}
 	return b
-}
-
-// sharedOwners has pods that follow each other share their owners, which mostly are the same.
-type sharedOwners struct {
-	last atomic.Pointer[readOwners]
-}
-
-type readOwners struct {
-	raw []byte
-	all []metav1.OwnerReference
-}
-
-func (s *sharedOwners) read(raw []byte, read func(raw []byte, into any)) []metav1.OwnerReference {
-	if last := s.last.Load(); last != nil && bytes.Equal(last.raw, raw) {
-		return last.all
-	}
-	now := &readOwners{raw: bytes.Clone(raw)}
-	read(raw, &now.all)
-	s.last.Store(now)
-	return now.all
 }

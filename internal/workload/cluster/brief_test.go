@@ -39,7 +39,6 @@ func TestBrief(t *testing.T) {
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}},
 		},
 	}
-	x := &Index{}
 	briefOf := func() *brief {
 		data, err := json.Marshal(whole)
 		if err != nil {
@@ -49,7 +48,7 @@ func TestBrief(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return x.brief(e)
+		return newBrief(e)
 	}
 	got := briefOf()
 	want := corev1.Pod{

@@ -17,8 +17,7 @@ import (
 // Index finds objects by their controller, and has entries of the view keep what has been decoded of them. Controllers
 // of one server share it. What it returns is shared: read only. It is safe for concurrent use.
 type Index struct {
-	host   *part.Host
-	owners sharedOwners
+	host *part.Host
 
 	mu sync.RWMutex
 	// collections are those that are indexed, by prefix.

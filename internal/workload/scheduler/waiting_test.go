@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Pods wait by priority, then by who came first; who is looked at again without success keeps its place.
+// Pods wait by priority, then by who came first; a pod that is looked at again without success keeps its place.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWaiting()
