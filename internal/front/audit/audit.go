@@ -97,10 +97,6 @@ func (a *Auditor) Shutdown(ctx context.Context) error {
 // Collectors are the metrics of auditing, under kube-apiserver's names.
 func (a *Auditor) Collectors() []prometheus.Collector { return a.metrics.collectors() }
 
-// Context returns a context in which Kubernetes' libraries (token caches and the like) can annotate the request before
-// it is known whether it is recorded.
-func Context(ctx context.Context) context.Context { return audit.WithAuditContext(ctx) }
-
 // Received is a request about which the policy is to be asked.
 type Received struct {
 	HTTP *http.Request
@@ -126,7 +122,7 @@ func (a *Auditor) Begin(r Received) *Record {
 	}
 	rec := &Record{
 		auditor: a, longRunning: r.LongRunning, omit: config.OmitStages, omitManagedFields: config.OmitManagedFields,
-		patch: patch, library: audit.AuditContextFrom(r.HTTP.Context()),
+		patch: patch, library: libraryOf(r.HTTP.Context()),
 	}
 	rec.event = auditapi.Event{
 		Level: config.Level, AuditID: types.UID(r.ID), RequestReceivedTimestamp: metav1.NewMicroTime(r.At),

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
-	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/yaml"
 
@@ -25,9 +24,8 @@ type Record struct {
 	omit              []auditapi.Stage
 	omitManagedFields bool
 	// patch is true if the event gets a JSON patch of what the write changed, and no objects.
-	patch bool
-	// library is where Kubernetes' libraries put annotations; may be nil.
-	library *audit.AuditContext
+	patch   bool
+	library *library // where Kubernetes' libraries put annotations; may be nil
 
 	mu struct {
 		sync.Mutex
@@ -265,10 +263,8 @@ func (r *Record) stageLocked(stage auditapi.Stage) bool {
 	if stage != auditapi.StageRequestReceived {
 		r.event.StageTimestamp = metav1.NewMicroTime(r.auditor.now())
 	}
-	if r.library != nil {
-		for key, value := range r.library.GetEventAnnotations() {
-			r.annotateLocked(key, value)
-		}
+	for key, value := range r.library.annotations() {
+		r.annotateLocked(key, value)
 	}
 	return r.auditor.deliver(&r.event)
 }

@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -140,6 +141,7 @@ type Chain struct {
 	reads    limit
 	writes   limit
 	turns    turns
+	stalls   sync.Pool // *stall, each with its timer
 	hijacked *conn.Hijacked
 
 	// closing ends when shutdown begins: watches end, new requests are sent elsewhere.

@@ -21,7 +21,8 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 		ctx, cancel := context.WithCancel(x.r.Context())
 		defer cancel()
 		defer context.AfterFunc(c.closing, cancel)()
-		x.r = x.r.WithContext(c.context(ctx, x))
+		defer x.finish()
+		x.r = x.r.WithContext(request.NewContext(c.recorded(ctx), &x.scope))
 		x.body.Watch(x.r)
 		next(x)
 		return
@@ -31,14 +32,14 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 		c.refuse(x, err)
 		return
 	}
-	ctx, cancel := context.WithDeadline(x.r.Context(), x.started.Add(timeout))
-	defer cancel()
+	x.timed.Begin(c.recorded(x.r.Context()), &x.scope, x.started.Add(timeout))
+	defer x.timed.End()
 	defer x.finish()
-	x.ctx = ctx
-	x.r = x.r.WithContext(c.context(ctx, x))
+	x.ctx = &x.timed
+	x.r = x.r.WithContext(x.ctx)
 	x.body.Watch(x.r)
 	if x.r.ContentLength != 0 { // HTTP/2 gives every request a body to read
-		x.stopRead = context.AfterFunc(ctx, x.endRead)
+		x.stopRead = context.AfterFunc(x.ctx, x.endRead)
 	}
 	next(x)
 	switch {
@@ -53,13 +54,13 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 	}
 }
 
-// context returns the context of a request: with its Scope, and, where requests are recorded, with what Kubernetes'
-// libraries need to annotate the record.
-func (c *Chain) context(ctx context.Context, x *exchange) context.Context {
-	if c.config.Audit != nil {
-		ctx = audit.Context(ctx)
+// recorded returns the context of a request with what Kubernetes' libraries need to annotate its record, where requests
+// are recorded.
+func (c *Chain) recorded(ctx context.Context) context.Context {
+	if c.config.Audit == nil {
+		return ctx
 	}
-	return request.NewContext(ctx, &x.scope)
+	return audit.Context(ctx)
 }
 
 // tooLate answers as kube-apiserver does: with a Status that does not say that it is one, so that clients show their

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -98,14 +99,33 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// deadlines records which deadlines of its connection are set.
+// deadlines records which deadlines of its connection are set. Its client reads the beginning of an answer and no more.
 type deadlines struct {
 	*httptest.ResponseRecorder
-	read, write bool
+	read  bool
+	write chan struct{} // closed when that deadline is set
 }
 
 func (d *deadlines) SetReadDeadline(time.Time) error  { d.read = true; return nil }
-func (d *deadlines) SetWriteDeadline(time.Time) error { d.write = true; return nil }
+func (d *deadlines) SetWriteDeadline(time.Time) error { close(d.write); return nil }
+
+func (d *deadlines) Write(p []byte) (int, error) {
+	n, err := d.ResponseRecorder.Write(p)
+	if n > stallAfter {
+		<-d.write
+		return n, os.ErrDeadlineExceeded
+	}
+	return n, err
+}
+
+func (d *deadlines) ended() bool {
+	select {
+	case <-d.write:
+		return true
+	default:
+		return false
+	}
+}
 
 // TestDeadlineEndsWaiting shows what of a connection ends with the deadline: reading a body, and writing a long answer
 // that the client may not be reading. A short answer, as a Status is, goes out though the deadline passes at the same
@@ -145,10 +165,10 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 				r := httptest.NewRequest("PUT", "/api/v1/namespaces/default/pods/x", strings.NewReader(tc.body))
 				r.Body, r.ProtoMajor = io.NopCloser(r.Body), 2 // as HTTP/2 does it
 				r.Header.Set("Test-User", "root")
-				w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+				w := &deadlines{ResponseRecorder: httptest.NewRecorder(), write: make(chan struct{})}
 				defer func() {
-					if w.read != tc.read || w.write != tc.write {
-						t.Errorf("read deadline %v, write deadline %v", w.read, w.write)
+					if w.read != tc.read || w.ended() != tc.write {
+						t.Errorf("read deadline %v, write deadline %v", w.read, w.ended())
 					}
 				}()
 				s.ServeHTTP(w, r)

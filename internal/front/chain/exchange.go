@@ -45,14 +45,16 @@ type exchange struct {
 	conn    net.Conn // the connection that the handler has taken over, nil if it has not
 	// late says that the handler began its answer after the deadline; what it writes is dropped.
 	late bool
-	ctx  context.Context // with the deadline; nil if there is none
+	ctx  context.Context // with the deadline, timed; nil if there is none
 	code int             // of the answer; 0 before it has begun
+
+	timed request.Timed // memory of ctx
 
 	// what handlers read; without a body of its own if the request has none, or before the deadline is set
 	body conn.Body
 
-	// What ends endRead and endWrite before the deadline; nil if they have not been asked for.
-	stopRead, stopWrite func() bool
+	stall    *stall      // of the answer; nil before a write that is watched
+	stopRead func() bool // what ends endRead before the deadline; nil if that has not been asked for
 
 	mu   sync.Mutex // guards done
 	done bool       // the connection is no longer this exchange's
@@ -100,20 +102,19 @@ func (x *exchange) Write(p []byte) (int, error) {
 		return 0, http.ErrHandlerTimeout
 	}
 	x.written += int64(len(p))
-	if x.written > stallAfter && x.ctx != nil && x.stopWrite == nil {
-		x.stopWrite = context.AfterFunc(x.ctx, x.endWrite)
-	}
 	if len(p) >= largePiece && x.shared != nil {
 		defer x.takeTurn()()
-	}
-	if x.stalls() {
-		defer x.stall()()
 	}
 	if x.record != nil {
 		began := x.chain.config.Now()
 		defer func() { x.scope.Latency.Spend(request.ResponseWrite, x.chain.config.Now().Sub(began)) }()
 	}
-	return x.w.Write(p)
+	var n int
+	err := x.watched(func() (err error) {
+		n, err = x.w.Write(p)
+		return err
+	})
+	return n, err
 }
 
 // Flush implements http.Flusher.
@@ -124,10 +125,7 @@ func (x *exchange) Flush() {
 	if x.late {
 		return
 	}
-	if x.stalls() {
-		defer x.stall()()
-	}
-	_ = http.NewResponseController(x.w).Flush()
+	_ = x.watched(func() error { return http.NewResponseController(x.w).Flush() }) // Flush has no error to return
 }
 
 // Hijack implements http.Hijacker.
@@ -190,15 +188,19 @@ func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
 
 // finish ends the work of endRead and endWrite. The connection may serve another request afterwards.
 func (x *exchange) finish() {
-	if x.stopRead == nil && x.stopWrite == nil {
-		return
+	asked := false
+	if x.stall != nil {
+		asked = x.stall.done()
+		x.chain.stalls.Put(x.stall)
+		x.stall = nil
 	}
-	for _, stop := range []func() bool{x.stopRead, x.stopWrite} {
-		if stop != nil {
-			stop()
-		}
+	if x.stopRead != nil {
+		x.stopRead()
+		asked = true
 	}
-	x.mu.Lock()
-	x.done = true
-	x.mu.Unlock()
+	if asked {
+		x.mu.Lock()
+		x.done = true
+		x.mu.Unlock()
+	}
 }

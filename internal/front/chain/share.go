@@ -10,7 +10,6 @@ import (
 // shared is what a request has that shares the server with others.
 type shared struct {
 	ticket flow.Ticket
-	stall  stall
 	turn   *turn // nil before the first large piece of its answer
 }
 
@@ -44,18 +43,6 @@ func (x *exchange) keeps(header string) bool {
 		return x.shared != nil
 	}
 	return false
-}
-
-// stalls reports whether a write may wait for a client that reads slowly while others want the request's seats.
-func (x *exchange) stalls() bool {
-	return x.shared != nil && x.written > stallAfter && x.shared.ticket.Lends()
-}
-
-// stall notes that the answer is being written; end is called when it has been.
-func (x *exchange) stall() (end func()) {
-	s, ctx := &x.shared.stall, x.r.Context()
-	s.begin(&x.scope.Waits)
-	return func() { s.end(ctx) }
 }
 
 // takeTurn has a request whose answer is long wait for its turn before each large piece: for seats, if others wait for

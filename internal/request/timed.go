@@ -1,0 +1,109 @@
+package request
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Timed is the context of a request that has a deadline; it carries the request's Scope. Most reads are answered from
+// memory and never wait for anything, so the timer and the channel that waiting needs are made for the first that asks
+// for Done. It is used once: Begin first, End when the request is answered.
+type Timed struct {
+	context.Context // what it was made from
+	scope           *Scope
+	at              time.Time
+
+	mu     sync.Mutex // guards the following
+	err    error      // how it has ended, of one that nobody has waited for; nil while it has not
+	timer  context.Context
+	cancel context.CancelFunc
+}
+
+var _ context.Context = (*Timed)(nil)
+
+// Begin makes c a context of a request, which ends at the given time or when parent ends.
+func (c *Timed) Begin(parent context.Context, s *Scope, at time.Time) {
+	c.Context, c.scope, c.at = parent, s, at
+}
+
+// End ends it, if nothing else has.
+func (c *Timed) End() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.cancel()
+		return
+	}
+	if c.endedLocked() == nil {
+		c.err = context.Canceled
+	}
+}
+
+// Deadline implements context.Context.
+func (c *Timed) Deadline() (time.Time, bool) {
+	if earlier, ok := c.Context.Deadline(); ok && earlier.Before(c.at) {
+		return earlier, true
+	}
+	return c.at, true
+}
+
+// Done implements context.Context.
+func (c *Timed) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer == nil {
+		c.waitLocked()
+	}
+	return c.timer.Done()
+}
+
+// waitLocked makes the context that ends by itself, or one that has ended as Err has said already.
+func (c *Timed) waitLocked() {
+	switch c.endedLocked() {
+	case nil:
+		c.timer, c.cancel = context.WithDeadline(c.Context, c.at)
+	case context.DeadlineExceeded: // whatever has become of the parent since
+		c.timer, c.cancel = context.WithDeadline(context.WithoutCancel(c.Context), c.at)
+	default:
+		c.timer, c.cancel = context.WithCancel(c.Context)
+		c.cancel()
+	}
+}
+
+// Err implements context.Context.
+func (c *Timed) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		return c.timer.Err()
+	}
+	return c.endedLocked()
+}
+
+// endedLocked returns how it has ended, without a timer.
+func (c *Timed) endedLocked() error {
+	if c.err == nil {
+		if c.err = c.Context.Err(); c.err == nil && !time.Now().Before(c.at) {
+			c.err = context.DeadlineExceeded
+		}
+	}
+	return c.err
+}
+
+// Value implements context.Context.
+func (c *Timed) Value(key any) any {
+	if key == (scopeKey{}) {
+		return c.scope
+	}
+	c.mu.Lock()
+	if c.timer == nil && c.err != nil {
+		c.waitLocked() // the parent may end later, for another cause
+	}
+	timer := c.timer
+	c.mu.Unlock()
+	if timer != nil {
+		return timer.Value(key) // package context finds there the children to end, and the cause
+	}
+	return c.Context.Value(key)
+}
