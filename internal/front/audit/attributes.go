@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"hash/maphash"
 	"net/http"
+	"sync/atomic"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -37,20 +39,48 @@ func (attributes) GetFieldSelector() (fields.Requirements, error) { return nil, 
 func (attributes) GetLabelSelector() (labels.Requirements, error) { return nil, nil }
 
 // describe fills in what is known of a request when it has come in.
-func describe(e *auditapi.Event, r *Received) {
+func (a *Auditor) describe(rec *Record, r *Received) {
+	e := &rec.event
 	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
 	for _, ip := range utilnet.SourceIPs(r.HTTP) {
 		e.SourceIPs = append(e.SourceIPs, ip.String())
 	}
 	if r.User != nil {
-		e.User = userInfo(r.User)
+		e.User = a.users.info(r.User)
 	}
 	if info := r.Info; info.IsResource {
-		e.ObjectRef = &auditapi.ObjectReference{
+		rec.memory.ref = auditapi.ObjectReference{
 			Namespace: info.Namespace, Name: info.Name, Resource: info.Resource, Subresource: info.Subresource,
 			APIGroup: info.Group, APIVersion: info.Version,
 		}
+		e.ObjectRef = &rec.memory.ref
 	}
+}
+
+// users remembers how some of the users that have asked are written: authenticators return the same one again and
+// again, of which nothing changes.
+type users [64]atomic.Pointer[knownUser]
+
+type knownUser struct {
+	who  *user.DefaultInfo
+	info authenticationv1.UserInfo // never changed
+}
+
+var userSeed = maphash.MakeSeed()
+
+// info is userInfo.
+func (u *users) info(who user.Info) authenticationv1.UserInfo {
+	known, ok := who.(*user.DefaultInfo)
+	if !ok {
+		return userInfo(who)
+	}
+	place := &u[maphash.Comparable(userSeed, known)%uint64(len(u))]
+	if at := place.Load(); at != nil && at.who == known {
+		return at.info
+	}
+	info := userInfo(who)
+	place.Store(&knownUser{known, info})
+	return info
 }
 
 func userInfo(u user.Info) authenticationv1.UserInfo {

@@ -37,13 +37,15 @@ import (
 type Auditor struct {
 	policy  audit.PolicyRuleEvaluator
 	backend audit.Backend
+	log     recorder     // backend, if it is a log file that requests wait for; else nil
 	close   func() error // of the log file
 	now     func() time.Time
-	log     *slog.Logger
+	logger  *slog.Logger
 
 	stopping chan struct{} // closed by Shutdown; ends the work of the backends, which deliver what they have then
 	stopOnce sync.Once
 
+	users   users
 	metrics metrics
 }
 
@@ -65,9 +67,11 @@ func New(o Options, log *slog.Logger) (*Auditor, error) {
 	return a, nil
 }
 
-func newAuditor(evaluator audit.PolicyRuleEvaluator, backend audit.Backend, log *slog.Logger) *Auditor {
+func newAuditor(evaluator audit.PolicyRuleEvaluator, backend audit.Backend, logger *slog.Logger) *Auditor {
+	direct, _ := backend.(recorder)
 	return &Auditor{
-		policy: evaluator, backend: backend, now: time.Now, log: log, close: func() error { return nil },
+		log:    direct,
+		policy: evaluator, backend: backend, now: time.Now, logger: logger, close: func() error { return nil },
 		stopping: make(chan struct{}), metrics: newMetrics(),
 	}
 }
@@ -88,7 +92,7 @@ func (a *Auditor) Shutdown(ctx context.Context) error {
 	case <-delivered:
 		return a.close()
 	case <-ctx.Done():
-		a.log.Error("audit events were not delivered before the end of shutdown; they are lost", "backend",
+		a.logger.Error("audit events were not delivered before the end of shutdown; they are lost", "backend",
 			a.backend.String(), "error", ctx.Err())
 		return errors.Join(fmt.Errorf("deliver audit events: %w", ctx.Err()), a.close())
 	}
@@ -124,10 +128,9 @@ func (a *Auditor) Begin(r Received) *Record {
 		auditor: a, longRunning: r.LongRunning, omit: config.OmitStages, omitManagedFields: config.OmitManagedFields,
 		patch: patch, library: libraryOf(r.HTTP.Context()),
 	}
-	rec.event = auditapi.Event{
-		Level: config.Level, AuditID: types.UID(r.ID), RequestReceivedTimestamp: metav1.NewMicroTime(r.At),
-	}
-	describe(&rec.event, &r)
+	rec.event.Level, rec.event.AuditID = config.Level, types.UID(r.ID)
+	rec.event.RequestReceivedTimestamp = metav1.NewMicroTime(r.At)
+	a.describe(rec, &r)
 	return rec
 }
 
@@ -135,8 +138,12 @@ func (a *Auditor) Begin(r Received) *Record {
 func (a *Auditor) Rejected() { a.metrics.rejected.Inc() }
 
 // deliver hands an event to the backends and reports whether they took it.
-func (a *Auditor) deliver(e *auditapi.Event) bool {
+func (a *Auditor) deliver(e *auditapi.Event, more annotations) bool {
 	a.metrics.events.Inc()
+	if a.log != nil {
+		return a.log.record(e, more)
+	}
+	e.Annotations = more.asMap()
 	return a.backend.ProcessEvents(e)
 }
 

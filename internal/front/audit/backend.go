@@ -58,7 +58,10 @@ type stdout struct{ io.Writer }
 func (stdout) Close() error { return nil }
 
 func (l *LogOptions) wrap(out io.Writer) audit.Backend {
-	b := &logBackend{out: out, legacy: l.Format == FormatLegacy, holds: l.Mode == ModeBlocking}
+	b := &logBackend{out: out, legacy: l.Format == FormatLegacy, lenient: l.Mode == ModeBlocking}
+	if b.lenient {
+		return l.Truncate.wrap(b)
+	}
 	return l.Truncate.wrap(modes(b, l.Mode, l.Batch))
 }
 
@@ -78,6 +81,11 @@ func (t *TruncateOptions) wrap(b audit.Backend) audit.Backend {
 		return b
 	}
 	return truncate.NewBackend(b, t.TruncateConfig, auditv1.SchemeGroupVersion)
+}
+
+// recorder is a backend of our own, which needs no annotations in the event.
+type recorder interface {
+	record(e *auditapi.Event, more annotations) bool
 }
 
 // lenient lets requests go on whose events could not be delivered; the backend has counted them.

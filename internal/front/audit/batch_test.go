@@ -75,12 +75,12 @@ func TestHolds(t *testing.T) {
 func TestHeldIsWritten(t *testing.T) {
 	t.Parallel()
 	out := &sink{entered: make(chan struct{}), goOn: make(chan struct{}, 1)}
-	b := &logBackend{out: out, holds: true}
+	b := &logBackend{out: out, lenient: true}
 	b.ProcessEvents(eventNamed("one", auditapi.StageRequestReceived, "get"))
 	<-out.entered // the limit has passed
 	out.goOn <- struct{}{}
 	stopped := &sink{}
-	b = &logBackend{out: stopped, holds: true}
+	b = &logBackend{out: stopped, lenient: true}
 	b.ProcessEvents(eventNamed("two", auditapi.StageRequestReceived, "get"))
 	b.Shutdown()
 	if writes := stopped.all(); len(writes) != 1 || !strings.Contains(writes[0], "two") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it.
-func appendEvent(dst []byte, e *auditapi.Event) ([]byte, error) {
+// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it. Its
+// annotations are those that it has itself, or else more.
+func appendEvent(dst []byte, e *auditapi.Event, more annotations) ([]byte, error) {
 	dst = append(dst, `{"kind":"Event","apiVersion":"audit.k8s.io/v1"`...)
 	dst = appendField(dst, "level", e.Level)
 	dst = appendField(dst, "auditID", e.AuditID)
@@ -45,7 +47,12 @@ func appendEvent(dst []byte, e *auditapi.Event) ([]byte, error) {
 	}
 	dst = appendTime(dst, "requestReceivedTimestamp", e.RequestReceivedTimestamp)
 	dst = appendTime(dst, "stageTimestamp", e.StageTimestamp)
-	return append(appendMap(dst, "annotations", e.Annotations), '}'), nil
+	if e.Annotations == nil {
+		dst = appendAnnotations(dst, more)
+	} else {
+		dst = appendMap(dst, "annotations", e.Annotations)
+	}
+	return append(dst, '}'), nil
 }
 
 // appendName begins a field of an object that has one already, or has just been opened.
@@ -105,6 +112,21 @@ func appendMap(dst []byte, name string, values map[string]string) []byte {
 		}
 		dst = append(codec.AppendString(dst, key), ':')
 		dst = codec.AppendString(dst, values[key])
+	}
+	return closeObject(dst)
+}
+
+func appendAnnotations(dst []byte, all annotations) []byte {
+	if len(all) == 0 {
+		return dst
+	}
+	dst = openObject(dst, "annotations")
+	for i, a := range all {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(codec.AppendString(dst, a.key), ':')
+		dst = codec.AppendString(dst, a.value)
 	}
 	return closeObject(dst)
 }
@@ -192,6 +214,33 @@ func appendTime(dst []byte, name string, t metav1.MicroTime) []byte {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, '"')
-	dst = t.UTC().AppendFormat(dst, metav1.RFC3339Micro)
+	dst = appendMicroTime(dst, t.UTC())
 	return append(dst, '"')
+}
+
+// appendMicroTime appends a time of UTC as metav1.RFC3339Micro has it, in a third of the time that AppendFormat takes,
+// of which each event needs two.
+func appendMicroTime(dst []byte, t time.Time) []byte {
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(dst, metav1.RFC3339Micro)
+	}
+	hour, minute, second := t.Clock()
+	dst = append(appendDigits(dst, year, 4), '-')
+	dst = append(appendDigits(dst, int(month), 2), '-')
+	dst = append(appendDigits(dst, day, 2), 'T')
+	dst = append(appendDigits(dst, hour, 2), ':')
+	dst = append(appendDigits(dst, minute, 2), ':')
+	dst = append(appendDigits(dst, second, 2), '.')
+	return append(appendDigits(dst, t.Nanosecond()/1000, 6), 'Z')
+}
+
+// appendDigits appends n, which has at most so many digits, with zeros before it.
+func appendDigits(dst []byte, n, digits int) []byte {
+	dst = append(dst, "000000"[:digits]...)
+	for i := len(dst) - 1; n > 0; i-- {
+		dst[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return dst
 }

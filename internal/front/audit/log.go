@@ -18,9 +18,10 @@ const logName = "log"
 // together.
 type logBackend struct {
 	legacy bool
-	// holds lets a line wait for the next one: that a read has come in, which changes nothing, is written with what
-	// came of it, or after holdLimit.
-	holds bool
+	// lenient (mode blocking) lets requests go on whose events cannot be written, which is counted. It also lets a line
+	// wait for the next one: that a read has come in, which changes nothing, is written with what came of it, or after
+	// holdLimit.
+	lenient bool
 
 	mu      sync.Mutex
 	pending *batch // what the next write takes; nil is nothing
@@ -42,24 +43,30 @@ var _ audit.Backend = (*logBackend)(nil)
 func (b *logBackend) ProcessEvents(events ...*auditapi.Event) bool {
 	ok := true
 	for _, e := range events {
-		if err := b.write(e); err != nil {
-			audit.HandlePluginError(logName, err, e)
-			ok = false
-		}
+		ok = b.record(e, nil) && ok
 	}
 	return ok
 }
 
-func (b *logBackend) write(e *auditapi.Event) error {
+// record is ProcessEvents for an event whose annotations, if it has none itself, are more.
+func (b *logBackend) record(e *auditapi.Event, more annotations) bool {
+	err := b.write(e, more)
+	if err != nil {
+		audit.HandlePluginError(logName, err, e)
+	}
+	return err == nil || b.lenient
+}
+
+func (b *logBackend) write(e *auditapi.Event, more annotations) error {
 	room := lines.Get().(*[]byte)
 	line, err := (*room)[:0], error(nil)
 	if b.legacy {
 		line = append(line, audit.EventString(e)...)
-	} else if line, err = appendEvent(line, e); err != nil {
+	} else if line, err = appendEvent(line, e, more); err != nil {
 		return err
 	}
 	line = append(line, '\n')
-	held := b.holds && e.Stage == auditapi.StageRequestReceived && reads(e.Verb)
+	held := b.lenient && e.Stage == auditapi.StageRequestReceived && reads(e.Verb)
 	batch, i := b.add(line, held)
 	if cap(line) <= maxKept {
 		*room = line

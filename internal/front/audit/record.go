@@ -31,7 +31,14 @@ type Record struct {
 		sync.Mutex
 		begun bool // the answer has a status
 	}
-	event auditapi.Event // guarded by mu
+	// event is guarded by mu, without its annotations, which are there only for backends that need them in it.
+	event       auditapi.Event
+	annotations annotations
+	memory      struct { // of event and annotations, for what nearly every request has
+		ref         auditapi.ObjectReference
+		status      metav1.Status
+		annotations [3]annotation
+	}
 }
 
 var _ request.Record = (*Record)(nil)
@@ -53,7 +60,7 @@ func (r *Record) ResponseStarted(code int) {
 	}
 	r.mu.begun = true
 	if r.event.ResponseStatus == nil {
-		r.event.ResponseStatus = &metav1.Status{}
+		r.event.ResponseStatus = &r.memory.status
 	}
 	r.event.ResponseStatus.Code = int32(code)
 	if r.longRunning {
@@ -111,12 +118,10 @@ func (r *Record) Annotate(key, value string) {
 }
 
 func (r *Record) annotateLocked(key, value string) {
-	if r.event.Annotations == nil {
-		r.event.Annotations = map[string]string{}
+	if r.annotations == nil {
+		r.annotations = r.memory.annotations[:0]
 	}
-	if _, ok := r.event.Annotations[key]; !ok {
-		r.event.Annotations[key] = value
-	}
+	r.annotations.add(key, value)
 }
 
 // Bodies implements request.Record.
@@ -266,7 +271,7 @@ func (r *Record) stageLocked(stage auditapi.Stage) bool {
 	for key, value := range r.library.annotations() {
 		r.annotateLocked(key, value)
 	}
-	return r.auditor.deliver(&r.event)
+	return r.auditor.deliver(&r.event, r.annotations)
 }
 
 func document(raw []byte) *runtime.Unknown {

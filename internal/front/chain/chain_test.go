@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -371,3 +372,16 @@ func (d *discard) Header() http.Header { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func (d *discard) WriteHeader(int) {}
+
+// TestNewID: audit IDs are UUIDs of version 4, each another one.
+func TestNewID(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 1000 {
+		id, err := uuid.Parse(newID())
+		if err != nil || id.Version() != 4 || id.Variant() != uuid.RFC4122 || seen[id.String()] {
+			t.Fatalf("%v: %v, version %v, variant %v", id, err, id.Version(), id.Variant())
+		}
+		seen[id.String()] = true
+	}
+}
