@@ -125,11 +125,34 @@ var plain = func() (t [utf8.RuneSelf]bool) {
 	return t
 }()
 
+// word returns 8 bytes as one number, the first of them lowest.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// plainWord reports whether all 8 bytes are plain. x-each&^x has the highest bit of a byte set if that byte of x is
+// less than that of each, and perhaps of bytes above it; a byte that two characters have in common but for one bit is
+// compared with both at once.
+func plainWord(w uint64) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	control := (w - 0x20*each) &^ w
+	quote := w | 0x04*each ^ 0x26*each   // 0 is '"' or '&'
+	bracket := w | 0x02*each ^ 0x3e*each // 0 is '<' or '>'
+	backslash := w ^ '\\'*each
+	return (w|control|(quote-each)&^quote|(bracket-each)&^bracket|(backslash-each)&^backslash)&high == 0
+}
+
 // AppendString appends s as a JSON string, escaped as encoding/json escapes it.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
+		if i+8 <= len(s) && plainWord(word(s[i:i+8])) {
+			i += 8
+			continue
+		}
 		c := s[i]
 		if c < utf8.RuneSelf {
 			if plain[c] {
