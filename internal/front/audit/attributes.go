@@ -3,6 +3,7 @@ package audit
 import (
 	"hash/maphash"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -42,9 +43,7 @@ func (attributes) GetLabelSelector() (labels.Requirements, error) { return nil, 
 func (a *Auditor) describe(rec *Record, r *Received) {
 	e := &rec.event
 	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
-	for _, ip := range utilnet.SourceIPs(r.HTTP) {
-		e.SourceIPs = append(e.SourceIPs, ip.String())
-	}
+	e.SourceIPs = sourceIPs(r.HTTP, rec.memory.ips[:0])
 	if r.User != nil {
 		e.User = a.users.info(r.User)
 	}
@@ -55,6 +54,20 @@ func (a *Auditor) describe(rec *Record, r *Received) {
 		}
 		e.ObjectRef = &rec.memory.ref
 	}
+}
+
+// sourceIPs appends the addresses that a request comes from: those that proxies tell, and that of the connection, which
+// most requests have alone.
+func sourceIPs(r *http.Request, room []string) []string {
+	if r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("X-Real-Ip") == "" {
+		if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && at.Addr().Zone() == "" {
+			return append(room, at.Addr().Unmap().String())
+		}
+	}
+	for _, ip := range utilnet.SourceIPs(r) {
+		room = append(room, ip.String())
+	}
+	return room
 }
 
 // users remembers how some of the users that have asked are written: authenticators return the same one again and

@@ -38,6 +38,7 @@ type Record struct {
 		ref         auditapi.ObjectReference
 		status      metav1.Status
 		annotations [3]annotation
+		ips         [1]string
 	}
 }
 

@@ -256,8 +256,8 @@ func (c *Chain) label(x *exchange, next func(*exchange)) {
 	next(x)
 }
 
-// newID returns a UUID (version 4). It has to differ from all others, and need not be secret, so it costs no system call
-// as those of package uuid do.
+// newID returns a UUID (version 4). It has to differ from all others and need not be secret, so it costs no system call
+// as one of package uuid does.
 func newID() string {
 	var id uuid.UUID
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())

@@ -92,7 +92,7 @@ func (x *exchange) watched(write func() error) error {
 	if x.written <= stallAfter || x.ctx == nil && !x.lends() {
 		return write()
 	}
-	if x.expired() {
+	if x.written > largePiece && x.expired() {
 		return http.ErrHandlerTimeout
 	}
 	if x.stall == nil {

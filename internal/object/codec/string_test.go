@@ -26,8 +26,10 @@ func TestPlainWord(t *testing.T) {
 func TestAppendStringIsJSON(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
-	parts := []string{"a", "plain text of many bytes", "\"", "\\", "<", ">", "&", "\n", "\t", "\x00", "\x1f", "\x7f", "é",
-		"\u2028", "日本", "\xff", "\xc3", "\U0001f600"}
+	parts := []string{
+		"a", "plain text of many bytes", "\"", "\\", "<", ">", "&", "\n", "\t", "\x00", "\x1f", "\x7f", "é", "\u2028",
+		"日本", "\xff", "\xc3", "\U0001f600",
+	}
 	for range 20000 {
 		var b strings.Builder
 		for range random.IntN(12) {
