@@ -166,7 +166,8 @@ kubectl config --kubeconfig=bootstrap.conf use-context joining`)
 	n.runKubelet(t, "--bootstrap-kubeconfig=bootstrap.conf")
 }
 
-// writeKubeletConfig writes the configuration of docs/nodes.md and what this machine wants beside it.
+// writeKubeletConfig writes the configuration of docs/nodes.md and what this machine wants beside it: images cannot be
+// pulled again, so the kubelet must not remove them when the disk is full.
 func (n *realNode) writeKubeletConfig(t *testing.T, more string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "nodes.md"))
@@ -187,6 +188,7 @@ enforceNodeAllocatable: []
 failSwapOn: false
 cgroupDriver: cgroupfs
 evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, imagefs.available: 1Mi}
+imageGCHighThresholdPercent: 100
 volumePluginDir: ` + n.home + `/plugins
 staticPodPath: ` + n.home + "/manifests\n" + more
 	if err := os.WriteFile(filepath.Join(n.home, "kubelet.yaml"), []byte(configuration), 0o600); err != nil {
