@@ -180,17 +180,19 @@ func (n *realNode) writeKubeletConfig(t *testing.T, more string) {
 			configuration = b.Text
 		}
 	}
+	groups := "cgroupsPerQOS: false\nenforceNodeAllocatable: []\n"
+	if group := os.Getenv(insideGroup); group != "" {
+		groups = "cgroupRoot: " + group + "\n"
+	}
 	configuration = strings.NewReplacer("/run/containerd/containerd.sock", n.home+"/containerd.sock",
 		"/etc/kubernetes/pki/ca.crt", n.home+"/.local/share/bowsprit/pki/ca.crt").Replace(configuration) + `
 failCgroupV1: false
-cgroupsPerQOS: false
-enforceNodeAllocatable: []
 failSwapOn: false
 cgroupDriver: cgroupfs
 evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, imagefs.available: 1Mi}
 imageGCHighThresholdPercent: 100
 volumePluginDir: ` + n.home + `/plugins
-staticPodPath: ` + n.home + "/manifests\n" + more
+staticPodPath: ` + n.home + "/manifests\n" + groups + more
 	if err := os.WriteFile(filepath.Join(n.home, "kubelet.yaml"), []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}

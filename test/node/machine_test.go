@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -94,11 +93,15 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
 		"--mount-proc", "sh", "-c", `"$@"; exit $?`, "sh", self, "-test.v", "-test.timeout="+timeout,
 		"-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
-	cmd.Env = append(os.Environ(), inside+"="+root, insideHome+"="+t.TempDir(), "NODE_BINARIES="+binaries)
-	before := groups(t)
+	group, before := makeGroup(t), containerGroups(t)
+	cmd.Env = append(os.Environ(), inside+"="+root, insideHome+"="+t.TempDir(), insideGroup+"="+group,
+		"NODE_BINARIES="+binaries)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	removeGroups(t, before)
+	removeNew(t, before)
+	if group != "" {
+		removeGroup(t, group)
+	}
 	switch {
 	case err != nil:
 		t.Error(err)
@@ -106,39 +109,6 @@ func onMachine(t *testing.T, prepare ...func(t *testing.T)) string {
 		t.Skip("it was skipped there")
 	}
 	return ""
-}
-
-// groups returns the control groups of containers, each before the one that it is in.
-func groups(t *testing.T) (all []string) {
-	t.Helper()
-	for _, pattern := range []string{
-		"/sys/fs/cgroup/*/k8s.io/*", "/sys/fs/cgroup/*/k8s.io", "/sys/fs/cgroup/k8s.io/*", "/sys/fs/cgroup/k8s.io",
-	} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range found {
-			if stat, err := os.Stat(name); err == nil && stat.IsDir() {
-				all = append(all, name)
-			}
-		}
-	}
-	return all
-}
-
-// removeGroups removes the control groups of containers that have ended, but for those that were there before. The
-// kernel has ended all processes that were in them.
-func removeGroups(t *testing.T, before []string) {
-	t.Helper()
-	for _, group := range groups(t) {
-		if slices.Contains(before, group) {
-			continue
-		}
-		if err := os.Remove(group); err != nil {
-			t.Errorf("a control group is left: %v", err)
-		}
-	}
 }
 
 // sandbox prepares the namespaces: folders that programs write to wherever they run, and the node's address.
