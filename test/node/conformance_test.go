@@ -40,9 +40,9 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepare := []func(t *testing.T){
-		needs("openssl"), moreInotify, unpackProxy, unpackTools, buildSuite, program("kube-proxy", kubeProxy),
-		program("kube-apiserver", kubeAPIServer), program("etcd", etcd), program("sample-apiserver", sample),
-		program("coredns", coreDNS),
+		needs("openssl"), moreInotify, unpackProxy, unpackPorts, unpackTools, buildSuite,
+		program("kube-proxy", kubeProxy), program("kube-apiserver", kubeAPIServer), program("etcd", etcd),
+		program("sample-apiserver", sample), program("coredns", coreDNS),
 	}
 	for _, plane := range []struct {
 		name  string
@@ -71,7 +71,8 @@ func conformanceNode(t *testing.T, root string, start func(t *testing.T, n *real
 	t.Helper()
 	sandbox(t)
 	addAddress(t, dnsAddress)
-	n := &realNode{root: root, cluster: certified(t)}
+	n := &realNode{root: root, hostPorts: true, cluster: certified(t)}
+	n.wrapPorts(t)
 	n.sh(t, "cp admin.conf "+n.kubeconfig())
 	n.startContainerd(t)
 	n.loadConformanceImages(t)
@@ -86,8 +87,8 @@ func conformanceNode(t *testing.T, root string, start func(t *testing.T, n *real
 	n.runControllers(t, "--node-monitor-grace-period=50s")
 	n.runScheduler(t)
 	n.writeKubeletConfig(t, "maxPods: 250\nclusterDomain: cluster.local\nclusterDNS: ["+dnsAddress+"]\n")
-	// Without control groups for classes of pods the kubelet panics where a pod is resized. It is started again, as
-	// systemd would.
+	// Where the machine has no control groups for pods the kubelet panics as soon as a pod is resized. It is started
+	// again, as systemd would.
 	n.kubelet = n.run(t, "/bin/sh", append([]string{"-c", `while :; do kubelet "$@"; sleep 1; done`, "sh"},
 		n.kubeletFlags()...)...)
 	n.startProxy(t)

@@ -35,6 +35,7 @@ var pause = []string{"sh", "-c", "trap exit TERM INT; while :; do sleep 100000 &
 type realNode struct {
 	*cluster
 	root             string // where the packages are
+	hostPorts        bool   // pods may have ports of the node: it has iptables
 	runtime, kubelet *component
 	began            time.Time // when the server was started
 }
@@ -99,7 +100,7 @@ func (n *realNode) startContainerd(t *testing.T) {
 	t.Helper()
 	files := map[string]string{
 		"containerd.toml":     strings.NewReplacer("HOME", n.home, "ROOT", n.root).Replace(containerdConfig),
-		"cni/bridge.conflist": strings.ReplaceAll(bridgeConfig, "HOME", n.home),
+		"cni/bridge.conflist": n.networkConfig(),
 	}
 	for name, content := range files {
 		file := filepath.Join(n.home, name)
@@ -110,7 +111,7 @@ func (n *realNode) startContainerd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n.path = ""
+	n.path = filepath.Join(n.home, "bin") + ":"
 	for _, dir := range []string{"usr/bin", "usr/sbin", "bin"} {
 		n.path += filepath.Join(n.root, dir) + ":"
 	}
@@ -148,9 +149,19 @@ bin_dir = "ROOT/usr/lib/cni"
 conf_dir = "HOME/cni"
 `
 
+// networkConfig returns the configuration of the network plugins.
+func (n *realNode) networkConfig() string {
+	ports := ""
+	if n.hostPorts {
+		ports = `,
+{"type": "portmap", "capabilities": {"portMappings": true}}`
+	}
+	return strings.NewReplacer("HOME", n.home, "PORTS", ports).Replace(bridgeConfig)
+}
+
 const bridgeConfig = `{"cniVersion": "1.0.0", "name": "bridge", "plugins": [
 {"type": "bridge", "bridge": "bowsprit0", "isGateway": true, "ipam": {"type": "host-local", "dataDir": "HOME/ipam",
- "ranges": [[{"subnet": "10.88.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+ "ranges": [[{"subnet": "10.88.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}PORTS]}
 `
 
 // startKubelet joins the node "one" by a bootstrap token.

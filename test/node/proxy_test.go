@@ -93,19 +93,7 @@ func unpackProxy(t *testing.T) {
 // startProxy runs kube-proxy with nft of the distribution, as the user of kube-proxy.conf.
 func (n *realNode) startProxy(t *testing.T) *component {
 	t.Helper()
-	libraries, err := filepath.Glob(filepath.Join(n.root, "nft", "usr", "lib", "*-linux-gnu"))
-	if more, _ := filepath.Glob(filepath.Join(n.root, "nft", "lib", "*-linux-gnu")); err == nil {
-		libraries = append(libraries, more...)
-	}
-	script := fmt.Sprintf("#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s/nft/usr/sbin/nft \"$@\"\n",
-		strings.Join(libraries, ":"), n.root)
-	if err := os.MkdirAll(filepath.Join(n.home, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(n.home, "bin", "nft"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	n.path = filepath.Join(n.home, "bin") + ":" + n.path
+	n.wrap(t, "nft", filepath.Join(n.root, "nft"), "usr/sbin/nft")
 	if out, err := n.try(t.Context(), "nft list ruleset"); err != nil {
 		t.Skipf("this kernel has no nftables: %v: %s", err, out)
 	}
@@ -116,6 +104,28 @@ func (n *realNode) startProxy(t *testing.T) *component {
 	return n.run(t, "kube-proxy", "--kubeconfig=kube-proxy.conf", "--proxy-mode=nftables", "--hostname-override=one",
 		"--masquerade-all", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s",
 		"--conntrack-tcp-timeout-close-wait=0s")
+}
+
+// wrap has the node find a program of the distribution's packages in a folder, with their libraries.
+func (n *realNode) wrap(t *testing.T, name, folder, command string) {
+	t.Helper()
+	var libraries []string
+	for _, pattern := range []string{"usr/lib/*-linux-gnu", "lib/*-linux-gnu"} {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		libraries = append(libraries, found...)
+	}
+	extensions := strings.Join(libraries, "/xtables:") + "/xtables" // of iptables
+	script := fmt.Sprintf("#!/bin/sh\nexport LD_LIBRARY_PATH=%s XTABLES_LIBDIR=%s\nexec %s/%s \"$@\"\n",
+		strings.Join(libraries, ":"), extensions, folder, command)
+	if err := os.MkdirAll(filepath.Join(n.home, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(n.home, "bin", name), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // hostname asks a service for the name of a pod. The -T of Debian's busybox does not bound it: it ends busybox.
