@@ -6,12 +6,15 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// toolPackages are what the image agnhost has beside its program and busybox.
-var toolPackages = []string{"bash", "curl", "netcat-openbsd", "bind9-dnsutils", "iproute2"}
+// toolPackages are what the image agnhost has beside its program and busybox. The shell of all images is bash, for
+// others the static one: Debian's busybox runs its own nc in the place of one that is there, and drops variables of the
+// environment whose names are none for it.
+var toolPackages = []string{"bash", "bash-static", "libc-bin", "curl", "netcat-openbsd", "bind9-dnsutils", "iproute2"}
 
 // toolsFolder is where they are, beside the packages of a node.
 func toolsFolder(root string) string { return filepath.Join(root, "tools") }
@@ -33,7 +36,7 @@ func unpackTools(t *testing.T) {
 			all = append(all, name)
 		}
 	}
-	unpack(t, toolsFolder(machine(t)), "usr/bin/curl", all)
+	unpack(t, toolsFolder(machine(t)), "usr/bin/getent", all)
 }
 
 // loadConformanceImages gives containerd the images of the specs, by the names that the specs have for them. They are
@@ -42,9 +45,13 @@ func unpackTools(t *testing.T) {
 func (n *realNode) loadConformanceImages(t *testing.T) {
 	t.Helper()
 	upstream := n.upstreamImages(t)
-	every := strings.Fields(n.sh(t, "busybox --list"))
+	every := slices.DeleteFunc(strings.Fields(n.sh(t, "busybox --list")), func(name string) bool {
+		return name == "sh" || name == "nc"
+	})
 	n.sh(t, strings.NewReplacer("TOOLS", toolsFolder(n.root), "IMAGES", upstream).Replace(agnhostFolder))
+	shell := filepath.Join(toolsFolder(n.root), "bin", "bash-static")
 	passwords := map[string]string{
+		"bin/sh":     shell,
 		"etc/passwd": filepath.Join(n.home, "agnhost", "etc", "passwd"),
 		"etc/group":  filepath.Join(n.home, "agnhost", "etc", "group"),
 	}
@@ -76,7 +83,7 @@ func (n *realNode) loadConformanceImages(t *testing.T) {
 		"nautilus":          ofAgnhost("test-webserver", page("nautilus")),
 		"nonewprivs": {
 			command: []string{"nnp"}, applets: every, setuid: "usr/local/bin/nnp",
-			files: map[string]string{"usr/local/bin/nnp": filepath.Join(binaries, "nnp")},
+			files: map[string]string{"bin/sh": shell, "usr/local/bin/nnp": filepath.Join(binaries, "nnp")},
 		},
 		"etcd": {
 			command: []string{"etcd"},
@@ -113,7 +120,9 @@ const agnhostFolder = `
 cp -a TOOLS agnhost
 rm -rf agnhost/usr/share agnhost/var/lib agnhost/var/cache
 ln -s nc.openbsd agnhost/bin/nc
+ln -s bash agnhost/bin/sh
 mkdir -p agnhost/etc agnhost/uploads
+echo "hosts: files dns" > agnhost/etc/nsswitch.conf
 cp IMAGES/agnhost/porter/localhost.crt IMAGES/agnhost/porter/localhost.key agnhost/
 chmod 644 agnhost/localhost.*
 cat > agnhost/etc/passwd <<END
