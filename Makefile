@@ -267,14 +267,15 @@ bench-aggregation: ## CPU time of requests that another server answers, beside a
 	@grep 'of CPU each' bin/aggregation.bench
 	cd tools && go run ./plot -title 'CPU time of the process that passes an aggregated request on' < ../bin/aggregation.bench > ../bin/aggregation.svg
 
-# How many nodes and pods bench-workloads simulates, and the folder with Kubernetes' programs and kwok to measure beside.
+# How many nodes and pods bench-workloads simulates, and the folder with Kubernetes' programs and kwok to measure beside;
+# LIMITS=1 also measures those with the limits that their clients ship with, as kwokctl starts them: for minutes.
 NODES ?= 1000
 PODS ?= 10000
 .PHONY: bench-workloads
 bench-workloads: ## the first Deployment of a process, then PODS=10000 pods on NODES=1000 nodes: time until all are available, memory; KUBE=DIR, with kube-apiserver, kube-controller-manager, kube-scheduler and kwok, measures those beside
 	@mkdir -p bin
 	go test -count=5 -run '^$$' -bench FirstDeployment -benchtime 1x ./testserver
-	cd test/e2e && E2E_NODES=$(NODES) E2E_PODS=$(PODS) E2E_KUBE=$(KUBE) go test -count=1 -timeout 0 -v -run TestWorkloadsScale . \
+	cd test/e2e && E2E_NODES=$(NODES) E2E_PODS=$(PODS) E2E_KUBE=$(KUBE) E2E_LIMITS=$(LIMITS) go test -count=1 -timeout 0 -v -run TestWorkloadsScale . \
 	  > ../../bin/workloads.bench || { cat ../../bin/workloads.bench; exit 1; }
 	@grep -e 'pods on' -e ratios bin/workloads.bench
 	cd tools && go run ./plot -title 'Simulated workloads' < ../bin/workloads.bench > ../bin/workloads.svg

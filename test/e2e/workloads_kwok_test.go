@@ -11,22 +11,28 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// startKwok starts an etcd, Kubernetes' programs and kwok, those from a folder, and creates nodes. The limits of
-// their clients are raised, as kwokctl does with --disable-qps-limits.
-func startKwok(t *testing.T, folder string, nodes int) simulated {
+// startKwok starts an etcd, Kubernetes' programs and kwok, those from a folder, and creates nodes. limited leaves their
+// clients the limits that they ship with, as kwokctl does; else they are raised, as it does with --disable-qps-limits.
+func startKwok(t *testing.T, folder string, nodes int, limited bool) simulated {
 	t.Helper()
+	var free, fast []string
+	if !limited {
+		free = []string{
+			"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false",
+		}
+		fast = []string{"--kube-api-qps=5000", "--kube-api-burst=10000"}
+	}
 	etcd := startCluster(t, 1, nil)
-	api := startReferenceBy(t, []string{filepath.Join(folder, "kube-apiserver")}, etcd,
-		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false")
+	api := startReferenceBy(t, []string{filepath.Join(folder, "kube-apiserver")}, etcd, free...)
 	config := api.config(t)
 	ctx := bounded(t, scaleLimit)
 	client := kubernetes.NewForConfigOrDie(config)
 	pids := []int{etcd.members[0].cmd.Process.Pid, api.cmd.Process.Pid}
 	for name, flags := range map[string][]string{
-		"kube-controller-manager": {"--leader-elect=false", "--secure-port=0", "--kube-api-qps=5000",
-			"--kube-api-burst=10000", "--cert-dir=" + t.TempDir()},
-		"kube-scheduler": {"--leader-elect=false", "--secure-port=0", "--kube-api-qps=5000", "--kube-api-burst=10000",
-			"--cert-dir=" + t.TempDir()},
+		"kube-controller-manager": append([]string{"--leader-elect=false", "--secure-port=0",
+			"--cert-dir=" + t.TempDir()}, fast...),
+		"kube-scheduler": append([]string{"--leader-elect=false", "--secure-port=0",
+			"--cert-dir=" + t.TempDir()}, fast...),
 		"kwok": {"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
 			"--node-lease-duration-seconds=40", "--cidr=10.0.0.0/8", "--config=" + kwokStages(t)},
 	} {
@@ -38,7 +44,11 @@ func startKwok(t *testing.T, folder string, nodes int) simulated {
 			t.Fatal(err)
 		}
 	}
-	return simulated{"Kubernetes and kwok", config, pids}
+	name := "Kubernetes and kwok"
+	if limited {
+		name += " with their limits"
+	}
+	return simulated{name, config, pids}
 }
 
 // kwokStages writes the Stages by which kwokctl has nodes and pods live, and returns their file. They are in the module

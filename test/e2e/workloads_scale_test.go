@@ -37,7 +37,7 @@ type figures struct {
 // TestWorkloadsScale creates a Deployment of one pod and then Deployments of a thousand each, E2E_PODS in all, on
 // E2E_NODES nodes, and measures the time until all are available and the memory then. With E2E_KUBE, a folder with
 // kube-apiserver, kube-controller-manager, kube-scheduler and kwok, it does the same with those and an etcd, and
-// compares. The target bench-workloads runs it.
+// compares; with E2E_LIMITS once more, with the limits that their clients ship with. The target bench-workloads runs it.
 func TestWorkloadsScale(t *testing.T) {
 	pods, err := strconv.Atoi(os.Getenv("E2E_PODS"))
 	if err != nil {
@@ -56,11 +56,17 @@ func TestWorkloadsScale(t *testing.T) {
 	if folder == "" || t.Failed() {
 		return
 	}
-	t.Run("kwok", func(t *testing.T) {
-		theirs := measure(t, startKwok(t, folder, nodes), nodes, pods)
-		t.Logf("ratios: one pod %.1f, all pods %.1f, memory %.1f", ratio(theirs.one, ours.one),
-			ratio(theirs.all, ours.all), float64(theirs.resident)/float64(ours.resident))
-	})
+	limits := []bool{false}
+	if os.Getenv("E2E_LIMITS") != "" {
+		limits = append(limits, true)
+	}
+	for _, limited := range limits {
+		t.Run(fmt.Sprintf("kwok,limited=%v", limited), func(t *testing.T) {
+			theirs := measure(t, startKwok(t, folder, nodes, limited), nodes, pods)
+			t.Logf("ratios: one pod %.1f, all pods %.1f, memory %.1f", ratio(theirs.one, ours.one),
+				ratio(theirs.all, ours.all), float64(theirs.resident)/float64(ours.resident))
+		})
+	}
 }
 
 func ratio(a, b time.Duration) float64 { return a.Seconds() / b.Seconds() }
