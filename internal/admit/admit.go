@@ -80,8 +80,8 @@ type Attributes struct {
 	// Sequence is set by a validator that wants the write to happen in sequence with others. Nil for nearly all writes.
 	Sequence *Sequence
 
-	changed bool
-	round   round
+	changed, replaced bool
+	round             round
 
 	mu          sync.Mutex
 	annotations map[string]string
@@ -108,18 +108,19 @@ func (a *Attributes) EndSequence() {
 }
 
 // Replace puts obj in the place of Object, which it may be itself after a change: a mutator says by it that it has
-// changed something. obj must not share changed parts with Old.
-func (a *Attributes) Replace(obj Object) { a.Object, a.changed = obj, true }
+// changed something. obj must not share changed parts with Old, and need not have the form of a decoded object.
+func (a *Attributes) Replace(obj Object) { a.Object, a.changed, a.replaced = obj, true, true }
 
 // Edit replaces Object by a copy in which the maps along path are copies too, made where there are none, and returns
-// the last of them for changes. What lies below that is still shared with what Object was.
+// the last of them for changes. What lies below that is still shared with what Object was. Who changes it leaves it in
+// the form of a decoded object: no empty maps, no values of other Go types than JSON has.
 func (a *Attributes) Edit(path ...string) Object {
 	obj := maps.Clone(a.Object)
 	at := obj
 	for _, name := range path {
 		at = below(at, name)
 	}
-	a.Replace(obj)
+	a.Object, a.changed = obj, true
 	return at
 }
 
@@ -134,6 +135,9 @@ func below(obj Object, name string) Object {
 
 // Changed reports whether a mutator has changed the object.
 func (a *Attributes) Changed() bool { return a.changed }
+
+// Replaced reports whether a mutator has put another object in its place, which may have any form.
+func (a *Attributes) Replaced() bool { return a.replaced }
 
 // GroupResource returns the resource's name in errors.
 func (a *Attributes) GroupResource() schema.GroupResource {

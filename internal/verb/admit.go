@@ -104,10 +104,8 @@ func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) e
 	if a.Object == nil {
 		return nil
 	}
-	if a.Changed() && c.through == "" {
-		if _, err := c.normalize(a.Object); err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("object after mutating admission: %w", err))
-		}
+	if err := c.reform(a); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("object after mutating admission: %w", err))
 	}
 	// Those that a patch has brought are still there, too: as in Kubernetes it is the one write that admission sees
 	// with them.
@@ -127,6 +125,22 @@ func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) e
 				".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
 	}
 	return nil
+}
+
+// reform gives an object that admission has changed the form of a decoded one. What our own plugins have edited has it
+// already, but for defaults.
+func (c *Call) reform(a *admit.Attributes) error {
+	if !a.Changed() || c.through != "" {
+		return nil
+	}
+	if rules := c.Strategy(); !a.Replaced() && rules != nil && rules.Decode != nil {
+		if rules.Default != nil {
+			rules.Default(a.Object)
+		}
+		return nil
+	}
+	_, err := c.normalize(a.Object)
+	return err
 }
 
 func managedFields(obj object.Object) any {

@@ -140,6 +140,32 @@ func (c *Write) check(t *testing.T, p *plugin.Plugin) {
 	if !reflect.DeepEqual(a.Old, old) {
 		t.Error("the old object has changed")
 	}
+	if err == nil && before != nil && c.Subresource == "" {
+		c.checkForm(t, p, before, old)
+	}
+}
+
+// checkForm asks the plugin about an object that was decoded: what it has changed has the form of one, too, because
+// nobody decodes it again (Attributes.Edit).
+func (c *Write) checkForm(t *testing.T, p *plugin.Plugin, obj, old admit.Object) {
+	t.Helper()
+	a := Attributes(t, c.Operation, c.Subresource, obj, old)
+	rules := a.Resource.StrategyFor(a.Version)
+	if _, err := rules.Decode(obj); err != nil {
+		t.Fatal(err)
+	}
+	a.User, a.Warn = &user.DefaultInfo{Name: cmp.Or(c.User, "me"), Groups: c.Groups}, func(string) {}
+	if err := p.Mutate(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	decoded := runtime.DeepCopyJSON(a.Object)
+	if _, err := rules.Decode(decoded); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(a.Object, decoded) {
+		t.Errorf("the plugin leaves  %s\nwhich is decoded as %s", codec.AppendJSON(nil, a.Object),
+			codec.AppendJSON(nil, decoded))
+	}
 }
 
 // causesOf returns the types of the causes that a refusal names.
