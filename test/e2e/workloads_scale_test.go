@@ -37,7 +37,8 @@ type figures struct {
 // TestWorkloadsScale creates a Deployment of one pod and then Deployments of a thousand each, E2E_PODS in all, on
 // E2E_NODES nodes, and measures the time until all are available and the memory then. With E2E_KUBE, a folder with
 // kube-apiserver, kube-controller-manager, kube-scheduler and kwok, it does the same with those and an etcd, and
-// compares; with E2E_LIMITS once more, with the limits that their clients ship with. The target bench-workloads runs it.
+// compares; with E2E_LIMITS once more, with the limits that their clients ship with. The target bench-workloads runs
+// it.
 func TestWorkloadsScale(t *testing.T) {
 	pods, err := strconv.Atoi(os.Getenv("E2E_PODS"))
 	if err != nil {
