@@ -23,6 +23,11 @@ func (s *Store) Compact(ctx context.Context, rev int64) error {
 	return readError(err)
 }
 
+// Horizon returns the revision before which nothing is to be read any more, between one and two intervals of compaction
+// old; 0 before the second tick. What is in memory may reach further back, but continue tokens must come to an end:
+// clients of Kubernetes rely on being told.
+func (s *Store) Horizon() int64 { return s.horizon.Load() }
+
 // compactor remembers where history may be cut next.
 type compactor struct {
 	next int64 // the revision at the last tick; 0 before the first
@@ -50,6 +55,7 @@ func (s *Store) compactAlone(ctx context.Context) error {
 		return err
 	}
 	s.compactor.next = rev
+	s.horizon.Store(cut)
 	if cut == 0 || cut == rev {
 		return nil
 	}
@@ -72,6 +78,7 @@ func (s *Store) compactTogether(ctx context.Context) error {
 	}
 	cut := c.next
 	c.next = resp.Header.Revision
+	s.horizon.Store(cut) // whichever replica cuts
 	if !resp.Succeeded {
 		if kvs := resp.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {
 			c.version = kvs[0].Version

@@ -104,6 +104,7 @@ type Store struct {
 	observe  func(ctx context.Context, operation, key string, took time.Duration, err error) // may be nil
 
 	written   atomic.Int64 // see Written
+	horizon   atomic.Int64 // see Horizon
 	leases    *leases
 	compactor compactor // careEvery's goroutine only
 	room      room

@@ -216,6 +216,9 @@ func TestCompactor(t *testing.T) {
 	if readable(r1) || !readable(r2) || !readable(r3) {
 		t.Error("the second tick must cut at the first one's revision")
 	}
+	if got := s.Horizon(); got != r2 {
+		t.Errorf("horizon %d, want %d", got, r2)
+	}
 	tick()
 	tick() // nothing has happened
 	if !readable(r3) {

@@ -66,10 +66,13 @@ func (p *pins) sweep(now time.Time) {
 
 // SnapshotAt returns the collection as it was at rev, exactly. It waits if rev has not been reached. A pinned snapshot
 // is there at once, as is one that nothing has changed since; else it is made from the history's previous states, or
-// read from the store. ErrExpired if the store has compacted it.
+// read from the store. ErrExpired if the store has compacted it, or it is before the store's horizon.
 func (c *Collection) SnapshotAt(ctx context.Context, rev int64) (*Snapshot, error) {
 	if err := c.view.WaitFor(ctx, rev); err != nil {
 		return nil, err
+	}
+	if rev < c.view.store.Horizon() {
+		return nil, ErrExpired
 	}
 	now := c.Snapshot()
 	if rev >= now.last {

@@ -23,10 +23,17 @@ func testContext(t testing.TB) context.Context {
 
 func openStore(t testing.TB) *store.Store {
 	t.Helper()
+	return openCompacted(t, 0)
+}
+
+// openCompacted opens a store whose history is cut at each interval; 0 means after five minutes.
+func openCompacted(t testing.TB, interval time.Duration) *store.Store {
+	t.Helper()
 	s, err := store.Open(testContext(t),
 		store.Config{
-			Embedded: &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
-			Log:      slog.New(slog.DiscardHandler),
+			CompactInterval: interval,
+			Embedded:        &store.Embedded{Dir: filepath.Join(t.TempDir(), "etcd"), NoSync: true},
+			Log:             slog.New(slog.DiscardHandler),
 		})
 	if err != nil {
 		t.Fatal(err)

@@ -323,6 +323,34 @@ func TestRelist(t *testing.T) {
 	}
 }
 
+// A collection in which nothing changes, and a list of it whose next page is asked for again and again: it expires when
+// the history of its time is cut, as with kube-apiserver.
+func TestSnapshotAtHorizon(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	s := openCompacted(t, time.Millisecond)
+	v := newView(s)
+	run(t, v)
+	c := v.Collection("a.b/cs")
+	last := create(t, s, "a.b/cs/n/1", 1)
+	if err := v.WaitFor(ctx, last); err != nil {
+		t.Fatal(err)
+	}
+	c.Pin(c.Snapshot())
+	var now int64
+	for i := 0; ; i++ { // until the test's context ends
+		now = create(t, s, fmt.Sprintf("c.d/es/%d", i), 1)
+		if _, err := c.SnapshotAt(ctx, last); errors.Is(err, ErrExpired) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if snap, err := c.SnapshotAt(ctx, now); err != nil || snap.Len() != 1 {
+		t.Errorf("now: %+v, %v", snap, err)
+	}
+}
+
 func TestSnapshotAt(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
