@@ -179,6 +179,8 @@ func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) 
 }
 
 // revision shares requests: see shared.
+func (r *remote) saw(int64) {}
+
 func (r *remote) revision(ctx context.Context) (int64, error) { return r.revisions.get(ctx) }
 
 func (r *remote) fetchRevision(ctx context.Context) (int64, error) {

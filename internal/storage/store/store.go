@@ -83,6 +83,8 @@ type backend interface {
 	read(ctx context.Context, start, end []byte, limit, rev int64) (kvs []*mvccpb.KeyValue, more bool, revision int64,
 		err error)
 	revision(ctx context.Context) (int64, error)
+	// saw notes a revision that was in the answer to a write, also to one that was refused: revision is not below it.
+	saw(rev int64)
 	// watch sends every change of the prefix from revision from on to out until ctx ends or the history is gone.
 	// It does not return before its goroutines have ended.
 	watch(ctx context.Context, prefix string, from int64, out chan<- WatchBatch) error

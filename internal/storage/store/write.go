@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -177,6 +178,7 @@ func (w Writer) try(ctx context.Context, c Change) (newRev int64, found bool, er
 		}
 		return 0, false, err
 	}
+	s.backend.saw(resp.Header.Revision)
 	if resp.Succeeded {
 		s.wrote(resp.Header.Revision)
 		return resp.Header.Revision, false, nil
@@ -213,10 +215,13 @@ func (w Writer) refusal(c Change, looks []*etcdserverpb.ResponseOp) (found bool,
 // Written returns the revision of the last write that this Store has acknowledged, 0 before the first.
 func (s *Store) Written() int64 { return s.written.Load() }
 
-func (s *Store) wrote(rev int64) {
+func (s *Store) wrote(rev int64) { raise(&s.written, rev) }
+
+// raise makes of at least rev.
+func raise(of *atomic.Int64, rev int64) {
 	for {
-		last := s.written.Load()
-		if last >= rev || s.written.CompareAndSwap(last, rev) {
+		last := of.Load()
+		if last >= rev || of.CompareAndSwap(last, rev) {
 			return
 		}
 	}
