@@ -142,7 +142,7 @@ type Chain struct {
 	hsts     []string // the values of Strict-Transport-Security, nil or one; never changed
 	reads    limit
 	writes   limit
-	turns    turns
+	turns    *turns
 	stalls   sync.Pool // *stall, each with its timer
 	hijacked *conn.Hijacked
 

@@ -32,6 +32,9 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 	}
 	x.scope.Waits.Seat = t
 	next(x)
+	if x.shared.turn == nil {
+		c.turns.ended()
+	}
 }
 
 // keeps reports whether a header that was set before the handler stays when its answer is taken back.

@@ -12,7 +12,7 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		of := make(turns, 1)
+		of := &turns{taken: make(chan struct{}, 1)}
 		stuck, next := &turn{of: of}, &turn{of: of}
 		if !stuck.take(t.Context()) {
 			t.Fatal("no turn although it is free")
@@ -33,8 +33,47 @@ func TestTurns(t *testing.T) {
 		}
 		stuck.end()
 		time.Sleep(2 * turnTime) // of the bubble's clock: its timer is not late
-		if len(of) != 0 {
+		if len(of.taken) != 0 {
 			t.Error("a turn was not given back")
+		}
+	})
+}
+
+// TestOffer has large pieces offer the processor to other threads while there are short requests, once every
+// yieldEvery.
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		offers := 0
+		of := &turns{taken: make(chan struct{}, 1), yield: func() { offers++ }, began: time.Now()}
+		answer := &turn{of: of}
+		// pieces writes so many, each of which takes a quarter of yieldEvery, and returns how many offers there were.
+		pieces := func(n int, beside func()) int {
+			offers = 0
+			for range n {
+				if !answer.take(t.Context()) {
+					t.Fatal("no turn although it is free")
+				}
+				time.Sleep(yieldEvery / 4)
+				beside()
+				answer.end()
+			}
+			return offers
+		}
+		nothing := func() {}
+		if got := pieces(100, nothing); got != 0 {
+			t.Errorf("%d offers to no one", got)
+		}
+		of.ended()
+		if got := pieces(100, nothing); got != 0 {
+			t.Errorf("%d offers for a request that met no large piece", got)
+		}
+		if got := pieces(100, of.ended); got != 25 {
+			t.Errorf("%d offers in 25 times yieldEvery", got)
+		}
+		time.Sleep(yieldFor)
+		if got := pieces(100, nothing); got != 0 {
+			t.Errorf("%d offers long after the last short request", got)
 		}
 	})
 }
