@@ -15,7 +15,7 @@ type Timed struct {
 	at              time.Time
 
 	mu     sync.Mutex // guards the following
-	err    error      // how it has ended, of one that nobody has waited for; nil while it has not
+	err    error      // why it has ended, if that was known before there was a timer; else nil
 	timer  context.Context
 	cancel context.CancelFunc
 }

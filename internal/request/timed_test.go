@@ -10,7 +10,7 @@ import (
 )
 
 // TestTimedIsAContextWithADeadline does the same at random times with a Timed and with the context that package context
-// makes: both say the same whenever they are asked, whether or not somebody has waited before.
+// makes: both say the same whenever they are asked, with and without a call of Done before.
 func TestTimedIsAContextWithADeadline(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {

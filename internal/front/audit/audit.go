@@ -70,8 +70,8 @@ func New(o Options, log *slog.Logger) (*Auditor, error) {
 func newAuditor(evaluator audit.PolicyRuleEvaluator, backend audit.Backend, logger *slog.Logger) *Auditor {
 	direct, _ := backend.(recorder)
 	return &Auditor{
-		log:    direct,
-		policy: evaluator, backend: backend, now: time.Now, logger: logger, close: func() error { return nil },
+		policy: evaluator, backend: backend, log: direct, now: time.Now, logger: logger,
+		close:    func() error { return nil },
 		stopping: make(chan struct{}), metrics: newMetrics(),
 	}
 }
@@ -128,6 +128,7 @@ func (a *Auditor) Begin(r Received) *Record {
 		auditor: a, longRunning: r.LongRunning, omit: config.OmitStages, omitManagedFields: config.OmitManagedFields,
 		patch: patch, library: libraryOf(r.HTTP.Context()),
 	}
+	rec.annotations = rec.memory.annotations[:0]
 	rec.event.Level, rec.event.AuditID = config.Level, types.UID(r.ID)
 	rec.event.RequestReceivedTimestamp = metav1.NewMicroTime(r.At)
 	a.describe(rec, &r)

@@ -15,8 +15,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it. Its
-// annotations are those that it has itself, or else more.
+// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it. It
+// has the annotations more if it has none itself.
 func appendEvent(dst []byte, e *auditapi.Event, more annotations) ([]byte, error) {
 	dst = append(dst, `{"kind":"Event","apiVersion":"audit.k8s.io/v1"`...)
 	dst = appendField(dst, "level", e.Level)
@@ -47,12 +47,10 @@ func appendEvent(dst []byte, e *auditapi.Event, more annotations) ([]byte, error
 	}
 	dst = appendTime(dst, "requestReceivedTimestamp", e.RequestReceivedTimestamp)
 	dst = appendTime(dst, "stageTimestamp", e.StageTimestamp)
-	if e.Annotations == nil {
-		dst = appendAnnotations(dst, more)
-	} else {
-		dst = appendMap(dst, "annotations", e.Annotations)
+	for key, value := range e.Annotations {
+		more.add(key, value)
 	}
-	return append(dst, '}'), nil
+	return append(appendAnnotations(dst, more), '}'), nil
 }
 
 // appendName begins a field of an object that has one already, or has just been opened.
@@ -98,22 +96,6 @@ func appendList(dst []byte, values []string) []byte {
 		dst = codec.AppendString(dst, v)
 	}
 	return append(dst, ']')
-}
-
-func appendMap(dst []byte, name string, values map[string]string) []byte {
-	if len(values) == 0 {
-		return dst
-	}
-	var room [8]string
-	dst = openObject(dst, name)
-	for i, key := range sortedKeys(room[:0], values) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(codec.AppendString(dst, key), ':')
-		dst = codec.AppendString(dst, values[key])
-	}
-	return closeObject(dst)
 }
 
 func appendAnnotations(dst []byte, all annotations) []byte {

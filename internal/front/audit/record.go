@@ -119,9 +119,6 @@ func (r *Record) Annotate(key, value string) {
 }
 
 func (r *Record) annotateLocked(key, value string) {
-	if r.annotations == nil {
-		r.annotations = r.memory.annotations[:0]
-	}
 	r.annotations.add(key, value)
 }
 

@@ -178,9 +178,10 @@ func (r *remote) read(ctx context.Context, start, end []byte, limit, rev int64) 
 	return resp.Kvs, resp.More, resp.Header.Revision, nil
 }
 
-// revision shares requests: see shared.
+// saw is for a store that answers revision by itself: here etcd is asked.
 func (r *remote) saw(int64) {}
 
+// revision shares requests: see shared.
 func (r *remote) revision(ctx context.Context) (int64, error) { return r.revisions.get(ctx) }
 
 func (r *remote) fetchRevision(ctx context.Context) (int64, error) {

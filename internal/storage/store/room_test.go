@@ -235,7 +235,7 @@ func TestCompactTogether(t *testing.T) {
 	if !readable(second) {
 		t.Error("what is younger than a round was cut")
 	}
-	for name, s := range map[string]*Store{"a": a, "b": b} { // whoever has cut
+	for name, s := range map[string]*Store{"a": a, "b": b} { // whichever of the two has cut
 		if got := s.Horizon(); got <= first || got > second {
 			t.Errorf("horizon of %s: %d, want one after %d up to %d", name, got, first, second)
 		}

@@ -146,7 +146,7 @@ func (c *Write) check(t *testing.T, p *plugin.Plugin) {
 }
 
 // checkForm asks the plugin about an object that was decoded: what it has changed has the form of one, too, because
-// nobody decodes it again (Attributes.Edit).
+// the server does not decode it again (Attributes.Edit).
 func (c *Write) checkForm(t *testing.T, p *plugin.Plugin, obj, old admit.Object) {
 	t.Helper()
 	a := Attributes(t, c.Operation, c.Subresource, obj, old)
