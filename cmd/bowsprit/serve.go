@@ -17,6 +17,7 @@ import (
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/arguments"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/notify"
+	"github.com/bowsprit/bowsprit/internal/front/chain"
 )
 
 // serveFlags are the flags that are not fields of bowsprit.Config.
@@ -109,6 +110,7 @@ func run(ctx context.Context, config bowsprit.Config, ready func(*bowsprit.Serve
 	}
 	ctx, stop := stopOnSignal(ctx)
 	defer stop()
+	chain.AllowSpare()
 
 	ended := make(chan error, 1) // one result, read at the end or not at all
 	go func() { ended <- server.Run(ctx) }()

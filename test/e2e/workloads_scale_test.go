@@ -21,8 +21,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// scaleLimit bounds what is measured; it is reached only if something hangs. Half an hour was not enough for 10,000 pods
-// of clients with limits.
+// scaleLimit bounds what is measured; it is reached only if something hangs. Half an hour was not enough for 10,000
+// pods of clients with limits.
 const scaleLimit = 3 * time.Hour
 
 // simulated is what keeps pods on simulated nodes: one process of ours, or five of Kubernetes' and kwok.

@@ -16,7 +16,7 @@ import (
 // The kernel does to threads what the runtime does to goroutines: one that always has something to write keeps its
 // processor to the end of its time slice, 3 to 4 ms, and another of the server's threads that can run, with a short
 // request, waits for that. So while there are short requests, every now and then a piece begins with an offer of the
-// processor to other threads.
+// processor to other threads, and the runtime has a spare one (spare.go).
 
 const (
 	// largePiece is how many bytes of an answer at once need a turn. It is below the pieces of lists.
@@ -34,6 +34,7 @@ const (
 type turns struct {
 	taken   chan struct{} // it has as many elements as pieces are being written
 	yield   func()        // lets other threads run
+	spare   func()        // asks for one more of the runtime's processors
 	began   time.Time     // what the following count from
 	yielded atomic.Int64  // when a processor was last offered
 	short   atomic.Int64  // when a short request last ended beside a large piece; 0 if none has
@@ -41,7 +42,7 @@ type turns struct {
 
 func newTurns() *turns {
 	return &turns{taken: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), yield: yieldThread,
-		began: time.Now()}
+		spare: process.want, began: time.Now()}
 }
 
 // offer offers this thread's processor to other threads if it is time to. Who runs where is not known: the offers are
@@ -52,6 +53,7 @@ func (t *turns) offer() {
 		return
 	}
 	if short := t.short.Load(); short > 0 && now-short < int64(yieldFor) && t.yielded.CompareAndSwap(last, now) {
+		t.spare()
 		t.yield()
 	}
 }

@@ -44,12 +44,13 @@ func TestTurns(t *testing.T) {
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		offers := 0
-		of := &turns{taken: make(chan struct{}, 1), yield: func() { offers++ }, began: time.Now()}
+		offers, spares := 0, 0
+		of := &turns{taken: make(chan struct{}, 1), yield: func() { offers++ }, spare: func() { spares++ },
+			began: time.Now()}
 		answer := &turn{of: of}
 		// pieces writes so many, each of which takes a quarter of yieldEvery, and returns how many offers there were.
 		pieces := func(n int, beside func()) int {
-			offers = 0
+			offers, spares = 0, 0
 			for range n {
 				if !answer.take(t.Context()) {
 					t.Fatal("no turn although it is free")
@@ -57,6 +58,9 @@ func TestOffer(t *testing.T) {
 				time.Sleep(yieldEvery / 4)
 				beside()
 				answer.end()
+			}
+			if spares != offers {
+				t.Errorf("a spare processor was asked for %d times, with %d offers", spares, offers)
 			}
 			return offers
 		}
