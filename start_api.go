@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -119,7 +118,7 @@ func (p *process) buildFlow(context.Context) error {
 			return weigh.Bytes(h.Verbs.Reader, info, query)
 		},
 		Narrow: func(info *request.Info) bool { return weigh.Narrow(h.Verbs.Reader, info) },
-		Unseen: p.unseen,
+		Unseen: rest.Served{Catalog: h.Catalog}.Unseen,
 	})
 	return nil
 }
@@ -239,11 +238,12 @@ func (p *process) buildFront(context.Context) error {
 	discover := discovery.New(discovery.Options{
 		ServerAddress: reachable(p.listener.Addr()), WriteError: writeError, Peers: peers,
 	})
+	served := rest.Served{Catalog: h.Catalog}
 	p.front = front.New(front.Config{
 		Config: chain.Config{
 			Metrics: h.Metrics, Log: p.log, Authenticator: h.Authenticator, Authorizer: h.Authorizer, Audit: p.auditor,
 			Viewer: p.viewer(), Tracer: p.tracer(),
-			Served: p.served, LongRunning: p.longRunning, Version: front.VersionInfo(build(), c.Emulation.shown()),
+			Served: served.Has, LongRunning: served.LongRunning, Version: front.VersionInfo(build(), c.Emulation.shown()),
 			StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
 			LegacyImpersonation: !c.constrainedImpersonation(), Flow: h.Flow,
 			RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,
@@ -276,48 +276,6 @@ func (p *process) checks() []front.Check {
 		}
 	}
 	return checks
-}
-
-// served reports whether a resource request names something that exists.
-func (p *process) served(info *request.Info) bool {
-	snap := p.host.Catalog.Snapshot()
-	r, v := snap.Served(info.Group, info.Version, info.Resource)
-	if remote := snap.Remote(info.Group, info.Version); remote != nil {
-		return remote.Has(info.Resource, info.Subresource)
-	}
-	return r != nil &&
-		(info.Subresource == "" || info.Subresource == "scale" && v.Scale != nil ||
-			r.HasSubresource(v, info.Subresource) || r.Subresource(info.Subresource) != nil)
-}
-
-// longRunning reports whether a request is for a subresource whose requests last as long as their clients want. Of what
-// other servers have, those are that are called as Kubernetes' own.
-func (p *process) longRunning(info *request.Info) bool {
-	snap := p.host.Catalog.Snapshot()
-	if snap.Remote(info.Group, info.Version) != nil {
-		return connects(info.Subresource)
-	}
-	r, _ := snap.Served(info.Group, info.Version, info.Resource)
-	if r == nil { // another server may serve it
-		return connects(info.Subresource)
-	}
-	sub := r.Subresource(info.Subresource)
-	return sub != nil && sub.LongRunning
-}
-
-// connects reports whether a subresource is called as those of Kubernetes whose requests last.
-func connects(subresource string) bool {
-	return slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, subresource)
-}
-
-// unseen reports whether a write stores nothing: no watch hears of a review, or of a token that is made.
-func (p *process) unseen(info *request.Info) bool {
-	r, _ := p.host.Catalog.Snapshot().Served(info.Group, info.Version, info.Resource)
-	if r == nil || info.Subresource == "" {
-		return r == nil || r.Virtual
-	}
-	sub := r.Subresource(info.Subresource)
-	return sub != nil && sub.Virtual != nil
 }
 
 // identity names this replica in the election of the one whose controllers work, as kube's components name themselves.
