@@ -27,8 +27,9 @@ var errNoMessage = errors.New("the type has no protobuf form")
 // kinded is a Go type that says of what kind it is.
 type kinded interface{ GetObjectKind() schema.ObjectKind }
 
-// FromProtobuf returns the JSON of a protobuf body. into is a pointer to the published Go type of what the body holds
-// (*corev1.ConfigMap); it is filled. Only built-in kinds have such types: typed clients send them in this form.
+// FromProtobuf returns the JSON of a protobuf body, with sorted fields. into is a pointer to the published Go type of
+// what the body holds (*corev1.ConfigMap); it is filled. Only built-in kinds have such types: typed clients send them
+// in this form.
 func FromProtobuf(data []byte, into any) ([]byte, error) {
 	message, ok := into.(interface{ Unmarshal([]byte) error })
 	if !ok {
@@ -45,7 +46,7 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	if typed, ok := into.(kinded); ok {
 		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
 	}
-	doc, err := json.Marshal(into)
+	doc, err := AppendTyped(make([]byte, 0, 2*len(data)), into)
 	if err != nil {
 		// JSON within it that is none
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err))
