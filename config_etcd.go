@@ -2,8 +2,11 @@ package bowsprit
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -17,6 +20,10 @@ type EtcdConfig struct {
 	Prefix string
 	// QuotaBackendBytes is how large the embedded etcd's database may grow; 8 GiB if zero.
 	QuotaBackendBytes int64
+	// StorageMediaType is what built-in kinds are stored in: application/json, the default, application/yaml or
+	// application/vnd.kubernetes.protobuf, the default of kube-apiserver and of "bowsprit kube-apiserver". Whatever it
+	// is, all three are read. Definitions and APIServices are always JSON; of custom objects APIConfig.CBOR says it.
+	StorageMediaType string
 	// ListenClientURL makes the embedded etcd reachable, for etcdctl; empty means no socket.
 	ListenClientURL string
 }
@@ -28,9 +35,9 @@ func (c *EtcdConfig) setDefaults() {
 }
 
 func (c *EtcdConfig) settings(command Command) []Setting {
-	servers := "URLs of an external etcd cluster, instead of the embedded etcd"
+	servers, media := "URLs of an external etcd cluster, instead of the embedded etcd", codec.JSON
 	if command == KubeAPIServer {
-		servers = "URLs of etcd's members"
+		servers, media = "URLs of etcd's members", codec.Protobuf
 	}
 	return []Setting{
 		{Name: "etcd-servers", Help: servers, Value: &c.Servers},
@@ -38,6 +45,11 @@ func (c *EtcdConfig) settings(command Command) []Setting {
 		{Name: "etcd-certfile", Help: "client certificate for etcd, PEM", Value: &c.CertFile},
 		{Name: "etcd-keyfile", Help: "key of --etcd-certfile, PEM", Value: &c.KeyFile},
 		{Name: "etcd-prefix", Help: "root of all keys in etcd", Value: &c.Prefix, Default: "/registry"},
+		{
+			Name:  "storage-media-type",
+			Help:  "what built-in kinds are stored in: " + strings.Join(convert.MediaTypes(), ", ") + "; all of them are read",
+			Value: &c.StorageMediaType, Default: media,
+		},
 		{
 			Name: "quota-backend-bytes", Help: "how large the embedded etcd's database may grow (default 8 GiB)",
 			Value: &c.QuotaBackendBytes, Only: Serve,
@@ -74,6 +86,9 @@ func (c *EtcdConfig) validate(p *problems) {
 	}
 	if strings.Trim(c.Prefix, "/") == "" && c.Prefix != "" {
 		p.add("--etcd-prefix %q leaves no name for the keys: use something like /registry", c.Prefix)
+	}
+	if types := convert.MediaTypes(); c.StorageMediaType != "" && !slices.Contains(types, c.StorageMediaType) {
+		p.add("--storage-media-type %q invalid, allowed values: %s", c.StorageMediaType, strings.Join(types, ", "))
 	}
 	if err := store.CheckListenURL(c.ListenClientURL); err != nil {
 		*p = append(*p, err)

@@ -26,7 +26,7 @@ type encrypting struct {
 }
 
 // startEncrypting starts a server on a directory, and on a file with an EncryptionConfiguration if there is one.
-func startEncrypting(t *testing.T, dir, file string, log io.Writer) *encrypting {
+func startEncrypting(t *testing.T, dir, file string, log io.Writer, more ...func(*Config)) *encrypting {
 	t.Helper()
 	c := Config{
 		DataDir: dir, Ephemeral: true,
@@ -34,6 +34,9 @@ func startEncrypting(t *testing.T, dir, file string, log io.Writer) *encrypting 
 		Encryption: EncryptionConfig{ConfigFile: file, AutomaticReload: file != ""},
 	}
 	c.API.UnsafeMalformedObjectDeletion = true
+	for _, set := range more {
+		set(&c)
+	}
 	server, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -78,18 +81,17 @@ func (e *encrypting) touch(path string) (before, after string) {
 	revision := func(obj map[string]any) string { return obj["metadata"].(map[string]any)["resourceVersion"].(string) }
 	before = revision(e.do("GET", path, "", http.StatusOK))
 	e.do("GET", path, "", http.StatusOK)
-	transport, err := rest.TransportFor(e.server.RESTConfig())
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	r, _ := http.NewRequestWithContext(e.t.Context(), "PATCH", e.server.URL()+path, strings.NewReader("{}"))
-	r.Header.Set("Content-Type", "application/merge-patch+json")
-	res, err := transport.RoundTrip(r)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	res.Body.Close()
+	e.merge(path, "{}")
 	return before, revision(e.do("GET", path, "", http.StatusOK))
+}
+
+// merge patches an object.
+func (e *encrypting) merge(path, patch string) {
+	e.t.Helper()
+	code, _, body := e.ask("PATCH", path, patch, "Content-Type: application/merge-patch+json")
+	if code != http.StatusOK {
+		e.t.Errorf("PATCH %s: %d %s", path, code, body)
+	}
 }
 
 // rotate writes the file and has it read.

@@ -53,10 +53,13 @@ func (p *process) buildCatalog(context.Context) error {
 	if err := p.openEncryption(kind, kinds.EncryptedAsSecrets(resources)); err != nil {
 		return err
 	}
+	h.Storing = convert.NewStoring(append(presence.Stored(resources), resources...), convert.StoringOptions{
+		Media: p.config.Etcd.StorageMediaType, CBOR: p.config.API.CBOR,
+	})
 	h.View = watchcache.New(h.Store, watchcache.Options{
 		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Alike: control.Alike(p.config.Workloads.Simulate != nil),
-		Read:    convert.StoredReader(append(presence.Stored(resources), resources...)),
-		Decrypt: p.decrypt(), Foreign: func(prefix string) bool { _, ok := kind(prefix); return !ok },
+		Read: h.Storing.Decode, Decrypt: p.decrypt(),
+		Foreign: func(prefix string) bool { _, ok := kind(prefix); return !ok },
 	})
 	control.Publish(h.Catalog, h.View, p.log)
 	certificates := webhook.NewCertificates("apiserver_webhooks")
@@ -146,7 +149,7 @@ func (p *process) buildVerbs(context.Context) error {
 		Limits: p.handlers.Limits, Keepers: p.handlers.Keepers,
 		Authorizer: h.Authorizer,
 		Now:        h.Now, NewUID: h.NewUID, NewSuffix: part.NameSuffix, Log: p.log,
-		StoreCBOR: c.API.CBOR, Cipher: p.cipher(), UnsafeDeletion: c.API.UnsafeMalformedObjectDeletion,
+		Storing: h.Storing, Cipher: p.cipher(), UnsafeDeletion: c.API.UnsafeMalformedObjectDeletion,
 		Sharded: c.Emulation.read().Has(kinds.ShardedListAndWatch, c.API.Features),
 	})
 	return nil
@@ -243,7 +246,8 @@ func (p *process) buildFront(context.Context) error {
 		Config: chain.Config{
 			Metrics: h.Metrics, Log: p.log, Authenticator: h.Authenticator, Authorizer: h.Authorizer, Audit: p.auditor,
 			Viewer: p.viewer(), Tracer: p.tracer(),
-			Served: served.Has, LongRunning: served.LongRunning, Version: front.VersionInfo(build(), c.Emulation.shown()),
+			Served: served.Has, LongRunning: served.LongRunning,
+			Version:                 front.VersionInfo(build(), c.Emulation.shown()),
 			StrictTransportSecurity: c.HTTP.StrictTransportSecurity, AllowedOrigins: origins,
 			LegacyImpersonation: !c.constrainedImpersonation(), Flow: h.Flow,
 			RequestTimeout: c.Limits.RequestTimeout, MaxRequestsInFlight: c.Limits.MaxRequestsInFlight,

@@ -11,6 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/admit/configuration"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
@@ -51,8 +52,10 @@ type Host struct {
 
 	// Not for Resources.
 
-	Catalog       *catalog.Catalog
-	View          *watchcache.View
+	Catalog *catalog.Catalog
+	View    *watchcache.View
+	// Storing encodes what is stored; nil is JSON.
+	Storing       *convert.Storing
 	Webhooks      *webhook.Client
 	Tokens        *serviceaccount.Tokens
 	Authenticator *authn.Authenticator

@@ -56,7 +56,7 @@ func (w *writer) commitWhole(ctx context.Context, c *Call, ch change) (*Result, 
 		return w.dryCommit(ctx, c, ch, stored)
 	}
 	if ch.entry != nil && stored.Is(ch.entry.JSON(), ch.entry.Revision) {
-		if stale, err := w.encoder.stale(ctx, c, ch.name, ch.entry.Revision); err != nil || !stale {
+		if stale, err := w.encoder.stale(ctx, c, ch.entry); err != nil || !stale {
 			res := w.result(ctx, c, ch, stored, ch.entry.Revision)
 			w.recordChange(ctx, c, ch, ch.obj)
 			return res, err

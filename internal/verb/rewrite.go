@@ -66,7 +66,7 @@ func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry
 		return false, err
 	}
 	if string(raw) == string(e.JSON()) {
-		stale, err := v.writer.encoder.stale(ctx, c, c.Name, e.Revision)
+		stale, err := v.writer.encoder.stale(ctx, c, e)
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 			return false, nil
 		}

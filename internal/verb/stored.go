@@ -9,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
 // toStorage encodes an object of the call's version as the store keeps it: in the storage version, without a revision.
@@ -23,14 +24,14 @@ func (en *encoder) toStorage(ctx context.Context, c *Call, obj object.Object) (c
 // encoder makes the bytes that stand in the store.
 type encoder struct {
 	*Reader
-	store  *store.Store
-	cbor   bool           // custom objects are CBOR
-	cipher convert.Cipher // nil if nothing is encrypted
+	store   *store.Store
+	storing *convert.Storing
+	cipher  convert.Cipher // nil if nothing is encrypted
 }
 
 // persisted returns the bytes that go into the store under the call's name for an object's JSON.
 func (en *encoder) persisted(ctx context.Context, c *Call, name string, stored codec.Stored) ([]byte, error) {
-	raw := convert.ToStored(c.Resource, stored.JSON, en.cbor)
+	raw, _ := en.storing.Encode(c.Resource, stored.JSON)
 	if en.cipher == nil {
 		return raw, nil
 	}
@@ -50,8 +51,11 @@ func (en *encoder) covered(c *Call) string {
 }
 
 // stale reports whether an object that does not change is written all the same, because its stored value would be
-// encrypted otherwise today. Only the store knows that value.
-func (en *encoder) stale(ctx context.Context, c *Call, name string, revision int64) (bool, error) {
+// encoded or encrypted otherwise today. Only the store knows how it is encrypted.
+func (en *encoder) stale(ctx context.Context, c *Call, e *watchcache.Entry) (bool, error) {
+	if en.storing.Stale(c.Resource, e.Encoding(), e.JSON) {
+		return true, nil
+	}
 	if en.cipher == nil {
 		return false, nil
 	}
@@ -59,11 +63,11 @@ func (en *encoder) stale(ctx context.Context, c *Call, name string, revision int
 	if !en.cipher.Covers(prefix) {
 		return false, nil
 	}
-	r, err := en.store.Get(ctx, c.key(name))
+	r, err := en.store.Get(ctx, c.key(e.Name))
 	switch {
 	case err != nil:
 		return false, err
-	case r.Revision != revision:
+	case r.Revision != e.Revision:
 		return false, store.ErrConflict
 	}
 	return en.cipher.Stale(prefix, r.Key, r.Value), nil

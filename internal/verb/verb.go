@@ -62,8 +62,8 @@ type Config struct {
 	Now       func() time.Time
 	NewUID    func() string
 	NewSuffix func() string
-	// StoreCBOR writes custom objects as CBOR, which every server reads. Otherwise they are JSON.
-	StoreCBOR bool
+	// Storing encodes what is stored. Optional: all is JSON.
+	Storing *convert.Storing
 	// Cipher encrypts what is stored. Optional.
 	Cipher convert.Cipher
 	// UnsafeDeletion lets those who may do that delete objects that cannot be read: kube's feature gate
@@ -116,7 +116,7 @@ func New(c Config) *Verbs {
 		answers:   c.Answers, actions: c.Actions, guards: c.Guards, limits: c.Limits,
 		newSuffix: c.NewSuffix, log: c.Log,
 	}
-	encoder := &encoder{Reader: r, store: c.Store, cbor: c.StoreCBOR, cipher: c.Cipher}
+	encoder := &encoder{Reader: r, store: c.Store, storing: c.Storing, cipher: c.Cipher}
 	v.allocations = &allocations{
 		Reader: r, store: c.Store, allocators: c.Allocators, encoder: encoder, tracker: v.tracker, log: c.Log,
 	}

@@ -20,7 +20,7 @@ import (
 // compares what is read with what kube-apiserver's conversion makes of them.
 func TestOlderForms(t *testing.T) {
 	t.Parallel()
-	read := convert.StoredReader(kinds.Resources())
+	storing := convert.NewStoring(kinds.Resources(), convert.StoringOptions{})
 	compared := 0
 	for _, r := range kinds.Resources() {
 		for _, v := range r.Versions {
@@ -29,7 +29,7 @@ func TestOlderForms(t *testing.T) {
 			}
 			t.Run(r.APIVersion(v)+" "+r.Kind, func(t *testing.T) {
 				for seed := range int64(300) {
-					compareOlderForm(t, r, v, read, seed)
+					compareOlderForm(t, r, v, storing, seed)
 					if t.Failed() {
 						return
 					}
@@ -44,7 +44,7 @@ func TestOlderForms(t *testing.T) {
 }
 
 func compareOlderForm(
-	t *testing.T, r *catalog.Resource, from *catalog.Version, read func(string, []byte) ([]byte, error), seed int64,
+	t *testing.T, r *catalog.Resource, from *catalog.Version, storing *convert.Storing, seed int64,
 ) {
 	t.Helper()
 	typed := from.New().(runtime.Object)
@@ -54,7 +54,7 @@ func compareOlderForm(
 	if err := protobuf.NewSerializer(legacyscheme.Scheme, legacyscheme.Scheme).Encode(typed, &stored); err != nil {
 		t.Fatal(err)
 	}
-	got, err := read(r.Prefix, stored.Bytes())
+	got, _, err := storing.Decode(r.Prefix, stored.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,51 +23,6 @@ type Cipher interface {
 	Encrypt(ctx context.Context, prefix, key string, value []byte) ([]byte, error)
 	// Stale reports whether the stored value of a key would be encrypted otherwise today.
 	Stale(prefix, key string, stored []byte) bool
-}
-
-// ToStored returns the bytes that go into the store for the JSON of an object of the resource. Custom objects are CBOR
-// if cbor is set.
-func ToStored(r *catalog.Resource, raw []byte, cbor bool) []byte {
-	var out []byte
-	var err error
-	switch {
-	case r.Form != nil:
-		out, err = r.Form.Encode(raw)
-	case cbor && r.Custom():
-		out, err = codec.ToCBOR(raw)
-	default:
-		return raw
-	}
-	if err != nil {
-		return raw // which is read as well
-	}
-	return out
-}
-
-// StoredReader returns the function that makes JSON of what lies in the store under a resource's prefix: of what
-// ToStored has written, whatever the settings were then, and of what kube-apiserver stores: CBOR and protobuf. JSON
-// comes back as it is. resources are those whose objects may be in another form than JSON and CBOR.
-func StoredReader(resources []*catalog.Resource) func(prefix string, value []byte) ([]byte, error) {
-	kinds := map[string]*catalog.Resource{}
-	for _, r := range resources {
-		if !r.Virtual && !r.Secondary {
-			kinds[r.Prefix] = r
-		}
-	}
-	return func(prefix string, value []byte) ([]byte, error) {
-		kind := kinds[prefix]
-		var err error
-		switch {
-		case codec.TaggedCBOR(value):
-			value, err = jsonOfCBOR(value)
-		case kind != nil && codec.InEnvelope(value):
-			value, err = jsonOfProtobuf(kind, value)
-		}
-		if err == nil && kind != nil && kind.Form != nil {
-			value, err = kind.Form.Decode(bytes.TrimSpace(value))
-		}
-		return value, err
-	}
 }
 
 func jsonOfCBOR(value []byte) ([]byte, error) {

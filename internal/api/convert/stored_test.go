@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// TestReader reads what kube-apiserver may have stored, and this server under other settings.
-func TestStoredReader(t *testing.T) {
+// TestDecode reads what kube-apiserver may have stored, and this server under other settings.
+func TestDecode(t *testing.T) {
 	t.Parallel()
 	newest := &catalog.Version{Name: "v2", New: func() any { return &autoscalingv2.HorizontalPodAutoscaler{} }}
 	older := &catalog.Version{Name: "v1", New: func() any { return &autoscalingv1.HorizontalPodAutoscaler{} }}
@@ -24,14 +24,14 @@ func TestStoredReader(t *testing.T) {
 	rename := func(from, to string) func([]byte) ([]byte, error) {
 		return func(raw []byte) ([]byte, error) { return bytes.Replace(raw, []byte(from), []byte(to), 1), nil }
 	}
-	read := StoredReader([]*catalog.Resource{
+	storing := NewStoring([]*catalog.Resource{
 		{Prefix: "horizontalpodautoscalers", Versions: []*catalog.Version{newest, older}, Storage: newest},
 		{
 			Prefix: "policies", Versions: []*catalog.Version{policy}, Storage: policy,
 			Form: &catalog.Form{Decode: rename("v1beta1", "v1")},
 		},
 		{Virtual: true, Prefix: "", Form: &catalog.Form{}},
-	})
+	}, StoringOptions{})
 	protobuf := func(doc string, into any) string {
 		out, err := codec.ToProtobuf([]byte(doc), into)
 		if err != nil {
@@ -56,9 +56,12 @@ func TestStoredReader(t *testing.T) {
 		{"protobuf of a version that is not served", "policies",
 			protobuf(beta, &admissionregistrationv1.MutatingAdmissionPolicy{}),
 			`"apiVersion":"admissionregistration.k8s.io/v1"`},
+		{"YAML of a built-in kind", "horizontalpodautoscalers",
+			"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: a\nspec:\n  maxReplicas: 3\n",
+			`"spec":{"maxReplicas":3}`},
 		{"a form of its own", "policies", beta + "\n", `"apiVersion":"admissionregistration.k8s.io/v1"`},
 	} {
-		got, err := read(c.prefix, []byte(c.stored))
+		got, _, err := storing.Decode(c.prefix, []byte(c.stored))
 		if err != nil || !strings.Contains(string(got), c.want) || got[0] != '{' {
 			t.Errorf("%s: %v %s", c.name, err, got)
 		}
@@ -67,13 +70,14 @@ func TestStoredReader(t *testing.T) {
 		"envelope": "k8s\x00\xff",
 		"message":  string(codec.Enclose("autoscaling/v2", "HorizontalPodAutoscaler", []byte("\xff"))),
 		"CBOR":     "\xd9\xd9\xf7\xff",
+		"YAML":     "apiVersion: [",
 	} {
-		if got, err := read("horizontalpodautoscalers", []byte(broken)); err == nil {
+		if got, _, err := storing.Decode("horizontalpodautoscalers", []byte(broken)); err == nil {
 			t.Errorf("broken %s: %s", name, got)
 		}
 	}
 	// A custom kind has no Go type.
-	if got, err := read("example.com/things", []byte("k8s\x00")); err != nil || string(got) != "k8s\x00" {
+	if got, _, err := storing.Decode("example.com/things", []byte("k8s\x00")); err != nil || string(got) != "k8s\x00" {
 		t.Errorf("protobuf of a custom kind: %v %s", err, got)
 	}
 }

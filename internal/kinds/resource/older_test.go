@@ -14,7 +14,7 @@ import (
 // compares random objects with what kube-apiserver reads.
 func TestOlderForms(t *testing.T) {
 	t.Parallel()
-	read := convert.StoredReader(Kinds())
+	storing := convert.NewStoring(Kinds(), convert.StoringOptions{})
 	for _, test := range []struct {
 		prefix, kind string
 		into         any
@@ -38,7 +38,7 @@ func TestOlderForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for form, value := range map[string][]byte{"JSON": []byte(doc), "protobuf": stored} {
-			got, err := read(test.prefix, value)
+			got, _, err := storing.Decode(test.prefix, value)
 			if err != nil || !strings.Contains(string(got), `"spec":`+test.want) ||
 				!strings.HasPrefix(string(got), `{"apiVersion":"resource.k8s.io/v1","kind":`) {
 				t.Errorf("%s in %s: %s (%v)\nwant %s", test.kind, form, got, err, test.want)

@@ -13,6 +13,9 @@ func ToYAML(json []byte) ([]byte, error) {
 	return yaml.JSONToYAML(json)
 }
 
+// FromYAML returns the JSON of a YAML document.
+func FromYAML(doc []byte) ([]byte, error) { return yaml.YAMLToJSON(doc) }
+
 // DecodeApply decodes the body of a server-side apply, YAML or the JSON that is a part of it.
 //
 // strict also looks for duplicate keys; duplicates is then the error that says where they are, and obj is good all the

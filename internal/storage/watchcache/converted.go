@@ -7,7 +7,7 @@ import "github.com/bowsprit/bowsprit/internal/storage/store"
 func (e *Entry) Converted(data []byte) (*Entry, error) {
 	out, err := newEntry(e.key, store.Record{Value: data, Revision: e.Revision, Created: e.Created}, newInterner())
 	if err == nil {
-		out.converted = true
+		out.converted, out.encoding = true, e.encoding
 	}
 	return out, err
 }

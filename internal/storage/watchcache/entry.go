@@ -24,6 +24,7 @@ type Entry struct {
 	Deleting bool
 	// converted is true of what Converted and NewUnstored made.
 	converted bool
+	encoding  Encoding
 	// Labels are shared with other entries; nil if there are none. Read only.
 	Labels map[string]string
 
@@ -37,6 +38,12 @@ type Entry struct {
 	fields  atomic.Pointer[fieldValue]
 	object  atomic.Pointer[any]
 }
+
+// Encoding says how the store keeps an object. 0 is JSON; whoever reads says what else there is.
+type Encoding uint8
+
+// Encoding returns how the store keeps the object.
+func (e *Entry) Encoding() Encoding { return e.encoding }
 
 // Key returns the key below the collection's prefix: "namespace/name" or "name".
 func (e *Entry) Key() string { return e.key }
@@ -166,7 +173,7 @@ func (e *Entry) at(rev int64) *Entry {
 	out := &Entry{
 		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
 		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID,
-		converted: e.converted, unreadable: e.unreadable,
+		converted: e.converted, unreadable: e.unreadable, encoding: e.encoding,
 	}
 	if e.unreadable != nil {
 		return out

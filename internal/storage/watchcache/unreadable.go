@@ -38,8 +38,9 @@ func (v *View) entry(prefix, rest string, r store.Record, in *interner) *Entry {
 		}
 	}
 	err.Undecodable = true
+	var encoding Encoding
 	if v.read != nil {
-		if r.Value, err.Err = v.read(prefix, r.Value); err.Err != nil {
+		if r.Value, encoding, err.Err = v.read(prefix, r.Value); err.Err != nil {
 			return v.unreadable(prefix, rest, r, err)
 		}
 	}
@@ -48,6 +49,7 @@ func (v *View) entry(prefix, rest string, r store.Record, in *interner) *Entry {
 		err.Err = why
 		return v.unreadable(prefix, rest, r, err)
 	}
+	e.encoding = encoding
 	return e
 }
 

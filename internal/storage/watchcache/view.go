@@ -41,9 +41,9 @@ type Options struct {
 	// Alike lists the prefixes of collections of very many small objects that are alike; those are kept compressed
 	// against each other while no request reads them.
 	Alike []string
-	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes; nil means
-	// that all is JSON. It is called by several goroutines at a time.
-	Read func(prefix string, value []byte) ([]byte, error)
+	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes, and says how
+	// it was encoded; nil means that all is JSON. It is called by several goroutines at a time.
+	Read func(prefix string, value []byte) ([]byte, Encoding, error)
 	// Decrypt makes of the value of a key what Read reads, which may be its own bytes; nil means that nothing is
 	// encrypted. It is called by several goroutines at a time.
 	Decrypt func(prefix, key string, value []byte) ([]byte, error)
@@ -58,7 +58,7 @@ type View struct {
 	log   *slog.Logger
 	now   func() time.Time
 
-	read    func(prefix string, value []byte) ([]byte, error)
+	read    func(prefix string, value []byte) ([]byte, Encoding, error)
 	decrypt func(prefix, key string, value []byte) ([]byte, error)
 	foreign func(prefix string) bool
 

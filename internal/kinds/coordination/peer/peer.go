@@ -159,7 +159,7 @@ func announce(ctx context.Context, h *part.Host, s Settings) error {
 		return nil
 	}
 	a := &announcement{host: h, address: address, key: presence.Key{
-		View: h.View, Store: h.Store, Prefix: presence.Peers, Name: name,
+		View: h.View, Store: h.Store, Storing: h.Storing, Prefix: presence.Peers, Name: name,
 	}}
 	ctx, cancel := h.Starting(ctx)
 	defer cancel()

@@ -1,8 +1,8 @@
 // Package presence has servers that share an etcd know of each other by keys that expire, as kube-apiservers do: one
 // that is gone is no longer there after some seconds, whatever has become of it.
 //
-// The values are Endpoints, which are no objects of the API. A kube-apiserver that shares the etcd writes them too, as
-// protobuf, and reads those of this server.
+// The values are Endpoints, which are no objects of the API. A kube-apiserver that shares the etcd writes them too, and
+// reads those of this server, in JSON or protobuf.
 package presence
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -53,6 +54,8 @@ func Stored(resources []*catalog.Resource) []*catalog.Resource {
 type Key struct {
 	View  *watchcache.View
 	Store *store.Store
+	// Storing encodes the value; nil is JSON.
+	Storing *convert.Storing
 	// Prefix is Endpoints or Peers.
 	Prefix, Name string
 }
@@ -69,9 +72,9 @@ func (k Key) Sign(ctx context.Context, labels object.Object, subsets ...any) err
 	if len(labels) > 0 {
 		meta["labels"] = labels
 	}
-	value := codec.AppendJSON(nil, object.Object{
+	value := k.Storing.EncodeBelow(k.Prefix, codec.AppendJSON(nil, object.Object{
 		"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": subsets,
-	})
+	}))
 	w, err := k.Store.With(store.Options{TTL: signedFor}), error(nil)
 	if e := k.entry(); e != nil {
 		_, err = w.Update(ctx, k.key(), value, e.Revision)

@@ -11,6 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/presence"
 	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/testing/parttest"
 )
@@ -32,9 +33,9 @@ func TestStoredByKubeAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := convert.StoredReader(presence.Stored(kinds.Resources()))
+	storing := convert.NewStoring(presence.Stored(kinds.Resources()), convert.StoringOptions{Media: codec.Protobuf})
 	for _, prefix := range []string{presence.Endpoints, presence.Peers} {
-		text, err := read(prefix, append([]byte("k8s\x00"), envelope...))
+		text, _, err := storing.Decode(prefix, append([]byte("k8s\x00"), envelope...))
 		if err != nil || !bytes.Contains(text, []byte(`"ip":"192.0.2.9"`)) {
 			t.Errorf("%s: %v %s", prefix, err, text)
 		}
@@ -55,6 +56,14 @@ func TestKey(t *testing.T) {
 		another.Has(another.Stored(presence.Peers, "", "a"), `"labels":{"l":"v"}`, `"subsets":[{}]`)
 	}
 	one.CatchUp()
+	as := convert.NewStoring(presence.Stored(kinds.Resources()), convert.StoringOptions{Media: codec.Protobuf})
+	inProtobuf := presence.Key{View: one.View, Store: shared, Storing: as, Prefix: presence.Endpoints, Name: "b"}
+	if err := inProtobuf.Sign(t.Context(), nil, object.Object{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := shared.Get(t.Context(), presence.Endpoints+"/b"); err != nil || !codec.InEnvelope(r.Value) {
+		t.Errorf("not in protobuf: %q %v", r.Value, err)
+	}
 	if was, err := key.Withdraw(t.Context()); !was || err != nil {
 		t.Errorf("%v %v", was, err)
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/kinds/coordination/presence"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -27,7 +28,8 @@ import (
 type EndpointReconciler struct {
 	Verbs *verb.Verbs
 	// Store has the keys by which servers find each other, which are no objects.
-	Store *store.Store
+	Store   *store.Store
+	Storing *convert.Storing
 	// Address and Port are where others reach the server.
 	Address netip.Addr
 	Port    int
@@ -90,7 +92,7 @@ func (p *EndpointReconciler) sign(ctx context.Context) error {
 
 func (p *EndpointReconciler) presence() presence.Key {
 	return presence.Key{
-		View: p.Verbs.View(), Store: p.Store, Prefix: presence.Endpoints, Name: p.Address.String(),
+		View: p.Verbs.View(), Store: p.Store, Storing: p.Storing, Prefix: presence.Endpoints, Name: p.Address.String(),
 	}
 }
 

@@ -77,7 +77,9 @@ func announce(ctx context.Context, h *part.Host, advertised func() (netip.Addr, 
 	}
 	ctx, cancel := h.Starting(ctx)
 	defer cancel()
-	endpoints := &EndpointReconciler{Verbs: h.Verbs, Store: h.Store, Address: ip, Port: h.Port}
+	endpoints := &EndpointReconciler{
+		Verbs: h.Verbs, Store: h.Store, Storing: h.Storing, Address: ip, Port: h.Port,
+	}
 	if err := endpoints.Announce(ctx); err != nil {
 		h.Log.Warn("the endpoints of the service kubernetes are not up to date; retried every 10 seconds", "error", err)
 	}

@@ -1,0 +1,165 @@
+package bowsprit
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestStorageMediaType starts a server on the same data with one media type after the other: clients read the same,
+// what is written is in the server's type, and a write that changes nothing is one if it brings an object into that
+// type.
+func TestStorageMediaType(t *testing.T) {
+	t.Parallel()
+	const (
+		protobuf, inJSON = "k8s\x00", "{"
+		configMaps       = "/api/v1/namespaces/default/configmaps"
+		web              = "/apis/apps/v1/namespaces/default/deployments/web"
+	)
+	dir := t.TempDir()
+	start := func(media string) *encrypting {
+		return startEncrypting(t, dir, "", io.Discard, func(c *Config) { c.Etcd.StorageMediaType = media })
+	}
+	s := start("")
+	s.do("POST", configMaps, `{"metadata":{"name":"a"},"data":{"a":"<&>\u2028ä"},"binaryData":{"b":"AAE="}}`, 201)
+	s.do("POST", "/apis/apps/v1/namespaces/default/deployments", `{"metadata":{"name":"web"},"spec":{"selector":
+		{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i",
+		"resources":{"limits":{"cpu":"1500m","memory":"1024Mi"}}}]}}}}`, 201)
+	s.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"tabs.example.com"},
+		"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"tabs","kind":"Tab"},"versions":[
+		{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, 201)
+	s.do("POST", "/apis/example.com/v1/tabs", `{"apiVersion":"example.com/v1","kind":"Tab","metadata":{"name":"a"}}`, 201)
+	for _, key := range []string{"configmaps/default/a", "deployments/default/web", "services/specs/default/kubernetes"} {
+		s.holds(key, inJSON)
+	}
+	before := s.everything()
+	s.end(t)
+
+	s = start("application/vnd.kubernetes.protobuf")
+	s.same(before)
+	s.holds("configmaps/default/a", inJSON)
+	if before, after := s.touch(configMaps + "/a"); before == after {
+		t.Error("a write that changes nothing does not bring an object into protobuf")
+	}
+	s.holds("configmaps/default/a", protobuf)
+	if before, after := s.touch(configMaps + "/a"); before != after {
+		t.Error("a write that changes nothing, the media type included, is one")
+	}
+	s.merge(web+"/scale", `{"spec":{"replicas":3}}`)
+	s.do("POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"svc"},"spec":{"ports":[{"port":80}]}}`, 201)
+	s.do("POST", "/apis/events.k8s.io/v1/namespaces/default/events", `{"metadata":{"name":"e"},"eventTime":
+		"2026-11-26T10:00:00.123456Z","action":"a","reason":"r","note":"n","type":"Normal","reportingController":"c/c",
+		"reportingInstance":"i","regarding":{"kind":"Pod","namespace":"default","name":"p"}}`, 201)
+	s.merge("/apis/example.com/v1/tabs/a", `{"metadata":{"labels":{"a":"b"}}}`)
+	ip := s.do("GET", "/api/v1/namespaces/default/services/svc", "", 200)["spec"].(map[string]any)["clusterIP"].(string)
+	for key, how := range map[string]string{
+		"deployments/default/web": protobuf, "services/specs/default/svc": protobuf, "ipaddresses/" + ip: protobuf,
+		"events/default/e": protobuf, "example.com/tabs/a": inJSON,
+		"apiextensions.k8s.io/customresourcedefinitions/tabs.example.com": inJSON,
+	} {
+		s.holds(key, how)
+	}
+	s.do("POST", configMaps, `{"metadata":{"name":"b","finalizers":["example.com/stay"]}}`, 201)
+	s.do("DELETE", configMaps+"/b", "", http.StatusOK) // its deletionTimestamp is a write
+	s.holds("configmaps/default/b", protobuf)
+	before = s.everything()
+	s.end(t)
+
+	s = start("application/json")
+	s.same(before)
+	s.holds("configmaps/default/a", protobuf)
+	if before, after := s.touch(configMaps + "/a"); before == after {
+		t.Error("a write that changes nothing does not bring an object back into JSON")
+	}
+	s.holds("configmaps/default/a", inJSON)
+	s.end(t)
+
+	s = start("application/yaml")
+	s.touch(configMaps + "/a")
+	s.holds("configmaps/default/a", "apiVersion: v1\n")
+	before = s.everything()
+	s.end(t)
+
+	s = start("application/vnd.kubernetes.protobuf")
+	s.same(before)
+}
+
+// TestStorageMediaTypeEncrypted has the cipher work on what is stored, whatever that is.
+func TestStorageMediaTypeEncrypted(t *testing.T) {
+	t.Parallel()
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "encryption.yaml")
+	text := encryptionOf(aesgcm("one", firstKey), "  - identity: {}\n")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := func(media string) *encrypting {
+		return startEncrypting(t, dir, file, io.Discard, func(c *Config) { c.Etcd.StorageMediaType = media })
+	}
+	s := start("application/vnd.kubernetes.protobuf")
+	s.do("POST", secretsPath, secretNamed("a"), http.StatusCreated)
+	s.holds("secrets/default/a", "k8s:enc:aesgcm:v1:one:")
+	plain, err := s.encryption.Decrypt("secrets", "secrets/default/a", []byte(s.raw("secrets/default/a")))
+	if err != nil || !strings.HasPrefix(string(plain), "k8s\x00") || !strings.Contains(string(plain), hushed) {
+		t.Errorf("below the encryption is no protobuf: %q %v", plain, err)
+	}
+	before := s.everything()
+	s.end(t)
+	start("").same(before)
+}
+
+// unchanging are collections whose objects hardly anything writes when a server starts, by path.
+var unchanging = []string{
+	"/api/v1/configmaps", "/api/v1/namespaces", "/api/v1/services", "/api/v1/secrets", "/api/v1/events",
+	"/apis/apps/v1/deployments", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/example.com/v1/tabs",
+	"/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+	"/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+	"/apis/networking.k8s.io/v1/ipaddresses", "/apis/networking.k8s.io/v1/servicecidrs",
+}
+
+// everything returns the objects of the collections that hardly change, by path, uid and revision, as they are served.
+func (e *encrypting) everything() map[string]string {
+	e.t.Helper()
+	all := map[string]string{}
+	for _, path := range unchanging {
+		var list struct{ Items []json.RawMessage }
+		code, _, body := e.ask("GET", path, "")
+		if code == http.StatusNotFound {
+			continue
+		}
+		if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK {
+			e.t.Fatalf("%s: %d %v", path, code, err)
+		}
+		for _, item := range list.Items {
+			var obj struct {
+				Metadata struct{ UID, ResourceVersion string }
+			}
+			if err := json.Unmarshal(item, &obj); err != nil {
+				e.t.Fatal(err)
+			}
+			all[path+" "+obj.Metadata.UID+" "+obj.Metadata.ResourceVersion] = string(item)
+		}
+	}
+	return all
+}
+
+// same checks that everything that no controller has written since is as it was, byte for byte.
+func (e *encrypting) same(before map[string]string) {
+	e.t.Helper()
+	compared := 0
+	for key, text := range e.everything() {
+		switch was, ok := before[key]; {
+		case !ok:
+		case was != text:
+			e.t.Errorf("%s: is\n%s\nwas\n%s", key, text, was)
+		default:
+			compared++
+		}
+	}
+	if compared < 60 {
+		e.t.Errorf("%d objects of %d are as they were", compared, len(before))
+	}
+}
