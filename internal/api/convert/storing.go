@@ -95,7 +95,7 @@ func (s *Storing) Encode(r *catalog.Resource, raw []byte) ([]byte, watchcache.En
 	if err != nil {
 		return doc, asJSON
 	}
-	if r.Form == nil { // else the store gives back what another version holds of the object
+	if r.Form == nil || r.Form.Version == "" { // else the store gives back what another version holds of the object
 		s.recent.keep(out, raw)
 	}
 	return out, as

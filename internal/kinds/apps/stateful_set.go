@@ -23,6 +23,7 @@ func statefulSetKind() rule.Kind {
 			PrepareUpdate: prepareStatefulSetUpdate, ValidName: validation.NameIsDNSLabel, UnconditionalUpdate: true,
 		},
 		Warn: warnStatefulSet,
+		Form: claimForm(),
 	})
 }
 
@@ -43,9 +44,7 @@ func defaultStatefulSet(obj object.Object) {
 	if rolling, ok := strategy["rollingUpdate"].(map[string]any); ok && strategy["type"] == "RollingUpdate" {
 		rule.SetDefault(rolling, "partition", int64(0))
 	}
-	for _, claim := range object.Objects(object.Child(obj, "spec")["volumeClaimTemplates"]) {
-		claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
-	}
+	setClaimKinds(obj)
 }
 
 func prepareStatefulSetCreate(obj object.Object, _ catalog.Env) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/api/convert"
 	"github.com/bowsprit/bowsprit/internal/kinds"
@@ -27,7 +29,14 @@ func TestStoredObjectsKeepTheirBytes(t *testing.T) {
 		t.Run(r.Qualified(), func(t *testing.T) {
 			fill := filler(*seed)
 			for range *rounds {
-				raw := asServed(t, r, random(t, fill, r, r.Storage, "x"))
+				obj := random(t, fill, r, r.Storage, "x")
+				if set, ok := obj.(*appsv1.StatefulSet); ok {
+					for i := range set.Spec.VolumeClaimTemplates { // as the server's defaults say
+						claim := &set.Spec.VolumeClaimTemplates[i]
+						claim.APIVersion, claim.Kind = "v1", "PersistentVolumeClaim"
+					}
+				}
+				raw := asServed(t, r, obj)
 				want := entry(t, raw)
 				for _, media := range convert.MediaTypes() {
 					storing := convert.NewStoring(all, convert.StoringOptions{Media: media})
