@@ -89,7 +89,7 @@ func runKubeAPIServer(ctx context.Context, config bowsprit.Config, flags kubeFla
 	if len(config.Etcd.Servers) == 0 {
 		return errors.New(`--etcd-servers must be specified: "bowsprit serve" is the command that brings its own etcd`)
 	}
-	config.API.RuntimeConfig = likeKubernetes(config.API.RuntimeConfig)
+	config.API.RuntimeConfig = likeKubernetes(config.API.RuntimeConfig, config.Versions.MigratorRole)
 	unused, err := flags.applyTo(&config)
 	if err != nil {
 		return err

@@ -35,20 +35,28 @@ func (c *runtimeConfig) String() string {
 // Type names the value in the help, as kube-apiserver's does.
 func (c *runtimeConfig) Type() string { return "mapStringString" }
 
-// notByDefault are the versions that are served by default here, and not by kube-apiserver.
-var notByDefault = []string{"apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"}
+// The versions that are served by default here, and not by kube-apiserver.
+const oldDefinitions, migrations = "apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"
 
 // likeKubernetes returns config with what kube-apiserver does not serve by default switched off, unless config names
-// it.
-func likeKubernetes(config map[string]string) map[string]string {
+// it. migrator says that the feature gate StorageVersionMigrator is on, with which whoever asks for all versions, or
+// all that are beta, asks for migrations.
+func likeKubernetes(config map[string]string, migrator bool) map[string]string {
 	out := maps.Clone(config)
 	if out == nil {
 		out = map[string]string{}
 	}
-	for _, version := range notByDefault {
-		if _, named := out[version]; !named {
+	for _, version := range []string{oldDefinitions, migrations} {
+		_, named := out[version]
+		if !named && !(version == migrations && migrator && (asks(out, "api/all") || asks(out, "api/beta"))) {
 			out[version] = "false"
 		}
 	}
 	return out
+}
+
+// asks reports whether a key is there and its value is not false.
+func asks(config map[string]string, key string) bool {
+	value, named := config[key]
+	return named && value != "false"
 }

@@ -21,16 +21,23 @@ func TestRuntimeConfig(t *testing.T) {
 // As kube-apiserver, the server has what Kubernetes has, and more only if it is named.
 func TestLikeKubernetes(t *testing.T) {
 	t.Parallel()
-	const definitions, migrations = "apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"
-	tests := []struct{ given, want map[string]string }{
-		{nil, map[string]string{definitions: "false", migrations: "false"}},
-		{map[string]string{"api/all": "true"},
-			map[string]string{"api/all": "true", definitions: "false", migrations: "false"}},
-		{map[string]string{definitions: "true"}, map[string]string{definitions: "true", migrations: "false"}},
+	type config = map[string]string
+	tests := []struct {
+		given    config
+		migrator bool
+		want     config
+	}{
+		{nil, false, config{oldDefinitions: "false", migrations: "false"}},
+		{nil, true, config{oldDefinitions: "false", migrations: "false"}},
+		{config{"api/all": "true"}, false, config{"api/all": "true", oldDefinitions: "false", migrations: "false"}},
+		{config{"api/all": "true"}, true, config{"api/all": "true", oldDefinitions: "false"}},
+		{config{"api/beta": ""}, true, config{"api/beta": "", oldDefinitions: "false"}},
+		{config{"api/all": "false"}, true, config{"api/all": "false", oldDefinitions: "false", migrations: "false"}},
+		{config{oldDefinitions: "true"}, false, config{oldDefinitions: "true", migrations: "false"}},
 	}
 	for _, test := range tests {
-		if got := likeKubernetes(test.given); !maps.Equal(got, test.want) {
-			t.Errorf("%v: %v, want %v", test.given, got, test.want)
+		if got := likeKubernetes(test.given, test.migrator); !maps.Equal(got, test.want) {
+			t.Errorf("%v, %v: %v, want %v", test.given, test.migrator, got, test.want)
 		}
 	}
 }
