@@ -89,14 +89,18 @@ func conformanceNode(t *testing.T, root string, start func(t *testing.T, n *real
 	n.writeKubeletConfig(t, "maxPods: 250\nclusterDomain: cluster.local\nclusterDNS: ["+dnsAddress+"]\n")
 	// Where the machine has no control groups for pods the kubelet panics as soon as a pod is resized. It is started
 	// again, as systemd would.
-	n.kubelet = n.run(t, "/bin/sh", append([]string{"-c", `while :; do kubelet "$@"; sleep 1; done`, "sh"},
-		n.kubeletFlags()...)...)
+	n.kubelet = n.run(t, "/bin/sh", append([]string{"-c", keepRunning, "sh", "kubelet"}, n.kubeletFlags()...)...)
 	n.startProxy(t)
 	n.startDNS(t)
 	n.approveServing(t)
 	n.sh(t, "kubectl wait node one --for=condition=Ready --timeout=120s")
 	return n
 }
+
+// keepRunning is a script that starts a command again when it has ended. When the script is ended, so is the command: it
+// would keep the pipe of their log open, for the end of which "run" waits.
+const keepRunning = `trap 'kill $!; wait $!; exit' TERM
+while :; do "$@" & wait $!; sleep 1; done`
 
 // startKubePlane starts etcd, and kube-apiserver with the flags that the specs need beside those of a bench: by them it
 // calls kubelets and extension API servers.
