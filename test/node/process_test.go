@@ -25,6 +25,10 @@ import (
 // limit bounds all that is waited for. It is there to end a hung test, not to measure.
 const limit = 3 * time.Minute
 
+// logDelay is how long the log of a program that has ended is awaited: what it has started, and left, may keep the pipe
+// of it open.
+const logDelay = 10 * time.Second
+
 // cluster is a bowsprit in a home directory of its own, where its clients find it without flags.
 type cluster struct {
 	home  string
@@ -151,6 +155,7 @@ func (c *cluster) run(t *testing.T, program string, args ...string) *component {
 	p := &component{cmd: exec.Command(program, args...), log: newOutput()}
 	p.cmd.Dir, p.cmd.Env = c.home, c.env()
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.WaitDelay = logDelay
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
