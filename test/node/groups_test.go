@@ -17,6 +17,9 @@ import (
 // by its path in each hierarchy; empty where the machine has none to give.
 const insideGroup = "NODE_CGROUP"
 
+// groupPrefix, and the number of the test's first process, is the control group of its node.
+const groupPrefix = "/bowsprit-node-"
+
 // hierarchies returns where the control groups of this machine are: one folder with version 2, one for each controller
 // with version 1.
 func hierarchies(t *testing.T) []string {
@@ -39,9 +42,10 @@ func hierarchies(t *testing.T) []string {
 // the group of a pod that it does not know.
 func makeGroup(t *testing.T) string {
 	t.Helper()
-	group := "/bowsprit-node-" + strconv.Itoa(os.Getpid())
+	group := groupPrefix + strconv.Itoa(os.Getpid())
 	all := hierarchies(t)
 	for _, root := range all {
+		removeOrphans(t, root)
 		err := handDown(root)
 		if err == nil {
 			err = os.Mkdir(root+group, 0o755)
@@ -56,6 +60,23 @@ func makeGroup(t *testing.T) string {
 		return ""
 	}
 	return group
+}
+
+// removeOrphans removes the control groups of earlier tests that were killed before they could.
+func removeOrphans(t *testing.T, root string) {
+	t.Helper()
+	groups, err := filepath.Glob(root + groupPrefix + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range groups {
+		if _, err := os.Stat("/proc/" + strings.TrimPrefix(group, root+groupPrefix)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, dir := range below(t, group) {
+			_ = os.Remove(dir) // fails where processes are left, such as those of a test in another container
+		}
+	}
 }
 
 // handDown has the groups in a group of version 2 know the controllers that it knows, as a kubelet does for its own.

@@ -160,11 +160,20 @@ func (c *cluster) run(t *testing.T, program string, args ...string) *component {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s: %s", filepath.Base(program), lastLines(p.log.String()))
+		}
 		if p.cmd.ProcessState == nil {
 			end(t, p.cmd, nil) // how Kubernetes' programs end is not judged
 		}
 	})
 	return p
+}
+
+// lastLines returns the end of a log: a program that has ended by itself says there why.
+func lastLines(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }
 
 // awaitLine waits until a program has printed a text.
