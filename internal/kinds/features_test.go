@@ -152,6 +152,32 @@ func TestDropDisabled(t *testing.T) {
 	}
 }
 
+// TestDropDisabledOfDevices has new devices with what no release has by default, and with the gates for it.
+func TestDropDisabledOfDevices(t *testing.T) {
+	t.Parallel()
+	const slice = `{metadata: {}, spec: {devices: [{name: d, attributes: {a: {ints: [1, 2]}, b: {int: 3}},
+		nodeAllocatableResourceMappings: {cpu: {allocationMultiplier: "1"}}}]}}`
+	for what, test := range map[string]struct {
+		given           map[string]bool
+		old             string
+		lists, mappings bool
+	}{
+		"by default": {nil, "", false, false},
+		"lists":      {map[string]bool{"DRAListTypeAttributes": true}, "", true, false},
+		"mappings":   {map[string]bool{"DRANodeAllocatableResources": true}, "", false, true},
+		"in use":     {nil, slice, true, true},
+	} {
+		d := object.Objects(dropped(t, "resourceslices", Emulation{}, test.given, slice, test.old)["devices"])[0]
+		lists := object.Map(d, "attributes", "a")["ints"] != nil
+		if mappings := d["nodeAllocatableResourceMappings"] != nil; lists != test.lists || mappings != test.mappings {
+			t.Errorf("%s: %v", what, d)
+		}
+		if object.Map(d, "attributes", "b")["int"] == nil {
+			t.Errorf("%s: an attribute with one value has lost it: %v", what, d)
+		}
+	}
+}
+
 // TestServiceNames refuses names of new services that begin with a digit where releases did.
 func TestServiceNames(t *testing.T) {
 	t.Parallel()

@@ -12,16 +12,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// prepareDevicesCreate drops what Kubernetes has behind feature gates, and says since when devices have taints.
-func prepareDevicesCreate(obj object.Object, e catalog.Env) {
-	dateTaints(obj, e)
-	dropGatedOfDevices(obj, nil)
-}
+// prepareDevicesCreate says since when devices have taints.
+func prepareDevicesCreate(obj object.Object, e catalog.Env) { dateTaints(obj, e) }
 
 func prepareDevicesUpdate(obj, old object.Object, _ string, e catalog.Env) {
 	dateTaints(obj, e)
 	rule.CountChange(obj, old)
-	dropGatedOfDevices(obj, old)
 }
 
 // dateTaints gives the time to taints that have none. In Kubernetes it is a default, for which the clock must be read.
@@ -29,37 +25,6 @@ func dateTaints(obj object.Object, e catalog.Env) {
 	for _, d := range object.Objects(object.Map(obj, "spec")["devices"]) {
 		for _, taint := range object.Objects(d["taints"]) {
 			rule.SetDefault(taint, "timeAdded", rule.Stamp(e.Now))
-		}
-	}
-}
-
-// dropGatedOfDevices drops attributes with several values and mappings to resources of nodes, unless old has some.
-func dropGatedOfDevices(obj, old object.Object) {
-	devices := object.Objects(object.Map(obj, "spec")["devices"])
-	had := object.Objects(object.Map(old, "spec")["devices"])
-	if !slices.ContainsFunc(had,
-		func(d object.Object) bool { return len(object.Map(d, "nodeAllocatableResourceMappings")) > 0 }) {
-		for _, d := range devices {
-			delete(d, "nodeAllocatableResourceMappings")
-		}
-	}
-	several := []string{"bools", "ints", "strings", "versions"}
-	if slices.ContainsFunc(had, func(d object.Object) bool {
-		for name := range object.Map(d, "attributes") {
-			a := object.Map(d, "attributes", name)
-			if slices.ContainsFunc(several, func(list string) bool { return a[list] != nil }) {
-				return true
-			}
-		}
-		return false
-	}) {
-		return
-	}
-	for _, d := range devices {
-		for name := range object.Map(d, "attributes") {
-			for _, list := range several {
-				delete(object.Map(d, "attributes", name), list)
-			}
 		}
 	}
 }

@@ -233,8 +233,7 @@ func shortened(s string, most int) string {
 	return s[:(most+1)/2] + "..." + s[len(s)-most/2:]
 }
 
-// attribute validates a value of one of eight types. An empty list is no value: the types with several are not for new
-// attributes yet.
+// attribute validates a value of one of eight types.
 func attribute(val *rule.Validation, a object.Object, path *field.Path) {
 	values := 0
 	for _, name := range []string{"bool", "int", "string", "version"} {
@@ -249,6 +248,9 @@ func attribute(val *rule.Validation, a object.Object, path *field.Path) {
 			continue
 		}
 		values++
+		if len(several) == 0 {
+			val.Invalid(path.Child(name), several, "must not be empty if specified")
+		}
 		for i, v := range several {
 			attributeValue(val, strings.TrimSuffix(name, "s"), v, path.Child(name).Index(i))
 		}
