@@ -97,8 +97,8 @@ func conformanceNode(t *testing.T, root string, start func(t *testing.T, n *real
 	return n
 }
 
-// keepRunning is a script that starts a command again when it has ended. When the script is ended, so is the command: it
-// would keep the pipe of their log open, for the end of which "run" waits.
+// keepRunning is a script that starts a command again when it has ended. When the script is ended, so is the command:
+// it would keep the pipe of their log open, for the end of which "run" waits.
 const keepRunning = `trap 'kill $!; wait $!; exit' TERM
 while :; do "$@" & wait $!; sleep 1; done`
 
