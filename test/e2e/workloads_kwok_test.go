@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -27,6 +28,7 @@ func startKwok(t *testing.T, folder string, nodes int, limited bool) simulated {
 	config := api.config(t)
 	ctx := bounded(t, scaleLimit)
 	client := kubernetes.NewForConfigOrDie(config)
+	ended := make(chan string, 3) // each is said once, to who asks
 	pids := []int{etcd.members[0].cmd.Process.Pid, api.cmd.Process.Pid}
 	for name, flags := range map[string][]string{
 		"kube-controller-manager": append([]string{"--leader-elect=false", "--secure-port=0",
@@ -37,7 +39,13 @@ func startKwok(t *testing.T, folder string, nodes int, limited bool) simulated {
 			"--node-lease-duration-seconds=40", "--cidr=10.0.0.0/8", "--config=" + kwokStages(t)},
 	} {
 		flags = append(flags, "--kubeconfig="+api.kubeconfig)
-		pids = append(pids, startProgram(t, filepath.Join(folder, name), flags...).Process.Pid)
+		pid := startProgram(t, filepath.Join(folder, name), flags...).Process.Pid
+		pids = append(pids, pid)
+		go func() {
+			// It stays for startProgram to collect.
+			unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+			ended <- name
+		}()
 	}
 	for i := range nodes {
 		if _, err := client.CoreV1().Nodes().Create(ctx, fakeNode(i), metav1.CreateOptions{}); err != nil {
@@ -48,7 +56,7 @@ func startKwok(t *testing.T, folder string, nodes int, limited bool) simulated {
 	if limited {
 		name += " with their limits"
 	}
-	return simulated{name, config, pids}
+	return simulated{name, config, pids, ended}
 }
 
 // kwokStages writes the Stages by which kwokctl has nodes and pods live, and returns their file. They are in the module

@@ -30,6 +30,7 @@ type simulated struct {
 	name   string
 	config *rest.Config
 	pids   []int
+	ended  <-chan string // which of them has ended although it should not; nil if they are looked after elsewhere
 }
 
 // figures are what was measured of one.
@@ -55,7 +56,7 @@ func TestWorkloadsScale(t *testing.T) {
 	var ours figures
 	t.Run("ours", func(t *testing.T) {
 		p := startServer(t, "--data-dir="+t.TempDir(), fmt.Sprintf("--simulate=nodes=%d", nodes))
-		ours = measure(t, simulated{"bowsprit", p.config(t), []int{p.cmd.Process.Pid}}, nodes, pods)
+		ours = measure(t, simulated{name: "bowsprit", config: p.config(t), pids: []int{p.cmd.Process.Pid}}, nodes, pods)
 	})
 	folder := os.Getenv("E2E_KUBE")
 	if folder == "" || t.Failed() {
@@ -66,7 +67,11 @@ func TestWorkloadsScale(t *testing.T) {
 		limits = append(limits, true)
 	}
 	for _, limited := range limits {
-		t.Run(fmt.Sprintf("kwok,limited=%v", limited), func(t *testing.T) {
+		name := "kwok" // without a comma, where kwok's --config would end: it is in the paths of the test's folders
+		if limited {
+			name += "-limited"
+		}
+		t.Run(name, func(t *testing.T) {
 			theirs := measure(t, startKwok(t, folder, nodes, limited), nodes, pods)
 			t.Logf("ratios: one pod %.1f, all pods %.1f, memory %.1f", ratio(theirs.one, ours.one),
 				ratio(theirs.all, ours.all), float64(theirs.resident)/float64(ours.resident))
@@ -79,7 +84,15 @@ func ratio(a, b time.Duration) float64 { return a.Seconds() / b.Seconds() }
 // measure waits until all nodes are ready, and then for pods.
 func measure(t *testing.T, s simulated, nodes, pods int) (f figures) {
 	t.Helper()
-	ctx := bounded(t, scaleLimit)
+	ctx, cancel := context.WithCancelCause(bounded(t, scaleLimit))
+	defer cancel(nil)
+	go func() {
+		select {
+		case program := <-s.ended:
+			cancel(fmt.Errorf("%s has ended", program))
+		case <-ctx.Done():
+		}
+	}()
 	client := kubernetes.NewForConfigOrDie(s.config)
 	awaitNodes(ctx, t, client, nodes)
 	began := time.Now()
@@ -119,7 +132,7 @@ func awaitNodes(ctx context.Context, t *testing.T, client kubernetes.Interface, 
 	for len(ready) < n {
 		ev, ok := <-w.ResultChan()
 		if !ok {
-			t.Fatalf("the watch has ended with %d of %d nodes ready", len(ready), n)
+			t.Fatalf("the watch has ended with %d of %d nodes ready: %v", len(ready), n, context.Cause(ctx))
 		}
 		if node, is := ev.Object.(*corev1.Node); is {
 			note(node)
@@ -177,7 +190,7 @@ func awaitAvailable(
 			}
 		}
 	}
-	t.Fatalf("the watch has ended with %d of %d Deployments available", len(done), n)
+	t.Fatalf("the watch has ended with %d of %d Deployments available: %v", len(done), n, context.Cause(ctx))
 }
 
 // resident returns how much memory a process holds.
