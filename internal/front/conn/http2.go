@@ -24,7 +24,7 @@ func serveHTTP2(srv *http.Server, unasked *unasked) error {
 		if base, ok := h.(interface{ BaseContext() context.Context }); ok {
 			ctx = base.BaseContext()
 		}
-		h2.ServeConn(newGatherer(c), &http2.ServeConnOpts{Context: ctx, Handler: h, BaseConfig: srv})
+		h2.ServeConn(newGatherer(c), &http2.ServeConnOpts{Context: ctx, Handler: &roomy{h}, BaseConfig: srv})
 	}
 	return nil
 }

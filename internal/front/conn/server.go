@@ -3,7 +3,7 @@
 // It knows HTTP and nothing of Kubernetes. A Server runs net/http with what a server of many small and some endless
 // answers needs beside it: frames that go out together (gatherer, corked), a farewell that takes no second (farewell),
 // connections without a request that end with the server (unasked), connections that handlers have taken over
-// (Hijacked), bodies that a handler leaves unread (Body, drain), and stacks that grow once (growStack).
+// (Hijacked), bodies that a handler leaves unread (Body, drain), and stacks that grow once (roomy).
 //
 // A Server and a Hijacked are safe for concurrent use. A Body belongs to the goroutine of its request.
 package conn
@@ -94,9 +94,8 @@ func (s *Server) newHTTPServer() *http.Server {
 	return srv
 }
 
-// handle runs the handler in a stack that is large enough, and reads what it has left of the body.
+// handle runs the handler, and reads what it has left of the body.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	growStack(r.Method)
 	s.config.Handler.ServeHTTP(w, r)
 	drain(r)
 }
