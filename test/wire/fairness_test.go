@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -40,6 +41,9 @@ func startFair(t *testing.T, on bool) (admin, mona viewer) {
 	server := testserver.Start(t, func(c *bowsprit.Config) {
 		c.Authentication.TokenAuthFile = tokens
 		c.Limits.PriorityAndFairness = new(on)
+		// A request waits for its turn for a quarter of that. A minute was too short on a machine whose disk stood
+		// still.
+		c.Limits.RequestTimeout = time.Hour
 		if on {
 			c.Limits.MaxRequestsInFlight, c.Limits.MaxMutatingRequestsInFlight = 100, 100
 		}
