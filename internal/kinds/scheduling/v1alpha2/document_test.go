@@ -13,14 +13,14 @@ func TestDocuments(t *testing.T) {
 		new func() any
 		doc string
 	}{
-		{func() any { return &PodGroup{} }, `{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1alpha2",` +
-			`"metadata":{"name":"g","namespace":"n"},"spec":{"podGroupTemplateRef":{"workload":{"workloadName":"w",` +
-			`"podGroupTemplateName":"t"}},"schedulingPolicy":{"gang":{"minCount":3}},"disruptionMode":"Pod",` +
-			`"priority":-7},"status":{"conditions":[{"type":"PodGroupScheduled","status":"True",` +
-			`"lastTransitionTime":null,"reason":"Scheduled","message":""}]}}`},
-		{func() any { return &Workload{} }, `{"kind":"Workload","apiVersion":"scheduling.k8s.io/v1alpha2",` +
+		{func() any { return &PodGroup{} }, `{"apiVersion":"scheduling.k8s.io/v1alpha2","kind":"PodGroup",` +
+			`"metadata":{"name":"g","namespace":"n"},"spec":{"disruptionMode":"Pod","podGroupTemplateRef":{"workload":` +
+			`{"podGroupTemplateName":"t","workloadName":"w"}},"priority":-7,"schedulingPolicy":{"gang":{"minCount":3}}},` +
+			`"status":{"conditions":[{"lastTransitionTime":null,"message":"","reason":"Scheduled","status":"True",` +
+			`"type":"PodGroupScheduled"}]}}`},
+		{func() any { return &Workload{} }, `{"apiVersion":"scheduling.k8s.io/v1alpha2","kind":"Workload",` +
 			`"metadata":{"name":"w"},"spec":{"controllerRef":{"kind":"Job","name":"j"},"podGroupTemplates":[` +
-			`{"name":"t","schedulingPolicy":{"basic":{}},"schedulingConstraints":{"topology":[{"key":"rack"}]}}]}}`},
+			`{"name":"t","schedulingConstraints":{"topology":[{"key":"rack"}]},"schedulingPolicy":{"basic":{}}}]}}`},
 	} {
 		message, err := codec.ToProtobuf([]byte(c.doc), c.new())
 		if err != nil {
