@@ -14,16 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// scaleLimit bounds what is measured; it is reached only if something hangs. Half an hour was not enough for 10,000
-// pods of clients with limits.
-const scaleLimit = 3 * time.Hour
+// scaleLimit bounds what is measured; it is reached only if something hangs.
+const scaleLimit = 30 * time.Minute
 
 // simulated is what keeps pods on simulated nodes: one process of ours, or five of Kubernetes' and kwok.
 type simulated struct {
@@ -128,7 +124,11 @@ func awaitNodes(ctx context.Context, t *testing.T, client kubernetes.Interface, 
 	for i := range list.Items {
 		note(&list.Items[i])
 	}
-	w := watchOn(ctx, t, list.ResourceVersion, client.CoreV1().Nodes().Watch)
+	w, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
 	for len(ready) < n {
 		ev, ok := <-w.ResultChan()
 		if !ok {
@@ -138,21 +138,6 @@ func awaitNodes(ctx context.Context, t *testing.T, client kubernetes.Interface, 
 			note(node)
 		}
 	}
-}
-
-// watchOn watches from a resourceVersion to the end of the test, also when the server ends the watch, as it does after
-// half an hour.
-func watchOn(
-	ctx context.Context, t *testing.T, from string,
-	watcher func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) watch.Interface {
-	t.Helper()
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, from, &cache.ListWatch{WatchFuncWithContext: watcher})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Stop)
-	return w
 }
 
 // awaitAvailable creates n Deployments and watches until all pods of all are available.
@@ -165,7 +150,11 @@ func awaitAvailable(
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := watchOn(ctx, t, list.ResourceVersion, deployments.Watch)
+	w, err := deployments.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
 	for i := range n {
 		labels := map[string]string{"app": fmt.Sprintf("%s-%d", name, i)}
 		_, err := deployments.Create(ctx, &appsv1.Deployment{
