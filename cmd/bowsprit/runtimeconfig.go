@@ -39,8 +39,7 @@ func (c *runtimeConfig) Type() string { return "mapStringString" }
 const oldDefinitions, migrations = "apiextensions.k8s.io/v1beta1", "storagemigration.k8s.io/v1beta1"
 
 // likeKubernetes returns config with what kube-apiserver does not serve by default switched off, unless config names
-// it. migrator says that the feature gate StorageVersionMigrator is on, with which whoever asks for all versions, or
-// all that are beta, asks for migrations.
+// it. With migrator, the feature gate StorageVersionMigrator, api/all and api/beta name migrations too.
 func likeKubernetes(config map[string]string, migrator bool) map[string]string {
 	out := maps.Clone(config)
 	if out == nil {

@@ -22,7 +22,7 @@ import (
 func TestStorageMediaTypeCost(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("E2E_STORAGE_MEDIA_COST"))
 	if err != nil {
-		t.Skip("E2E_STORAGE_MEDIA_COST is not set to a number of turns")
+		t.Skip("it measures for minutes: E2E_STORAGE_MEDIA_COST says in how many turns")
 	}
 	const pods = 1500
 	medias := []string{"application/json", "application/vnd.kubernetes.protobuf"}

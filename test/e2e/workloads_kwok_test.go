@@ -28,7 +28,7 @@ func startKwok(t *testing.T, folder string, nodes int, limited bool) simulated {
 	config := api.config(t)
 	ctx := bounded(t, scaleLimit)
 	client := kubernetes.NewForConfigOrDie(config)
-	ended := make(chan string, 3) // each is said once, to who asks
+	ended := make(chan string, 3) // the names of those that have ended
 	pids := []int{etcd.members[0].cmd.Process.Pid, api.cmd.Process.Pid}
 	for name, flags := range map[string][]string{
 		"kube-controller-manager": append([]string{"--leader-elect=false", "--secure-port=0",

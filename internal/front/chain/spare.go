@@ -14,7 +14,8 @@ import (
 // with large answers. With one P more than processors, those are found sooner. It costs 3 to 7 % of the CPU time of
 // each request, so it is there only while short requests run beside large answers.
 
-// restAfter is how long after it was last wanted the spare P goes. Each change stops the world for some 50 µs.
+// restAfter is how long the spare P stays at the least after the last request that asked for it. Each change stops the
+// world for some 50 µs.
 const restAfter = 10 * time.Second
 
 // spare is the P that a process may have besides those of its processors.
@@ -36,7 +37,7 @@ var process = spare{
 }
 
 // AllowSpare allows this process a spare P. Only programs call it: a library must not change what the whole process
-// has. It does nothing if the environment sets GOMAXPROCS, which then is the number that somebody wants.
+// has. It does nothing if the environment sets GOMAXPROCS: the operator's number stays.
 func AllowSpare() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		process.allowed.Store(true)
@@ -59,7 +60,7 @@ func (s *spare) want() {
 	time.AfterFunc(restAfter, s.look)
 }
 
-// look takes the spare P away if nobody has wanted it since the last look.
+// look takes the spare P away if no request has asked for it since the last look.
 func (s *spare) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,9 +12,6 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// prepareDevicesCreate says since when devices have taints.
-func prepareDevicesCreate(obj object.Object, e catalog.Env) { dateTaints(obj, e) }
-
 func prepareDevicesUpdate(obj, old object.Object, _ string, e catalog.Env) {
 	dateTaints(obj, e)
 	rule.CountChange(obj, old)

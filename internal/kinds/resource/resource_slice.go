@@ -27,7 +27,7 @@ func resourceSliceKind() rule.Kind {
 			rule.OnDemand[resourcev1beta2.ResourceSlice](resourceV1beta2), defaultOlderSlice),
 		Convert: betweenVersions(upgradeSlice, downgradeSlice),
 		Form:    olderSliceForm(),
-		Strategy: &catalog.Strategy{Cells: rule.Printed(resourceSliceCells), PrepareCreate: prepareDevicesCreate,
+		Strategy: &catalog.Strategy{Cells: rule.Printed(resourceSliceCells), PrepareCreate: dateTaints,
 			PrepareUpdate: prepareDevicesUpdate, UnconditionalUpdate: true,
 			FieldLabels:  rule.FieldLabels("spec.nodeName", "spec.driver"),
 			UnknownField: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s"},

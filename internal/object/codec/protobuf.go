@@ -46,7 +46,7 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	if typed, ok := into.(kinded); ok {
 		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
 	}
-	doc, err := AppendTyped(make([]byte, 0, 2*len(data)), into)
+	doc, err := appendTyped(make([]byte, 0, 2*len(data)), into)
 	if err != nil {
 		// JSON within it that is none
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err))

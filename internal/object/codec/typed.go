@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// AppendTyped appends the JSON of a value of a Go type of the Kubernetes API, as encoding/json writes it but for the
+// appendTyped appends the JSON of a value of a Go type of the Kubernetes API, as encoding/json writes it but for the
 // order of the fields: they are sorted by name, as AppendJSON sorts them. typed is a pointer to the value. Fields in
 // what a type's own MarshalJSON gives keep their order.
-func AppendTyped(dst []byte, typed any) ([]byte, error) {
+func appendTyped(dst []byte, typed any) ([]byte, error) {
 	v := reflect.ValueOf(typed)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return appendMarshalled(dst, typed)

@@ -82,7 +82,7 @@ func TestAppendTyped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := AppendTyped([]byte("+"), v)
+		got, err := appendTyped([]byte("+"), v)
 		if err != nil || got[0] != '+' {
 			t.Fatalf("%s: %s %v", name, got, err)
 		}
@@ -96,7 +96,7 @@ func TestAppendTyped(t *testing.T) {
 		"raw JSON": &everyForm{Raw: runtime.RawExtension{Raw: []byte("{")}}, "number": &everyForm{Float: math.NaN()},
 	} {
 		_, want := json.Marshal(v)
-		if got, err := AppendTyped(nil, v); err == nil || want == nil {
+		if got, err := appendTyped(nil, v); err == nil || want == nil {
 			t.Errorf("broken %s: %s", name, got)
 		}
 	}
@@ -112,7 +112,7 @@ func TestAppendTypedAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			got, err := AppendTyped(nil, &node{Next: &node{Kids: map[string]node{"a": {}}}})
+			got, err := appendTyped(nil, &node{Next: &node{Kids: map[string]node{"a": {}}}})
 			if want := `{"next":{"kids":{"a":{}}}}`; err != nil || string(got) != want {
 				t.Errorf("%s %v", got, err)
 			}

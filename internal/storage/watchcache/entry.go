@@ -39,7 +39,7 @@ type Entry struct {
 	object  atomic.Pointer[any]
 }
 
-// Encoding says how the store keeps an object. 0 is JSON; whoever reads says what else there is.
+// Encoding says how the store keeps an object. 0 is JSON; Options.Read says which others there are.
 type Encoding uint8
 
 // Encoding returns how the store keeps the object.
