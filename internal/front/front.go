@@ -76,6 +76,7 @@ func New(c Config) *Server {
 	}
 	s.conns = conn.New(conn.Config{
 		Handler: s.chain, Hijacked: hijacked, TLS: c.TLS, Context: base, HandshakeFailed: handshakes.Inc, Log: c.Log,
+		Sending: c.Audit.Flush,
 	})
 	return s
 }

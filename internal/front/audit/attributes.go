@@ -45,7 +45,7 @@ func (a *Auditor) describe(rec *Record, r *Received) {
 	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
 	e.SourceIPs = sourceIPs(r.HTTP, rec.memory.ips[:0])
 	if r.User != nil {
-		e.User = a.users.info(r.User)
+		e.User, rec.user = a.users.info(r.User)
 	}
 	if info := r.Info; info.IsResource {
 		rec.memory.ref = auditapi.ObjectReference{
@@ -70,30 +70,32 @@ func sourceIPs(r *http.Request, room []string) []string {
 	return room
 }
 
-// users remembers how some of the users that have asked are written: authenticators return the same one again and
-// again, of which nothing changes.
+// users remembers some of the users that have asked, and how they are written: authenticators return the same one again
+// and again, of which nothing changes.
 type users [64]atomic.Pointer[knownUser]
 
 type knownUser struct {
 	who  *user.DefaultInfo
 	info authenticationv1.UserInfo // never changed
+	json []byte                    // info as appendUser writes it; never changed
 }
 
 var userSeed = maphash.MakeSeed()
 
-// info is userInfo.
-func (u *users) info(who user.Info) authenticationv1.UserInfo {
+// info is userInfo, with the user as appendUser writes it, nil if that is not known.
+func (u *users) info(who user.Info) (authenticationv1.UserInfo, []byte) {
 	known, ok := who.(*user.DefaultInfo)
 	if !ok {
-		return userInfo(who)
+		return userInfo(who), nil
 	}
 	place := &u[maphash.Comparable(userSeed, known)%uint64(len(u))]
 	if at := place.Load(); at != nil && at.who == known {
-		return at.info
+		return at.info, at.json
 	}
 	info := userInfo(who)
-	place.Store(&knownUser{known, info})
-	return info
+	written := appendUser(nil, &info)
+	place.Store(&knownUser{known, info, written})
+	return info, written
 }
 
 func userInfo(u user.Info) authenticationv1.UserInfo {

@@ -48,8 +48,10 @@ func TestUsersAreRemembered(t *testing.T) {
 	}
 	for range 3 {
 		for _, u := range all {
-			if got := known.info(u); got.Username != u.Name || got.Extra["of"][0] != u.Name {
-				t.Fatalf("%s is written as %+v", u.Name, got)
+			got, written := known.info(u)
+			if got.Username != u.Name || got.Extra["of"][0] != u.Name ||
+				string(written) != string(appendUser(nil, &got)) {
+				t.Fatalf("%s is written as %+v, %s", u.Name, got, written)
 			}
 		}
 	}

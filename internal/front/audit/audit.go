@@ -111,6 +111,8 @@ type Received struct {
 	// LongRunning is true if the request may last as long as its client wants: then the beginning of its answer is a
 	// stage.
 	LongRunning bool
+	// Flushed is true if Flush is called before the answer is sent.
+	Flushed bool
 }
 
 // Begin returns the Record of a request, nil if the policy does not want it recorded.
@@ -126,7 +128,7 @@ func (a *Auditor) Begin(r Received) *Record {
 	}
 	rec := &Record{
 		auditor: a, longRunning: r.LongRunning, omit: config.OmitStages, omitManagedFields: config.OmitManagedFields,
-		patch: patch, library: libraryOf(r.HTTP.Context()),
+		patch: patch, library: libraryOf(r.HTTP.Context()), flushed: r.Flushed,
 	}
 	rec.annotations = rec.memory.annotations[:0]
 	rec.event.Level, rec.event.AuditID = config.Level, types.UID(r.ID)
@@ -138,14 +140,22 @@ func (a *Auditor) Begin(r Received) *Record {
 // Rejected counts a request that was refused because it could not be recorded (mode blocking-strict).
 func (a *Auditor) Rejected() { a.metrics.rejected.Inc() }
 
-// deliver hands an event to the backends and reports whether they took it.
-func (a *Auditor) deliver(e *auditapi.Event, more annotations) bool {
+// Flush writes what the log file still has to take. A connection calls it before it sends answers: then what was read
+// is in the log before its reader has it (Received.Flushed). A nil Auditor has nothing to write.
+func (a *Auditor) Flush() {
+	if a != nil && a.log != nil {
+		a.log.flushHeld()
+	}
+}
+
+// deliver hands the event of a record to the backends and reports whether they took it.
+func (a *Auditor) deliver(r *Record) bool {
 	a.metrics.events.Inc()
 	if a.log != nil {
-		return a.log.record(e, more)
+		return a.log.record(&r.event, beside{r.annotations, r.user, r.flushed})
 	}
-	e.Annotations = more.asMap()
-	return a.backend.ProcessEvents(e)
+	r.event.Annotations = r.annotations.asMap()
+	return a.backend.ProcessEvents(&r.event)
 }
 
 // omits reports whether a stage is not recorded.

@@ -161,19 +161,19 @@ rules:
 	get.RequestReceived()
 	get.ResponseStarted(http.StatusOK)
 	get.ResponseStarted(http.StatusTeapot) // nothing any more
-	get.ResponseComplete()
+	get.ResponseComplete(time.Now())
 	list := a.Begin(received(t, "GET", "/api/v1/secrets"))
 	list.RequestReceived()
 	list.ResponseStarted(http.StatusOK)
-	list.ResponseComplete()
+	list.ResponseComplete(time.Now())
 	long := received(t, "GET", "/api/v1/secrets?watch=1")
 	long.LongRunning = true
 	watch := a.Begin(long)
 	watch.RequestReceived()
 	watch.ResponseStarted(http.StatusOK)
-	watch.ResponseComplete()
+	watch.ResponseComplete(time.Now())
 	gone := a.Begin(long)
-	gone.ResponseComplete()
+	gone.ResponseComplete(time.Now())
 	bad := a.Begin(received(t, "GET", "/version"))
 	bad.RequestReceived()
 	bad.Panicked(errors.New("boom"))
@@ -228,7 +228,7 @@ func TestLevels(t *testing.T) {
 		after["data"] = map[string]any{"password": "bmV3"}
 		rec.Changed(secret(), after)
 		rec.ResponseStarted(http.StatusOK)
-		rec.ResponseComplete()
+		rec.ResponseComplete(time.Now())
 		stop(t, a)
 
 		events := logged(t, o)
@@ -288,7 +288,7 @@ func TestSecretsStayOut(t *testing.T) {
 	rec.ResponseObject([]byte(`{"data":{"password":"czNjcjN0"}}`))
 	rec.Changed(nil, secret())
 	rec.ResponseStatus(&metav1.Status{Code: 403, Message: "no"})
-	rec.ResponseComplete()
+	rec.ResponseComplete(time.Now())
 	stop(t, a)
 	text, err := os.ReadFile(o.Log.Path)
 	if err != nil {
@@ -307,7 +307,7 @@ func TestBodiesThatAreNoJSON(t *testing.T) {
 	for _, body := range []string{"a: 1\nb: [x]\n", "{", ` {"a": "<"}`} {
 		rec := a.Begin(received(t, "PATCH", "/api/v1/namespaces/default/secrets/s"))
 		rec.RequestBody([]byte(body))
-		rec.ResponseComplete()
+		rec.ResponseComplete(time.Now())
 	}
 	stop(t, a)
 	var got []string
@@ -388,7 +388,7 @@ func TestHangingWebhook(t *testing.T) {
 	o.Webhook.Batch = BatchConfig{BufferSize: 3, MaxBatchSize: 1, MaxBatchWait: time.Hour}
 	a := start(t, o)
 	before := lostBy(t, "buffered")
-	end := func() { a.Begin(received(t, "GET", "/api/v1/secrets")).ResponseComplete() }
+	end := func() { a.Begin(received(t, "GET", "/api/v1/secrets")).ResponseComplete(time.Now()) }
 	end()
 	<-h.called // the one that is under way; the buffer is empty now
 	for range 5 {
@@ -411,7 +411,7 @@ func TestShutdownDoesNotWaitForEver(t *testing.T) {
 	h := newHook(t, &o)
 	o.Webhook.Batch = BatchConfig{BufferSize: 3, MaxBatchSize: 1, MaxBatchWait: time.Hour}
 	a := start(t, o)
-	a.Begin(received(t, "GET", "/api/v1/secrets")).ResponseComplete()
+	a.Begin(received(t, "GET", "/api/v1/secrets")).ResponseComplete(time.Now())
 	<-h.called
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -430,7 +430,7 @@ func TestTruncate(t *testing.T) {
 	a := start(t, o)
 	rec := a.Begin(received(t, "PUT", "/api/v1/namespaces/default/secrets/s"))
 	rec.RequestBody([]byte(`"` + strings.Repeat("x", 3000) + `"`))
-	rec.ResponseComplete()
+	rec.ResponseComplete(time.Now())
 	stop(t, a)
 	events := logged(t, o)
 	if len(events) != 1 || events[0].RequestObject != nil || events[0].Annotations["audit.k8s.io/truncated"] != "true" {
@@ -499,6 +499,6 @@ func BenchmarkMetadata(b *testing.B) {
 		rec.Annotate("authorization.k8s.io/decision", "allow")
 		rec.Annotate("authorization.k8s.io/reason", "")
 		rec.ResponseStarted(200)
-		rec.ResponseComplete()
+		rec.ResponseComplete(time.Now())
 	}
 }

@@ -83,9 +83,20 @@ func (t *TruncateOptions) wrap(b audit.Backend) audit.Backend {
 	return truncate.NewBackend(b, t.TruncateConfig, auditv1.SchemeGroupVersion)
 }
 
-// recorder is a backend of our own, which needs no annotations in the event.
+// recorder is a backend of our own.
 type recorder interface {
-	record(e *auditapi.Event, more annotations) bool
+	// record is ProcessEvents for one event.
+	record(e *auditapi.Event, of beside) bool
+	// flushHeld returns when all that was recorded before is written, what is held too.
+	flushHeld()
+}
+
+// beside is what a recorder is told beside an event.
+type beside struct {
+	annotations annotations // those of the event, if it has none itself
+	user        []byte      // the event's user as appendUser writes it; nil is not known
+	// flushed is true if flushHeld is called before the answer to the request is sent.
+	flushed bool
 }
 
 // lenient lets requests go on whose events could not be delivered; the backend has counted them.

@@ -88,6 +88,58 @@ func TestHeldIsWritten(t *testing.T) {
 	}
 }
 
+// What is recorded of a read is written when its answer is sent, and before that if it is not known when that is.
+func TestFlushedIsHeld(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		verb, mode    string
+		flushed       bool
+		before, after int // writes before and after the flush
+	}{
+		{"get", ModeBlocking, true, 0, 1}, {"get", ModeBlocking, false, 1, 1}, {"create", ModeBlocking, true, 2, 2},
+		{"list", ModeBlockingStrict, true, 2, 2},
+	} {
+		out := &sink{}
+		a := newAuditor(nil, (&LogOptions{Format: FormatJSON, Mode: tc.mode}).wrap(out), silent)
+		for _, stage := range []auditapi.Stage{auditapi.StageRequestReceived, auditapi.StageResponseComplete} {
+			a.deliver(&Record{event: *eventNamed("one", stage, tc.verb), flushed: tc.flushed})
+		}
+		before := len(out.all())
+		a.Flush()
+		a.Flush()
+		after := out.all()
+		if before != tc.before || len(after) != tc.after || strings.Count(strings.Join(after, ""), "\n") != 2 {
+			t.Errorf("%+v: %d before, then %q", tc, before, after)
+		}
+	}
+}
+
+// A flush returns when the lines are written which another is writing.
+func TestFlushWaits(t *testing.T) {
+	t.Parallel()
+	out := &sink{entered: make(chan struct{}), goOn: make(chan struct{})}
+	a := newAuditor(nil, &logBackend{out: out, lenient: true}, silent)
+	a.deliver(&Record{event: *eventNamed("one", auditapi.StageResponseComplete, "get"), flushed: true})
+	var calls sync.WaitGroup
+	calls.Go(a.Flush)
+	<-out.entered
+	const others = 20
+	var begun sync.WaitGroup
+	begun.Add(others)
+	for range others {
+		calls.Go(func() {
+			begun.Done()
+			a.Flush()
+			if writes := out.all(); len(writes) != 1 {
+				t.Errorf("%q", writes)
+			}
+		})
+	}
+	begun.Wait()
+	out.goOn <- struct{}{}
+	calls.Wait()
+}
+
 // Lines that come while one is written are written together, and each call returns when its line is written.
 func TestTogether(t *testing.T) {
 	t.Parallel()

@@ -15,18 +15,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it. It
-// has the annotations more if it has none itself.
-func appendEvent(dst []byte, e *auditapi.Event, more annotations) ([]byte, error) {
+// appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it.
+func appendEvent(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
 	dst = append(dst, `{"kind":"Event","apiVersion":"audit.k8s.io/v1"`...)
 	dst = appendField(dst, "level", e.Level)
 	dst = appendField(dst, "auditID", e.AuditID)
 	dst = appendField(dst, "stage", e.Stage)
 	dst = appendField(dst, "requestURI", e.RequestURI)
 	dst = appendField(dst, "verb", e.Verb)
-	dst = appendUser(dst, "user", &e.User)
+	if of.user != nil {
+		dst = append(append(dst, `,"user":`...), of.user...)
+	} else {
+		dst = appendUser(appendName(dst, "user"), &e.User)
+	}
 	if e.ImpersonatedUser != nil {
-		dst = appendUser(dst, "impersonatedUser", e.ImpersonatedUser)
+		dst = appendUser(appendName(dst, "impersonatedUser"), e.ImpersonatedUser)
 	}
 	if m := e.AuthenticationMetadata; m != nil {
 		dst = openObject(dst, "authenticationMetadata")
@@ -48,9 +51,9 @@ func appendEvent(dst []byte, e *auditapi.Event, more annotations) ([]byte, error
 	dst = appendTime(dst, "requestReceivedTimestamp", e.RequestReceivedTimestamp)
 	dst = appendTime(dst, "stageTimestamp", e.StageTimestamp)
 	for key, value := range e.Annotations {
-		more.add(key, value)
+		of.annotations.add(key, value)
 	}
-	return append(appendAnnotations(dst, more), '}'), nil
+	return append(appendAnnotations(dst, of.annotations), '}'), nil
 }
 
 // appendName begins a field of an object that has one already, or has just been opened.
@@ -122,8 +125,8 @@ func sortedKeys[V any](room []string, m map[string]V) []string {
 	return room
 }
 
-func appendUser(dst []byte, name string, u *authenticationv1.UserInfo) []byte {
-	dst = openObject(dst, name)
+func appendUser(dst []byte, u *authenticationv1.UserInfo) []byte {
+	dst = append(dst, '{')
 	dst = appendOptional(dst, "username", u.Username)
 	dst = appendOptional(dst, "uid", u.UID)
 	dst = appendStrings(dst, "groups", u.Groups)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
@@ -18,9 +19,8 @@ const logName = "log"
 // together.
 type logBackend struct {
 	legacy bool
-	// lenient (mode blocking) lets requests go on whose events cannot be written, which is counted. It also lets a line
-	// wait for the next one: that a read has come in, which changes nothing, is written with what came of it, or after
-	// holdLimit.
+	// lenient (mode blocking) lets requests go on whose events cannot be written, which is counted. It also lets lines
+	// about a read, which changes nothing, wait until its answer is sent, or for holdLimit.
 	lenient bool
 
 	mu      sync.Mutex
@@ -32,9 +32,11 @@ type logBackend struct {
 
 	writing sync.Mutex // one batch after the other; locked before mu
 	out     io.Writer
+
+	held atomic.Int64 // lines that are held and not written yet
 }
 
-// holdLimit is how long a line is held if no other comes.
+// holdLimit is how long a line is held if nothing is sent.
 const holdLimit = 100 * time.Millisecond
 
 var _ audit.Backend = (*logBackend)(nil)
@@ -43,30 +45,30 @@ var _ audit.Backend = (*logBackend)(nil)
 func (b *logBackend) ProcessEvents(events ...*auditapi.Event) bool {
 	ok := true
 	for _, e := range events {
-		ok = b.record(e, nil) && ok
+		ok = b.record(e, beside{}) && ok
 	}
 	return ok
 }
 
-// record is ProcessEvents for an event whose annotations, if it has none itself, are more.
-func (b *logBackend) record(e *auditapi.Event, more annotations) bool {
-	err := b.write(e, more)
+// record implements recorder.
+func (b *logBackend) record(e *auditapi.Event, of beside) bool {
+	err := b.write(e, of)
 	if err != nil {
 		audit.HandlePluginError(logName, err, e)
 	}
 	return err == nil || b.lenient
 }
 
-func (b *logBackend) write(e *auditapi.Event, more annotations) error {
+func (b *logBackend) write(e *auditapi.Event, of beside) error {
 	room := lines.Get().(*[]byte)
 	line, err := (*room)[:0], error(nil)
 	if b.legacy {
 		line = append(line, audit.EventString(e)...)
-	} else if line, err = appendEvent(line, e, more); err != nil {
+	} else if line, err = appendEvent(line, e, of); err != nil {
 		return err
 	}
 	line = append(line, '\n')
-	held := b.lenient && e.Stage == auditapi.StageRequestReceived && reads(e.Verb)
+	held := b.lenient && reads(e.Verb) && (of.flushed || e.Stage == auditapi.StageRequestReceived)
 	batch, i := b.add(line, held)
 	if cap(line) <= maxKept {
 		*room = line
@@ -91,6 +93,10 @@ func (b *logBackend) add(line []byte, held bool) (*batch, int) {
 	p := b.pending
 	p.lines = append(p.lines, line...)
 	p.ends = append(p.ends, end{len(p.lines), held})
+	if held {
+		p.held++
+		b.held.Add(1)
+	}
 	if held && !b.timed {
 		b.timed = true
 		if b.late == nil {
@@ -110,8 +116,7 @@ func (b *logBackend) flush(p *batch, i int) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	if !p.written {
-		b.take()
-		p.write(b.out)
+		b.put(b.take())
 	}
 	err := p.result(i)
 	if p.waiting--; p.waiting == 0 {
@@ -128,10 +133,23 @@ func (b *logBackend) flushAll() {
 	if p == nil {
 		return
 	}
-	p.write(b.out)
+	b.put(p)
 	if p.waiting == 0 {
 		p.free()
 	}
+}
+
+// flushHeld implements recorder.
+func (b *logBackend) flushHeld() {
+	if b.held.Load() > 0 {
+		b.flushAll()
+	}
+}
+
+// put writes a batch; b.writing is locked.
+func (b *logBackend) put(p *batch) {
+	p.write(b.out)
+	b.held.Add(-p.held)
 }
 
 // take makes what is there the caller's, who holds writing: later lines are another batch.
@@ -170,6 +188,7 @@ type batch struct {
 	lines   []byte
 	ends    []end
 	errs    []error // of each line; nil if all were written
+	held    int64   // how many lines are held
 	waiting int     // how many calls will ask for a result
 	written bool
 }

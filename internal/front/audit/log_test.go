@@ -100,7 +100,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.Run("ours", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := appendEvent(room, e, nil); err != nil {
+			if _, err := appendEvent(room, e, beside{}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -129,7 +129,7 @@ func metadataEvent() *auditapi.Event {
 // TestUnknownStaysJSON guards what the log relies on: documents stand in it as JSON, not as text.
 func TestUnknownStaysJSON(t *testing.T) {
 	t.Parallel()
-	line, err := appendEvent(nil, fullEvent(), nil)
+	line, err := appendEvent(nil, fullEvent(), beside{})
 	if err != nil {
 		t.Fatal(err)
 	}

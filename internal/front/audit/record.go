@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,8 @@ type Record struct {
 	// patch is true if the event gets a JSON patch of what the write changed, and no objects.
 	patch   bool
 	library *library // where Kubernetes' libraries put annotations; may be nil
+	user    []byte   // see beside
+	flushed bool     // see Received.Flushed
 
 	mu struct {
 		sync.Mutex
@@ -49,7 +52,7 @@ var _ request.Record = (*Record)(nil)
 func (r *Record) RequestReceived() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stageLocked(auditapi.StageRequestReceived)
+	return r.stageLocked(auditapi.StageRequestReceived, r.event.RequestReceivedTimestamp.Time)
 }
 
 // ResponseStarted notes the status code of the answer that begins.
@@ -65,12 +68,12 @@ func (r *Record) ResponseStarted(code int) {
 	}
 	r.event.ResponseStatus.Code = int32(code)
 	if r.longRunning {
-		r.stageLocked(auditapi.StageResponseStarted)
+		r.stageLocked(auditapi.StageResponseStarted, r.auditor.now())
 	}
 }
 
-// ResponseComplete records the end of the request.
-func (r *Record) ResponseComplete() {
+// ResponseComplete records that the request has ended at the time now.
+func (r *Record) ResponseComplete(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.event.ResponseStatus == nil { // no handler has begun an answer; net/http sends an empty one
@@ -78,10 +81,10 @@ func (r *Record) ResponseComplete() {
 			Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "Connection closed early",
 		}
 		if r.longRunning {
-			r.stageLocked(auditapi.StageResponseStarted)
+			r.stageLocked(auditapi.StageResponseStarted, now)
 		}
 	}
-	r.stageLocked(auditapi.StageResponseComplete)
+	r.stageLocked(auditapi.StageResponseComplete, now)
 }
 
 // Panicked records that the handler of the request has panicked.
@@ -92,7 +95,7 @@ func (r *Record) Panicked(cause any) {
 		Code: http.StatusInternalServerError, Status: metav1.StatusFailure,
 		Reason: metav1.StatusReasonInternalError, Message: fmt.Sprintf("APIServer panic'd: %v", cause),
 	}
-	r.stageLocked(auditapi.StagePanic)
+	r.stageLocked(auditapi.StagePanic, r.auditor.now())
 }
 
 // AnswerOnly has the beginning of the answer recorded: the only stage of requests that are refused before their user is
@@ -256,20 +259,17 @@ func (r *Record) recorded(obj map[string]any) map[string]any {
 	return out
 }
 
-// stageLocked records that the request has come to a stage, and reports whether that was recorded or was not to be.
-func (r *Record) stageLocked(stage auditapi.Stage) bool {
+// stageLocked records that the request came to a stage at a time, and reports whether that was recorded or was not to
+// be.
+func (r *Record) stageLocked(stage auditapi.Stage, at time.Time) bool {
 	if omits(r.omit, stage) {
 		return true
 	}
-	r.event.Stage = stage
-	r.event.StageTimestamp = r.event.RequestReceivedTimestamp
-	if stage != auditapi.StageRequestReceived {
-		r.event.StageTimestamp = metav1.NewMicroTime(r.auditor.now())
-	}
+	r.event.Stage, r.event.StageTimestamp = stage, metav1.NewMicroTime(at)
 	for key, value := range r.library.annotations() {
 		r.annotateLocked(key, value)
 	}
-	return r.auditor.deliver(&r.event, r.annotations)
+	return r.auditor.deliver(r)
 }
 
 func document(raw []byte) *runtime.Unknown {

@@ -29,8 +29,9 @@ func (c *Chain) audit(x *exchange, next func(*exchange)) {
 			record.Panicked(cause)
 			panic(cause)
 		}
-		annotateLatency(record, x, c.config.Now().Sub(x.started))
-		record.ResponseComplete()
+		now := c.config.Now()
+		annotateLatency(record, x, now.Sub(x.started))
+		record.ResponseComplete(now)
 	}()
 	next(x)
 }
@@ -42,6 +43,7 @@ func (c *Chain) recordOf(x *exchange) *audit.Record {
 	}
 	return c.config.Audit.Begin(audit.Received{
 		HTTP: x.r, Info: x.info, User: x.who, ID: x.scope.AuditID, At: x.started, LongRunning: x.longRunning,
+		Flushed: x.r.ProtoMajor == 2, // conn.Config.Sending
 	})
 }
 

@@ -105,7 +105,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if len(p) >= largePiece && x.shared != nil {
 		defer x.takeTurn()()
 	}
-	if x.record != nil {
+	if x.record != nil && x.written > stallAfter { // less takes no time
 		began := x.chain.config.Now()
 		defer func() { x.scope.Latency.Spend(request.ResponseWrite, x.chain.config.Now().Sub(began)) }()
 	}

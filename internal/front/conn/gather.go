@@ -30,7 +30,8 @@ const (
 // does not read stops the frames of its own connection and nothing else.
 type gatherer struct {
 	*tls.Conn
-	below *corked // what Conn writes to; nil if it cannot be held back
+	below   *corked // what Conn writes to; nil if it cannot be held back
+	sending func()  // called before what was gathered is sent
 
 	farewell farewell
 	reading  chan struct{} // holds an element while one reads
@@ -49,9 +50,9 @@ type gatherer struct {
 
 var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
 
-func newGatherer(c *tls.Conn) *gatherer {
-	g := &gatherer{Conn: c, farewell: newFarewell(), reading: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		done: make(chan struct{})}
+func newGatherer(c *tls.Conn, sending func()) *gatherer {
+	g := &gatherer{Conn: c, sending: sending, farewell: newFarewell(), reading: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), done: make(chan struct{})}
 	g.moved.L = &g.mu
 	g.below, _ = c.NetConn().(*corked)
 	go g.send()
@@ -129,6 +130,7 @@ func (g *gatherer) send() {
 		}
 		g.moved.Broadcast()
 		g.mu.Unlock()
+		g.sending()
 		err := g.out(*full)
 		*full = (*full)[:0]
 		gatherBuffers.Put(full)

@@ -48,7 +48,7 @@ func gathered(t *testing.T) (*gatherer, *counted, *tls.Conn) {
 	go func() { shaken <- server.HandshakeContext(t.Context()) }()
 	must(t, client.HandshakeContext(t.Context()))
 	must(t, <-shaken)
-	g := newGatherer(server)
+	g := newGatherer(server, func() {})
 	t.Cleanup(func() { client.Close(); g.Close() })
 	below.writes.Store(0)
 	return g, below, client
@@ -102,6 +102,23 @@ func TestGathererGathers(t *testing.T) {
 	}
 }
 
+// TestGathererSaysBefore holds that nothing is sent before the gatherer has said so.
+func TestGathererSaysBefore(t *testing.T) {
+	t.Parallel()
+	g, below, client := gathered(t)
+	said := make(chan int64)
+	g.sending = func() { said <- below.writes.Load() }
+	for i := range int64(20) {
+		_, err := g.Write([]byte("answer"))
+		must(t, err)
+		if writes := <-said; writes != i {
+			t.Fatalf("answer %d: %d writes before", i, writes)
+		}
+		_, err = io.ReadFull(client, make([]byte, len("answer")))
+		must(t, err)
+	}
+}
+
 // TestGathererWaitsForTheClient shows that what a client does not read does not pile up, and that the end of the
 // connection ends the wait.
 func TestGathererWaitsForTheClient(t *testing.T) {
@@ -115,7 +132,7 @@ func TestGathererWaitsForTheClient(t *testing.T) {
 		go func() { _ = server.HandshakeContext(t.Context()) }()
 		go func() { _, _ = client.Read(make([]byte, 1)) }()
 		synctest.Wait()
-		g := newGatherer(server)
+		g := newGatherer(server, func() {})
 		written, failed := 0, make(chan error, 1)
 		go func() {
 			for {
@@ -163,7 +180,7 @@ func sayFarewell(t *testing.T, config *tls.Config, leaves bool) {
 	go func() { shaken <- server.HandshakeContext(t.Context()) }()
 	must(t, client.HandshakeContext(t.Context()))
 	must(t, <-shaken)
-	g := newGatherer(server)
+	g := newGatherer(server, func() {})
 	farewell := []byte{0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	_, err := g.Write(farewell)
 	must(t, err)

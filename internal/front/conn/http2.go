@@ -12,19 +12,20 @@ import (
 
 // serveHTTP2 has srv's HTTP/2 connections gather their writes. golang.org/x/net/http2 is the same server as the one
 // inside net/http, but takes connections of any type.
-func serveHTTP2(srv *http.Server, unasked *unasked) error {
+func (s *Server) serveHTTP2(srv *http.Server) error {
 	h2 := &http2.Server{}
 	if err := http2.ConfigureServer(srv, h2); err != nil {
 		return err
 	}
 	srv.TLSNextProto[http2.NextProtoTLS] = func(srv *http.Server, c *tls.Conn, h http.Handler) {
-		unasked.forget(c)
+		s.unasked.forget(c)
 		ctx := context.Background()
 		// How net/http hands over the context of a connection to an HTTP/2 server.
 		if base, ok := h.(interface{ BaseContext() context.Context }); ok {
 			ctx = base.BaseContext()
 		}
-		h2.ServeConn(newGatherer(c), &http2.ServeConnOpts{Context: ctx, Handler: &roomy{h}, BaseConfig: srv})
+		h2.ServeConn(newGatherer(c, s.config.Sending),
+			&http2.ServeConnOpts{Context: ctx, Handler: &roomy{h}, BaseConfig: srv})
 	}
 	return nil
 }

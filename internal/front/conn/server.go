@@ -48,7 +48,9 @@ type Config struct {
 	Context context.Context // what the contexts of all requests come from
 	// HandshakeFailed is called for each TLS handshake that failed.
 	HandshakeFailed func()
-	Log             *slog.Logger
+	// Sending is called before answers, or parts of some, are sent over HTTP/2.
+	Sending func()
+	Log     *slog.Logger
 }
 
 // Server hands the requests of connections to a handler.
@@ -87,7 +89,7 @@ func (s *Server) newHTTPServer() *http.Server {
 		ConnState: s.unasked.follow,
 	}
 	if s.config.TLS != nil {
-		if err := serveHTTP2(srv, &s.unasked); err != nil {
+		if err := s.serveHTTP2(srv); err != nil {
 			panic(err) // it is about cipher suites that cannot carry HTTP/2, which who configures them refuses
 		}
 	}
