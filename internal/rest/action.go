@@ -17,7 +17,7 @@ func writeSuccess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeDocument(w, r, doc, answer{http.StatusCreated, media}, &metav1.Status{})
+	return writeDocument(w, r, doc, answer{code: http.StatusCreated, form: media}, &metav1.Status{})
 }
 
 // successful returns the JSON of a Status that says so, its fields in the order that Kubernetes has them.

@@ -31,17 +31,20 @@ func (f form) message(c *verb.Call) any {
 
 // writeDocument answers with a JSON document, which in protobuf is a message of into's type; into is a fresh value of
 // it.
-func writeDocument(w http.ResponseWriter, r *http.Request, doc []byte, as answer, into any) error {
+func writeDocument(w http.ResponseWriter, r *http.Request, doc []byte, as answer, into any) (err error) {
 	r, span := startEncoding(r, as.form)
 	defer span.End()
 	if a := request.RecordOf(r.Context()); a != nil {
 		recordAnswer(a, doc, into)
 	}
-	if as.Type == codec.Protobuf {
-		var err error
-		if doc, err = codec.ToProtobuf(doc, into); err != nil {
-			return err
-		}
+	switch {
+	case as.Type == codec.Protobuf:
+		doc, err = codec.ToProtobuf(doc, into, as.documents...)
+	case len(as.documents) > 0 && as.As == "":
+		doc, err = codec.WithDocuments(doc, into, as.documents)
+	}
+	if err != nil {
+		return err
 	}
 	codec.WriteObject(w, r, as.code, doc, as.plain())
 	return nil
@@ -69,13 +72,13 @@ func (s *Server) binary(c *verb.Call, f form, e *watchcache.Entry) ([]byte, erro
 		return f.item(raw, c)
 	}
 	key := binaryKey{c.Version, f.Type, false, c.Secrecy.Masked}
-	return e.Encoded(key, func() ([]byte, error) { return f.item(raw, c) })
+	return e.Encoded(key, func() ([]byte, error) { return f.item(raw, c, e.Documents()...) })
 }
 
-// item returns a JSON document in the form's binary encoding, as it stands in a list.
-func (f form) item(doc []byte, c *verb.Call) ([]byte, error) {
+// item returns a JSON document in the form's binary encoding, as it stands in a list. texts are as answer.documents.
+func (f form) item(doc []byte, c *verb.Call, texts ...string) ([]byte, error) {
 	if f.Type == codec.Protobuf {
-		return codec.Message(doc, f.message(c))
+		return codec.Message(doc, f.message(c), texts...)
 	}
 	out, err := codec.ToCBOR(doc)
 	return codec.CBORItem(out), err
@@ -254,12 +257,12 @@ func (c *chunkWriter) send(p []byte) {
 	c.gone = err != nil
 }
 
-// frame makes the frame of a watch event whose object is the JSON document doc.
-func (f form) frame(kind watch.EventType, doc []byte, c *verb.Call) ([]byte, error) {
+// frame makes the frame of a watch event whose object is the JSON document doc. texts are as answer.documents.
+func (f form) frame(kind watch.EventType, doc []byte, c *verb.Call, texts ...string) ([]byte, error) {
 	var err error
 	switch f.Type {
 	case codec.Protobuf:
-		doc, err = codec.ToProtobuf(doc, f.message(c))
+		doc, err = codec.ToProtobuf(doc, f.message(c), texts...)
 	case codec.CBOR:
 		doc, err = codec.ToCBOR(doc)
 	}

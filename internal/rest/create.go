@@ -16,7 +16,7 @@ func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	if err != nil {
 		return err
 	}
-	return s.writeObject(w, r, c, made, answer{http.StatusCreated, in.media})
+	return s.writeObject(w, r, c, made, answer{code: http.StatusCreated, form: in.media})
 }
 
 // serveVirtual is a POST to a resource or a subresource whose objects are not stored.
@@ -34,7 +34,7 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Ca
 	if err != nil {
 		return err
 	}
-	return s.writeObject(w, r, of, res, answer{http.StatusCreated, in.media})
+	return s.writeObject(w, r, of, res, answer{code: http.StatusCreated, form: in.media})
 }
 
 // serveAction is a POST to a subresource that takes an object of another kind, and has none to show.

@@ -32,14 +32,14 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *verb.Cal
 		if err != nil {
 			return err
 		}
-		return writeDocument(w, r, status, answer{http.StatusOK, media}, &metav1.Status{})
+		return writeDocument(w, r, status, answer{code: http.StatusOK, form: media}, &metav1.Status{})
 	}
 	code := http.StatusOK
 	//lint:ignore SA1019 older clients send it
 	if orphan := options.OrphanDependents; orphan != nil && !*orphan && !res.Deleted {
 		code = http.StatusAccepted
 	}
-	return s.writeObject(w, r, c, res, answer{code, media})
+	return s.writeObject(w, r, c, res, answer{code: code, form: media})
 }
 
 // deletedStatus is the answer to a deletion that is complete.

@@ -27,7 +27,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *verb.Call) 
 	if err != nil {
 		return err
 	}
-	return writeDocument(w, r, body, answer{http.StatusOK, media}, media.message(c))
+	return writeDocument(w, r, body, answer{code: http.StatusOK, form: media}, media.message(c))
 }
 
 // find returns the entry of the object that a GET asks for.

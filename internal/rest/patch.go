@@ -28,7 +28,7 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 	if err != nil {
 		return err
 	}
-	return s.writeObject(w, r, c, res, answer{codeOf(res), media})
+	return s.writeObject(w, r, c, res, answer{code: codeOf(res), form: media})
 }
 
 // readPatch reads what all kinds of patches have in common.

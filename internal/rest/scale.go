@@ -63,7 +63,7 @@ func (s *Server) writeScale(
 	doc := codec.AppendJSON(nil, obj)
 	switch media.As {
 	case "":
-		return writeDocument(w, r, doc, answer{http.StatusOK, media}, &autoscalingv1.Scale{})
+		return writeDocument(w, r, doc, answer{code: http.StatusOK, form: media}, &autoscalingv1.Scale{})
 	case "PartialObjectMetadata":
 		doc, err = codec.PartialMetadata(doc, media.Group+"/"+media.Version)
 	case "Table":
@@ -78,5 +78,5 @@ func (s *Server) writeScale(
 	if err != nil {
 		return err
 	}
-	return writeDocument(w, r, doc, answer{http.StatusOK, media}, &metav1.PartialObjectMetadata{})
+	return writeDocument(w, r, doc, answer{code: http.StatusOK, form: media}, &metav1.PartialObjectMetadata{})
 }

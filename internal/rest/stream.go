@@ -249,16 +249,17 @@ func (st *stream) encode(kind watch.EventType, e *watchcache.Entry) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	return st.wrap(kind, raw)
+	return st.wrap(kind, raw, e.Documents()...)
 }
 
-// wrap puts an object of the call's version into a frame, in the form that the client asked for.
-func (st *stream) wrap(kind watch.EventType, raw []byte) ([]byte, error) {
+// wrap puts an object of the call's version into a frame, in the form that the client asked for. texts are as
+// answer.documents.
+func (st *stream) wrap(kind watch.EventType, raw []byte, texts ...string) ([]byte, error) {
 	body, err := st.transformEvent(raw)
 	if err != nil {
 		return nil, err
 	}
-	return st.form.frame(kind, body, st.c)
+	return st.form.frame(kind, body, st.c, texts...)
 }
 
 // bookmark tells the client that it has seen everything up to revision. end marks the end of the initial events.

@@ -16,7 +16,7 @@ func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	if err != nil {
 		return err
 	}
-	return s.writeObject(w, r, c, res, answer{codeOf(res), in.media})
+	return s.writeObject(w, r, c, res, answer{code: codeOf(res), form: in.media})
 }
 
 // codeOf is the status of an answer with the object that a write left.

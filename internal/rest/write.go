@@ -10,6 +10,7 @@ import (
 type answer struct {
 	code int
 	form
+	documents []string // texts of those within an object that is answered with, if they are kept (codec.Verbatim)
 }
 
 // writeObject answers with one object, in the form the client asked for.
@@ -23,5 +24,6 @@ func (s *Server) writeObject(
 	if err != nil {
 		return err
 	}
+	as.documents = res.Documents
 	return writeDocument(w, r, body, as, as.message(c))
 }

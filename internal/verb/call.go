@@ -42,6 +42,7 @@ type Call struct {
 	applies   bool           // the write is a server-side apply
 	dryRun    bool           // the write ends where it would be committed
 	asStored  bool           // Version is the one in which the object is stored, and stays it
+	documents []string       // in the request's body, as they were sent (codec.Documents)
 	sequence  store.Sequence // among the writes to a kind whose rules look at others; set by refresh
 	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually
 	// "".

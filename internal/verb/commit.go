@@ -52,10 +52,11 @@ func (w *writer) commitWhole(ctx context.Context, c *Call, ch change) (*Result, 
 	if err != nil {
 		return nil, err
 	}
+	stored.Documents = w.encoder.storing.Keep(c.Resource, stored.JSON, c.documents, ch.entry.Documents())
 	if c.dryRun {
 		return w.dryCommit(ctx, c, ch, stored)
 	}
-	if ch.entry != nil && stored.Is(ch.entry.JSON(), ch.entry.Revision) {
+	if ch.entry != nil && stored.Is(ch.entry.JSON(), ch.entry.Revision, ch.entry.Documents()...) {
 		if stale, err := w.encoder.stale(ctx, c, ch.entry); err != nil || !stale {
 			res := w.result(ctx, c, ch, stored, ch.entry.Revision)
 			w.recordChange(ctx, c, ch, ch.obj)
@@ -131,7 +132,7 @@ func (w *writer) swap(ctx context.Context, c *Call, ch change) (*Result, error) 
 // overwrite stores an object over its entry as it is, in the storage version, without anything that a change brings
 // with it.
 func (w *writer) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, obj object.Object) error {
-	raw, err := w.encoder.persisted(ctx, c, c.Name, codec.EncodeStored(obj))
+	raw, err := w.encoder.persisted(ctx, c, c.Name, codec.EncodeStored(obj, e.Documents()...))
 	if err != nil {
 		return err
 	}

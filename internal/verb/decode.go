@@ -64,6 +64,7 @@ func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validat
 	if len(problems) > 0 && typedJSON {
 		problems = decode.StrictProblems(body.Data, c.Version.New(), problems)
 	}
+	c.documents = decode.Documents(ctx, body, obj, c.Version, c.Subresource)
 	return obj, c.report(ctx, obj, problems, validation)
 }
 
@@ -92,9 +93,8 @@ func (c *Call) normalize(obj object.Object) (problems []string, err error) {
 	if rules == nil || rules.Decode == nil {
 		sch, err := c.Version.Schema()
 		if err != nil {
-			return nil,
-				apierrors.NewInternalError(fmt.Errorf("schema of %s %s: %w", c.Resource.Qualified(), c.Version.Name,
-					err))
+			err = fmt.Errorf("schema of %s %s: %w", c.Resource.Qualified(), c.Version.Name, err)
+			return nil, apierrors.NewInternalError(err)
 		}
 		if sch != nil {
 			more, err := sch.NormalizeRequest(obj)

@@ -54,7 +54,7 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 		}
 		end := ending{deletion.GraceFor(c.Strategy(), obj, &o, v.now()), e}
 		if end.UnderWay {
-			return &Result{Object: obj}, nil
+			return &Result{Object: obj, Documents: e.Documents()}, nil
 		}
 		if err := v.admitDelete(ctx, c, &o, obj); err != nil {
 			return nil, err
@@ -62,6 +62,9 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 		res, err := v.remove(ctx, c, obj, o, end)
 		if retry(err) {
 			continue
+		}
+		if err == nil {
+			res.Documents = e.Documents()
 		}
 		return res, storeError(err, c, c.Name)
 	}

@@ -86,12 +86,12 @@ func (r *Reader) seen(ctx context.Context, c *Call) (*watchcache.Entry, error) {
 }
 
 // reread returns what has just been stored under name as a read in the call's version shows it.
-func (r *Reader) reread(ctx context.Context, c *Call, name string, stored []byte, revision int64) ([]byte, error) {
-	e, err := watchcache.NewEntry(strings.TrimPrefix(c.key(name), c.Resource.Prefix+"/"), stored, revision)
+func (r *Reader) reread(ctx context.Context, c *Call, name string, s codec.Stored, revision int64) ([]byte, error) {
+	e, err := watchcache.NewEntry(strings.TrimPrefix(c.key(name), c.Resource.Prefix+"/"), s.JSON, revision)
 	if err != nil {
 		return nil, err
 	}
-	if e, err = r.inVersion(ctx, c, e); err != nil {
+	if e, err = r.inVersion(ctx, c, e.WithDocuments(s.Documents)); err != nil {
 		return nil, err
 	}
 	return r.JSON(c, e)
@@ -140,7 +140,7 @@ func (r *Reader) ObjectIn(res *catalog.Resource, ver *catalog.Version, e *watchc
 	if e.IsConverted() {
 		return decodeStored(e.JSON())
 	}
-	if raw := e.Cached(ver); raw != nil {
+	if raw := e.Cached(ver); raw != nil && e.Documents() == nil {
 		return decodeStored(raw)
 	}
 	if err := r.corrupt.Read(e); err != nil {
@@ -183,7 +183,13 @@ func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcac
 	if err := r.corrupt.Read(e); err != nil {
 		return nil, err
 	}
-	return e.Encoded(ver, func() ([]byte, error) { return present(res, ver, e.JSON()) })
+	return e.Encoded(ver, func() ([]byte, error) {
+		raw, err := present(res, ver, e.JSON())
+		if err != nil || e.Documents() == nil {
+			return raw, err
+		}
+		return codec.WithDocuments(raw, ver.New(), e.Documents())
+	})
 }
 
 // present brings stored bytes into a version. What is stored under today's definition in the asked version

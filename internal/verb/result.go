@@ -13,7 +13,8 @@ type Result struct {
 	// Object is the object in the call's version.
 	Object object.Object
 	// JSON is its encoding with the resourceVersion, nil until needed.
-	JSON []byte
+	JSON      []byte
+	Documents []string // texts of those within the object, nil if the JSON says it (codec.Verbatim)
 	// Created is true if the write made the object.
 	Created bool
 	// Deleted is true if the write removed it: an update that emptied a dying object's finalizers.
@@ -26,13 +27,13 @@ func (w *writer) result(
 	ctx context.Context, c *Call, ch change, stored codec.Stored, revision int64,
 ) *Result {
 	object.Meta(ch.obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
-	res := &Result{Object: ch.obj}
+	res := &Result{Object: ch.obj, Documents: stored.Documents}
 	res.JSON = stored.WithRevision(revision)
 	if c.readAsWritten(ch.obj) {
 		return res
 	}
 	// What a read in this version would show: the stored version's defaults have come in.
-	raw, err := w.reread(ctx, c, ch.name, stored.JSON, revision)
+	raw, err := w.reread(ctx, c, ch.name, stored, revision)
 	if err != nil {
 		res.JSON = nil // the write is done; its answer is made of what was written
 		return res
@@ -50,7 +51,7 @@ func (r *Reader) dryResult(
 	ctx context.Context, c *Call, obj object.Object, stored codec.Stored,
 ) (*Result, error) {
 	if c.readAsWritten(obj) {
-		return &Result{Object: obj}, nil
+		return &Result{Object: obj, Documents: stored.Documents}, nil
 	}
 	out, err := decodeStored(stored.JSON)
 	if err != nil {
@@ -61,7 +62,7 @@ func (r *Reader) dryResult(
 	}
 	revision, has := object.Meta(obj)["resourceVersion"]
 	object.SetOrDelete(object.Meta(out), "resourceVersion", revision, has)
-	return &Result{Object: out}, nil
+	return &Result{Object: out, Documents: stored.Documents}, nil
 }
 
 // readAsWritten reports whether a read in the call's version shows obj, which is about to be stored, as it is: it

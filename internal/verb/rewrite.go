@@ -62,6 +62,9 @@ feed:
 // rewrite stores one object, of which shown is the form in the storage version.
 func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry) (written bool, err error) {
 	raw, err := v.JSON(c, shown)
+	if err == nil && e.Documents() != nil { // which e's JSON is without
+		raw, err = present(c.Resource, c.Version, shown.JSON())
+	}
 	if err != nil {
 		return false, err
 	}

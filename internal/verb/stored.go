@@ -31,7 +31,7 @@ type encoder struct {
 
 // persisted returns the bytes that go into the store under the call's name for an object's JSON.
 func (en *encoder) persisted(ctx context.Context, c *Call, name string, stored codec.Stored) ([]byte, error) {
-	raw, _ := en.storing.Encode(c.Resource, stored.JSON)
+	raw, _ := en.storing.Encode(c.Resource, stored.JSON, stored.Documents...)
 	if en.cipher == nil {
 		return raw, nil
 	}

@@ -179,9 +179,8 @@ func (v *Verbs) checkUID(c *Call, sent object.Object, stored string) error {
 	}
 	return apierrors.NewConflict(c.GroupResource(), c.Name,
 		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: "+
-			"Precondition failed: UID in precondition: %v, UID in object meta: %v", v.writer.store.Path(c.key(c.Name)),
-			uid,
-			stored))
+			"Precondition failed: UID in precondition: %v, UID in object meta: %v",
+			v.writer.store.Path(c.key(c.Name)), uid, stored))
 }
 
 // checkRevision compares the resourceVersion that a new object carries with the current one's.

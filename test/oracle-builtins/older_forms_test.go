@@ -54,10 +54,11 @@ func compareOlderForm(
 	if err := protobuf.NewSerializer(legacyscheme.Scheme, legacyscheme.Scheme).Encode(typed, &stored); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := storing.Decode(r.Prefix, stored.Bytes())
+	decoded, err := storing.Decode(r.Prefix, stored.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := decoded.JSON
 	back := from.New().(runtime.Object) // without what protobuf cannot say
 	if err := runtime.DecodeInto(protobuf.NewSerializer(legacyscheme.Scheme, legacyscheme.Scheme), stored.Bytes(),
 		back); err != nil {

@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/object/schema"
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
@@ -288,6 +289,18 @@ func (v *Version) Derived(key any, build func() any) any {
 	}
 	val, _ := v.derived.LoadOrStore(key, build())
 	return val
+}
+
+// documentsKey is where it is kept whether a version's objects may have documents.
+type documentsKey struct{}
+
+// HoldsDocuments reports whether the version's objects may have documents of others within them, whose bytes are kept
+// (codec.Documents).
+func (v *Version) HoldsDocuments() bool {
+	if v.New == nil {
+		return false
+	}
+	return v.Derived(documentsKey{}, func() any { return codec.HoldsDocuments(v.New()) }).(bool)
 }
 
 // Schema returns the compiled schema. It is made at the first call and kept until Drop. nil, nil means no schema.

@@ -17,7 +17,10 @@ type recent struct {
 	}
 }
 
-type recentValue struct{ stored, json []byte }
+type recentValue struct {
+	stored, json []byte
+	documents    []string
+}
 
 // At most so many values are known, of so many bytes each: at the most 12 MB, and more than are under way at a time.
 const (
@@ -27,31 +30,31 @@ const (
 
 func newRecent() *recent { return &recent{seed: maphash.MakeSeed()} }
 
-// keep notes what was encoded, and from what. Neither is changed from here on.
-func (r *recent) keep(stored, json []byte) {
+// keep notes what was encoded, and from what. Nothing of it is changed from here on.
+func (r *recent) keep(stored, json []byte, documents []string) {
 	if len(stored)+len(json) > recentBytes {
 		return
 	}
 	at := r.at(stored)
 	r.mu.Lock()
-	r.mu.values[at] = recentValue{stored, json}
+	r.mu.values[at] = recentValue{stored, json, documents}
 	r.mu.Unlock()
 }
 
-// take returns the JSON of a value, nil if it is not known.
-func (r *recent) take(stored []byte) []byte {
+// take returns what a value was encoded from; JSON is nil if it is not known.
+func (r *recent) take(stored []byte) (json []byte, documents []string) {
 	if r == nil || len(stored) > recentBytes {
-		return nil
+		return nil, nil
 	}
 	at := r.at(stored)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.mu.values[at]
 	if !bytes.Equal(v.stored, stored) {
-		return nil
+		return nil, nil
 	}
 	r.mu.values[at] = recentValue{}
-	return v.json
+	return v.json, v.documents
 }
 
 func (r *recent) at(stored []byte) uint64 { return maphash.Bytes(r.seed, stored) % recentValues }

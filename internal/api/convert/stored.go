@@ -33,12 +33,32 @@ func jsonOfCBOR(value []byte) ([]byte, error) {
 	return json.Marshal(obj)
 }
 
+// withoutDocuments returns the JSON of an object that is stored as JSON, and the documents within it, nil if that says
+// it.
+func withoutDocuments(kind *catalog.Resource, value []byte) (doc []byte, documents []string) {
+	if !kind.Storage.HoldsDocuments() {
+		return value, nil
+	}
+	if c := codec.ReadCanonical(value); c.Skip() && c.Done() {
+		return value, nil
+	}
+	into := kind.Storage.New()
+	v, err := codec.DecodeJSON(value)
+	if err != nil || json.Unmarshal(value, into) != nil {
+		return value, nil
+	}
+	if documents = codec.Verbatim(codec.Documents(into, nil)); documents == nil {
+		return value, nil
+	}
+	return codec.AppendJSON(nil, v), documents
+}
+
 // jsonOfProtobuf decodes what kube-apiserver has stored of a built-in kind. A version that is none of the kind's
 // has the same fields as the one that objects are stored in.
-func jsonOfProtobuf(kind *catalog.Resource, value []byte) ([]byte, error) {
+func jsonOfProtobuf(kind *catalog.Resource, value []byte) (doc []byte, documents []string, err error) {
 	envelope, err := codec.OpenEnvelope(value)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	made := kind.Storage.New
 	if gv, err := schema.ParseGroupVersion(envelope.APIVersion); err == nil {
@@ -46,7 +66,15 @@ func jsonOfProtobuf(kind *catalog.Resource, value []byte) ([]byte, error) {
 			made = version.New
 		}
 	}
-	return codec.FromProtobuf(value, made())
+	into := made()
+	if doc, err = codec.FromProtobuf(value, into); err != nil {
+		return nil, nil, err
+	}
+	if documents = codec.Verbatim(codec.Documents(into, nil)); documents != nil {
+		v, err := codec.DecodeJSON(doc) // which has them as they are, but for whitespace
+		return codec.AppendJSON(nil, v), documents, err
+	}
+	return doc, nil, nil
 }
 
 // StoredKind returns the function that finds the resource whose objects lie below a prefix: a built-in one, or one that

@@ -61,7 +61,8 @@ func TestDecode(t *testing.T) {
 			`"spec":{"maxReplicas":3}`},
 		{"a form of its own", "policies", beta + "\n", `"apiVersion":"admissionregistration.k8s.io/v1"`},
 	} {
-		got, _, err := storing.Decode(c.prefix, []byte(c.stored))
+		decoded, err := storing.Decode(c.prefix, []byte(c.stored))
+		got := decoded.JSON
 		if err != nil || !strings.Contains(string(got), c.want) || got[0] != '{' {
 			t.Errorf("%s: %v %s", c.name, err, got)
 		}
@@ -72,12 +73,13 @@ func TestDecode(t *testing.T) {
 		"CBOR":     "\xd9\xd9\xf7\xff",
 		"YAML":     "apiVersion: [",
 	} {
-		if got, _, err := storing.Decode("horizontalpodautoscalers", []byte(broken)); err == nil {
-			t.Errorf("broken %s: %s", name, got)
+		if got, err := storing.Decode("horizontalpodautoscalers", []byte(broken)); err == nil {
+			t.Errorf("broken %s: %s", name, got.JSON)
 		}
 	}
 	// A custom kind has no Go type.
-	if got, _, err := storing.Decode("example.com/things", []byte("k8s\x00")); err != nil || string(got) != "k8s\x00" {
-		t.Errorf("protobuf of a custom kind: %v %s", err, got)
+	got, err := storing.Decode("example.com/things", []byte("k8s\x00"))
+	if err != nil || string(got.JSON) != "k8s\x00" {
+		t.Errorf("protobuf of a custom kind: %v %s", err, got.JSON)
 	}
 }

@@ -2,6 +2,8 @@ package convert
 
 import (
 	"bytes"
+	"encoding/json"
+	"slices"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
@@ -64,9 +66,11 @@ func NewStoring(resources []*catalog.Resource, o StoringOptions) *Storing {
 	return s
 }
 
-// Encode returns the bytes that go into the store for the JSON of an object of the resource, and what they are. What
-// has no other form stays JSON, which is read as well.
-func (s *Storing) Encode(r *catalog.Resource, raw []byte) ([]byte, watchcache.Encoding) {
+// Encode returns the bytes that go into the store for the JSON of an object of the resource and the documents within it
+// (what Keep returned), and what they are. What has no other form stays JSON, which is read as well.
+func (s *Storing) Encode(
+	r *catalog.Resource, raw []byte, documents ...string,
+) ([]byte, watchcache.Encoding) {
 	doc := raw
 	if r.Form != nil {
 		formed, err := r.Form.Encode(raw)
@@ -80,6 +84,11 @@ func (s *Storing) Encode(r *catalog.Resource, raw []byte) ([]byte, watchcache.En
 	var err error
 	switch as {
 	case asJSON:
+		if into := typeStored(r); into != nil && len(documents) > 0 {
+			if out, err = codec.WithDocuments(doc, into(), documents); err == nil {
+				doc = out
+			}
+		}
 		return doc, asJSON
 	case asCBOR:
 		out, err = codec.ToCBOR(doc)
@@ -88,7 +97,7 @@ func (s *Storing) Encode(r *catalog.Resource, raw []byte) ([]byte, watchcache.En
 		if into == nil {
 			return doc, asJSON
 		}
-		out, err = codec.ToProtobuf(doc, into())
+		out, err = codec.ToProtobuf(doc, into(), documents...)
 	case asYAML:
 		out, err = codec.ToYAML(doc)
 	}
@@ -96,9 +105,35 @@ func (s *Storing) Encode(r *catalog.Resource, raw []byte) ([]byte, watchcache.En
 		return doc, asJSON
 	}
 	if r.Form == nil || r.Form.Version == "" { // else the store gives back what another version holds of the object
-		s.recent.keep(out, raw)
+		s.recent.keep(out, raw, documents)
 	}
 	return out, as
+}
+
+// Keep returns the documents within an object of the resource as the store gives them back, nil if its JSON says it.
+// raw is that JSON, which is about to be stored; what it has may be among the documents that the request has sent, or
+// else among those that are there. Protobuf keeps them as they are, JSON compact, YAML not at all, as in Kubernetes.
+func (s *Storing) Keep(r *catalog.Resource, raw []byte, sent, there []string) []string {
+	if there == nil && codec.Verbatim(sent) == nil {
+		return nil
+	}
+	as := s.wanted(r)
+	if as != asProtobuf && as != asJSON {
+		return nil
+	}
+	into, documents := r.Storage.New(), slices.Concat(sent, there)
+	if as == asJSON {
+		compact, err := codec.WithDocuments(raw, into, documents)
+		if err != nil {
+			return nil
+		}
+		raw, documents, into = compact, nil, r.Storage.New()
+	}
+	if json.Unmarshal(raw, into) != nil {
+		return nil
+	}
+	codec.SetDocuments(into, documents)
+	return codec.Verbatim(codec.Documents(into, nil))
 }
 
 // EncodeBelow is Encode for the kind whose objects lie below a prefix. What lies below another is JSON.
@@ -135,29 +170,32 @@ func (s *Storing) wanted(r *catalog.Resource) watchcache.Encoding {
 
 // Decode makes JSON of what lies in the store under a resource's prefix, and says what it was: what Encode has written,
 // whatever the settings were then, and what kube-apiserver stores. JSON comes back as it is.
-func (s *Storing) Decode(prefix string, value []byte) ([]byte, watchcache.Encoding, error) {
+func (s *Storing) Decode(prefix string, value []byte) (out watchcache.Decoded, err error) {
 	kind, as := s.kinds[prefix], encodingOf(value)
 	if kind == nil && as != asCBOR { // a custom kind has no other form
-		return value, asJSON, nil
+		return watchcache.Decoded{JSON: value}, nil
 	}
+	out.JSON, out.Encoding = value, as
 	if as != asJSON {
-		if known := s.recent.take(value); known != nil {
-			return known, as, nil
+		if known, documents := s.recent.take(value); known != nil {
+			out.JSON, out.Documents = known, documents
+			return out, nil
 		}
 	}
-	var err error
 	switch as {
+	case asJSON:
+		out.JSON, out.Documents = withoutDocuments(kind, value)
 	case asCBOR:
-		value, err = jsonOfCBOR(value)
+		out.JSON, err = jsonOfCBOR(value)
 	case asProtobuf:
-		value, err = jsonOfProtobuf(kind, value)
+		out.JSON, out.Documents, err = jsonOfProtobuf(kind, value)
 	case asYAML:
-		value, err = codec.FromYAML(value)
+		out.JSON, err = codec.FromYAML(value)
 	}
 	if err == nil && kind != nil && kind.Form != nil {
-		value, err = kind.Form.Decode(bytes.TrimSpace(value))
+		out.JSON, err = kind.Form.Decode(bytes.TrimSpace(out.JSON))
 	}
-	return value, as, err
+	return out, err
 }
 
 // encodingOf says what a stored value is. What is nothing else is JSON, or no object.

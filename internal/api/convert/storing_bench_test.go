@@ -69,11 +69,11 @@ func BenchmarkDecode(b *testing.B) {
 			s.recent = nil
 			b.ReportAllocs()
 			for b.Loop() {
-				raw, _, err := s.Decode("pods", value)
+				got, err := s.Decode("pods", value)
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := watchcache.NewEntry("default/web", raw, 7); err != nil {
+				if _, err := watchcache.NewEntry("default/web", got.JSON, 7); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,9 +1,11 @@
 package convert
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
@@ -75,9 +77,10 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s in %s: %q", test.kind, test.media, value)
 		}
 		for _, reader := range []*Storing{s, NewStoring(all, StoringOptions{})} {
-			got, was, err := reader.Decode(r.Prefix, value)
-			if err != nil || string(got) != storedMap || was != as {
-				t.Errorf("%s in %s: %s, encoding %d, not %d: %v", test.kind, test.media, got, was, as, err)
+			got, err := reader.Decode(r.Prefix, value)
+			if err != nil || string(got.JSON) != storedMap || got.Encoding != as {
+				t.Errorf("%s in %s: %s, encoding %d, not %d: %v",
+					test.kind, test.media, got.JSON, got.Encoding, as, err)
 			}
 		}
 		below := s.EncodeBelow(r.Prefix, []byte(storedMap))
@@ -130,11 +133,11 @@ func TestOwnWritesAreKnown(t *testing.T) {
 	raw := []byte(storedMap)
 	value, _ := s.Encode(r, raw)
 	same := func() bool {
-		got, _, err := s.Decode(r.Prefix, []byte(string(value)))
-		if err != nil || string(got) != storedMap {
-			t.Fatalf("%s %v", got, err)
+		got, err := s.Decode(r.Prefix, []byte(string(value)))
+		if err != nil || string(got.JSON) != storedMap {
+			t.Fatalf("%s %v", got.JSON, err)
 		}
-		return &got[0] == &raw[0]
+		return &got.JSON[0] == &raw[0]
 	}
 	if !same() {
 		t.Error("the first read decodes")
@@ -143,7 +146,66 @@ func TestOwnWritesAreKnown(t *testing.T) {
 		t.Error("the second read does not decode")
 	}
 	large := []byte(strings.Replace(storedMap, "1", strings.Repeat("1", recentBytes), 1))
-	if value, _ = s.Encode(r, large); s.recent.take(value) != nil {
+	value, _ = s.Encode(r, large)
+	if known, _ := s.recent.take(value); known != nil {
 		t.Error("a large object is kept")
+	}
+}
+
+// What documents within an object are like goes through the store in protobuf, in JSON without whitespace, and not in
+// YAML.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	version := &catalog.Version{Name: "v1", New: func() any { return &appsv1.ControllerRevision{} }}
+	r := &catalog.Resource{
+		Group: "apps", Kind: "ControllerRevision", Prefix: "controllerrevisions", Versions: []*catalog.Version{version},
+		Storage: version,
+	}
+	const (
+		before = `{"apiVersion":"apps/v1","data":`
+		after  = `,"kind":"ControllerRevision","metadata":{"name":"x"},"revision":1}`
+		raw    = before + `{"a":1,"b":2}` + after
+	)
+	for _, test := range []struct {
+		media    string
+		sent     []string
+		want     []string
+		contains string // of what is stored
+	}{
+		{codec.Protobuf, []string{`{"b": 2, "a": 1.0}`}, []string{`{"b": 2, "a": 1.0}`}, `{"b": 2, "a": 1.0}`},
+		{codec.Protobuf, []string{`{"b": 2}`, `{"a": 1, "b": 2}`}, []string{`{"a": 1, "b": 2}`}, `{"a": 1, "b": 2}`},
+		{codec.Protobuf, []string{`{"a":1,"b":2}`}, nil, `{"a":1,"b":2}`},
+		{codec.Protobuf, nil, nil, `{"a":1,"b":2}`},
+		{codec.JSON, []string{`{"b": 2, "a": 1.0}`}, []string{`{"b":2,"a":1.0}`}, before + `{"b":2,"a":1.0}` + after},
+		{codec.JSON, []string{`{"a": 1, "b": 2}`}, nil, raw},
+		{codec.JSON, nil, nil, raw},
+		{codec.YAML, []string{`{"b": 2, "a": 1}`}, nil, "  a: 1\n  b: 2\n"},
+	} {
+		s := NewStoring([]*catalog.Resource{r}, StoringOptions{Media: test.media})
+		texts := s.Keep(r, []byte(raw), test.sent, nil)
+		if there := s.Keep(r, []byte(raw), nil, test.sent); !slices.Equal(there, texts) {
+			t.Errorf("%s of %q there: %q", test.media, test.sent, there)
+		}
+		if !slices.Equal(texts, test.want) {
+			t.Errorf("%s of %q: %q", test.media, test.sent, texts)
+		}
+		value, as := s.Encode(r, []byte(raw), texts...)
+		if !strings.Contains(string(value), test.contains) {
+			t.Errorf("%s of %q: %q", test.media, test.sent, value)
+		}
+		for _, reader := range []*Storing{s, NewStoring([]*catalog.Resource{r}, StoringOptions{})} {
+			got, err := reader.Decode(r.Prefix, value)
+			if err != nil || string(got.JSON) != raw || got.Encoding != as ||
+				!slices.Equal(got.Documents, test.want) {
+				t.Errorf("%s of %q: %s, %q %v", test.media, test.sent, got.JSON, got.Documents, err)
+			}
+		}
+	}
+	s := NewStoring([]*catalog.Resource{r}, StoringOptions{})
+	for _, broken := range []string{`{"data":`, `{"metadata":1, "data":{}}`} {
+		got, err := s.Decode(r.Prefix, []byte(broken))
+		if err != nil || string(got.JSON) != broken || got.Documents != nil {
+			t.Errorf("%s: %s %q %v", broken, got.JSON, got.Documents, err)
+		}
 	}
 }

@@ -38,7 +38,8 @@ func TestOlderForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for form, value := range map[string][]byte{"JSON": []byte(doc), "protobuf": stored} {
-			got, _, err := storing.Decode(test.prefix, value)
+			decoded, err := storing.Decode(test.prefix, value)
+			got := decoded.JSON
 			if err != nil || !strings.Contains(string(got), `"spec":`+test.want) ||
 				!strings.HasPrefix(string(got), `{"apiVersion":"resource.k8s.io/v1","kind":`) {
 				t.Errorf("%s in %s: %s (%v)\nwant %s", test.kind, form, got, err, test.want)

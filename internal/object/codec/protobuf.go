@@ -72,8 +72,8 @@ func OpenEnvelope(data []byte) (envelope runtime.Unknown, err error) {
 }
 
 // Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a fresh value of
-// the document's Go type.
-func Message(doc []byte, into any) ([]byte, error) {
+// the document's Go type. texts are those of the documents within it, if they are kept (see Verbatim).
+func Message(doc []byte, into any, texts ...string) ([]byte, error) {
 	message, ok := into.(interface{ Marshal() ([]byte, error) })
 	if !ok {
 		return nil, fmt.Errorf("%T: %w", into, errNoMessage)
@@ -81,12 +81,13 @@ func Message(doc []byte, into any) ([]byte, error) {
 	if err := json.Unmarshal(doc, into); err != nil {
 		return nil, fmt.Errorf("decode as %T: %w", into, err)
 	}
+	SetDocuments(into, texts)
 	return message.Marshal()
 }
 
-// ToProtobuf returns the protobuf document of a JSON document; into is as in Message.
-func ToProtobuf(doc []byte, into any) ([]byte, error) {
-	message, err := Message(doc, into)
+// ToProtobuf returns the protobuf document of a JSON document; into and texts are as in Message.
+func ToProtobuf(doc []byte, into any, texts ...string) ([]byte, error) {
+	message, err := Message(doc, into, texts...)
 	if err != nil {
 		return nil, err
 	}

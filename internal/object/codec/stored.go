@@ -11,18 +11,21 @@ import (
 // place while the object is written spares reading the bytes again to put the revision in.
 type Stored struct {
 	JSON []byte
-	at   int
+	// Documents are the texts of the documents within it, nil if they are as in the JSON (see Verbatim).
+	Documents []string
+
+	at int
 	// before and after complete the field at its place: the comma goes in front if nothing follows, and metadata
 	// itself may be missing.
 	before, after string
 }
 
 // EncodeStored encodes obj, decoded JSON, without its metadata.resourceVersion. obj is not changed. It has metadata,
-// or gets them with the revision.
-func EncodeStored(obj map[string]any) Stored {
+// or gets them with the revision. documents are the result's.
+func EncodeStored(obj map[string]any, documents ...string) Stored {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
-	var s Stored
+	s := Stored{Documents: documents}
 	start := e.open(obj)
 	end := len(e.fields)
 	dst := append(e.room[:0], '{')
@@ -110,13 +113,13 @@ func (s *Stored) WithRevision(revision int64) []byte {
 	return append(out, s.JSON[s.at:]...)
 }
 
-// Is reports whether served is what WithRevision returns.
-func (s *Stored) Is(served []byte, revision int64) bool {
+// Is reports whether served is what WithRevision returns, and the documents are s's.
+func (s *Stored) Is(served []byte, revision int64, documents ...string) bool {
 	var buf [24]byte
 	digits := strconv.AppendInt(append(buf[:0], '"'), revision, 10)
 	digits = append(digits, '"')
 	if len(served) != len(s.JSON)+len(s.before)+len(digits)+len(s.after) ||
-		string(served[:s.at]) != string(s.JSON[:s.at]) {
+		string(served[:s.at]) != string(s.JSON[:s.at]) || !slices.Equal(documents, s.Documents) {
 		return false
 	}
 	rest := served[s.at:]

@@ -26,6 +26,14 @@ func NewEntry(key string, data []byte, rev int64) (*Entry, error) {
 	return newEntry(key, store.Record{Value: data, Revision: rev}, newInterner())
 }
 
+// WithDocuments returns a new entry with its documents (Entry.Documents). It changes e, which only its maker has.
+func (e *Entry) WithDocuments(texts []string) *Entry {
+	if texts != nil {
+		e.rare = &rare{documents: texts}
+	}
+	return e
+}
+
 // NewUnstored makes an entry of an object that lies nowhere but has just been found out. data is its JSON, to be served
 // as it is: there is no revision. namespace is "" for what is in none.
 func NewUnstored(namespace, name string, labels map[string]string, data []byte) *Entry {

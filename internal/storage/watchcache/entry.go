@@ -32,11 +32,17 @@ type Entry struct {
 	json       []byte // nil if there is a compressed
 	compressed *compressed
 	version    struct{ from, to uint32 } // of the digits in the JSON
-	unreadable *ReadError
+	rare       *rare                     // nil of nearly all
 
 	encoded slots
 	fields  atomic.Pointer[fieldValue]
 	object  atomic.Pointer[any]
+}
+
+// rare is what few entries have.
+type rare struct {
+	unreadable *ReadError
+	documents  []string
 }
 
 // Encoding says how the store keeps an object. 0 is JSON; Options.Read says which others there are.
@@ -44,6 +50,23 @@ type Encoding uint8
 
 // Encoding returns how the store keeps the object.
 func (e *Entry) Encoding() Encoding { return e.encoding }
+
+// Decoded is what Options.Read makes of a stored value.
+type Decoded struct {
+	JSON     []byte
+	Encoding Encoding
+	// Documents are kept with the entry (Entry.Documents).
+	Documents []string
+}
+
+// Documents returns the texts of the documents of others that the object has within it, if it is not enough to know
+// what they say (codec.Documents); nearly always nil, also of no entry. They are shared: read only.
+func (e *Entry) Documents() []string {
+	if e == nil || e.rare == nil {
+		return nil
+	}
+	return e.rare.documents
+}
 
 // Key returns the key below the collection's prefix: "namespace/name" or "name".
 func (e *Entry) Key() string { return e.key }
@@ -173,9 +196,9 @@ func (e *Entry) at(rev int64) *Entry {
 	out := &Entry{
 		Namespace: e.Namespace, Name: e.Name, APIVersion: e.APIVersion, Revision: rev, Created: e.Created,
 		Generation: e.Generation, Deleting: e.Deleting, Labels: e.Labels, key: e.key, UID: e.UID,
-		converted: e.converted, unreadable: e.unreadable, encoding: e.encoding,
+		converted: e.converted, rare: e.rare, encoding: e.encoding,
 	}
-	if e.unreadable != nil {
+	if e.Unreadable() != nil {
 		return out
 	}
 	quoted := span{int(e.version.from) - 1, int(e.version.to) + 1}

@@ -108,14 +108,14 @@ func (c *Collection) replaceEqual(found []*Entry) {
 	changed, lost := false, 0
 	for _, e := range found {
 		old := c.tree.root.get(e.key)
-		if old == nil || old.Revision != e.Revision || old.unreadable == nil && e.unreadable == nil {
+		if old == nil || old.Revision != e.Revision || old.Unreadable() == nil && e.Unreadable() == nil {
 			continue // as it was, or another state is on its way
 		}
 		switch {
-		case old.unreadable != nil && e.unreadable == nil:
+		case old.Unreadable() != nil && e.Unreadable() == nil:
 			v.compressor.take(c.prefix, e)
 			healed = append(healed, &Event{Type: Modified, Revision: e.Revision, Entry: e, Prev: old, Collection: c})
-		case old.unreadable == nil:
+		case old.Unreadable() == nil:
 			lost++
 		}
 		e.inherit(old)

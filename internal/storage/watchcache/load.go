@@ -27,7 +27,7 @@ func (v *View) list(ctx context.Context) error {
 		}
 		// An object that has not changed keeps its entry, and with it what has been encoded and who holds it.
 		old := c.tree.root.get(e.key)
-		if old != nil && old.Revision == e.Revision && (old.unreadable == nil) == (e.unreadable == nil) {
+		if old != nil && old.Revision == e.Revision && (old.Unreadable() == nil) == (e.Unreadable() == nil) {
 			e = old
 		} else {
 			e.inherit(old)
@@ -76,7 +76,7 @@ func (c *Collection) replace(t *tree, rev int64, events []*Event, wanted bool) [
 		switch was := old.get(e.key); {
 		case was == nil:
 			events = append(events, &Event{Type: Added, Revision: e.Revision, Entry: e, Collection: c})
-		case was.Revision != e.Revision || was.unreadable != nil && e.unreadable == nil:
+		case was.Revision != e.Revision || was.Unreadable() != nil && e.Unreadable() == nil:
 			events = append(events, &Event{Type: Modified, Revision: e.Revision, Entry: e, Prev: was, Collection: c})
 		}
 		return true

@@ -26,7 +26,12 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // Unreadable returns why the entry cannot be read, nil if it can, as nearly all. An entry that is unreadable is there:
 // it has a key and a revision, and a uid and a version if they are known of an earlier state. It has no JSON. Reads of
 // it must fail, and what depends on it must stay.
-func (e *Entry) Unreadable() *ReadError { return e.unreadable }
+func (e *Entry) Unreadable() *ReadError {
+	if e.rare == nil {
+		return nil
+	}
+	return e.rare.unreadable
+}
 
 // entry makes an entry of what the store holds below a collection's prefix; rest is the key there. nil if the value is
 // unreadable and not an object's.
@@ -38,18 +43,22 @@ func (v *View) entry(prefix, rest string, r store.Record, in *interner) *Entry {
 		}
 	}
 	err.Undecodable = true
-	var encoding Encoding
+	decoded := Decoded{JSON: r.Value}
 	if v.read != nil {
-		if r.Value, encoding, err.Err = v.read(prefix, r.Value); err.Err != nil {
+		if decoded, err.Err = v.read(prefix, r.Value); err.Err != nil {
 			return v.unreadable(prefix, rest, r, err)
 		}
 	}
+	r.Value = decoded.JSON
 	e, why := newEntry(rest, r, in)
 	if why != nil {
 		err.Err = why
 		return v.unreadable(prefix, rest, r, err)
 	}
-	e.encoding = encoding
+	e.encoding = decoded.Encoding
+	if decoded.Documents != nil {
+		e.rare = &rare{documents: decoded.Documents}
+	}
 	return e
 }
 
@@ -58,7 +67,7 @@ func (v *View) unreadable(prefix, rest string, r store.Record, err *ReadError) *
 		v.log.Debug("value in the store is not that of an object that is served", "key", r.Key)
 		return nil
 	}
-	e := &Entry{key: rest, Name: rest, Revision: r.Revision, Created: r.Created, unreadable: err}
+	e := &Entry{key: rest, Name: rest, Revision: r.Revision, Created: r.Created, rare: &rare{unreadable: err}}
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		e.Namespace, e.Name = rest[:i], rest[i+1:]
 	}
@@ -68,16 +77,16 @@ func (v *View) unreadable(prefix, rest string, r store.Record, err *ReadError) *
 // LastReadable returns the entry itself if it can be read, else the last state of the object that could, nil if it is
 // not known. It is for those who must go on with what they know, as clients with a cache do.
 func (e *Entry) LastReadable() *Entry {
-	if e == nil || e.unreadable == nil {
+	if e == nil || e.Unreadable() == nil {
 		return e
 	}
-	return e.unreadable.last
+	return e.rare.unreadable.last
 }
 
 // inherit notes of an unreadable entry what is known of the object from the state before it.
 func (e *Entry) inherit(prev *Entry) {
-	if last := prev.LastReadable(); e.unreadable != nil && last != nil && last.Created == e.Created {
-		e.unreadable.last = last
+	if last := prev.LastReadable(); e.Unreadable() != nil && last != nil && last.Created == e.Created {
+		e.rare.unreadable.last = last
 		e.UID, e.APIVersion = strings.Clone(last.UID), last.APIVersion
 	}
 }
@@ -85,10 +94,10 @@ func (e *Entry) inherit(prev *Entry) {
 // Readable returns the event as it is to those who go by what can be read: an object that becomes unreadable stays what
 // it was to them, which is nil. Of what was never readable, nothing is known but the key when it goes.
 func (ev *Event) Readable() *Event {
-	if ev.Entry.unreadable != nil && ev.Type != Deleted {
+	if ev.Entry.Unreadable() != nil && ev.Type != Deleted {
 		return nil
 	}
-	if ev.Prev == nil || ev.Prev.unreadable == nil {
+	if ev.Prev == nil || ev.Prev.Unreadable() == nil {
 		return ev
 	}
 	last := ev.Prev.LastReadable()
@@ -119,7 +128,7 @@ func (v *View) warnAll(c *Collection) {
 	if s.Unreadable() == 0 {
 		return
 	}
-	first := s.FirstUnreadable("", "", 1)[0].unreadable
+	first := s.FirstUnreadable("", "", 1)[0].Unreadable()
 	v.log.Warn("objects in the store cannot be read; reads of them fail, and what depends on them stays, until they "+
 		"can be read or are deleted", "collection", c.prefix, "objects", s.Unreadable(), "first", first.Key,
 		"error", first.Err)
@@ -134,7 +143,7 @@ func (s *Snapshot) FirstUnreadable(namespace, after string, limit int) (found []
 		return nil
 	}
 	s.Scan(namespace, after, func(e *Entry) bool {
-		if e.unreadable != nil {
+		if e.Unreadable() != nil {
 			found = append(found, e)
 		}
 		return len(found) < limit
@@ -144,7 +153,7 @@ func (s *Snapshot) FirstUnreadable(namespace, after string, limit int) (found []
 
 // unread counts the entry if it is unreadable. e may be nil.
 func (e *Entry) unread() int {
-	if e == nil || e.unreadable == nil {
+	if e == nil || e.Unreadable() == nil {
 		return 0
 	}
 	return 1

@@ -43,7 +43,7 @@ type Options struct {
 	Alike []string
 	// Read makes JSON of a value that is stored below a collection's prefix, which may be its own bytes, and says how
 	// it was encoded; nil means that all is JSON. It is called by several goroutines at a time.
-	Read func(prefix string, value []byte) ([]byte, Encoding, error)
+	Read func(prefix string, value []byte) (Decoded, error)
 	// Decrypt makes of the value of a key what Read reads, which may be its own bytes; nil means that nothing is
 	// encrypted. It is called by several goroutines at a time.
 	Decrypt func(prefix, key string, value []byte) ([]byte, error)
@@ -58,7 +58,7 @@ type View struct {
 	log   *slog.Logger
 	now   func() time.Time
 
-	read    func(prefix string, value []byte) ([]byte, Encoding, error)
+	read    func(prefix string, value []byte) (Decoded, error)
 	decrypt func(prefix, key string, value []byte) ([]byte, error)
 	foreign func(prefix string) bool
 
@@ -237,9 +237,9 @@ func (v *View) change(s *store.Event) *Event {
 	}
 	if e != nil {
 		v.compressor.take(prefix, e)
-		if e.unreadable != nil {
+		if e.Unreadable() != nil {
 			e.inherit(c.tree.root.get(rest))
-			v.warn(e.unreadable)
+			v.warn(e.Unreadable())
 		}
 	}
 	out := &Event{Type: Added, Revision: s.Revision, Entry: e, Collection: c}

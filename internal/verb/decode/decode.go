@@ -8,6 +8,7 @@ package decode
 
 import (
 	"context"
+	"maps"
 	"math"
 	"mime"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/request"
@@ -110,6 +112,40 @@ func Read(
 		return codec.DecodeTyped(body.Data, body.Type, strict, want)
 	}
 	return codec.DecodeObject(body.Data, body.Type, strict, want)
+}
+
+// Documents returns the texts of the documents (codec.Documents) within a body of a version's kind, of which Read has
+// made obj: in the fields that a write to the subresource takes, which are all but the status, or that alone. YAML and
+// CBOR have no such texts. Numbers in obj become what a read of the stored object has, 1 for 1.0, if there are texts.
+func Documents(
+	ctx context.Context, body Body, obj object.Object, v *catalog.Version, subresource string,
+) []string {
+	if !v.HoldsDocuments() {
+		return nil
+	}
+	into := v.New()
+	mediaType, err := codec.BodyType(ctx, body.Type)
+	switch {
+	case err != nil:
+	case mediaType == codec.JSON:
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body.Data, into)
+	case mediaType == codec.Protobuf:
+		_, err = codec.FromProtobuf(body.Data, into)
+	default:
+		return nil
+	}
+	if err != nil {
+		return nil
+	}
+	texts := codec.Documents(into, func(field string) bool {
+		return !v.Status || (field == "status") == (subresource == "status")
+	})
+	if len(texts) > 0 && HasWholeFloat(obj) {
+		if read, err := codec.DecodeJSON(codec.AppendJSON(nil, obj)); err == nil {
+			maps.Copy(obj, read.(object.Object))
+		}
+	}
+	return texts
 }
 
 // Report turns problems with fields of an object that should be of kind want into warnings or an error, by the

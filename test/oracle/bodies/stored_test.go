@@ -45,11 +45,11 @@ func TestStoredObjectsKeepTheirBytes(t *testing.T) {
 						t.Errorf("%s: stored as %q", media, value)
 					}
 					for _, s := range []*convert.Storing{storing, fresh} { // the server itself, and another
-						got, as, err := s.Decode(r.Prefix, value)
-						if err != nil || as != encoding {
-							t.Fatalf("%s: encoding %d, not %d: %v", media, as, encoding, err)
+						got, err := s.Decode(r.Prefix, value)
+						if err != nil || got.Encoding != encoding {
+							t.Fatalf("%s: encoding %d, not %d: %v", media, got.Encoding, encoding, err)
 						}
-						if e := entry(t, got); string(e.JSON()) != string(want.JSON()) {
+						if e := entry(t, got.JSON); string(e.JSON()) != string(want.JSON()) {
 							t.Fatalf("%s: read is\n%s\nwritten was\n%s", media, e.JSON(), want.JSON())
 						}
 					}

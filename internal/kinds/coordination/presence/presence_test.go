@@ -35,9 +35,9 @@ func TestStoredByKubeAPIServer(t *testing.T) {
 	}
 	storing := convert.NewStoring(presence.Stored(kinds.Resources()), convert.StoringOptions{Media: codec.Protobuf})
 	for _, prefix := range []string{presence.Endpoints, presence.Peers} {
-		text, _, err := storing.Decode(prefix, append([]byte("k8s\x00"), envelope...))
-		if err != nil || !bytes.Contains(text, []byte(`"ip":"192.0.2.9"`)) {
-			t.Errorf("%s: %v %s", prefix, err, text)
+		got, err := storing.Decode(prefix, append([]byte("k8s\x00"), envelope...))
+		if err != nil || !bytes.Contains(got.JSON, []byte(`"ip":"192.0.2.9"`)) {
+			t.Errorf("%s: %v %s", prefix, err, got.JSON)
 		}
 	}
 }
