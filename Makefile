@@ -195,6 +195,7 @@ compare: ## OBJECTS random objects (six comparisons each), 60,000 rules, each re
 	cd test/oracle && ORACLE_CASES=60000 go test -v -timeout 0 -run '^TestRandom$$' ./cel | grep -v '^ *=== '
 	cd test/oracle && ORACLE_MUTANTS=3000 go test -v -timeout 0 -run '^TestValidate' ./crd | grep -v -e '^ *=== ' -e '--- PASS'
 	cd test/oracle && ORACLE_MUTANTS=700 ORACLE_STEP=1 go test -v -timeout 0 -run '^TestValidate$$/^upjet' ./crd | grep -v -e '^ *=== ' -e '--- PASS'
+	cd test/oracle && ORACLE_ROUNDS=100 go test -v -timeout 0 -run '^TestConvert' ./crd | grep -v '^ *=== '
 	cd test/oracle && ORACLE_STEP=1 go test -v -timeout 0 -run '^TestHold$$' ./crd | grep -v '^ *=== '
 	$(MAKE) --no-print-directory compare-coverage
 

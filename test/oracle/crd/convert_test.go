@@ -24,7 +24,7 @@ func TestConvertMatchesUpstream(t *testing.T) {
 	compared := 0
 	for name, base := range realDefinitions(t) {
 		r := rand.New(rand.NewPCG(uint64(len(name)), 7))
-		for round := range fixture.Setting("ORACLE_ROUNDS", 60) {
+		for round := range fixture.Setting("ORACLE_ROUNDS", 8) {
 			obj := runtime.DeepCopyJSON(base)
 			if round > 0 {
 				disturb(r, obj)
