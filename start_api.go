@@ -35,6 +35,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/rest/weigh"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // buildCatalog makes what is served, and what shows the objects of it.
@@ -57,7 +58,7 @@ func (p *process) buildCatalog(context.Context) error {
 		Media: p.config.Etcd.StorageMediaType, CBOR: p.config.API.CBOR,
 	})
 	h.View = watchcache.New(h.Store, watchcache.Options{
-		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Alike: control.Alike(p.config.Workloads.Simulate != nil),
+		Log: p.log, Pack: []string{control.DefinitionsPrefix}, Alike: cluster.Alike(p.config.Workloads.Simulate != nil),
 		Read: h.Storing.Decode, Decrypt: p.decrypt(),
 		Foreign: func(prefix string) bool { _, ok := kind(prefix); return !ok },
 	})

@@ -19,7 +19,7 @@ const (
 	// packEvery is how often the compressor looks; an entry that has not been read for a whole round is compressed.
 	// alikeEvery is that for what is alike: there is much of it when there is any, and it is unpacked in no time.
 	packEvery  = 10 * time.Second
-	alikeEvery = 3 * time.Second
+	alikeEvery = time.Second
 	// giveBack is how many bytes must have been packed for the first time in one round for the memory to be given back
 	// to the system at once, as after a start with thousands of definitions. The runtime by itself takes minutes, or
 	// never does it.

@@ -10,7 +10,7 @@ const (
 	alikeAbove = 400
 	// alikeEnough is the part of its size that an object may have when it is packed; one that has more is put into the
 	// base for those that come.
-	alikeEnough = 3
+	alikeEnough = 4
 	// renewEvery is how many objects are packed against a base before there may be another, times the number of bases
 	// before it, up to renewMost: what is told against a base keeps it.
 	renewEvery, renewMost = 64, 16
