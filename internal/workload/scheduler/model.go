@@ -32,6 +32,8 @@ type model struct {
 	budgets func() []budget
 	// refresh looks again at a pod of which more matters than where it is; nil does not.
 	refresh func(*podInfo)
+	// lately is what the pod requests that came last: most of those that come together request the same.
+	lately amounts
 }
 
 func newModel() *model {
@@ -57,7 +59,7 @@ type podInfo struct {
 	generation                 int64
 	labels                     map[string]string
 	priority                   int32
-	spec                       *corev1.PodSpec // nil of a pod on a node
+	spec                       *corev1.PodSpec // nil of a pod on a node, as is peers
 	near, away                 []*term         // of required affinity and anti-affinity to pods
 	wishes                     []wish          // of preferred ones
 	requests                   amounts
@@ -214,22 +216,27 @@ func (m *model) setNode(name string, n *corev1.Node) {
 
 // add puts a pod on a node.
 func (m *model) add(p *podInfo, node string) {
-	m.remove(p.key())
-	delete(m.nominated, p.key())
-	p.spec, p.node = nil, node
+	key := p.key()
+	m.remove(key)
+	delete(m.nominated, key)
+	p.spec, p.peers, p.node = nil, nil, node // they are for who decides about the pod
+	if maps.Equal(p.requests, m.lately) {
+		p.requests = m.lately
+	}
+	m.lately = p.requests
 	i := m.nodes[node]
 	if i == nil {
 		i = &nodeInfo{pods: map[string]*podInfo{}, all: amounts{}, free: amounts{}}
 		m.nodes[node] = i
 	}
-	i.pods[p.key()], m.pods[p.key()] = p, p
+	i.pods[key], m.pods[key] = p, p
 	i.free.add(p.requests, -1)
 	i.used.add(p.assumed, 1)
 	if len(p.away) > 0 {
-		m.repelling[p.key()] = p
+		m.repelling[key] = p
 	}
 	if len(p.near)+len(p.wishes) > 0 {
-		m.attracting[p.key()] = p
+		m.attracting[key] = p
 	}
 	m.note(p, 1)
 }
