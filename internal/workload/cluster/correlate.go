@@ -25,8 +25,8 @@ const combined = "(combined from similar events): "
 
 // correlator decides what becomes of the events about some objects. Its owner locks it.
 type correlator struct {
-	similar *lru.Cache // from an Event without message and field to *similar
-	budgets *lru.Cache // from an origin to *budget
+	similar *lru.Cache // from the key of an Event without message and field to *similar
+	budgets *lru.Cache // from the key of an origin to *budget
 }
 
 func newCorrelator() correlator {
@@ -54,14 +54,15 @@ type budget struct {
 // correlate says under which key a report is written, which is that of an event for many if there are many, and false
 // if it is not to be. Events with an Action are of the newer kind of recorder, which does nothing of this.
 func (c *correlator) correlate(one *report) bool {
-	one.key = one.Event
-	one.key.About.ResourceVersion = ""
+	all := one.Event
+	all.About.ResourceVersion = ""
+	one.key = keyOf(all)
 	if one.Action != "" {
 		return true
 	}
-	all := one.key
 	all.About.FieldPath, all.Message = "", ""
-	s, ok := recall[similar](c.similar, all)
+	ofAll := keyOf(all)
+	s, ok := recall[similar](c.similar, ofAll)
 	if !ok || one.at.Sub(s.last) > similarEvery {
 		s.messages = nil
 	}
@@ -71,14 +72,14 @@ func (c *correlator) correlate(one *report) bool {
 	case len(s.messages) < similarMost-1:
 		s.messages = append(s.messages, one.Message)
 	default:
-		one.key, one.Message, one.combined = all, combined+one.Message, true
+		one.key, one.Message, one.combined = ofAll, combined+one.Message, true
 	}
 	return c.spend(origin{all.About, one.Host}, one.at)
 }
 
 // spend takes one event from an origin's budget.
 func (c *correlator) spend(from origin, now time.Time) bool {
-	b, ok := recall[budget](c.budgets, from)
+	b, ok := recall[budget](c.budgets, keyOf(from))
 	if !ok {
 		b.left = budgetMost
 	} else if since := now.Sub(b.at); since > 0 {
@@ -93,11 +94,11 @@ func (c *correlator) spend(from origin, now time.Time) bool {
 }
 
 // recall returns what a cache has for a key, made now if it has nothing.
-func recall[T any](from *lru.Cache, key any) (kept *T, found bool) {
-	if kept, found := from.Get(key); found {
+func recall[T any](from *lru.Cache, of key) (kept *T, found bool) {
+	if kept, found := from.Get(of); found {
 		return kept.(*T), true
 	}
 	kept = new(T)
-	from.Add(key, kept)
+	from.Add(of, kept)
 	return kept, false
 }

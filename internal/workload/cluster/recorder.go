@@ -39,8 +39,8 @@ type line struct {
 	waiting []report
 	writes  bool // there is a goroutine
 	over    bool
-	last    time.Time        // the latest of a report
-	names   map[Event]string // of the events that were written last, by their keys
+	last    time.Time      // the latest of a report
+	names   map[key]string // of the events that were written last
 	correlator
 }
 
@@ -50,11 +50,18 @@ type report struct {
 	by        *Cluster
 	namespace string // of the event
 	at        time.Time
-	key       Event // reports with the same are counted at one event
-	combined  bool  // it is for many that are similar
+	key       key  // reports with the same are counted at one event
+	combined  bool // it is for many that are similar
 }
 
-var seed = maphash.MakeSeed()
+// key stands for a value of which thousands are remembered, each some hundreds of bytes with its texts.
+type key [2]uint64
+
+var seed, seed2 = maphash.MakeSeed(), maphash.MakeSeed()
+
+func keyOf[T comparable](of T) key {
+	return key{maphash.Comparable(seed, of), maphash.Comparable(seed2, of)}
+}
 
 func newRecorder(h *part.Host) *recorder {
 	r := &recorder{write: write, atOnce: h.OnStop == nil} // then it is a test's, which looks at once
@@ -144,7 +151,7 @@ func (r *recorder) writeOne(ctx context.Context, l *line, one *report) {
 		delete(l.names, one.key)
 	default:
 		if l.names == nil || len(l.names) >= occurrencesMost {
-			l.names = map[Event]string{}
+			l.names = map[key]string{}
 		}
 		l.names[one.key] = now
 	}
