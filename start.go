@@ -30,6 +30,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/datadir"
 	"github.com/bowsprit/bowsprit/internal/storage/encrypt"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // process is a running server: the core in the order in which it starts, and the parts that stand beside it. stop
@@ -182,6 +183,7 @@ func (p *process) openStore(ctx context.Context) error {
 		c.Embedded = &store.Embedded{
 			Dir: filepath.Join(p.dir, "etcd"), NoSync: p.config.Ephemeral,
 			ListenClientURL: p.config.Etcd.ListenClientURL, Quota: p.config.Etcd.QuotaBackendBytes,
+			History: cluster.History(p.config.Workloads.Simulate != nil),
 		}
 		if p.config.Ephemeral && p.behind != nil {
 			// Clients of the server in front outlive this one. No earlier start has given out so large a revision.

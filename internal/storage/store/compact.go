@@ -133,6 +133,8 @@ func (s *Store) careEvery(interval time.Duration) {
 			}
 		case <-s.room.wanted:
 			err = s.makeRoom(ctx)
+		case <-s.tooMuch():
+			err = s.forgetPast(ctx)
 		}
 		if err != nil && !ended(ctx, err) {
 			s.log.Warn("care of etcd failed; it is tried again later", "error", err)

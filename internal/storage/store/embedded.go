@@ -47,6 +47,7 @@ type local struct {
 
 	alone bool         // only this Store writes
 	seen  atomic.Int64 // the highest revision that was in an answer, or in a batch of a watch
+	past  past
 }
 
 // openEmbedded starts the server. It runs in a goroutine of its own so that etcd's way to give up on damaged files (log
@@ -102,7 +103,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 	}
 	if r.err == nil {
 		l := &local{etcd: r.etcd, lock: lock, fault: fault, dir: c.Dir, quota: cfg.QuotaBackendBytes,
-			alone: c.ListenClientURL == ""}
+			alone: c.ListenClientURL == "", past: past{most: c.History}}
 		return l, l.client(), nil
 	}
 	lock.Close()
@@ -114,7 +115,9 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 
 // client returns what writes to the server. From here on saw knows of all that anyone can have seen.
 func (l *local) client() *clientv3.Client {
-	l.saw(l.etcd.Server.KV().Rev())
+	rev := l.etcd.Server.KV().Rev()
+	l.saw(rev)
+	l.past.begin(rev)
 	return v3client.New(l.etcd.Server)
 }
 
@@ -329,6 +332,9 @@ func (l *local) watch(ctx context.Context, prefix string, from int64, out chan<-
 				g.add(e)
 			}
 			l.saw(g.batch.Revision)
+			if l.alone {
+				l.past.note(g.batch.Revision)
+			}
 		case send <- g.batch:
 			g.reset()
 		}

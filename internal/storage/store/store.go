@@ -63,6 +63,9 @@ type Embedded struct {
 	Quota int64
 	// MaxRequestBytes is how large a write may be; 0 means 1.5 MiB, etcd's own default.
 	MaxRequestBytes uint
+	// History is how many revisions of history are kept, if that many are younger than Config.CompactInterval: when
+	// there are twice as many, the older half goes. 0 keeps all; so does ListenClientURL, since others may want them.
+	History int64
 	// FirstRevision is the revision that a new data directory begins after; 0 is etcd's own. It is for data that is
 	// made anew at each start: whose clients would otherwise meet their revisions again with another content.
 	FirstRevision int64

@@ -226,6 +226,69 @@ func TestCompactor(t *testing.T) {
 	}
 }
 
+// With a bound of history the older half goes when there is twice as much, as far as the watch has seen it; not if
+// others may read it.
+func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	for _, test := range []struct {
+		name         string
+		with         Embedded
+		watched, cut bool
+	}{
+		{"bounded", Embedded{History: most}, true, true},
+		{"not watched", Embedded{History: most}, false, false},
+		{"not bounded", Embedded{}, true, false},
+		{"reached by others", Embedded{History: most, ListenClientURL: "http://127.0.0.1:0"}, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ctx := testContext(t)
+			s := open(t, test.with)
+			first, err := s.Create(ctx, "k", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var seen <-chan WatchBatch
+			if test.watched {
+				seen = s.Watch(ctx, 1)
+			}
+			last := first
+			for n := 0; n < 20*most; n++ {
+				if last, err = s.Update(ctx, "k", nil, last); err != nil {
+					t.Fatal(err)
+				}
+				for rev := int64(0); test.watched && rev < last; {
+					b := <-seen
+					if rev = b.Revision; b.Err != nil {
+						t.Fatal(b.Err)
+					}
+				}
+				_, err := s.Range(ctx, RangeOptions{Revision: first})
+				if err != nil && !errors.Is(err, ErrCompacted) {
+					t.Fatal(err)
+				}
+				if err == nil {
+					continue
+				}
+				if !test.cut || last-first < 2*most {
+					t.Fatalf("%d is gone at %d", first, last)
+				}
+				if _, err := s.Range(ctx, RangeOptions{Revision: last - most + 1}); err != nil {
+					t.Fatal(err)
+				}
+				if s.Horizon() != 0 {
+					t.Error("the horizon is that of the interval")
+				}
+				return
+			}
+			if test.cut {
+				t.Errorf("%d is there at %d", first, last)
+			}
+		})
+	}
+}
+
 // A caller never gets the answer of a request that began before it called.
 func TestShared(t *testing.T) {
 	t.Parallel()
