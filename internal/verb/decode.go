@@ -64,7 +64,7 @@ func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validat
 	if len(problems) > 0 && typedJSON {
 		problems = decode.StrictProblems(body.Data, c.Version.New(), problems)
 	}
-	c.documents = decode.Documents(ctx, body, obj, c.Version, c.Subresource)
+	c.documents = decode.Documents(ctx, body, c.Version, c.Subresource)
 	return obj, c.report(ctx, obj, problems, validation)
 }
 

@@ -89,8 +89,8 @@ func compareDocuments(
 	}
 	tree["apiVersion"] = r.APIVersion(r.Storage)
 	raw := codec.EncodeStored(tree).JSON
-	texts := append(decode.Documents(context.Background(), sent, tree, v, ""),
-		decode.Documents(context.Background(), sent, tree, v, "status")...)
+	texts := append(decode.Documents(context.Background(), sent, v, ""),
+		decode.Documents(context.Background(), sent, v, "status")...)
 	value, _ := storing.Encode(r, raw, storing.Keep(r, raw, texts, nil)...)
 	got := r.Storage.New()
 	if _, err := codec.FromProtobuf(value, got); err != nil {

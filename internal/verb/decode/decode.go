@@ -8,7 +8,6 @@ package decode
 
 import (
 	"context"
-	"maps"
 	"math"
 	"mime"
 	"slices"
@@ -114,12 +113,10 @@ func Read(
 	return codec.DecodeObject(body.Data, body.Type, strict, want)
 }
 
-// Documents returns the texts of the documents (codec.Documents) within a body of a version's kind, of which Read has
-// made obj: in the fields that a write to the subresource takes, which are all but the status, or that alone. YAML and
-// CBOR have no such texts. Numbers in obj become what a read of the stored object has, 1 for 1.0, if there are texts.
-func Documents(
-	ctx context.Context, body Body, obj object.Object, v *catalog.Version, subresource string,
-) []string {
+// Documents returns the texts of the documents (codec.Documents) within a body of a version's kind that Read has read,
+// in the fields that a write to the subresource takes, which are all but the status, or that alone. YAML and CBOR have
+// no such texts.
+func Documents(ctx context.Context, body Body, v *catalog.Version, subresource string) []string {
 	if !v.HoldsDocuments() {
 		return nil
 	}
@@ -137,15 +134,9 @@ func Documents(
 	if err != nil {
 		return nil
 	}
-	texts := codec.Documents(into, func(field string) bool {
+	return codec.Documents(into, func(field string) bool {
 		return !v.Status || (field == "status") == (subresource == "status")
 	})
-	if len(texts) > 0 && HasWholeFloat(obj) {
-		if read, err := codec.DecodeJSON(codec.AppendJSON(nil, obj)); err == nil {
-			maps.Copy(obj, read.(object.Object))
-		}
-	}
-	return texts
 }
 
 // Report turns problems with fields of an object that should be of kind want into warnings or an error, by the
