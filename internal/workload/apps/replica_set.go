@@ -61,22 +61,21 @@ func (s *sets[K]) Reconcile(ctx context.Context, key string) error {
 		return nil // validation has seen it; another version of the server has not
 	}
 	of := s.kind.claimant(s.index, set, selector)
-	all := s.index.ControlledBriefly(namespace, string(set.UID), true)
-	active, err := cluster.Pods.Claim(ctx, s.Cluster, of, replica.Where(all, replica.IsActive), nil)
+	pods, err := s.look(ctx, set, of)
 	if err != nil {
 		return err
 	}
-	terminating := replica.Where(all, func(p *corev1.Pod) bool {
-		return replica.IsTerminating(p) && metav1.IsControlledBy(p, set) && selector.Matches(labels.Set(p.Labels))
-	})
 	var failed error
 	if set.DeletionTimestamp == nil {
-		failed = s.manage(ctx, set, of, active)
+		failed = s.manage(ctx, set, of, pods)
 	}
 	now := s.Now()
-	status := setStatus(set, active, failed, now)
+	if pods.active != nil {
+		pods.replicas = replicasOf(set, pods.active, now)
+	}
+	status := setStatus(set, pods.replicas, failed, now)
 	if s.kind.countsTerminating() {
-		status.TerminatingReplicas = new(int32(len(terminating)))
+		status.TerminatingReplicas = new(pods.terminating)
 	}
 	if err := s.store(ctx, set, status); err != nil {
 		return err
@@ -85,9 +84,37 @@ func (s *sets[K]) Reconcile(ctx context.Context, key string) error {
 	case failed != nil:
 		return failed
 	case set.Spec.MinReadySeconds > 0 && status.ReadyReplicas != status.AvailableReplicas:
-		return control.Again(max(replica.NextAvailable(active, set.Spec.MinReadySeconds, now), time.Millisecond))
+		return control.Again(max(replica.NextAvailable(pods.active, set.Spec.MinReadySeconds, now), time.Millisecond))
 	}
 	return nil
+}
+
+// podsOf are the pods of a set.
+type podsOf struct {
+	replicas
+	terminating int32
+	active      []*corev1.Pod // nil if they were but counted, or there are none
+}
+
+// look looks at the pods of a set, and adopts and releases some. Those of a set that has none too many are counted and
+// no more: there may be thousands, and each of their changes asks for a look.
+func (s *sets[K]) look(ctx context.Context, set *appsv1.ReplicaSet, of cluster.Claimant) (p podsOf, err error) {
+	if set.DeletionTimestamp == nil && set.Spec.MinReadySeconds == 0 {
+		template := labels.SelectorFromSet(set.Spec.Template.Labels)
+		n, ok := s.index.Count(set.Namespace, string(set.UID), of.Selects, template)
+		if ok && n.Active <= *set.Spec.Replicas {
+			p.replicas = replicas{all: n.Active, labeled: n.Active, ready: n.Ready, available: n.Ready}
+			p.terminating = n.Terminating
+			return p, nil
+		}
+	}
+	all := s.index.ControlledBriefly(set.Namespace, string(set.UID), true)
+	p.active, err = cluster.Pods.Claim(ctx, s.Cluster, of, replica.Where(all, replica.IsActive), nil)
+	p.all = int32(len(p.active))
+	p.terminating = int32(len(replica.Where(all, func(p *corev1.Pod) bool {
+		return replica.IsTerminating(p) && metav1.IsControlledBy(p, set) && of.Selects.Matches(labels.Set(p.Labels))
+	})))
+	return p, err
 }
 
 // Rest makes sets a control.Pacer.
@@ -95,10 +122,10 @@ func (s *sets[K]) Rest(key string) time.Duration { return s.index.RestOf(s.kind.
 
 // manage creates the pods that are missing or deletes those that are too many.
 func (s *sets[K]) manage(
-	ctx context.Context, set *appsv1.ReplicaSet, of cluster.Claimant, active []*corev1.Pod,
+	ctx context.Context, set *appsv1.ReplicaSet, of cluster.Claimant, pods podsOf,
 ) error {
 	maker := cluster.Maker{Cluster: s.Cluster, About: s.kind.about(set)}
-	missing := int(*set.Spec.Replicas) - len(active)
+	missing := int(*set.Spec.Replicas - pods.all)
 	if missing > 0 {
 		_, err := cluster.SlowStart(min(missing, cluster.BurstMost), func(int) error {
 			return maker.Create(ctx, replica.FromTemplate(&set.Spec.Template, set, of.Ref))
@@ -109,10 +136,10 @@ func (s *sets[K]) manage(
 	if surplus == 0 {
 		return nil
 	}
-	if surplus < len(active) {
-		replica.ByRemovalAmong(active, s.relatedPods(set), s.Now())
+	if surplus < len(pods.active) {
+		replica.ByRemovalAmong(pods.active, s.relatedPods(set), s.Now())
 	}
-	return maker.DeleteAll(ctx, active[:surplus])
+	return maker.DeleteAll(ctx, pods.active[:surplus])
 }
 
 // relatedPods returns the pods of all sets that have the same controller.

@@ -13,25 +13,33 @@ import (
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
 
-// setStatus returns the status of a set with these active pods. failed is the error of creating or deleting some. The
-// generation that it is of, and the terminating replicas, are the caller's.
-func setStatus(set *appsv1.ReplicaSet, active []*corev1.Pod, failed error, now time.Time) appsv1.ReplicaSetStatus {
-	status := *set.Status.DeepCopy()
+// replicas are how many active pods a set has.
+type replicas struct{ all, labeled, ready, available int32 }
+
+func replicasOf(set *appsv1.ReplicaSet, active []*corev1.Pod, now time.Time) (n replicas) {
 	template := labels.SelectorFromSet(set.Spec.Template.Labels)
-	status.Replicas = int32(len(active))
-	status.FullyLabeledReplicas, status.ReadyReplicas, status.AvailableReplicas = 0, 0, 0
-	status.TerminatingReplicas = nil
+	n.all = int32(len(active))
 	for _, p := range active {
 		if template.Matches(labels.Set(p.Labels)) {
-			status.FullyLabeledReplicas++
+			n.labeled++
 		}
 		if replica.IsReady(p) {
-			status.ReadyReplicas++
+			n.ready++
 		}
 		if replica.IsAvailable(p, set.Spec.MinReadySeconds, now) {
-			status.AvailableReplicas++
+			n.available++
 		}
 	}
+	return n
+}
+
+// setStatus returns the status of a set with so many active pods. failed is the error of creating or deleting some. The
+// generation that it is of, and the terminating replicas, are the caller's.
+func setStatus(set *appsv1.ReplicaSet, active replicas, failed error, now time.Time) appsv1.ReplicaSetStatus {
+	status := *set.Status.DeepCopy()
+	status.Replicas, status.FullyLabeledReplicas = active.all, active.labeled
+	status.ReadyReplicas, status.AvailableReplicas = active.ready, active.available
+	status.TerminatingReplicas = nil
 	at := slices.IndexFunc(status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
 		return c.Type == appsv1.ReplicaSetReplicaFailure
 	})
@@ -40,10 +48,10 @@ func setStatus(set *appsv1.ReplicaSet, active []*corev1.Pod, failed error, now t
 		status.Conditions = slices.Delete(status.Conditions, at, at+1)
 	case failed != nil && at < 0:
 		reason := ""
-		switch want := int(*set.Spec.Replicas); {
-		case len(active) < want:
+		switch want := *set.Spec.Replicas; {
+		case active.all < want:
 			reason = "FailedCreate"
-		case len(active) > want:
+		case active.all > want:
 			reason = "FailedDelete"
 		}
 		status.Conditions = append(status.Conditions, appsv1.ReplicaSetCondition{

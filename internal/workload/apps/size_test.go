@@ -134,7 +134,7 @@ func TestSetStatus(t *testing.T) {
 	t.Parallel()
 	s := set(t, "web 2 0 0", 0)
 	now := time.Unix(5000, 0)
-	s.Status = setStatus(s, nil, errors.New("quota"), now)
+	s.Status = setStatus(s, replicas{}, errors.New("quota"), now)
 	if c := s.Status.Conditions; len(c) != 1 || c[0].Reason != "FailedCreate" || c[0].Message != "quota" {
 		t.Errorf("conditions: %v", c)
 	}
@@ -143,12 +143,13 @@ func TestSetStatus(t *testing.T) {
 		LastTransitionTime: metav1.NewTime(now.Add(-5 * time.Second)),
 	}}}}
 	s.Spec.MinReadySeconds = 6
-	s.Status = setStatus(s, []*corev1.Pod{pod}, nil, now)
+	s.Status = setStatus(s, replicasOf(s, []*corev1.Pod{pod}, now), nil, now)
 	if st := s.Status; len(st.Conditions) != 0 || st.Replicas != 1 || st.ReadyReplicas != 1 ||
 		st.AvailableReplicas != 0 {
 		t.Errorf("status: %+v", st)
 	}
-	if st := setStatus(s, []*corev1.Pod{pod}, nil, now.Add(time.Second)); st.AvailableReplicas != 1 {
+	now = now.Add(time.Second)
+	if st := setStatus(s, replicasOf(s, []*corev1.Pod{pod}, now), nil, now); st.AvailableReplicas != 1 {
 		t.Errorf("after six seconds: %+v", st)
 	}
 }

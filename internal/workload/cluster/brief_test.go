@@ -2,12 +2,16 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
@@ -39,7 +43,7 @@ func TestBrief(t *testing.T) {
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}},
 		},
 	}
-	briefOf := func() *brief {
+	briefOf := func() *corev1.Pod {
 		data, err := json.Marshal(whole)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +52,10 @@ func TestBrief(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newBrief(e)
+		if b := newBrief(e); b != nil {
+			return b.pod(e)
+		}
+		return nil
 	}
 	got := briefOf()
 	want := corev1.Pod{
@@ -62,7 +69,7 @@ func TestBrief(t *testing.T) {
 			Phase: corev1.PodRunning, Conditions: whole.Status.Conditions[1:],
 		},
 	}
-	if got == nil || !equality.Semantic.DeepEqual(got.Pod, want) {
+	if got == nil || !equality.Semantic.DeepEqual(*got, want) {
 		t.Fatalf("in brief it is %+v", got)
 	}
 	if other := briefOf(); &other.OwnerReferences[0] != &got.OwnerReferences[0] {
@@ -71,5 +78,56 @@ func TestBrief(t *testing.T) {
 	whole.Status.ContainerStatuses[0].RestartCount = 1
 	if briefOf() != nil {
 		t.Error("a pod that has restarted is told in brief")
+	}
+}
+
+// The pods of a controller are counted without a look at each, unless one is to be adopted or released.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	selects := labels.SelectorFromSet(labels.Set{"app": "web"})
+	template := labels.SelectorFromSet(labels.Set{"app": "web", "tier": "a"})
+	const (
+		web, ready = `{"app":"web","tier":"a"}`, `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`
+		ours       = `"ownerReferences":[{"kind":"ReplicaSet","name":"r","uid":"ru","controller":true}],`
+	)
+	pods := []string{ // meta, labels, status
+		ours, web, ready,
+		ours, web, `{"phase":"Pending"}`,
+		ours, web, `{"phase":"Running","containerStatuses":[{"name":"c","restartCount":2}],
+			"conditions":[{"type":"Ready","status":"True"}]}`,
+		ours + `"deletionTimestamp":"2026-01-01T00:00:00Z",`, web, ready,
+		ours, `{"app":"other"}`, `{"phase":"Failed"}`,
+		"", `{"app":"other"}`, ready,
+	}
+	for _, test := range []struct {
+		name string
+		more []string
+		ok   bool
+	}{
+		{"simple", nil, true},
+		{"of another", []string{strings.ReplaceAll(ours, `"ru"`, `"other"`), web, ready}, true},
+		{"to adopt", []string{"", web, ready}, false},
+		{"to release", []string{ours, `{"app":"other"}`, ready}, false},
+		{"not as the template", []string{ours, `{"app":"web"}`, ready}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := &owned{of: map[string]keeper{}, by: map[keeper][]*watchcache.Entry{}}
+			for at := range slices.Chunk(slices.Concat(pods, test.more), 3) {
+				name := fmt.Sprint("p", len(c.of))
+				e, err := watchcache.NewEntry("default/"+name, fmt.Appendf(nil,
+					`{"apiVersion":"v1","kind":"Pod","metadata":{%s"labels":%s,"name":%q},"status":%s}`, at[0], at[1],
+					name, at[2]), 5)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.put(e)
+			}
+			x := &Index{collections: map[string]*owned{Pods.Prefix: c}}
+			n, ok := x.Count("default", "ru", selects, template)
+			if ok != test.ok || ok && n != (PodCount{Active: 3, Ready: 2, Terminating: 1}) {
+				t.Errorf("%+v %v", n, ok)
+			}
+		})
 	}
 }
