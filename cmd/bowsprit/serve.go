@@ -79,6 +79,9 @@ func serve(
 	}
 	klog.SetSlogLogger(log) // what Kubernetes' libraries say is summed up like the rest
 	config.Log, config.Flags = log, settings(given)
+	if config.Workloads.Simulate != nil {
+		collectSooner(largeHeap)
+	}
 	return run(ctx, *config, func(server *bowsprit.Server) {
 		announce(out, server, config.Workloads.Simulate != nil)
 	})

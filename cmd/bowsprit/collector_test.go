@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+// A heap that is large is collected sooner from the next collection on; one that is not stays as it is.
+func TestCollectSooner(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	percent := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	collectSooner(1 << 50)
+	for range 5 {
+		runtime.GC()
+	}
+	if got := percent(); got != 100 {
+		t.Errorf("a small heap: %d %%", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	collectSooner(1)
+	for percent() != sooner {
+		if runtime.GC(); ctx.Err() != nil {
+			t.Fatalf("a large heap: %d %%", percent())
+		}
+	}
+}
