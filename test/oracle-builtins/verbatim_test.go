@@ -102,7 +102,7 @@ func compareDocuments(
 	return len(codec.Documents(got, nil))
 }
 
-// randomDocument returns an object in JSON, written as hardly anybody would.
+// randomDocument returns an object in JSON that is written in unusual ways.
 func randomDocument(c randfill.Continue) string {
 	blank := func() string { return []string{"", "", "", " ", "\n", "\t "}[c.Intn(6)] }
 	values := []string{`1`, `1.0`, `-0`, `1e3`, `"<\u00e4>"`, `"\/"`, `null`, `true`, `[]`, `[1, 2]`, `{"y":1,"x":2}`}

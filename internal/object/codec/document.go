@@ -21,7 +21,11 @@ func HoldsDocuments(typed any) bool { return len(documentsIn(typed)) > 0 }
 
 // Documents returns the texts of the documents in typed, a pointer to a value of a Go type of the Kubernetes API. in
 // says of which fields of the value, by their names in JSON; nil is all.
-func Documents(typed any, in func(field string) bool) (texts []string) {
+func Documents(typed any, in func(field string) bool) []string {
+	if !HoldsDocuments(typed) {
+		return nil // and nothing is allocated
+	}
+	var texts []string
 	eachDocument(typed, in, func(d *runtime.RawExtension) {
 		if _, ok := canonicalText(string(d.Raw)); ok {
 			texts = append(texts, string(d.Raw))
