@@ -128,9 +128,9 @@ func (a *Auditor) Begin(r Received) *Record {
 	}
 	rec := &Record{
 		auditor: a, longRunning: r.LongRunning, omit: config.OmitStages, omitManagedFields: config.OmitManagedFields,
-		patch: patch, library: libraryOf(r.HTTP.Context()), flushed: r.Flushed,
+		patch: patch, library: libraryOf(r.HTTP.Context()),
 	}
-	rec.annotations = rec.memory.annotations[:0]
+	rec.annotations, rec.flushed = rec.memory.annotations[:0], r.Flushed
 	rec.event.Level, rec.event.AuditID = config.Level, types.UID(r.ID)
 	rec.event.RequestReceivedTimestamp = metav1.NewMicroTime(r.At)
 	a.describe(rec, &r)
@@ -152,7 +152,7 @@ func (a *Auditor) Flush() {
 func (a *Auditor) deliver(r *Record) bool {
 	a.metrics.events.Inc()
 	if a.log != nil {
-		return a.log.record(&r.event, beside{r.annotations, r.user, r.flushed})
+		return a.log.record(&r.event, r.beside)
 	}
 	r.event.Annotations = r.annotations.asMap()
 	return a.backend.ProcessEvents(&r.event)

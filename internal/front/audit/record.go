@@ -27,17 +27,15 @@ type Record struct {
 	// patch is true if the event gets a JSON patch of what the write changed, and no objects.
 	patch   bool
 	library *library // where Kubernetes' libraries put annotations; may be nil
-	user    []byte   // see beside
-	flushed bool     // see Received.Flushed
 
 	mu struct {
 		sync.Mutex
 		begun bool // the answer has a status
 	}
-	// event is guarded by mu, without its annotations, which are there only for backends that need them in it.
-	event       auditapi.Event
-	annotations annotations
-	memory      struct { // of event and annotations, for what nearly every request has
+	// event and what is beside it are guarded by mu. It has annotations only for backends that need them in it.
+	event auditapi.Event
+	beside
+	memory struct { // of event and annotations, for what nearly every request has
 		ref         auditapi.ObjectReference
 		status      metav1.Status
 		annotations [3]annotation

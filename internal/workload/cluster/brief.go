@@ -49,7 +49,7 @@ func (x *Index) Count(namespace, uid string, selects, template labels.Selector) 
 		if e = e.LastReadable(); e == nil {
 			continue
 		}
-		b := x.brief(e)
+		b := briefOf(e)
 		if b == nil {
 			pod := Pods.decode(x, e)
 			if pod == nil {
@@ -83,7 +83,7 @@ func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*c
 		if e = e.LastReadable(); e == nil {
 			continue
 		}
-		if b := x.brief(e); b != nil {
+		if b := briefOf(e); b != nil {
 			out = append(out, b.pod(e))
 		} else if pod := Pods.decode(x, e); pod != nil {
 			out = append(out, pod)
@@ -92,9 +92,9 @@ func (x *Index) ControlledBriefly(namespace, uid string, orphans bool) (out []*c
 	return out
 }
 
-// brief returns an entry's pod in brief, which the entry keeps; nil if that does not say enough, or the entry keeps the
-// whole.
-func (x *Index) brief(e *watchcache.Entry) *brief {
+// briefOf returns an entry's pod in brief, which the entry keeps; nil if that does not say enough, or the entry keeps
+// the whole.
+func briefOf(e *watchcache.Entry) *brief {
 	switch kept := e.Kept().(type) {
 	case *corev1.Pod:
 		return nil
