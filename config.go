@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 )
 
 // Config says how a Server runs. The zero value with Ephemeral or DataDir set is complete. Each group has its defaults
@@ -114,6 +116,7 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	c.Listen.setDefaults()
 	c.Etcd.setDefaults()
+	c.Etcd.StorageMediaType = cmp.Or(c.Etcd.StorageMediaType, cluster.StorageMediaType(c.Workloads.Simulate != nil))
 	c.Authorization.setDefaults()
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 10 * time.Second

@@ -21,8 +21,9 @@ type EtcdConfig struct {
 	// QuotaBackendBytes is how large the embedded etcd's database may grow; 8 GiB if zero.
 	QuotaBackendBytes int64
 	// StorageMediaType is what built-in kinds are stored in: application/json, the default, application/yaml or
-	// application/vnd.kubernetes.protobuf, the default of kube-apiserver and of "bowsprit kube-apiserver". Whatever it
-	// is, all three are read. Definitions and APIServices are always JSON; of custom objects APIConfig.CBOR says it.
+	// application/vnd.kubernetes.protobuf, the default of kube-apiserver, "bowsprit kube-apiserver" and simulated
+	// workloads. All three are read. Definitions and APIServices are always JSON; of custom objects it is said by
+	// APIConfig.CBOR.
 	StorageMediaType string
 	// ListenClientURL makes the embedded etcd reachable, for etcdctl; empty means no socket.
 	ListenClientURL string
@@ -35,9 +36,10 @@ func (c *EtcdConfig) setDefaults() {
 }
 
 func (c *EtcdConfig) settings(command Command) []Setting {
-	servers, media := "URLs of an external etcd cluster, instead of the embedded etcd", codec.JSON
+	servers, media := "URLs of an external etcd cluster, instead of the embedded etcd", ""
+	stored := "; all of them are read (default application/json, protobuf with --simulate)"
 	if command == KubeAPIServer {
-		servers, media = "URLs of etcd's members", codec.Protobuf
+		servers, media, stored = "URLs of etcd's members", codec.Protobuf, "; all of them are read"
 	}
 	return []Setting{
 		{Name: "etcd-servers", Help: servers, Value: &c.Servers},
@@ -47,7 +49,7 @@ func (c *EtcdConfig) settings(command Command) []Setting {
 		{Name: "etcd-prefix", Help: "root of all keys in etcd", Value: &c.Prefix, Default: "/registry"},
 		{
 			Name:  "storage-media-type",
-			Help:  "what built-in kinds are stored in: " + strings.Join(convert.MediaTypes(), ", ") + "; all of them are read",
+			Help:  "what built-in kinds are stored in: " + strings.Join(convert.MediaTypes(), ", ") + stored,
 			Value: &c.StorageMediaType, Default: media,
 		},
 		{

@@ -88,6 +88,18 @@ func TestStorageMediaType(t *testing.T) {
 	s.same(before)
 }
 
+// TestStorageMediaTypeOfSimulation has a server that simulates workloads store protobuf unless it is told otherwise.
+func TestStorageMediaTypeOfSimulation(t *testing.T) {
+	t.Parallel()
+	for given, prefix := range map[string]string{"": "k8s\x00", "application/json": "{"} {
+		s := startEncrypting(t, t.TempDir(), "", io.Discard, func(c *Config) {
+			c.Workloads.Simulate, c.Etcd.StorageMediaType = map[string]string{"nodes": "1"}, given
+		})
+		s.holds("minions/node-0", prefix)
+		s.end(t)
+	}
+}
+
 // TestStorageMediaTypeEncrypted has the cipher work on what is stored, whatever that is.
 func TestStorageMediaTypeEncrypted(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/bowsprit/bowsprit/internal/object/codec"
+
 // historyOfSimulation is how many revisions of its history a server with simulated nodes keeps in etcd: those of some
 // seconds in which thousands of pods start, of minutes at rest.
 const historyOfSimulation = 10_000
@@ -11,6 +13,16 @@ func History(simulated bool) int64 {
 		return historyOfSimulation
 	}
 	return 0
+}
+
+// StorageMediaType returns what built-in kinds are stored in if the configuration does not say so, "" being JSON. Pages
+// of etcd's database are memory of the process. A pod and its four events take 5.4 KB of them as protobuf, 8.7 KB as
+// JSON, and protobuf costs 0.1 ms more of the 3 ms of CPU time that they take in all.
+func StorageMediaType(simulated bool) string {
+	if simulated {
+		return codec.Protobuf
+	}
+	return ""
 }
 
 // Alike returns the prefixes of the collections that watchcache.Options.Alike is for: events, which are written once
