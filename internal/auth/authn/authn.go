@@ -81,7 +81,7 @@ func New(c Config) *Authenticator {
 		audiences: c.Audiences, metrics: c.Metrics, now: c.Now,
 	}
 	if c.ClientRoots != nil {
-		a.certificates = &certificates{roots: c.ClientRoots, now: c.Now, names: certificateUser}
+		a.certificates = &certificates{roots: c.ClientRoots, names: certificateUser}
 	}
 	if c.Proxy != nil || c.Proxies != nil {
 		a.proxies = newProxies(c)
@@ -94,7 +94,7 @@ func New(c Config) *Authenticator {
 // can use or leak it.
 func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 	began := a.now()
-	who, err := a.authenticate(r)
+	who, err := a.authenticate(r, began)
 	a.metrics.count(who, err, a.now().Sub(began))
 	if err == nil {
 		delete(r.Header, "Authorization")
@@ -105,8 +105,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (user.Info, error) {
 	return who, err
 }
 
-func (a *Authenticator) authenticate(r *http.Request) (user.Info, error) {
-	who, refused := a.byCertificate(r)
+func (a *Authenticator) authenticate(r *http.Request, now time.Time) (user.Info, error) {
+	who, refused := a.byCertificate(r, now)
 	if who != nil {
 		return who, nil
 	}
@@ -139,7 +139,7 @@ func (a *Authenticator) authenticate(r *http.Request) (user.Info, error) {
 
 // byCertificate returns who the certificate of the connection is, or who is named by a front proxy whose certificate
 // it is; nil if it names no user.
-func (a *Authenticator) byCertificate(r *http.Request) (who user.Info, refused []error) {
+func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (who user.Info, refused []error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (a *Authenticator) byCertificate(r *http.Request) (who user.Info, refused [
 	var named *user.DefaultInfo
 	if a.proxies != nil && a.proxies.current() != nil {
 		if named = a.proxies.user(r.Header); named != nil {
-			err := a.proxies.verify(chain)
+			err := a.proxies.verify(chain, now)
 			if err == nil {
 				return named, nil
 			}
@@ -155,8 +155,8 @@ func (a *Authenticator) byCertificate(r *http.Request) (who user.Info, refused [
 		}
 	}
 	if a.certificates != nil {
-		a.metrics.expiration(chain[0].NotAfter, a.now)
-		who, err := a.certificates.user(chain)
+		a.metrics.expiration(chain[0].NotAfter.Sub(now))
+		who, err := a.certificates.user(chain, now)
 		if err == nil && who != nil {
 			return who, nil
 		}
@@ -167,7 +167,7 @@ func (a *Authenticator) byCertificate(r *http.Request) (who user.Info, refused [
 	if a.proxies != nil && a.proxies.current() != nil && named == nil {
 		// Without a header a proxy's certificate names no user, and one that is not a proxy's is still a wrong proof.
 		// It is asked last, so that other clients do not pay for what fails.
-		if err := a.proxies.verify(chain); err != nil {
+		if err := a.proxies.verify(chain, now); err != nil {
 			refused = append(refused, err)
 		}
 	}

@@ -23,7 +23,6 @@ const certificateCacheSize = 1024
 // tens of microseconds, and a client sends the same certificate with each request of a connection.
 type certificates struct {
 	roots func() *x509.CertPool
-	now   func() time.Time
 	names func(verified *x509.Certificate) (user.Info, error) // nil without an error: it names no user
 
 	mu       sync.Mutex // serialises writers; readers use verified
@@ -42,9 +41,10 @@ type verifiedUser struct {
 	from, until time.Time
 }
 
-// user returns who the first certificate of chain names, or nil if it names no user. chain is not empty.
-func (c *certificates) user(chain []*x509.Certificate) (user.Info, error) {
-	leaf, roots, now := chain[0], c.roots(), c.now()
+// user returns who the first certificate of chain names, or nil if it names no user now. chain is not
+// empty.
+func (c *certificates) user(chain []*x509.Certificate, now time.Time) (user.Info, error) {
+	leaf, roots := chain[0], c.roots()
 	if set := c.verified.Load(); set != nil && set.roots == roots {
 		if known, ok := set.users[string(leaf.Raw)]; ok && !now.Before(known.from) && !now.After(known.until) {
 			return known.who, nil

@@ -78,9 +78,9 @@ func (m *Metrics) count(who user.Info, err error, took time.Duration) {
 }
 
 // expiration notes how long a client's certificate is still valid.
-func (m *Metrics) expiration(end time.Time, now func() time.Time) {
+func (m *Metrics) expiration(left time.Duration) {
 	if m != nil {
-		m.expirations.Observe(end.Sub(now()).Seconds())
+		m.expirations.Observe(left.Seconds())
 	}
 }
 

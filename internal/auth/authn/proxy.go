@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 )
@@ -37,7 +38,7 @@ func newProxies(c Config) *proxies {
 	if p.current == nil {
 		p.current = func() *FrontProxy { return c.Proxy }
 	}
-	p.certificates = &certificates{roots: p.roots, now: c.Now, names: p.check}
+	p.certificates = &certificates{roots: p.roots, names: p.check}
 	return p
 }
 
@@ -62,8 +63,8 @@ func (p *proxies) check(leaf *x509.Certificate) (user.Info, error) {
 }
 
 // verify returns an error for a certificate that is not a proxy's.
-func (p *proxies) verify(chain []*x509.Certificate) error {
-	_, err := p.certificates.user(chain)
+func (p *proxies) verify(chain []*x509.Certificate, now time.Time) error {
+	_, err := p.certificates.user(chain, now)
 	return err
 }
 

@@ -3,7 +3,6 @@ package audit
 import (
 	"hash/maphash"
 	"net/http"
-	"net/netip"
 	"sync/atomic"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -43,7 +42,7 @@ func (attributes) GetLabelSelector() (labels.Requirements, error) { return nil, 
 func (a *Auditor) describe(rec *Record, r *Received) {
 	e := &rec.event
 	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
-	e.SourceIPs = sourceIPs(r.HTTP, rec.memory.ips[:0])
+	e.SourceIPs = a.peers.sourceIPs(r.HTTP)
 	if r.User != nil {
 		e.User, rec.user = a.users.info(r.User)
 	}
@@ -56,18 +55,35 @@ func (a *Auditor) describe(rec *Record, r *Received) {
 	}
 }
 
-// sourceIPs appends the addresses that a request comes from: those that proxies tell, and that of the connection, which
-// most requests have alone.
-func sourceIPs(r *http.Request, room []string) []string {
-	if r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("X-Real-Ip") == "" {
-		if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && at.Addr().Zone() == "" {
-			return append(room, at.Addr().Unmap().String())
-		}
+// peers remembers where some connections come from, which all their requests say.
+type peers [64]atomic.Pointer[peer]
+
+type peer struct {
+	remote string   // Request.RemoteAddr
+	ips    []string // never changed
+}
+
+// sourceIPs returns the addresses that a request comes from: those that proxies tell, and that of the connection, which
+// most requests have alone. They are not to be changed.
+func (p *peers) sourceIPs(r *http.Request) []string {
+	if r.Header["X-Forwarded-For"] != nil || r.Header["X-Real-Ip"] != nil {
+		return addresses(r)
 	}
+	place := &p[maphash.String(seed, r.RemoteAddr)%uint64(len(p))]
+	if at := place.Load(); at != nil && at.remote == r.RemoteAddr {
+		return at.ips
+	}
+	ips := addresses(r)
+	place.Store(&peer{r.RemoteAddr, ips})
+	return ips
+}
+
+func addresses(r *http.Request) []string {
+	var all []string
 	for _, ip := range utilnet.SourceIPs(r) {
-		room = append(room, ip.String())
+		all = append(all, ip.String())
 	}
-	return room
+	return all
 }
 
 // users remembers some of the users that have asked, and how they are written: authenticators return the same one again
@@ -80,7 +96,7 @@ type knownUser struct {
 	json []byte                    // info as appendUser writes it; never changed
 }
 
-var userSeed = maphash.MakeSeed()
+var seed = maphash.MakeSeed()
 
 // info is userInfo, with the user as appendUser writes it, nil if that is not known.
 func (u *users) info(who user.Info) (authenticationv1.UserInfo, []byte) {
@@ -88,7 +104,7 @@ func (u *users) info(who user.Info) (authenticationv1.UserInfo, []byte) {
 	if !ok {
 		return userInfo(who), nil
 	}
-	place := &u[maphash.Comparable(userSeed, known)%uint64(len(u))]
+	place := &u[maphash.Comparable(seed, known)%uint64(len(u))]
 	if at := place.Load(); at != nil && at.who == known {
 		return at.info, at.json
 	}

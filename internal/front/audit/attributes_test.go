@@ -12,6 +12,7 @@ import (
 // TestSourceIPsAreKubes compares with Kubernetes' library.
 func TestSourceIPsAreKubes(t *testing.T) {
 	t.Parallel()
+	var known peers
 	for _, remote := range []string{
 		"192.0.2.1:1234", "[::1]:1234", "[::ffff:192.0.2.1]:1", "[fe80::1%eth0]:1", "010.0.0.1:1", "192.0.2.1", "@", "",
 		"[2001:DB8::0:1]:6443",
@@ -29,8 +30,10 @@ func TestSourceIPsAreKubes(t *testing.T) {
 				for _, ip := range utilnet.SourceIPs(r) {
 					want = append(want, ip.String())
 				}
-				if got := sourceIPs(r, nil); !slices.Equal(got, want) {
-					t.Errorf("%q, %q, %q: %v, want %v", remote, forwarded, real, got, want)
+				for _, when := range []string{"first", "again"} {
+					if got := known.sourceIPs(r); !slices.Equal(got, want) {
+						t.Errorf("%q, %q, %q, %s: %v, want %v", remote, forwarded, real, when, got, want)
+					}
 				}
 			}
 		}

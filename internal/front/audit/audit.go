@@ -46,7 +46,8 @@ type Auditor struct {
 	stopOnce sync.Once
 
 	users   users
-	metrics metrics
+	peers   peers
+	metrics *metrics
 }
 
 // New returns an Auditor, or nil if nothing is to be recorded: without a policy, or without a backend.
@@ -122,7 +123,7 @@ func (a *Auditor) Begin(r Received) *Record {
 	if patch {
 		config.Level = auditapi.LevelRequestResponse
 	}
-	a.metrics.levels.WithLabelValues(string(config.Level)).Inc()
+	a.metrics.requested(config.Level)
 	if config.Level == auditapi.LevelNone {
 		return nil
 	}
@@ -155,6 +156,9 @@ func (a *Auditor) deliver(r *Record) bool {
 		return a.log.record(&r.event, r.beside)
 	}
 	r.event.Annotations = r.annotations.asMap()
+	if r.event.ResponseStatus == nil && r.code != 0 {
+		r.event.ResponseStatus = &metav1.Status{Code: r.code}
+	}
 	return a.backend.ProcessEvents(&r.event)
 }
 

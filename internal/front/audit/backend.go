@@ -95,6 +95,7 @@ type recorder interface {
 type beside struct {
 	annotations annotations // those of the event, if it has none itself
 	user        []byte      // the event's user as appendUser writes it; nil is not known
+	code        int32       // of the answer, if the event has no ResponseStatus; 0 before the answer
 	// flushed is true if flushHeld is called before the answer to the request is sent.
 	flushed bool
 }

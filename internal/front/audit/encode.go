@@ -39,7 +39,7 @@ func appendEvent(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
 	dst = appendOptional(dst, "userAgent", e.UserAgent)
 	dst = appendObjectRef(dst, e.ObjectRef)
 	var err error
-	if dst, err = appendStatus(dst, e.ResponseStatus); err != nil {
+	if dst, err = appendStatus(dst, e.ResponseStatus, of.code); err != nil {
 		return nil, err
 	}
 	if dst, err = appendDocument(dst, "requestObject", e.RequestObject); err != nil {
@@ -159,24 +159,27 @@ func appendObjectRef(dst []byte, r *auditapi.ObjectReference) []byte {
 	return closeObject(appendOptional(dst, "subresource", r.Subresource))
 }
 
-func appendStatus(dst []byte, s *metav1.Status) ([]byte, error) {
-	if s == nil {
+func appendStatus(dst []byte, s *metav1.Status, code int32) ([]byte, error) {
+	if s == nil && code == 0 {
 		return dst, nil
 	}
 	dst = openObject(dst, "responseStatus")
 	dst = closeObject(openObject(dst, "metadata")) // an event never has any
-	dst = appendOptional(dst, "status", s.Status)
-	dst = appendOptional(dst, "message", s.Message)
-	dst = appendOptional(dst, "reason", s.Reason)
-	if s.Details != nil {
-		details, err := json.Marshal(s.Details)
-		if err != nil {
-			return nil, err
+	if s != nil {
+		dst = appendOptional(dst, "status", s.Status)
+		dst = appendOptional(dst, "message", s.Message)
+		dst = appendOptional(dst, "reason", s.Reason)
+		if s.Details != nil {
+			details, err := json.Marshal(s.Details)
+			if err != nil {
+				return nil, err
+			}
+			dst = append(appendName(dst, "details"), details...)
 		}
-		dst = append(appendName(dst, "details"), details...)
+		code = s.Code
 	}
-	if s.Code != 0 {
-		dst = strconv.AppendInt(appendName(dst, "code"), int64(s.Code), 10)
+	if code != 0 {
+		dst = strconv.AppendInt(appendName(dst, "code"), int64(code), 10)
 	}
 	return closeObject(dst), nil
 }

@@ -1,15 +1,27 @@
 package audit
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+)
 
 // metrics are kube-apiserver's about auditing.
 type metrics struct {
 	events, rejected prometheus.Counter
 	levels           *prometheus.CounterVec
+	// ofLevel are the members of levels, in the order of allLevels. Each is made when the first request has its level.
+	ofLevel [len(allLevels)]func() prometheus.Counter
 }
 
-func newMetrics() metrics {
-	return metrics{
+var allLevels = [...]auditapi.Level{
+	auditapi.LevelNone, auditapi.LevelMetadata, auditapi.LevelRequest, auditapi.LevelRequestResponse,
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_audit_event_total",
 			Help: "Counter of audit events generated and sent to the audit backend.",
@@ -22,6 +34,17 @@ func newMetrics() metrics {
 			Name: "apiserver_audit_level_total",
 			Help: "Counter of policy levels for audit events (1 per request).",
 		}, []string{"level"}),
+	}
+	for i, level := range allLevels {
+		m.ofLevel[i] = sync.OnceValue(func() prometheus.Counter { return m.levels.WithLabelValues(string(level)) })
+	}
+	return m
+}
+
+// requested counts a request of a level.
+func (m *metrics) requested(level auditapi.Level) {
+	if i := slices.Index(allLevels[:], level); i >= 0 {
+		m.ofLevel[i]().Inc()
 	}
 }
 

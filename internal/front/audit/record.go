@@ -37,9 +37,7 @@ type Record struct {
 	beside
 	memory struct { // of event and annotations, for what nearly every request has
 		ref         auditapi.ObjectReference
-		status      metav1.Status
 		annotations [3]annotation
-		ips         [1]string
 	}
 }
 
@@ -61,10 +59,10 @@ func (r *Record) ResponseStarted(code int) {
 		return
 	}
 	r.mu.begun = true
-	if r.event.ResponseStatus == nil {
-		r.event.ResponseStatus = &r.memory.status
+	r.code = int32(code)
+	if r.event.ResponseStatus != nil {
+		r.event.ResponseStatus.Code = r.code
 	}
-	r.event.ResponseStatus.Code = int32(code)
 	if r.longRunning {
 		r.stageLocked(auditapi.StageResponseStarted, r.auditor.now())
 	}
@@ -74,7 +72,7 @@ func (r *Record) ResponseStarted(code int) {
 func (r *Record) ResponseComplete(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.event.ResponseStatus == nil { // no handler has begun an answer; net/http sends an empty one
+	if r.event.ResponseStatus == nil && r.code == 0 { // no handler has begun an answer; net/http sends an empty one
 		r.event.ResponseStatus = &metav1.Status{
 			Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "Connection closed early",
 		}
@@ -110,6 +108,16 @@ func (r *Record) Impersonated(who user.Info, constraint string) {
 	if constraint != "" {
 		r.event.AuthenticationMetadata = &auditapi.AuthenticationMetadata{ImpersonationConstraint: constraint}
 	}
+}
+
+// Decided notes what the authorizer has said, and why. A decision that could not be made is "".
+func (r *Record) Decided(decision, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if decision != "" {
+		r.annotateLocked("authorization.k8s.io/decision", decision)
+	}
+	r.annotateLocked("authorization.k8s.io/reason", reason)
 }
 
 // Annotate implements request.Record.

@@ -30,6 +30,7 @@ func (c *Chain) audit(x *exchange, next func(*exchange)) {
 			panic(cause)
 		}
 		now := c.config.Now()
+		x.answered = now
 		annotateLatency(record, x, now.Sub(x.started))
 		record.ResponseComplete(now)
 	}()

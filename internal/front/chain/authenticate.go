@@ -42,7 +42,10 @@ func stranger(who user.Info) bool {
 
 // authorize asks whether they may.
 func (c *Chain) authorize(x *exchange, next func(*exchange)) {
-	began := c.config.Now()
+	began := x.admitted
+	if began.IsZero() {
+		began = c.config.Now()
+	}
 	decision, err := c.config.Authorizer.Authorize(x.r.Context(), x.who, x.info)
 	c.metrics.authorization(decision, err, c.spent(x, request.Authorization, began))
 	if c.showVisible(x, decision.Allowed()) {
@@ -60,17 +63,14 @@ func (c *Chain) authorize(x *exchange, next func(*exchange)) {
 
 // recordDecision notes what the authorizer has said.
 func recordDecision(r *audit.Record, d authz.Decision, err error) {
-	const decision, reason = "authorization.k8s.io/decision", "authorization.k8s.io/reason"
 	switch {
 	case d.Allowed():
-		r.Annotate(decision, "allow")
+		r.Decided("allow", d.Reason)
 	case err != nil:
-		r.Annotate(reason, "internal error")
-		return
+		r.Decided("", "internal error")
 	default:
-		r.Annotate(decision, "forbid")
+		r.Decided("forbid", d.Reason)
 	}
-	r.Annotate(reason, d.Reason)
 }
 
 // showVisible has a list or watch show what its caller may see, if it asks for that. It returns false if it does not,

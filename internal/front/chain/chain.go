@@ -134,16 +134,18 @@ func (c Config) WithDefaults() Config {
 
 // Chain sends requests through the steps. It is an http.Handler.
 type Chain struct {
-	config   Config
-	behind   Behind
-	handle   func(*exchange) // the steps
-	metrics  *metrics
-	acting   *authz.Impersonations
-	hsts     []string // the values of Strict-Transport-Security, nil or one; never changed
-	reads    limit
-	writes   limit
-	turns    *turns
-	stalls   sync.Pool // *stall, each with its timer
+	config  Config
+	behind  Behind
+	handle  func(*exchange) // the steps
+	metrics *metrics
+	acting  *authz.Impersonations
+	hsts    []string // the values of Strict-Transport-Security, nil or one; never changed
+	reads   limit
+	writes  limit
+	turns   *turns
+	stalls  sync.Pool // *stall, each with its timer
+	// since is how long ago a time of config.Now is: time.Since, which reads one clock where time.Now reads two.
+	since    func(time.Time) time.Duration
 	hijacked *conn.Hijacked
 
 	// closing ends when shutdown begins: watches end, new requests are sent elsewhere.
@@ -153,8 +155,12 @@ type Chain struct {
 
 // New returns the steps before what is behind them. hijacked learns of the connections that handlers take over.
 func New(config Config, behind Behind, hijacked *conn.Hijacked) *Chain {
+	since := time.Since
+	if now := config.Now; now != nil {
+		since = func(began time.Time) time.Duration { return now().Sub(began) }
+	}
 	config = config.WithDefaults()
-	c := &Chain{config: config, behind: behind, hijacked: hijacked, turns: newTurns()}
+	c := &Chain{config: config, behind: behind, hijacked: hijacked, turns: newTurns(), since: since}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.reads.max, c.writes.max = int64(config.MaxRequestsInFlight), int64(config.MaxMutationsInFlight)
 	c.metrics = newMetrics(config.Metrics, c.inFlight)

@@ -28,6 +28,10 @@ type exchange struct {
 	r *http.Request
 
 	started time.Time
+	// admitted and answered are when it got its seats and when the handler was done, where some step has looked at the
+	// clock then; else zero.
+	admitted, answered time.Time
+
 	auditID [1]string // memory of the Audit-Id header
 	scope   request.Scope
 	info    *request.Info // never nil behind parse
@@ -106,8 +110,8 @@ func (x *exchange) Write(p []byte) (int, error) {
 		defer x.takeTurn()()
 	}
 	if x.record != nil && x.written > stallAfter { // less takes no time
-		began := x.chain.config.Now()
-		defer func() { x.scope.Latency.Spend(request.ResponseWrite, x.chain.config.Now().Sub(began)) }()
+		began := x.chain.since(x.started)
+		defer func() { x.scope.Latency.Spend(request.ResponseWrite, x.chain.since(x.started)-began) }()
 	}
 	var n int
 	err := x.watched(func() (err error) {

@@ -104,7 +104,7 @@ func bodyVerb(key seriesKey) string {
 
 // spent notes that a request has spent the time since began on a phase, and returns how long that was.
 func (c *Chain) spent(x *exchange, p request.Phase, began time.Time) time.Duration {
-	return c.took(x, p, c.config.Now().Sub(began))
+	return c.took(x, p, c.since(began))
 }
 
 // took is spent for a time that is known.

@@ -141,7 +141,7 @@ func (c *Controller) Admit(ctx context.Context, t *Ticket, r *http.Request, info
 		return false
 	}
 	t.held = true
-	c.kinds[kind(t.write)].add(t.seat.Arrived.Add(t.waited), executing, 1)
+	c.kinds[kind(t.write)].add(t.Began(), executing, 1)
 	if info.Verb == watchVerb && !c.narrow(info) {
 		t.watched, t.counted = c.watches.add(info), true
 	}
@@ -196,6 +196,9 @@ func (c *Controller) leave(t *Ticket) {
 
 // Waited returns how long a request has waited for its seats, or until it was turned away.
 func (t *Ticket) Waited() time.Duration { return t.waited }
+
+// Began returns when a request got its seats.
+func (t *Ticket) Began() time.Time { return t.seat.Arrived.Add(t.waited) }
 
 // Lends reports whether a request has seats that others may want.
 func (t *Ticket) Lends() bool { return t.held && !t.schema.level.exempt }
