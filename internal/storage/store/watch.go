@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"unsafe"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
@@ -90,7 +91,9 @@ func (g *gather) add(e *mvccpb.Event) {
 	if g.foreign(e.Kv.Key) {
 		return
 	}
-	ev := Event{Key: string(e.Kv.Key[len(g.prefix):]), Revision: e.Kv.ModRevision}
+	// Etcd's index has the same bytes for as long as there is the key; as with values, no one writes to them.
+	key := unsafe.String(unsafe.SliceData(e.Kv.Key), len(e.Kv.Key))
+	ev := Event{Key: key[len(g.prefix):], Revision: e.Kv.ModRevision}
 	if e.Type == mvccpb.Event_DELETE {
 		ev.Deleted = true
 	} else {
