@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/ephemeral"
 
@@ -45,7 +46,7 @@ func newModel() *model {
 
 // nodeInfo is a node with what is on it.
 type nodeInfo struct {
-	node *corev1.Node // nil if it does not exist
+	node *corev1.Node // its name, labels, taints, and whether it is unschedulable; nil if it does not exist
 	free amounts      // what is allocatable and not requested; may be negative
 	all  amounts      // what is allocatable
 	size compute      // the same of what nodes are compared by
@@ -59,20 +60,37 @@ type podInfo struct {
 	generation                 int64
 	labels                     map[string]string
 	priority                   int32
-	spec                       *corev1.PodSpec // nil of a pod on a node, as is peers
-	near, away                 []*term         // of required affinity and anti-affinity to pods
-	wishes                     []wish          // of preferred ones
+	deleting                   bool
+	going                      bool // it goes because a pod of more priority comes
 	requests                   amounts
 	assumed                    compute // requests, if containers that request none want a little
-	ports                      []port
-	claims                     []string
-	ephemeral                  []string        // those of the claims that are to be made for it
-	volumes                    *volumes        // of its claims, while it is decided; may be nil
-	peers                      labels.Selector // the pods from which it keeps apart by itself; nil is none
-	deleting                   bool
-	going                      bool   // it goes because a pod of more priority comes
-	started                    int64  // when it has, in nanoseconds; the most there is if it has not
-	nominee                    string // the node from which others go for it
+	started                    int64   // when it has, in nanoseconds; the most there is if it has not
+	*wishful
+}
+
+// wishful is what few pods have, or none that is on a node.
+type wishful struct {
+	spec       *corev1.PodSpec // nil of a pod on a node, as is peers
+	near, away []*term         // of required affinity and anti-affinity to pods
+	wishes     []wish          // of preferred ones
+	ports      []port
+	claims     []string
+	ephemeral  []string        // those of the claims that are to be made for it
+	volumes    *volumes        // of its claims, while it is decided; may be nil
+	peers      labels.Selector // the pods from which it keeps apart by itself; nil is none
+	nominee    string          // the node from which others go for it
+}
+
+// wishless is that of the pods on nodes that have nothing of it: of thousands.
+var wishless wishful
+
+// settled returns what matters of a pod on a node; the rest is for who decides about it.
+func (w *wishful) settled() *wishful {
+	if len(w.near)+len(w.away)+len(w.wishes)+len(w.ports)+len(w.claims) == 0 {
+		return &wishless
+	}
+	w.spec, w.peers = nil, nil
+	return w
 }
 
 func (p *podInfo) key() string { return p.namespace + "/" + p.name }
@@ -133,9 +151,10 @@ var leastRequests = corev1.ResourceList{
 func digest(pod *corev1.Pod) *podInfo {
 	p := &podInfo{
 		namespace: pod.Namespace, name: pod.Name, uid: string(pod.UID), generation: pod.Generation, labels: pod.Labels,
-		spec: &pod.Spec, requests: amountsOf(quota.PodRequests(pod)),
+		requests: amountsOf(quota.PodRequests(pod)),
 		assumed:  computeOf(quota.AssumedRequests(pod, leastRequests)),
-		deleting: pod.DeletionTimestamp != nil, nominee: pod.Status.NominatedNodeName,
+		deleting: pod.DeletionTimestamp != nil,
+		wishful:  &wishful{spec: &pod.Spec, nominee: pod.Status.NominatedNodeName},
 	}
 	p.look(pod)
 	p.near, p.away, p.wishes = termsOf(p, pod.Spec.Affinity)
@@ -198,7 +217,10 @@ func (m *model) setNode(name string, n *corev1.Node) {
 	if (i.node == nil) != (n == nil) {
 		m.sorted = nil
 	}
-	i.node = n
+	i.node = nil
+	if n != nil { // status and managedFields are most of it
+		i.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}, Spec: n.Spec}
+	}
 	if n == nil && len(i.pods) == 0 {
 		delete(m.nodes, name)
 		return
@@ -219,7 +241,7 @@ func (m *model) add(p *podInfo, node string) {
 	key := p.key()
 	m.remove(key)
 	delete(m.nominated, key)
-	p.spec, p.peers, p.node = nil, nil, node // they are for who decides about the pod
+	p.wishful, p.node = p.settled(), node
 	if maps.Equal(p.requests, m.lately) {
 		p.requests = m.lately
 	}

@@ -218,8 +218,10 @@ func TestBindingTime(t *testing.T) {
 // One that keeps a more important pod away by its own anti-affinity goes for it, also if no pod does so any more then.
 func TestPreemptRepelling(t *testing.T) {
 	t.Parallel()
-	m := newModel()
-	m.setNode("a", cluster3().nodes["a"].node)
+	m := cluster3()
+	for _, other := range []string{"b", "c"} {
+		m.setNode(other, nil)
+	}
 	m.add(pod("low", "1", away("h", "host")), "a")
 	m.add(pod("other", "1"), "a")
 	d := m.decide(pod("high", "1", priority(10)), func(string) map[string]string { return nil })
