@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,7 @@ func (x *Index) Count(namespace, uid string, selects, template labels.Selector) 
 			return n, false
 		}
 	}
+	var known uintptr // labels that selects and template match; nearly all pods of a controller share theirs
 	for _, e := range x.entries(Pods.Prefix, namespace, uid, false) {
 		if e = e.LastReadable(); e == nil {
 			continue
@@ -63,8 +65,12 @@ func (x *Index) Count(namespace, uid string, selects, template labels.Selector) 
 		switch {
 		case b.phase == corev1.PodSucceeded || b.phase == corev1.PodFailed:
 			continue
+		case known != 0 && reflect.ValueOf(e.Labels).Pointer() == known:
 		case !selects.Matches(labels.Set(e.Labels)) || !template.Matches(labels.Set(e.Labels)):
 			return n, false
+		}
+		known = reflect.ValueOf(e.Labels).Pointer()
+		switch {
 		case b.deleted != nil:
 			n.Terminating++
 			continue
