@@ -48,8 +48,12 @@ build: ## build the static binary bin/bowsprit
 	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o bin/bowsprit ./cmd/bowsprit
 
 .PHONY: test check
-test: fmt modules vet lint unit oracle e2e clients ## everything that CI checks
+test: space fmt modules vet lint unit oracle e2e clients ## everything that CI checks
 check: test ## the same as test
+
+.PHONY: space
+space: ## is there room for what test writes? It only says so; .ci/run also makes some
+	@.ci/space || true
 
 .PHONY: fmt
 fmt: ## gofmt of every file in git, or in a source archive (lists what differs)
