@@ -19,7 +19,7 @@ const (
 	// packEvery is how often the compressor looks; an entry that has not been read for a whole round is compressed.
 	// alikeEvery is that for what is alike: there is much of it when there is any, and it is unpacked in no time.
 	packEvery  = 10 * time.Second
-	alikeEvery = time.Second
+	alikeEvery = 250 * time.Millisecond
 	// giveBack is how many bytes must have been packed for the first time in one round for the memory to be given back
 	// to the system at once, as after a start with thousands of definitions. The runtime by itself takes minutes, or
 	// never does it.
@@ -30,12 +30,11 @@ const (
 // many, and read when a schema is compiled or a client lists them, and objects that are alike and many. What is read
 // again is there again until it is cold.
 type compressed struct {
-	compressor *compressor
-	family     *family                // nil if it is packed by itself
-	size       int                    // of the bytes
-	raw        atomic.Pointer[[]byte] // nil while they are packed
-	packed     atomic.Pointer[packed] // nil before the first time; then it stays
-	warm       atomic.Bool            // read in this round
+	family *family                // the compressor's alone if it is packed by itself
+	raw    atomic.Pointer[[]byte] // nil while they are packed
+	packed atomic.Pointer[packed] // nil before the first time; then it stays
+	size   uint32                 // of the bytes
+	warm   atomic.Bool            // read in this round
 }
 
 // packed are compressed bytes: told against a base, or by themselves if that is nil.
@@ -56,7 +55,7 @@ func (p *compressed) open(e *Entry) []byte {
 	}
 	raw := p.unpack()
 	if p.raw.CompareAndSwap(nil, &raw) {
-		p.compressor.add(e)
+		p.family.compressor.add(e)
 	}
 	return raw
 }
@@ -72,7 +71,7 @@ func (p *compressed) peek() []byte {
 func (p *compressed) unpack() []byte {
 	from := p.packed.Load()
 	if from.base != nil {
-		return from.base.unpack(from.data, p.size)
+		return from.base.unpack(from.data, int(p.size))
 	}
 	raw := make([]byte, p.size)
 	r := inflaters.Get().(io.Reader)
@@ -91,13 +90,25 @@ func (p *compressed) unpack() []byte {
 type compressor struct {
 	prefixes []string           // of the collections whose entries are packed, each by itself
 	families map[string]*family // of the collections whose entries are alike, by prefix
+	alone    family             // of the entries that are not
 
 	mu           sync.Mutex
 	fresh, alike []*Entry // opened since the last round
 }
 
-// take puts an entry of the collection under prefix into the compressor's care, before anybody else has it.
-func (p *compressor) take(prefix string, e *Entry) {
+// newCompressor returns a compressor of the collections under the prefixes, packed each by itself or as those alike.
+func newCompressor(prefixes, alike []string) *compressor {
+	p := &compressor{prefixes: prefixes, families: map[string]*family{}}
+	p.alone.compressor = p
+	for _, prefix := range alike {
+		p.families[prefix] = &family{compressor: p}
+	}
+	return p
+}
+
+// take puts an entry of the collection under prefix into the compressor's care, before anybody else has it. prev is
+// what the collection has in its place; it may be nil.
+func (p *compressor) take(prefix string, e, prev *Entry) {
 	of := p.families[prefix]
 	switch {
 	case of != nil && len(e.json) >= alikeAbove && len(e.json) <= baseMost:
@@ -105,19 +116,26 @@ func (p *compressor) take(prefix string, e *Entry) {
 	default:
 		return
 	}
+	if of == nil {
+		of = &p.alone
+	}
 	raw := e.json
-	e.compressed = &compressed{compressor: p, family: of, size: len(raw)}
+	e.compressed = &compressed{family: of, size: uint32(len(raw))}
 	e.compressed.raw.Store(&raw)
 	e.compressed.warm.Store(true)
 	e.json = nil
-	e.UID = strings.Clone(e.UID) // it shared the bytes
+	if prev != nil && prev.compressed != nil && prev.UID == e.UID {
+		e.UID = prev.UID
+	} else {
+		e.UID = strings.Clone(e.UID) // it shared the bytes
+	}
 	p.add(e)
 }
 
 func (p *compressor) add(e *Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e.compressed.family != nil {
+	if e.compressed.family != &p.alone {
 		p.alike = append(p.alike, e)
 	} else {
 		p.fresh = append(p.fresh, e)
@@ -160,17 +178,17 @@ func (p *compressor) round(open []*Entry, since *[]*Entry) []*Entry {
 		}
 		if c.packed.Load() == nil {
 			var now *packed
-			if raw := *c.raw.Load(); c.family != nil {
+			if raw := *c.raw.Load(); c.family != &p.alone {
 				now = c.family.pack(raw)
 			} else {
 				now = &packed{data: w.pack(raw)}
 			}
 			c.packed.Store(now)
-			saved += c.size - len(now.data)
+			saved += int(c.size) - len(now.data)
 		}
 		c.raw.Store(nil)
 		e.encoded.forget() // mostly the same bytes
-		if c.family == nil {
+		if c.family == &p.alone {
 			e.fields.Store(nil) // else they are small beside what it takes to find them again
 		}
 		return true

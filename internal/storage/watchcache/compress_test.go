@@ -137,7 +137,7 @@ func TestPackedIsReadWhilePacking(t *testing.T) {
 				default:
 				}
 				e := c.Snapshot().Get("default", fmt.Sprint("w", i))
-				if raw := e.JSON(); len(raw) != e.compressed.size || raw[0] != '{' || raw[len(raw)-1] != '}' {
+				if raw := e.JSON(); len(raw) != int(e.compressed.size) || raw[0] != '{' || raw[len(raw)-1] != '}' {
 					t.Error("not an object")
 					return
 				}
@@ -231,8 +231,8 @@ func BenchmarkOpen(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &compressor{prefixes: []string{"p"}}
-	p.take("p", e)
+	p := newCompressor([]string{"p"}, nil)
+	p.take("p", e, nil)
 	open := p.round(p.round(nil, &p.fresh), &p.fresh)
 	b.SetBytes(int64(e.compressed.size))
 	b.ReportAllocs()

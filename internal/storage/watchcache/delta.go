@@ -16,6 +16,8 @@ const (
 	baseMost = 1<<16 - 1
 	// baseBits is the size of the table by which a base finds text, as a power of two.
 	baseBits = 12
+	// ownBits is that of the table by which an object finds text of its own again.
+	ownBits = 10
 	// grain is the shortest text that is found, in bytes.
 	grain = 8
 )
@@ -33,46 +35,70 @@ func gram(text []byte) uint64 {
 	return binary.LittleEndian.Uint64(text) * 0x9E3779B97F4A7C15 >> (64 - baseBits)
 }
 
-// pack appends src, told against the base, to dst: bytes of its own and pieces of the base in turn. Each is told by its
-// length, and a piece by how far it is from where the last one would go on, if what stands between were as long in the
-// base.
+// pack appends src, told against the base, to dst: bytes of its own and pieces of what is known in turn. Known is the
+// base, and after it src so far: an object says its name and its owner's uid more than once. Each is told by its
+// length, and a piece by how far it is from where the last one of the base would go on, if what stands between were as
+// long in the base.
 func (b *base) pack(dst, src []byte) []byte {
+	var seen [1 << ownBits]uint16
 	own, next := 0, 0 // where the bytes begin that are not told yet, and where in the base that would be
 	for i := 0; i+grain <= len(src); {
 		from := next + i - own // most differences are of the same length
 		length := b.match(src[i:], from)
+		gram := gram(src[i:])
 		if length < grain {
-			from = int(b.at[gram(src[i:])]) - 1
+			from = int(b.at[gram]) - 1
 			length = b.match(src[i:], from)
 		}
+		again := &seen[gram>>(baseBits-ownBits)]
+		if at := int(*again) - 1; at >= 0 {
+			if n := common(src[at:i], src[i:]); n > length {
+				from, length = len(b.text)+at, n
+			}
+		}
 		if length < grain {
+			*again = uint16(i + 1)
 			i++
 			continue
 		}
-		for i > own && from > 0 && src[i-1] == b.text[from-1] {
+		for i > own && b.precedes(src, from, length, i) {
 			i, from, length = i-1, from-1, length+1
 		}
-		dst = binary.AppendUvarint(dst, uint64(i-own))
-		dst = append(dst, src[own:i]...)
+		dst = appendOwn(dst, src[own:i])
 		dst = binary.AppendUvarint(dst, uint64(length))
-		dst = binary.AppendVarint(dst, int64(from-(next+i-own)))
-		own, next = i+length, from+length
-		i = own
+		next += i - own
+		dst = binary.AppendVarint(dst, int64(from-next))
+		if next += length; from < len(b.text) {
+			next = from + length
+		}
+		i += length
+		own = i
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(src)-own))
-	return append(dst, src[own:]...)
+	return appendOwn(dst, src[own:])
 }
 
 // match returns how much of src stands in the base at from.
-func (b *base) match(src []byte, from int) (n int) {
+func (b *base) match(src []byte, from int) int {
 	if from < 0 || from >= len(b.text) {
 		return 0
 	}
-	text := b.text[from:]
-	for n < len(src) && n < len(text) && src[n] == text[n] {
+	return common(b.text[from:], src)
+}
+
+func common(a, b []byte) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}
 	return n
+}
+
+// precedes reports whether a piece that begins at i of src may begin a byte sooner, also where it is from.
+func (b *base) precedes(src []byte, from, length, i int) bool {
+	if from < len(b.text) {
+		return from > 0 && src[i-1] == b.text[from-1]
+	}
+	from -= len(b.text)
+	return from > 0 && src[i-1] == src[from-1] && from+length < i // it ends before it is told
 }
 
 // unpack returns what was packed, of a size.
@@ -80,18 +106,21 @@ func (b *base) unpack(packed []byte, size int) []byte {
 	out := make([]byte, 0, size)
 	next := 0
 	for {
-		length, n := binary.Uvarint(packed)
-		packed = packed[n:]
-		out = append(out, packed[:length]...)
-		if packed = packed[length:]; len(packed) == 0 {
+		before := len(out)
+		if out, packed = readOwn(out, packed); len(packed) == 0 {
 			return out
 		}
-		next += int(length)
-		length, n = binary.Uvarint(packed)
+		next += len(out) - before
+		length, n := binary.Uvarint(packed)
 		packed = packed[n:]
 		away, n := binary.Varint(packed)
 		packed = packed[n:]
 		from := next + int(away)
+		if next += int(length); from >= len(b.text) {
+			from -= len(b.text)
+			out = append(out, out[from:from+int(length)]...)
+			continue
+		}
 		out = append(out, b.text[from:from+int(length)]...)
 		next = from + int(length)
 	}

@@ -11,6 +11,7 @@ func FuzzDelta(f *testing.F) {
 	f.Add([]byte("short"), []byte("short"))
 	f.Add(realistic("a", 2000), realistic("b", 2500))
 	f.Add([]byte("0123456789abcdef0123456789"), []byte("x0123456789abcdef!0123456789abcdef0123456789"))
+	f.Add([]byte("0123456789abcdef"), []byte(`{"a":"3bbd3da4-e529-4368-9d3a-0357fbcb53b8","b":"3bbd3da4-e529-4368-9d3a-0357fbcb53b8"}`))
 	f.Fuzz(func(t *testing.T, text, src []byte) {
 		if len(text) > baseMost {
 			return
@@ -29,6 +30,25 @@ func TestDeltaIsSmall(t *testing.T) {
 	src := realistic("other", 3000)
 	if packed := b.pack(nil, src); len(packed) > len(src)/4 {
 		t.Errorf("%d of %d bytes", len(packed), len(src))
+	}
+}
+
+// A uid takes half its digits, and the second time three bytes.
+func TestDeltaOfUID(t *testing.T) {
+	t.Parallel()
+	const uid = "3bbd3da4-e529-4368-9d3a-0357fbcb53b8"
+	for own, most := range map[string]int{
+		uid: 19, uid[1:]: 19, uid[:34]: 18, uid[9:]: 15, "0123456789abcdef0": 11, // without dashes
+		"-bd3da4-e529-4368": 18, "3bbd3da4-e529-43x8-9d3a-0357fbcb53b8": 38, "1234-567890-123456": 20, // of something else
+		uid + uid: 74, uid + "/" + uid: 46, "abc": 4, "": 1,
+	} {
+		packed := newBase(nil).pack(nil, []byte(own))
+		if len(packed) > most {
+			t.Errorf("%s takes %d bytes, more than %d", own, len(packed), most)
+		}
+		if got := newBase(nil).unpack(packed, len(own)); string(got) != own {
+			t.Errorf("%s came back as %s", own, got)
+		}
 	}
 }
 

@@ -217,7 +217,7 @@ func (e *Entry) size() int { return e.length() + 256 }
 // length is that of the entry's JSON.
 func (e *Entry) length() int {
 	if e.compressed != nil {
-		return e.compressed.size // also while it is packed: what is counted once must be counted alike
+		return int(e.compressed.size) // also while it is packed: what is counted once must be counted alike
 	}
 	return len(e.json)
 }

@@ -113,7 +113,7 @@ func (c *Collection) replaceEqual(found []*Entry) {
 		}
 		switch {
 		case old.Unreadable() != nil && e.Unreadable() == nil:
-			v.compressor.take(c.prefix, e)
+			v.compressor.take(c.prefix, e, nil)
 			healed = append(healed, &Event{Type: Modified, Revision: e.Revision, Entry: e, Prev: old, Collection: c})
 		case old.Unreadable() == nil:
 			lost++

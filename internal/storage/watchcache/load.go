@@ -165,7 +165,7 @@ func (v *View) parse(p *page, in *interner) {
 		if e == nil {
 			continue
 		}
-		v.compressor.take(prefix, e)
+		v.compressor.take(prefix, e, nil)
 		p.prefixes[i], p.entries[i] = prefix, e
 		p.records[i].Value = nil // spliced into the entry; free it now
 	}

@@ -67,7 +67,7 @@ type View struct {
 	collections sync.Map     // prefix -> *Collection
 	waiters     waiters
 	notifier    notifier
-	compressor  compressor
+	compressor  *compressor
 	subscribers []func([]*Event)
 	plays       chan func() // what the view's goroutine does between two batches, see Replay
 
@@ -89,10 +89,7 @@ func New(s *store.Store, o Options) *View {
 	if v.now == nil {
 		v.now = time.Now
 	}
-	v.compressor.prefixes, v.compressor.families = o.Pack, map[string]*family{}
-	for _, prefix := range o.Alike {
-		v.compressor.families[prefix] = &family{}
-	}
+	v.compressor = newCompressor(o.Pack, o.Alike)
 	v.notifier.kick = make(chan struct{}, 1) // one is enough: who is kicked looks at the whole list
 	return v
 }
@@ -236,7 +233,7 @@ func (v *View) change(s *store.Event) *Event {
 			store.Record{Key: s.Key, Value: s.Value, Revision: s.Revision, Created: s.Created}, v.in)
 	}
 	if e != nil {
-		v.compressor.take(prefix, e)
+		v.compressor.take(prefix, e, c.tree.root.get(rest))
 		if e.Unreadable() != nil {
 			e.inherit(c.tree.root.get(rest))
 			v.warn(e.Unreadable())

@@ -1,0 +1,92 @@
+package watchcache
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Bytes of an object's own are told by twice their length. One more says that they are most of a uid: hexadecimal
+// digits, two in a byte, after a byte that says where dashes are. Other objects share nothing of a uid, and an event
+// has two of them.
+
+const (
+	leastDigits = 16 // from which it pays
+	groupLength = 5  // of four digits and a dash
+	mostDashes  = 4
+	hexDigits   = "0123456789abcdef"
+)
+
+// appendOwn appends bytes to dst as readOwn reads them.
+func appendOwn(dst, own []byte) []byte {
+	first, dashes, ok := digits(own)
+	if !ok {
+		dst = binary.AppendUvarint(dst, uint64(len(own))<<1)
+		return append(dst, own...)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(own))<<1|1)
+	dst = append(dst, byte(first<<3|dashes))
+	half, n := byte(0), 0
+	for i, c := range own {
+		if dashed(i, first, dashes) {
+			continue
+		}
+		if half = half<<4 | byte(bytes.IndexByte([]byte(hexDigits), c)); n%2 == 1 {
+			dst = append(dst, half)
+		}
+		n++
+	}
+	if n%2 == 1 {
+		dst = append(dst, half<<4)
+	}
+	return dst
+}
+
+// readOwn appends to out what appendOwn has put at the beginning of packed, and returns the rest.
+func readOwn(out, packed []byte) (more, rest []byte) {
+	head, n := binary.Uvarint(packed)
+	packed = packed[n:]
+	length := int(head >> 1)
+	if head&1 == 0 {
+		return append(out, packed[:length]...), packed[length:]
+	}
+	first, dashes := int(packed[0]>>3), int(packed[0]&7)
+	packed = packed[1:]
+	n = 0
+	for i := range length {
+		if dashed(i, first, dashes) {
+			out = append(out, '-')
+			continue
+		}
+		out = append(out, hexDigits[packed[n/2]>>(4-n%2*4)&15])
+		n++
+	}
+	return out, packed[(n+1)/2:]
+}
+
+// digits reports whether bytes are digits with dashes between them as in a uid, where the first dash is, and how many
+// there are.
+func digits(own []byte) (first, dashes int, ok bool) {
+	if len(own) < leastDigits {
+		return 0, 0, false
+	}
+	first = bytes.IndexByte(own[:leastDigits], '-')
+	if first < 0 {
+		first = 0
+	} else {
+		for at := first; at < len(own) && own[at] == '-' && dashes < mostDashes; at += groupLength {
+			dashes++
+		}
+	}
+	for i, c := range own {
+		if !dashed(i, first, dashes) && (c < '0' || c > '9' && c < 'a' || c > 'f') {
+			return 0, 0, false
+		}
+	}
+	return first, dashes, true
+}
+
+// dashed reports whether there is a dash at i.
+func dashed(i, first, dashes int) bool {
+	i -= first
+	return i >= 0 && i < dashes*groupLength && i%groupLength == 0
+}
