@@ -4,7 +4,7 @@ import "github.com/bowsprit/bowsprit/internal/object/codec"
 
 // historyOfSimulation is how many revisions of its history a server with simulated nodes keeps in etcd: those of some
 // seconds in which thousands of pods start, of minutes at rest.
-const historyOfSimulation = 10_000
+const historyOfSimulation = 4_000
 
 // History returns what store.Embedded.History is to be. Each simulated pod is written three times until it is ready,
 // and its owners with many of them, so that after ten thousand pods half of etcd's database was history.
