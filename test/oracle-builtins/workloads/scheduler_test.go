@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,16 +49,7 @@ func cases(t *testing.T) int {
 // A pod goes to a node than which kube-scheduler's plugins find none better, or waits with their message, whatever the
 // nodes, the pods on them, services and sets are.
 func TestSchedulerDecides(t *testing.T) {
-	server := testserver.Start(t, testserver.WithWorkloads("nodes=0"), func(c *bowsprit.Config) {
-		c.Controllers.Enabled = []string{"-*", "simulated-scheduler"}
-		c.Admission.Disabled = append(c.Admission.Disabled, "TaintNodesByCondition", "ServiceAccount")
-	})
-	settings := server.RESTConfig()
-	settings.QPS, settings.WarningHandler = -1, rest.NoWarnings{}
-	client, err := kubernetes.NewForConfig(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := schedulerAlone(t)
 	k := newKubeScheduler(t)
 	r := rand.New(rand.NewPCG(18, 1))
 	placed, kept := 0, 0
@@ -72,8 +64,8 @@ func TestSchedulerDecides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, because := k.decide(t, pod)
-		node, message := c.outcome(t)
+		best, because, _ := k.decide(t, pod)
+		node, message := c.outcome(t, pod)
 		switch {
 		case node != "" && !slices.Contains(best, node):
 			t.Errorf("case %d: on %s, not among %v (%s)\n%s", n, node, best, because, c)
@@ -92,6 +84,21 @@ func TestSchedulerDecides(t *testing.T) {
 	if t.Logf("%d placed, %d not", placed, kept); placed == 0 || kept == 0 {
 		t.Error("the cases are all of one sort")
 	}
+}
+
+// schedulerAlone starts a server without nodes, on which the simulated scheduler does its work and nothing else.
+func schedulerAlone(t *testing.T) kubernetes.Interface {
+	server := testserver.Start(t, testserver.WithWorkloads("nodes=0"), func(c *bowsprit.Config) {
+		c.Controllers.Enabled = []string{"-*", "simulated-scheduler"}
+		c.Admission.Disabled = append(c.Admission.Disabled, "TaintNodesByCondition", "ServiceAccount")
+	})
+	settings := server.RESTConfig()
+	settings.QPS, settings.WarningHandler = -1, rest.NoWarnings{}
+	client, err := kubernetes.NewForConfig(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // kubeScheduler is the part of kube-scheduler that finds a node: its plugins that look at what is in these cases, with
@@ -126,6 +133,7 @@ func newKubeScheduler(t *testing.T) *kubeScheduler {
 	}
 	if k.framework, err = frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,
 		frameworkruntime.WithInformerFactory(k.factory), frameworkruntime.WithSnapshotSharedLister(k.nodes),
+		frameworkruntime.WithPodNominator(nobody{}),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +194,14 @@ func (k *kubeScheduler) keep(t *testing.T, in cache.SharedIndexInformer, list ru
 	}
 }
 
+// refusal is what kube-scheduler knows of a pod that no node takes.
+type refusal struct {
+	state  fwk.CycleState
+	failed framework.FitError
+}
+
 // decide returns the nodes with the highest score or, if none is left, why not. With nodes because says their scores.
-func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, because string) {
+func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, because string, none refusal) {
 	t.Helper()
 	nodes, err := k.nodes.NodeInfos().List()
 	if err != nil {
@@ -208,7 +222,7 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 		}
 	}
 	if len(left) == 0 {
-		return nil, failed.Error()
+		return nil, failed.Error(), refusal{state, failed}
 	}
 	if status := k.framework.RunPreScorePlugins(t.Context(), state, pod, left); !status.IsSuccess() {
 		t.Fatal(status)
@@ -224,17 +238,20 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 			best = append(best, s.Name)
 		}
 	}
-	return best, because
+	return best, because, none
 }
 
 // schedulerCase is a random cluster.
 type schedulerCase struct {
+	// ranked gives pods priorities and has budgets keep some of them.
+	ranked bool
 	r      *rand.Rand
 	client kubernetes.Interface
 	nodes  []*corev1.Node
 	pods   []*corev1.Pod
 	set    *appsv1.ReplicaSet
 	made   *corev1.Pod
+	kept   []*policyv1.PodDisruptionBudget
 }
 
 func (c *schedulerCase) String() (text string) {
@@ -242,7 +259,8 @@ func (c *schedulerCase) String() (text string) {
 		text += fmt.Sprintf("%s %v %v %v\n", n.Name, n.Labels, n.Spec, n.Status.Allocatable)
 	}
 	for _, p := range append(c.pods, c.made) {
-		text += fmt.Sprintf("%s on %s %v %v %v %v deleting %v\n", p.Name, p.Spec.NodeName, p.Labels,
+		text += fmt.Sprintf("%s on %s %s %v %v %v %v deleting %v\n", p.Name, p.Spec.NodeName,
+			p.Spec.PriorityClassName, p.Labels,
 			p.Spec.Containers[0].Resources.Requests, p.Spec.Affinity, p.Spec.TopologySpreadConstraints,
 			p.DeletionTimestamp)
 	}
@@ -295,17 +313,36 @@ func (c *schedulerCase) prepare(ctx context.Context) error {
 		}
 		c.set = set
 	}
+	var used []string
 	for i := range c.r.IntN(12) {
 		p := c.pod(fmt.Sprintf("old-%d", i))
 		p.Spec.NodeName = fmt.Sprintf("n%d", c.r.IntN(nodes))
-		if _, err := core.Pods("default").Create(ctx, p, metav1.CreateOptions{}); err != nil {
+		// No two have the same port of a node: kube-scheduler, which would not put them there, forgets the port when
+		// one of them goes.
+		if ports := &p.Spec.Containers[0].Ports; len(*ports) > 0 {
+			if use := fmt.Sprint(p.Spec.NodeName, (*ports)[0].HostPort); slices.Contains(used, use) {
+				*ports = nil
+			} else {
+				used = append(used, use)
+			}
+		}
+		made, err := core.Pods("default").Create(ctx, p, metav1.CreateOptions{})
+		if err != nil {
 			return err
+		}
+		if c.ranked {
+			if err := c.start(ctx, made, i); err != nil {
+				return err
+			}
 		}
 		if c.one(8) {
 			if err := core.Pods("default").Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil {
 				return err
 			}
 		}
+	}
+	if c.ranked {
+		return c.budgets(ctx)
 	}
 	return nil
 }
@@ -455,6 +492,9 @@ func (c *schedulerCase) pod(name string) *corev1.Pod {
 			p.Spec.InitContainers = append(p.Spec.InitContainers, container)
 		}
 	}
+	if c.ranked {
+		c.rank(p)
+	}
 	p.Spec.Affinity = c.affinity()
 	if c.one(3) {
 		p.Spec.TopologySpreadConstraints = c.constraints()
@@ -475,32 +515,41 @@ func (c *schedulerCase) pod(name string) *corev1.Pod {
 	return p
 }
 
-// outcome waits until the new pod has a node, or a message that says why it has none.
-func (c *schedulerCase) outcome(t *testing.T) (node, message string) {
+// outcome waits until the new pod has a node, or its first message that says why it has none.
+func (c *schedulerCase) outcome(t *testing.T, pod *corev1.Pod) (node, message string) {
+	t.Helper()
+	c.await(t, pod, func(p *corev1.Pod) bool {
+		c.made, node = p, p.Spec.NodeName
+		for _, condition := range p.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+				message = condition.Message
+			}
+		}
+		return node != "" || message != ""
+	})
+	return node, message
+}
+
+// await waits for the first state of a pod, from the given one on, that is as it is to be.
+func (c *schedulerCase) await(t *testing.T, pod *corev1.Pod, as func(*corev1.Pod) bool) {
 	t.Helper()
 	changes, err := c.client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", "new").String(),
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", pod.Name).String(),
+		ResourceVersion: pod.ResourceVersion,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer changes.Stop()
 	for ev := range changes.ResultChan() {
-		p, ok := ev.Object.(*corev1.Pod)
-		if !ok {
-			break
-		}
-		if c.made = p; p.Spec.NodeName != "" {
-			return p.Spec.NodeName, ""
-		}
-		for _, condition := range p.Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-				return "", condition.Message
+		if p, ok := ev.Object.(*corev1.Pod); !ok || as(p) {
+			if !ok {
+				t.Fatalf("pod %s: %+v", pod.Name, ev.Object)
 			}
+			return
 		}
 	}
 	t.Fatal("the watch has ended")
-	return "", ""
 }
 
 func (c *schedulerCase) clean(t *testing.T) {
@@ -510,6 +559,7 @@ func (c *schedulerCase) clean(t *testing.T) {
 		core.Nodes().DeleteCollection(t.Context(), now, metav1.ListOptions{}),
 		c.client.AppsV1().ReplicaSets("default").DeleteCollection(t.Context(), now, metav1.ListOptions{}),
 		core.Services("default").Delete(t.Context(), "s", now),
+		c.client.PolicyV1().PodDisruptionBudgets("default").DeleteCollection(t.Context(), now, metav1.ListOptions{}),
 	}
 	for _, err := range errs {
 		if err != nil && !apierrors.IsNotFound(err) {

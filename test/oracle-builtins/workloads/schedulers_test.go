@@ -110,19 +110,7 @@ func newBench(t *testing.T, name string, without ...string) *bench {
 		name: name, made: map[types.UID]bool{},
 		client: dynamic.NewForConfigOrDie(settings), typed: kubernetes.NewForConfigOrDie(settings),
 	}
-	never := corev1.PreemptNever
-	for _, class := range []schedulingv1.PriorityClass{
-		{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 10},
-		{ObjectMeta: metav1.ObjectMeta{Name: "mid"}, Value: 50},
-		{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100},
-		{ObjectMeta: metav1.ObjectMeta{Name: "never"}, Value: 100, PreemptionPolicy: &never},
-		{ObjectMeta: metav1.ObjectMeta{Name: "least"}, Value: -10},
-	} {
-		_, err := b.typed.SchedulingV1().PriorityClasses().Create(t.Context(), &class, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	makePriorityClasses(t, b.typed)
 	b.factory = kubescheduler.NewInformerFactory(b.typed, 0)
 	for _, gvr := range scheduled {
 		if _, err := b.factory.ForResource(gvr); err != nil {
@@ -139,6 +127,22 @@ func newBench(t *testing.T, name string, without ...string) *bench {
 }
 
 // run runs kube-scheduler with its defaults, but for that it does not wait before it looks again at what had no node.
+func makePriorityClasses(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	for _, class := range []schedulingv1.PriorityClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 10},
+		{ObjectMeta: metav1.ObjectMeta{Name: "mid"}, Value: 50},
+		{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100},
+		{ObjectMeta: metav1.ObjectMeta{Name: "never"}, Value: 100, PreemptionPolicy: new(corev1.PreemptNever)},
+		{ObjectMeta: metav1.ObjectMeta{Name: "least"}, Value: -10},
+	} {
+		_, err := client.SchedulingV1().PriorityClasses().Create(t.Context(), &class, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func (b *bench) run(t *testing.T) {
 	t.Helper()
 	ctx := klog.NewContext(t.Context(), klog.Logger{})

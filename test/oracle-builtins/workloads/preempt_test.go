@@ -1,0 +1,207 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+)
+
+// The pods that go for a more important one, and the message if none do, are those of kube-scheduler's plugin,
+// whatever the nodes, the pods on them and their budgets are.
+func TestSchedulerPreempts(t *testing.T) {
+	client := schedulerAlone(t)
+	makePriorityClasses(t, client)
+	k := newKubeScheduler(t)
+	plugin, err := defaultpreemption.New(t.Context(), &config.DefaultPreemptionArgs{MinCandidateNodesPercentage: 100},
+		k.framework, feature.Features{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(18, 2))
+	preempted, kept := 0, 0
+	for n := range cases(t) {
+		c := &schedulerCase{r: r, client: client, ranked: true}
+		if err := c.prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k.take(t, c)
+		pod := c.pod("new")
+		pod.Spec.PriorityClassName = c.pick("high", "high", "high", "mid", "never")
+		pod, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, because, none := k.decide(t, pod)
+		node, message := c.outcome(t, pod)
+		switch {
+		case len(best) > 0:
+			if !slices.Contains(best, node) {
+				t.Errorf("on %q (%s), not among %v", node, message, best)
+			}
+		default:
+			want := k.preempt(t, c, plugin, pod, none)
+			if got := c.preempted(t, want); want.message != "" {
+				kept++
+				if message != because+" no new claims to deallocate, preemption: "+want.message || len(got) > 0 {
+					t.Errorf("%s\n%v go, want %s %s", message, got, because, want.message)
+				}
+			} else {
+				preempted++
+				if message != because || !slices.Contains(want.nodes, c.made.Status.NominatedNodeName) {
+					t.Errorf("%s, for %q, want %s and one of %v", message, c.made.Status.NominatedNodeName, because,
+						want.nodes)
+				}
+				if diff := cmp.Diff(want.victims[c.made.Status.NominatedNodeName], got); diff != "" {
+					t.Errorf("who goes from %s: %s", c.made.Status.NominatedNodeName, diff)
+				}
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("case %d\n%s", n, c)
+		}
+		c.clean(t)
+	}
+	if t.Logf("%d times pods went, %d times none", preempted, kept); preempted == 0 || kept == 0 {
+		t.Error("the cases are all of one sort")
+	}
+}
+
+// preemption is what kube-scheduler may do for a pod: the nodes than which none is better, with the names of those that
+// go from each, or why nobody goes.
+type preemption struct {
+	nodes   []string
+	victims map[string][]string
+	message string
+}
+
+func (k *kubeScheduler) preempt(
+	t *testing.T, c *schedulerCase, plugin *defaultpreemption.DefaultPreemption, pod *corev1.Pod, none refusal,
+) preemption {
+	t.Helper()
+	if ok, why := plugin.PodEligibleToPreemptOthers(t.Context(), pod, nil); !ok {
+		return preemption{message: why}
+	}
+	nodes, err := none.failed.Diagnosis.NodeToStatus.NodesForStatusCode(k.nodes.NodeInfos(), fwk.Unschedulable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	candidates, statuses, err := plugin.Evaluator.DryRunPreemption(t.Context(), none.state, pod, nodes, c.kept, 0,
+		int32(len(nodes)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(candidates) == 0 {
+		failed := framework.FitError{Pod: pod, NumAllNodes: len(c.nodes)}
+		failed.Diagnosis.NodeToStatus = statuses
+		statuses.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+			"Preemption is not helpful for scheduling"))
+		return preemption{message: failed.Error()}
+	}
+	out := preemption{victims: map[string][]string{}}
+	for _, candidate := range candidates {
+		for _, victim := range candidate.Victims().Pods {
+			if victim.DeletionTimestamp == nil {
+				out.victims[candidate.Name()] = append(out.victims[candidate.Name()], victim.Name)
+			}
+		}
+		slices.Sort(out.victims[candidate.Name()])
+	}
+	best := map[string]bool{}
+	for range 100 { // it takes one of several that are equally good by chance
+		best[plugin.Evaluator.SelectCandidate(t.Context(), candidates).Name()] = true
+	}
+	out.nodes = slices.Sorted(maps.Keys(best))
+	return out
+}
+
+// preempted returns who goes, when those that are expected do and the scheduler has come to the next pod.
+func (c *schedulerCase) preempted(t *testing.T, want preemption) []string {
+	t.Helper()
+	victims := want.victims[c.made.Status.NominatedNodeName]
+	for _, was := range c.pods {
+		if !slices.Contains(victims, was.Name) {
+			continue
+		}
+		c.await(t, was, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	}
+	last := c.pod("last")
+	last.Spec.NodeSelector = map[string]string{"nowhere": ""}
+	last.Spec.PriorityClassName = "least"
+	last, err := c.client.CoreV1().Pods("default").Create(t.Context(), last, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.await(t, last, func(p *corev1.Pod) bool { return len(p.Status.Conditions) > 0 })
+	var gone []string
+	for _, was := range c.pods {
+		now, err := c.client.CoreV1().Pods("default").Get(t.Context(), was.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if was.DeletionTimestamp == nil && now.DeletionTimestamp != nil {
+			gone = append(gone, was.Name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// rank gives a pod a priority, and requests by which nodes get full.
+func (c *schedulerCase) rank(p *corev1.Pod) {
+	p.Spec.PriorityClassName = c.pick("least", "low", "low", "mid", "mid", "high")
+	requests := p.Spec.Containers[0].Resources.Requests
+	requests[corev1.ResourceCPU] = apiresource.MustParse(c.pick("200m", "500m", "1", "2"))
+}
+
+// start notes when a pod has started, no two at the same time: of those it would be chance which goes.
+func (c *schedulerCase) start(ctx context.Context, p *corev1.Pod, i int) error {
+	p.Status.StartTime = new(metav1.Unix(1_700_000_000+int64(20*c.r.IntN(1000)+i), 0))
+	_, err := c.client.CoreV1().Pods("default").UpdateStatus(ctx, p, metav1.UpdateOptions{})
+	return err
+}
+
+// budgets makes up to three budgets, with what a controller would say of them.
+func (c *schedulerCase) budgets(ctx context.Context) error {
+	api := c.client.PolicyV1().PodDisruptionBudgets("default")
+	for i := range c.r.IntN(4) {
+		b, err := api.Create(ctx, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", i)},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MinAvailable: new(intstr.FromInt32(1)), Selector: c.selector(),
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		b.Status.DisruptionsAllowed = int32(c.r.IntN(3))
+		if c.one(3) {
+			b.Status.DisruptedPods = map[string]metav1.Time{fmt.Sprintf("old-%d", c.r.IntN(12)): metav1.Now()}
+		}
+		if b, err = api.UpdateStatus(ctx, b, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+		c.kept = append(c.kept, b)
+	}
+	return nil
+}
+
+// nobody is nominated: cases are told one after the other.
+type nobody struct{ fwk.PodNominator }
+
+// NominatedPodsForNode implements framework.PodNominator.
+func (nobody) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
