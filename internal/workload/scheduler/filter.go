@@ -171,8 +171,8 @@ func (r *round) check(i *nodeInfo) (reasons []string, mendable bool) {
 	if r.pod.volumes.exceed(i) {
 		return []string{tooMany}, true
 	}
-	if reason := r.pod.volumes.check(n); reason != "" {
-		return []string{reason}, false
+	if reasons := r.pod.volumes.check(n); len(reasons) > 0 {
+		return reasons, false
 	}
 	if reason, missing := r.overSpread(i); reason != "" {
 		return []string{reason}, !missing

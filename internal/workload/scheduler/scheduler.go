@@ -212,7 +212,7 @@ func (s *scheduler) keep(key string, had *podInfo, has *volumes, why string) (no
 	all, broken := false, true
 	if i := s.model.nodes[promised.node]; why == "" && has != nil && i != nil && i.node != nil {
 		all, broken = has.kept(promised.node)
-		broken = broken || all && has.check(i.node) != ""
+		broken = broken || all && len(has.check(i.node)) > 0
 	}
 	switch {
 	case broken, !all && !s.Now().Before(promised.until):

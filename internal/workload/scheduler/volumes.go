@@ -19,9 +19,8 @@ import (
 
 // volumes are those of a pod that is to be scheduled.
 type volumes struct {
-	bound   []*corev1.PersistentVolume
-	missing bool // a claim is bound to a volume that is not there
-	// open are claims that are bound when the pod has a node, and classes theirs.
+	bound []*corev1.PersistentVolume // nil is one that is not there
+	// open are claims that are bound when the pod has a node, the smallest first, and classes theirs.
 	open    []*corev1.PersistentVolumeClaim
 	classes map[string]*storagev1.StorageClass
 	all     []*corev1.PersistentVolume // if there are open claims
@@ -34,7 +33,13 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	if len(p.claims) == 0 {
 		return nil, ""
 	}
-	v, immediate := &volumes{classes: map[string]*storagev1.StorageClass{}}, false
+	for _, name := range p.claims { // kube-scheduler's plugin that looks for them all comes first
+		if !slices.Contains(p.ephemeral, name) &&
+			cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name) == nil {
+			return nil, `persistentvolumeclaim "` + name + `" not found`
+		}
+	}
+	v, immediate, lost := &volumes{classes: map[string]*storagev1.StorageClass{}}, false, ""
 	for _, name := range p.claims {
 		claim := cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name)
 		own := slices.Contains(p.ephemeral, name)
@@ -44,7 +49,7 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 		switch {
 		case claim == nil && own:
 			return nil, `waiting for ephemeral volume controller to create the persistentvolumeclaim "` + name + `"`
-		case claim == nil:
+		case claim == nil: // gone since
 			return nil, `persistentvolumeclaim "` + name + `" not found`
 		case claim.Status.Phase == corev1.ClaimLost:
 			return nil, `persistentvolumeclaim "` + name + `" bound to non-existent persistentvolume "` +
@@ -55,11 +60,11 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 			return nil, "PVC " + p.namespace + "/" + name + " was not created for pod " + p.key() +
 				" (pod is not owner)"
 		case isBound(claim):
-			if has := cluster.PersistentVolumes.Get(s.Cluster, "", claim.Spec.VolumeName); has != nil {
-				v.bound = append(v.bound, has)
-			} else {
-				v.missing = true
+			has := cluster.PersistentVolumes.Get(s.Cluster, "", claim.Spec.VolumeName)
+			if has == nil && !own && lost == "" {
+				lost = claim.Spec.VolumeName
 			}
+			v.bound = append(v.bound, has)
 		case claim.Spec.VolumeName == "" && s.waitsForPod(claim, v.classes):
 			v.open = append(v.open, claim)
 		default:
@@ -69,8 +74,15 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	if immediate {
 		return nil, "pod has unbound immediate PersistentVolumeClaims"
 	}
+	if lost != "" { // kube-scheduler's plugin that looks at zones, which comes last, does not look at a pod's own claims
+		return nil, `persistentvolume "` + lost + `" not found`
+	}
 	if len(v.open) > 0 {
 		v.all = s.allVolumes()
+		slices.SortStableFunc(v.open, func(a, b *corev1.PersistentVolumeClaim) int {
+			size := a.Spec.Resources.Requests[corev1.ResourceStorage]
+			return size.Cmp(b.Spec.Resources.Requests[corev1.ResourceStorage])
+		})
 	}
 	v.limits = s.limitsOf(p)
 	return v, ""
@@ -161,25 +173,32 @@ func inZone(v *corev1.PersistentVolume, n *corev1.Node) bool {
 // exceed reports whether a node can have no more volumes of their drivers.
 func (v *volumes) exceed(i *nodeInfo) bool { return v != nil && v.limits.exceeded(i) }
 
-// check returns why the pod's volumes keep it off a node, "" if they do not. There may be no volumes at all.
-func (v *volumes) check(n *corev1.Node) string {
-	switch {
-	case v == nil:
-		return ""
-	case v.missing:
-		return gone
-	case slices.ContainsFunc(v.bound, func(has *corev1.PersistentVolume) bool {
-		return helper.CheckNodeAffinity(has, n.Labels) != nil
-	}):
-		return elsewhere
+// check returns why the pod's volumes keep it off a node: of those that are bound the first that does, and that others
+// cannot be. There may be no volumes at all.
+func (v *volumes) check(n *corev1.Node) (reasons []string) {
+	if v == nil {
+		return nil
+	}
+	for _, has := range v.bound {
+		if has == nil {
+			reasons = append(reasons, gone)
+			break
+		}
+		if helper.CheckNodeAffinity(has, n.Labels) != nil {
+			reasons = append(reasons, elsewhere)
+			break
+		}
 	}
 	if _, ok := v.plan(n); !ok {
-		return noneToBind
+		reasons = append(reasons, noneToBind)
+	}
+	if len(reasons) > 0 {
+		return reasons
 	}
 	if slices.ContainsFunc(v.bound, func(has *corev1.PersistentVolume) bool { return !inZone(has, n) }) {
-		return otherZone
+		return []string{otherZone}
 	}
-	return ""
+	return nil
 }
 
 // plan returns the volume of each open claim on a node, nil for one that a provisioner has to make there; false if
@@ -188,7 +207,7 @@ func (v *volumes) plan(n *corev1.Node) (map[string]*corev1.PersistentVolume, boo
 	out, taken := map[string]*corev1.PersistentVolume{}, map[string]*corev1.PersistentVolume{}
 	for _, claim := range v.open {
 		if selected, ok := claim.Annotations[helper.AnnSelectedNode]; ok {
-			if selected != n.Name {
+			if selected != n.Name || !v.provides(claim, n) {
 				return nil, false
 			}
 			out[claim.Name] = nil
@@ -198,7 +217,7 @@ func (v *volumes) plan(n *corev1.Node) (map[string]*corev1.PersistentVolume, boo
 		if err != nil {
 			return nil, false
 		}
-		if found == nil && !provides(v.classes[helper.GetPersistentVolumeClaimClass(claim)], n) {
+		if found == nil && !v.provides(claim, n) {
 			return nil, false
 		}
 		if out[claim.Name] = found; found != nil {
@@ -208,8 +227,9 @@ func (v *volumes) plan(n *corev1.Node) (map[string]*corev1.PersistentVolume, boo
 	return out, true
 }
 
-// provides reports whether the provisioner of a class makes volumes for a node.
-func provides(c *storagev1.StorageClass, n *corev1.Node) bool {
+// provides reports whether the provisioner of a claim's class makes volumes for a node.
+func (v *volumes) provides(claim *corev1.PersistentVolumeClaim, n *corev1.Node) bool {
+	c := v.classes[helper.GetPersistentVolumeClaimClass(claim)]
 	return c != nil && c.Provisioner != "" && c.Provisioner != helper.NotSupportedProvisioner &&
 		matchesTopology(c.AllowedTopologies, n.Labels)
 }
@@ -270,5 +290,5 @@ func (v *volumes) kept(node string) (all, broken bool) {
 			return false, true
 		}
 	}
-	return len(v.open) == 0, v.missing
+	return len(v.open) == 0, slices.Contains(v.bound, nil)
 }

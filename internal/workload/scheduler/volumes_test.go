@@ -53,6 +53,8 @@ func TestVolumes(t *testing.T) {
 	}
 	selected := open("c", "made")
 	selected.Annotations = map[string]string{helper.AnnSelectedNode: "b"}
+	chosen := open("c", "local")
+	chosen.Annotations = selected.Annotations
 	type claims = []*corev1.PersistentVolumeClaim
 	type disks = []*corev1.PersistentVolume
 	const none = "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind." + noClaims +
@@ -66,7 +68,7 @@ func TestVolumes(t *testing.T) {
 		{"bound in two zones", volumes{bound: disks{disk("d", "", "west"), disk("e", "", "east")}},
 			"0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity." + noClaims +
 				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
-		{"bound to nothing", volumes{missing: true},
+		{"bound to nothing", volumes{bound: disks{nil}},
 			"0/3 nodes are available: 3 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)." + noClaims +
 				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
 		{"a volume that is there", volumes{open: claims{open("c", "local")},
@@ -79,6 +81,11 @@ func TestVolumes(t *testing.T) {
 		{"made anywhere", volumes{open: claims{open("c", "made")}}, "a"},
 		{"made in the west", volumes{open: claims{open("c", "west")}}, "c"},
 		{"being made", volumes{open: claims{selected}}, "b"},
+		{"chosen, and nothing makes it", volumes{open: claims{chosen}}, none},
+		{"one bound in the west, one open", volumes{bound: disks{disk("d", "", "west")}, open: claims{open("c", "local")}},
+			"0/3 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity, " +
+				"3 node(s) didn't find available persistent volumes to bind." + noClaims +
+				"0/3 nodes are available: 3 Preemption is not helpful for scheduling."},
 		{"of no class", volumes{open: claims{open("c", "gone")}}, none},
 	} {
 		m, p := cluster3(), pod("p", "1")
@@ -109,7 +116,7 @@ func TestPromise(t *testing.T) {
 		all, broken bool
 	}{
 		{"all bound", volumes{}, true, false},
-		{"without its volume", volumes{missing: true}, true, true},
+		{"without its volume", volumes{bound: disks{nil}}, true, true},
 		{"being made", volumes{open: claims{on("a")}}, false, false},
 		{"being made elsewhere", volumes{open: claims{on("b")}}, false, true},
 		{"reserved", volumes{open: claims{open("c", "local")}, all: disks{reserved}}, false, false},
