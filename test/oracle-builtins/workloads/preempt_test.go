@@ -26,6 +26,7 @@ import (
 func TestSchedulerPreempts(t *testing.T) {
 	client := schedulerAlone(t)
 	makePriorityClasses(t, client)
+	makeStorageClasses(t, client)
 	k := newKubeScheduler(t)
 	plugin, err := defaultpreemption.New(t.Context(), &config.DefaultPreemptionArgs{MinCandidateNodesPercentage: 100},
 		k.framework, feature.Features{})
@@ -35,7 +36,7 @@ func TestSchedulerPreempts(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 2))
 	preempted, kept := 0, 0
 	for n := range cases(t) {
-		c := &schedulerCase{r: r, client: client, ranked: true}
+		c := &schedulerCase{r: r, client: client, ranked: true, stored: n%2 == 1}
 		if err := c.prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -47,11 +48,20 @@ func TestSchedulerPreempts(t *testing.T) {
 			t.Fatal(err)
 		}
 		best, because, none := k.decide(t, pod)
+		c.made = pod
+		if len(best) > 0 && !c.bind(t, pod) {
+			c.clean(t)
+			continue
+		}
 		node, message := c.outcome(t, pod)
 		switch {
 		case len(best) > 0:
 			if !slices.Contains(best, node) {
 				t.Errorf("on %q (%s), not among %v", node, message, best)
+			}
+		case none.anywhere:
+			if message != because {
+				t.Errorf("%s, want %s", message, because)
 			}
 		default:
 			want := k.preempt(t, c, plugin, pod, none)

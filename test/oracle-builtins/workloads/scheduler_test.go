@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -29,6 +31,7 @@ import (
 	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
@@ -51,10 +54,11 @@ func cases(t *testing.T) int {
 func TestSchedulerDecides(t *testing.T) {
 	client := schedulerAlone(t)
 	k := newKubeScheduler(t)
+	makeStorageClasses(t, client)
 	r := rand.New(rand.NewPCG(18, 1))
 	placed, kept := 0, 0
 	for n := range cases(t) {
-		c := &schedulerCase{r: r, client: client}
+		c := &schedulerCase{r: r, client: client, stored: n%2 == 1}
 		if err := c.prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -64,11 +68,21 @@ func TestSchedulerDecides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, because, _ := k.decide(t, pod)
+		best, because, none := k.decide(t, pod)
+		c.made = pod
+		if len(best) > 0 && !c.bind(t, pod) {
+			c.clean(t)
+			continue
+		}
 		node, message := c.outcome(t, pod)
 		switch {
 		case node != "" && !slices.Contains(best, node):
 			t.Errorf("case %d: on %s, not among %v (%s)\n%s", n, node, best, because, c)
+		case node == "" && none.anywhere:
+			if message != because {
+				t.Errorf("case %d: %s\nwant %s\n%s", n, message, because, c)
+			}
+			kept++
 		case node == "" && !strings.HasPrefix(message, because+" no new claims to deallocate, preemption: "):
 			t.Errorf("case %d: %s\nwant %v %s\n%s", n, message, best, because, c)
 		case node != "":
@@ -90,7 +104,8 @@ func TestSchedulerDecides(t *testing.T) {
 func schedulerAlone(t *testing.T) kubernetes.Interface {
 	server := testserver.Start(t, testserver.WithWorkloads("nodes=0"), func(c *bowsprit.Config) {
 		c.Controllers.Enabled = []string{"-*", "simulated-scheduler"}
-		c.Admission.Disabled = append(c.Admission.Disabled, "TaintNodesByCondition", "ServiceAccount")
+		c.Admission.Disabled = append(c.Admission.Disabled, "TaintNodesByCondition", "ServiceAccount",
+			"StorageObjectInUseProtection")
 	})
 	settings := server.RESTConfig()
 	settings.QPS, settings.WarningHandler = -1, rest.NoWarnings{}
@@ -124,16 +139,22 @@ func newKubeScheduler(t *testing.T) *kubeScheduler {
 			return !slices.Contains([]string{
 				"PrioritySort", "DefaultBinder", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity",
 				"NodePorts", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity",
-				"NodeResourcesBalancedAllocation", "ImageLocality",
+				"NodeResourcesBalancedAllocation", "ImageLocality", "VolumeRestrictions", "NodeVolumeLimits",
+				"VolumeBinding", "VolumeZone",
 			}, p.Name)
 		})
 	k := &kubeScheduler{
 		factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0),
 		nodes:   &currentNodes{schedulercache.NewEmptySnapshot()},
 	}
+	core, storage := k.factory.Core().V1(), k.factory.Storage().V1()
+	k.tell(&corev1.PersistentVolume{}, func() cache.SharedIndexInformer { return core.PersistentVolumes().Informer() })
+	k.tell(&corev1.PersistentVolumeClaim{},
+		func() cache.SharedIndexInformer { return core.PersistentVolumeClaims().Informer() })
 	if k.framework, err = frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,
 		frameworkruntime.WithInformerFactory(k.factory), frameworkruntime.WithSnapshotSharedLister(k.nodes),
 		frameworkruntime.WithPodNominator(nobody{}),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(storage.CSINodes().Lister())),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +188,7 @@ func (k *kubeScheduler) take(t *testing.T, c *schedulerCase) {
 	k.keep(t, k.factory.Core().V1().Services().Informer(), services, err)
 	sets, err := c.client.AppsV1().ReplicaSets("default").List(t.Context(), metav1.ListOptions{})
 	k.keep(t, k.factory.Apps().V1().ReplicaSets().Informer(), sets, err)
+	k.takeVolumes(t, c)
 }
 
 func (k *kubeScheduler) keep(t *testing.T, in cache.SharedIndexInformer, list runtime.Object, err error) {
@@ -174,23 +196,20 @@ func (k *kubeScheduler) keep(t *testing.T, in cache.SharedIndexInformer, list ru
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []any
-	switch l := list.(type) {
-	case *corev1.NamespaceList:
-		for i := range l.Items {
-			all = append(all, &l.Items[i])
-		}
-	case *corev1.ServiceList:
-		for i := range l.Items {
-			all = append(all, &l.Items[i])
-		}
-	case *appsv1.ReplicaSetList:
-		for i := range l.Items {
-			all = append(all, &l.Items[i])
-		}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		t.Fatal(err)
 	}
+	var all []any
+	for _, item := range items {
+		all = append(all, item)
+	}
+	was := in.GetIndexer().List()
 	if err := in.GetIndexer().Replace(all, ""); err != nil {
 		t.Fatal(err)
+	}
+	if told, ok := in.(*toldInformer); ok {
+		told.tell(was, all)
 	}
 }
 
@@ -198,6 +217,8 @@ func (k *kubeScheduler) keep(t *testing.T, in cache.SharedIndexInformer, list ru
 type refusal struct {
 	state  fwk.CycleState
 	failed framework.FitError
+	// anywhere is true if no node was looked at. Then kube-scheduler says no more than that.
+	anywhere bool
 }
 
 // decide returns the nodes with the highest score or, if none is left, why not. With nodes because says their scores.
@@ -211,7 +232,12 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 	failed := framework.FitError{Pod: pod, NumAllNodes: len(nodes)}
 	failed.Diagnosis.NodeToStatus = framework.NewDefaultNodeToStatus()
 	if _, status, _ := k.framework.RunPreFilterPlugins(t.Context(), state, pod); !status.IsSuccess() {
-		t.Fatal(status)
+		if !status.IsRejected() {
+			t.Fatal(status)
+		}
+		failed.Diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
+		failed.Diagnosis.PreFilterMsg = status.Message()
+		return nil, failed.Error(), refusal{state, failed, true}
 	}
 	var left []fwk.NodeInfo
 	for _, n := range nodes {
@@ -222,7 +248,7 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 		}
 	}
 	if len(left) == 0 {
-		return nil, failed.Error(), refusal{state, failed}
+		return nil, failed.Error(), refusal{state, failed, false}
 	}
 	if status := k.framework.RunPreScorePlugins(t.Context(), state, pod, left); !status.IsSuccess() {
 		t.Fatal(status)
@@ -245,6 +271,8 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 type schedulerCase struct {
 	// ranked gives pods priorities and has budgets keep some of them.
 	ranked bool
+	// stored gives pods claims, of volumes or of what a provisioner could make.
+	stored bool
 	r      *rand.Rand
 	client kubernetes.Interface
 	nodes  []*corev1.Node
@@ -252,13 +280,31 @@ type schedulerCase struct {
 	set    *appsv1.ReplicaSet
 	made   *corev1.Pod
 	kept   []*policyv1.PodDisruptionBudget
+	// claims and volumes are those before the new pod.
+	claims  []corev1.PersistentVolumeClaim
+	single  map[string]bool // the names of claims that only one pod may have
+	volumes []corev1.PersistentVolume
 }
 
 func (c *schedulerCase) String() (text string) {
 	for _, n := range c.nodes {
 		text += fmt.Sprintf("%s %v %v %v\n", n.Name, n.Labels, n.Spec, n.Status.Allocatable)
 	}
-	for _, p := range append(c.pods, c.made) {
+	for _, claim := range c.claims {
+		text += fmt.Sprintf("claim %s %v %v %v %v deleting %v\n", claim.Name, claim.Annotations, claim.Spec, claim.Status,
+			claim.Spec.StorageClassName, claim.DeletionTimestamp)
+	}
+	for _, v := range c.volumes {
+		text += fmt.Sprintf("volume %s %v %v\n", v.Name, v.Labels, v.Spec)
+	}
+	pods := c.pods
+	if c.made != nil {
+		pods = append(pods, c.made)
+	}
+	for _, p := range pods {
+		for _, v := range p.Spec.Volumes {
+			text += v.PersistentVolumeClaim.ClaimName + " for "
+		}
 		text += fmt.Sprintf("%s on %s %s %v %v %v %v deleting %v\n", p.Name, p.Spec.NodeName,
 			p.Spec.PriorityClassName, p.Labels,
 			p.Spec.Containers[0].Resources.Requests, p.Spec.Affinity, p.Spec.TopologySpreadConstraints,
@@ -314,6 +360,11 @@ func (c *schedulerCase) prepare(ctx context.Context) error {
 		c.set = set
 	}
 	var used []string
+	if c.stored {
+		if err := c.prepareVolumes(ctx, nodes); err != nil {
+			return err
+		}
+	}
 	for i := range c.r.IntN(12) {
 		p := c.pod(fmt.Sprintf("old-%d", i))
 		p.Spec.NodeName = fmt.Sprintf("n%d", c.r.IntN(nodes))
@@ -326,6 +377,12 @@ func (c *schedulerCase) prepare(ctx context.Context) error {
 				used = append(used, use)
 			}
 		}
+		p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { // likewise
+			name := v.PersistentVolumeClaim.ClaimName
+			taken := c.single[name] && slices.Contains(used, name)
+			used = append(used, name)
+			return taken
+		})
 		made, err := core.Pods("default").Create(ctx, p, metav1.CreateOptions{})
 		if err != nil {
 			return err
@@ -495,6 +552,9 @@ func (c *schedulerCase) pod(name string) *corev1.Pod {
 	if c.ranked {
 		c.rank(p)
 	}
+	if c.stored && c.one(2) {
+		c.claim(p)
+	}
 	p.Spec.Affinity = c.affinity()
 	if c.one(3) {
 		p.Spec.TopologySpreadConstraints = c.constraints()
@@ -533,7 +593,9 @@ func (c *schedulerCase) outcome(t *testing.T, pod *corev1.Pod) (node, message st
 // await waits for the first state of a pod, from the given one on, that is as it is to be.
 func (c *schedulerCase) await(t *testing.T, pod *corev1.Pod, as func(*corev1.Pod) bool) {
 	t.Helper()
-	changes, err := c.client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	changes, err := c.client.CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector("metadata.name", pod.Name).String(),
 		ResourceVersion: pod.ResourceVersion,
 	})
@@ -549,7 +611,7 @@ func (c *schedulerCase) await(t *testing.T, pod *corev1.Pod, as func(*corev1.Pod
 			return
 		}
 	}
-	t.Fatal("the watch has ended")
+	t.Fatalf("pod %s does not come to the state that is awaited\n%s", pod.Name, c)
 }
 
 func (c *schedulerCase) clean(t *testing.T) {
@@ -561,6 +623,7 @@ func (c *schedulerCase) clean(t *testing.T) {
 		core.Services("default").Delete(t.Context(), "s", now),
 		c.client.PolicyV1().PodDisruptionBudgets("default").DeleteCollection(t.Context(), now, metav1.ListOptions{}),
 	}
+	errs = append(errs, c.cleanVolumes(t.Context()))
 	for _, err := range errs {
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
