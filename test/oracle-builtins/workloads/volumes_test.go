@@ -40,7 +40,8 @@ func makeStorageClasses(t *testing.T, client kubernetes.Interface) {
 			}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "now"}, Provisioner: driver, VolumeBindingMode: &now},
 	} {
-		if _, err := client.StorageV1().StorageClasses().Create(t.Context(), &class, metav1.CreateOptions{}); err != nil {
+		_, err := client.StorageV1().StorageClasses().Create(t.Context(), &class, metav1.CreateOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
