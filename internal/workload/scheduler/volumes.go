@@ -74,7 +74,7 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	if immediate {
 		return nil, "pod has unbound immediate PersistentVolumeClaims"
 	}
-	if lost != "" { // kube-scheduler's plugin that looks at zones, which comes last, does not look at a pod's own claims
+	if lost != "" { // the last of kube-scheduler's plugins says so, which does not look at a pod's own claims
 		return nil, `persistentvolume "` + lost + `" not found`
 	}
 	if len(v.open) > 0 {
