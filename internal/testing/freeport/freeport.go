@@ -3,8 +3,10 @@
 package freeport
 
 import (
+	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -14,15 +16,23 @@ import (
 // a port by chance, so that it is still free when a server starts, or starts again.
 const lowest, highest = 20000, 32000
 
-// given holds the ports that Port has returned in this process.
+// given holds the ports that Port has returned in this process, and what claims them.
 var given sync.Map
 
-// Port returns a port of 127.0.0.1 at which nothing listens, another one each time.
+// Port returns a port of 127.0.0.1 at which nothing listens, another one each time, and on Linux one that no other
+// process of tests that runs at the same time has or gets.
 func Port(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := lowest + rand.IntN(highest-lowest)
-		if _, taken := given.LoadOrStore(port, true); taken {
+		if _, taken := given.Load(port); taken {
+			continue
+		}
+		claimed, ok := claim(port)
+		if !ok {
+			continue
+		}
+		if _, taken := given.LoadOrStore(port, claimed); taken {
 			continue
 		}
 		if l, err := net.Listen("tcp", address(port)); err == nil {
@@ -32,6 +42,16 @@ func Port(t testing.TB) int {
 	}
 	t.Fatalf("no free port between %d and %d", lowest, highest)
 	return 0
+}
+
+// claim claims a port, whether anything listens there or not, for as long as this process runs: it holds an abstract
+// socket that is named after it. Only Linux has those; elsewhere it is chance that two processes choose differently.
+func claim(port int) (io.Closer, bool) {
+	if runtime.GOOS != "linux" {
+		return nil, true
+	}
+	l, err := net.Listen("unix", "@bowsprit-freeport-"+strconv.Itoa(port))
+	return l, err == nil
 }
 
 // Address returns 127.0.0.1 with a Port.

@@ -2,6 +2,7 @@ package freeport
 
 import (
 	"net"
+	"runtime"
 	"testing"
 )
 
@@ -19,4 +20,13 @@ func TestPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
+}
+
+func TestClaim(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no abstract sockets")
+	}
+	if _, ok := claim(Port(t)); ok {
+		t.Error("another process could have the same port")
+	}
 }
