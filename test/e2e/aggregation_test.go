@@ -130,6 +130,7 @@ func frontProxyFlags(t *testing.T) []string {
 // sample server and what its users do then, against a server with the flags of the page "Configure the Aggregation
 // Layer", and one without flags. What is expected was recorded from kube-apiserver.
 func TestAggregation(t *testing.T) {
+	t.Parallel()
 	const file = "testdata/aggregation/sample.txt"
 	want, err := os.ReadFile(file)
 	if err != nil {
@@ -173,6 +174,7 @@ func TestAggregationKill(t *testing.T) {
 	if reference != "" {
 		t.Skip("the namespace controller is not kube-apiserver's")
 	}
+	t.Parallel()
 	const namespace = "load"
 	at := newSample(t)
 	site := startSite(t, append(frontProxyFlags(t), withoutAccounts)...)

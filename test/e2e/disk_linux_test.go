@@ -16,11 +16,13 @@ import (
 // TestDiskFull has a running server find that its files cannot grow any more. It ends with a message that says so, not
 // with a stack trace, and what it has acknowledged is there after the next start.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]uint64{
 		"before the log's next segment": 15 << 20,
 		"while the database grows":      2 << 20,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			server := startServer(t, "--data-dir="+dir)
 			client := kubernetes.NewForConfigOrDie(server.config(t)).CoreV1().ConfigMaps("default")

@@ -29,16 +29,19 @@ import (
 //
 // E2E_OPERATIONS is how many requests to make; the default is for every day, 200000 for a long look.
 func TestLinearizable(t *testing.T) {
+	t.Parallel()
 	operations := 3000
 	if n, err := strconv.Atoi(os.Getenv("E2E_OPERATIONS")); err == nil {
 		operations = n
 	}
 	t.Run("one server", func(t *testing.T) {
+		t.Parallel()
 		s := startSite(t)
 		h := newHistory(t, operations, s)
 		h.run(t, func(int) { s.server.kill(); s.start() })
 	})
 	t.Run("three servers on three etcd members", func(t *testing.T) {
+		t.Parallel()
 		etcd := startCluster(t, 3, nil)
 		var sites []*site
 		for range 3 {

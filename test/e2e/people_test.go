@@ -18,6 +18,7 @@ import (
 // stuck.txt, in which the server explains what it refuses and what does not go away, and sensitive.txt, about fields
 // that not all may see. They need the server's data directory, which the commands find as "data".
 func TestPeople(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"story", "join", "why", "stuck", "sensitive"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

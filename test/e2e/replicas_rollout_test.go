@@ -13,6 +13,7 @@ import (
 // middle of a rollout. One of the others finishes the next one, whether its controllers worked before or rested: all
 // pods are of the last template, and there are as many as are wanted.
 func TestReplicasRollout(t *testing.T) {
+	t.Parallel()
 	etcd := startCluster(t, 1, nil)
 	var sites []*site
 	for range 3 {

@@ -40,6 +40,7 @@ func definition(group, plural, kind string) *unstructured.Unstructured {
 
 // TestReplicas runs three servers on one etcd cluster of three.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	etcd := startCluster(t, 3, nil)
 	var sites []*site
 	for range 3 {

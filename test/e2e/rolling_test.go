@@ -31,6 +31,7 @@ import (
 // client-go's returns an error: what it retries by itself is all that happens. Nothing acknowledged is lost, and an
 // informer ends with what there is.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	const older = "--emulated-version=1.35"
 	etcd := startCluster(t, 1, nil)
 	var sites []*site

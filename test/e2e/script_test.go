@@ -39,6 +39,7 @@ const commandLimit = 60 * time.Second
 // "$ cat > file <<EOF" writes the lines up to EOF into a file. What differs from run to run (times, ages, uids,
 // resource versions, addresses) is replaced before the comparison, see settle.
 func TestStories(t *testing.T) {
+	t.Parallel()
 	scripts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts: %v", err)
