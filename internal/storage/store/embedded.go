@@ -223,7 +223,7 @@ const leaderTimeout = time.Minute
 var errNoLeader = fmt.Errorf("etcd has done nothing for %s and does not lead", leaderTimeout)
 
 // becomeLeader makes the only member the leader without waiting for an election timeout, and returns when everything in
-// the log has been applied.
+// the log has been applied and reads are answered.
 //
 // Without it the first election takes 0.1 to 1.1 s, or the process must tick raft hundreds of times a second for all
 // its life.
@@ -265,7 +265,7 @@ func becomeLeader(ctx context.Context, server *etcdserver.EtcdServer, fault *fau
 	case <-stuck.C:
 		return errNoLeader
 	case <-server.ReadyNotify(): // the member has published itself: a write of this term is committed and applied
-		return nil
+		return firstRead(ctx, server.LinearizableReadNotify)
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-fault.c:
