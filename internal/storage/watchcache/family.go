@@ -41,8 +41,8 @@ func (f *family) pack(raw []byte) *packed {
 	return &packed{data: bytes.Clone(f.buffer), base: f.base}
 }
 
-// enough returns how many bytes of size may be left of an object: of the states of a simulated pod the last, of 4 KB,
-// is told with 700 against the first, and with 230 against one like it.
+// enough returns how many bytes of size may be left of an object. The states of a simulated pod take 165 bytes in the
+// mean, and 398 if all of them are told against the first.
 func enough(size int) int { return max(size/alikeLarge, min(size/alikeEnough, alikeMost)) }
 
 // renew puts an object into the base; if there is no room, a base begins with it.
