@@ -41,8 +41,8 @@ type verifiedUser struct {
 	from, until time.Time
 }
 
-// user returns who the first certificate of chain names, or nil if it names no user now. chain is not
-// empty.
+// user returns who the first certificate of chain names, or nil if it names no user. now is when it has to be valid.
+// chain is not empty.
 func (c *certificates) user(chain []*x509.Certificate, now time.Time) (user.Info, error) {
 	leaf, roots := chain[0], c.roots()
 	if set := c.verified.Load(); set != nil && set.roots == roots {

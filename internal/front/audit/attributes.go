@@ -1,9 +1,7 @@
 package audit
 
 import (
-	"hash/maphash"
 	"net/http"
-	"sync/atomic"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -42,9 +40,10 @@ func (attributes) GetLabelSelector() (labels.Requirements, error) { return nil, 
 func (a *Auditor) describe(rec *Record, r *Received) {
 	e := &rec.event
 	e.Verb, e.RequestURI, e.UserAgent = r.Info.Verb, r.HTTP.URL.RequestURI(), userAgent(r.HTTP)
-	e.SourceIPs = a.peers.sourceIPs(r.HTTP)
+	e.SourceIPs = sourceIPs(&a.peers, r.HTTP)
 	if r.User != nil {
-		e.User, rec.user = a.users.info(r.User)
+		known := knownInfo(&a.users, r.User)
+		e.User, rec.user = known.info, known.json
 	}
 	if info := r.Info; info.IsResource {
 		rec.memory.ref = auditapi.ObjectReference{
@@ -55,27 +54,16 @@ func (a *Auditor) describe(rec *Record, r *Received) {
 	}
 }
 
-// peers remembers where some connections come from, which all their requests say.
-type peers [64]atomic.Pointer[peer]
-
-type peer struct {
-	remote string   // Request.RemoteAddr
-	ips    []string // never changed
-}
+// peers are where connections come from, by Request.RemoteAddr.
+type peers = recent[string, []string]
 
 // sourceIPs returns the addresses that a request comes from: those that proxies tell, and that of the connection, which
 // most requests have alone. They are not to be changed.
-func (p *peers) sourceIPs(r *http.Request) []string {
+func sourceIPs(known *peers, r *http.Request) []string {
 	if r.Header["X-Forwarded-For"] != nil || r.Header["X-Real-Ip"] != nil {
 		return addresses(r)
 	}
-	place := &p[maphash.String(seed, r.RemoteAddr)%uint64(len(p))]
-	if at := place.Load(); at != nil && at.remote == r.RemoteAddr {
-		return at.ips
-	}
-	ips := addresses(r)
-	place.Store(&peer{r.RemoteAddr, ips})
-	return ips
+	return known.of(r.RemoteAddr, func(remote string) []string { return addresses(&http.Request{RemoteAddr: remote}) })
 }
 
 func addresses(r *http.Request) []string {
@@ -86,32 +74,24 @@ func addresses(r *http.Request) []string {
 	return all
 }
 
-// users remembers some of the users that have asked, and how they are written: authenticators return the same one again
-// and again, of which nothing changes.
-type users [64]atomic.Pointer[knownUser]
+// users are users that have asked: authenticators return the same one again and again, of which nothing changes.
+type users = recent[*user.DefaultInfo, knownUser]
 
 type knownUser struct {
-	who  *user.DefaultInfo
-	info authenticationv1.UserInfo // never changed
-	json []byte                    // info as appendUser writes it; never changed
+	info authenticationv1.UserInfo
+	json []byte // info as appendUser writes it; nil if the user is not one that is remembered
 }
 
-var seed = maphash.MakeSeed()
-
-// info is userInfo, with the user as appendUser writes it, nil if that is not known.
-func (u *users) info(who user.Info) (authenticationv1.UserInfo, []byte) {
-	known, ok := who.(*user.DefaultInfo)
+// knownInfo is userInfo, with the user as appendUser writes it.
+func knownInfo(known *users, who user.Info) knownUser {
+	asked, ok := who.(*user.DefaultInfo)
 	if !ok {
-		return userInfo(who), nil
+		return knownUser{info: userInfo(who)}
 	}
-	place := &u[maphash.Comparable(seed, known)%uint64(len(u))]
-	if at := place.Load(); at != nil && at.who == known {
-		return at.info, at.json
-	}
-	info := userInfo(who)
-	written := appendUser(nil, &info)
-	place.Store(&knownUser{known, info, written})
-	return info, written
+	return known.of(asked, func(who *user.DefaultInfo) knownUser {
+		info := userInfo(who)
+		return knownUser{info, appendUser(nil, &info)}
+	})
 }
 
 func userInfo(u user.Info) authenticationv1.UserInfo {

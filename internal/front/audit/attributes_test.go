@@ -31,7 +31,7 @@ func TestSourceIPsAreKubes(t *testing.T) {
 					want = append(want, ip.String())
 				}
 				for _, when := range []string{"first", "again"} {
-					if got := known.sourceIPs(r); !slices.Equal(got, want) {
+					if got := sourceIPs(&known, r); !slices.Equal(got, want) {
 						t.Errorf("%q, %q, %q, %s: %v, want %v", remote, forwarded, real, when, got, want)
 					}
 				}
@@ -51,10 +51,10 @@ func TestUsersAreRemembered(t *testing.T) {
 	}
 	for range 3 {
 		for _, u := range all {
-			got, written := known.info(u)
-			if got.Username != u.Name || got.Extra["of"][0] != u.Name ||
-				string(written) != string(appendUser(nil, &got)) {
-				t.Fatalf("%s is written as %+v, %s", u.Name, got, written)
+			got := knownInfo(&known, u)
+			if got.info.Username != u.Name || got.info.Extra["of"][0] != u.Name ||
+				string(got.json) != string(appendUser(nil, &got.info)) {
+				t.Fatalf("%s is written as %+v, %s", u.Name, got.info, got.json)
 			}
 		}
 	}
