@@ -33,24 +33,23 @@ func (s *scheduler) volumesOf(p *podInfo) (*volumes, string) {
 	if len(p.claims) == 0 {
 		return nil, ""
 	}
-	for _, name := range p.claims { // kube-scheduler's plugin that looks for them all comes first
-		if !slices.Contains(p.ephemeral, name) &&
-			cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name) == nil {
+	claims := make([]*corev1.PersistentVolumeClaim, len(p.claims))
+	for i, name := range p.claims { // kube-scheduler's plugin that looks for them all comes first
+		claims[i] = cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name)
+		if claims[i] == nil && !slices.Contains(p.ephemeral, name) {
 			return nil, `persistentvolumeclaim "` + name + `" not found`
 		}
 	}
 	v, immediate, lost := &volumes{classes: map[string]*storagev1.StorageClass{}}, false, ""
-	for _, name := range p.claims {
-		claim := cluster.PersistentVolumeClaims.Get(s.Cluster, p.namespace, name)
+	for i, name := range p.claims {
+		claim := claims[i]
 		own := slices.Contains(p.ephemeral, name)
 		if claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
 			v.single = append(v.single, name)
 		}
 		switch {
-		case claim == nil && own:
+		case claim == nil:
 			return nil, `waiting for ephemeral volume controller to create the persistentvolumeclaim "` + name + `"`
-		case claim == nil: // gone since
-			return nil, `persistentvolumeclaim "` + name + `" not found`
 		case claim.Status.Phase == corev1.ClaimLost:
 			return nil, `persistentvolumeclaim "` + name + `" bound to non-existent persistentvolume "` +
 				claim.Spec.VolumeName + `"`
