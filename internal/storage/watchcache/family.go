@@ -17,8 +17,8 @@ const (
 )
 
 // family packs the objects of a collection that are alike, such as events, or the pods of many sets: against those
-// that came before and were not like others. What follows the
-// compressor is its goroutine's.
+// that came before and were not like others. What follows the compressor is its
+// goroutine's.
 type family struct {
 	compressor *compressor
 

@@ -24,7 +24,7 @@ func TestPort(t *testing.T) {
 
 func TestClaim(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("no abstract sockets")
+		t.Skip("only Linux has abstract sockets, by which ports are claimed")
 	}
 	if _, ok := claim(Port(t)); ok {
 		t.Error("another process could have the same port")

@@ -60,7 +60,7 @@ func newKubeScheduler(t *testing.T) *kubeScheduler {
 		func() cache.SharedIndexInformer { return core.PersistentVolumeClaims().Informer() })
 	if k.framework, err = frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,
 		frameworkruntime.WithInformerFactory(k.factory), frameworkruntime.WithSnapshotSharedLister(k.nodes),
-		frameworkruntime.WithPodNominator(nobody{}),
+		frameworkruntime.WithPodNominator(noneNominated{}),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(storage.CSINodes().Lister())),
 	); err != nil {
 		t.Fatal(err)
@@ -120,16 +120,21 @@ func (k *kubeScheduler) keep(t *testing.T, in cache.SharedIndexInformer, list ru
 	}
 }
 
-// refusal is what kube-scheduler knows of a pod that no node takes.
-type refusal struct {
+// decision is what kube-scheduler makes of a pod.
+type decision struct {
+	best    []string // the nodes with the highest score
+	because string   // their scores or, without any, why no node is left
+	// anywhere is true if the pod is refused before a node is looked at. Then kube-scheduler says no more than that.
+	anywhere bool
+
 	state  fwk.CycleState
 	failed framework.FitError
-	// anywhere is true if no node was looked at. Then kube-scheduler says no more than that.
-	anywhere bool
 }
 
-// decide returns the nodes with the highest score or, if none is left, why not. With nodes because says their scores.
-func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, because string, none refusal) {
+// noClaims comes between why no node is left and why preemption does not help.
+const noClaims = " no new claims to deallocate, preemption: "
+
+func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (d decision) {
 	t.Helper()
 	nodes, err := k.nodes.NodeInfos().List()
 	if err != nil {
@@ -144,7 +149,7 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 		}
 		failed.Diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
 		failed.Diagnosis.PreFilterMsg = status.Message()
-		return nil, failed.Error(), refusal{state, failed, true}
+		return decision{because: failed.Error(), anywhere: true, state: state, failed: failed}
 	}
 	var left []fwk.NodeInfo
 	for _, n := range nodes {
@@ -155,7 +160,7 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 		}
 	}
 	if len(left) == 0 {
-		return nil, failed.Error(), refusal{state, failed, false}
+		return decision{because: failed.Error(), state: state, failed: failed}
 	}
 	if status := k.framework.RunPreScorePlugins(t.Context(), state, pod, left); !status.IsSuccess() {
 		t.Fatal(status)
@@ -166,10 +171,10 @@ func (k *kubeScheduler) decide(t *testing.T, pod *corev1.Pod) (best []string, be
 	}
 	most := slices.MaxFunc(scores, func(a, b fwk.NodePluginScores) int { return int(a.TotalScore - b.TotalScore) })
 	for _, s := range scores {
-		because += fmt.Sprintf("%s %d %v; ", s.Name, s.TotalScore, s.Scores)
+		d.because += fmt.Sprintf("%s %d %v; ", s.Name, s.TotalScore, s.Scores)
 		if s.TotalScore == most.TotalScore {
-			best = append(best, s.Name)
+			d.best = append(d.best, s.Name)
 		}
 	}
-	return best, because, none
+	return d
 }

@@ -37,37 +37,23 @@ func TestSchedulerPreempts(t *testing.T) {
 	preempted, kept := 0, 0
 	for n := range cases(t) {
 		c := &schedulerCase{r: r, client: client, ranked: true, stored: n%2 == 1}
-		if err := c.prepare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		k.take(t, c)
-		pod := c.pod("new")
-		pod.Spec.PriorityClassName = c.pick("high", "high", "high", "mid", "never")
-		pod, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		best, because, none := k.decide(t, pod)
-		c.made = pod
-		if len(best) > 0 && !c.bind(t, pod) {
-			c.clean(t)
-			continue
-		}
-		node, message := c.outcome(t, pod)
+		decided, node, message, shows := c.schedule(t, k)
+		because := decided.because
 		switch {
-		case len(best) > 0:
-			if !slices.Contains(best, node) {
-				t.Errorf("on %q (%s), not among %v", node, message, best)
+		case !shows:
+		case len(decided.best) > 0:
+			if !slices.Contains(decided.best, node) {
+				t.Errorf("on %q (%s), not among %v", node, message, decided.best)
 			}
-		case none.anywhere:
+		case decided.anywhere:
 			if message != because {
 				t.Errorf("%s, want %s", message, because)
 			}
 		default:
-			want := k.preempt(t, c, plugin, pod, none)
+			want := k.preempt(t, c, plugin, decided)
 			if got := c.preempted(t, want); want.message != "" {
 				kept++
-				if message != because+" no new claims to deallocate, preemption: "+want.message || len(got) > 0 {
+				if message != because+noClaims+want.message || len(got) > 0 {
 					t.Errorf("%s\n%v go, want %s %s", message, got, because, want.message)
 				}
 			} else {
@@ -92,7 +78,7 @@ func TestSchedulerPreempts(t *testing.T) {
 }
 
 // preemption is what kube-scheduler may do for a pod: the nodes than which none is better, with the names of those that
-// go from each, or why nobody goes.
+// go from each, or the message if none do.
 type preemption struct {
 	nodes   []string
 	victims map[string][]string
@@ -100,17 +86,18 @@ type preemption struct {
 }
 
 func (k *kubeScheduler) preempt(
-	t *testing.T, c *schedulerCase, plugin *defaultpreemption.DefaultPreemption, pod *corev1.Pod, none refusal,
+	t *testing.T, c *schedulerCase, plugin *defaultpreemption.DefaultPreemption, decided decision,
 ) preemption {
 	t.Helper()
+	pod := decided.failed.Pod
 	if ok, why := plugin.PodEligibleToPreemptOthers(t.Context(), pod, nil); !ok {
 		return preemption{message: why}
 	}
-	nodes, err := none.failed.Diagnosis.NodeToStatus.NodesForStatusCode(k.nodes.NodeInfos(), fwk.Unschedulable)
+	nodes, err := decided.failed.Diagnosis.NodeToStatus.NodesForStatusCode(k.nodes.NodeInfos(), fwk.Unschedulable)
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidates, statuses, err := plugin.Evaluator.DryRunPreemption(t.Context(), none.state, pod, nodes, c.kept, 0,
+	candidates, statuses, err := plugin.Evaluator.DryRunPreemption(t.Context(), decided.state, pod, nodes, c.kept, 0,
 		int32(len(nodes)))
 	if err != nil {
 		t.Fatal(err)
@@ -210,8 +197,8 @@ func (c *schedulerCase) budgets(ctx context.Context) error {
 	return nil
 }
 
-// nobody is nominated: cases are told one after the other.
-type nobody struct{ fwk.PodNominator }
+// noneNominated is the pods that are nominated for nodes: none, as each case has one pod to schedule.
+type noneNominated struct{ fwk.PodNominator }
 
 // NominatedPodsForNode implements framework.PodNominator.
-func (nobody) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
+func (noneNominated) NominatedPodsForNode(string) []fwk.PodInfo { return nil }

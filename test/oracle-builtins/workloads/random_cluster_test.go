@@ -176,6 +176,30 @@ func (c *schedulerCase) node(i int) *corev1.Node {
 	return n
 }
 
+// schedule makes the cluster and the new pod, and returns what kube-scheduler makes of the pod and what ours has: its
+// node, or why it has none. shows is false if nothing would show that ours has decided.
+func (c *schedulerCase) schedule(t *testing.T, k *kubeScheduler) (want decision, node, message string, shows bool) {
+	t.Helper()
+	if err := c.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.take(t, c)
+	pod := c.pod("new")
+	if c.ranked {
+		pod.Spec.PriorityClassName = c.pick("high", "high", "high", "mid", "never")
+	}
+	pod, err := c.client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.made = pod
+	if want = k.decide(t, pod); len(want.best) > 0 && !c.bind(t, pod) {
+		return want, "", "", false
+	}
+	node, message = c.outcome(t, pod)
+	return want, node, message, true
+}
+
 // outcome waits until the new pod has a node, or its first message that says why it has none.
 func (c *schedulerCase) outcome(t *testing.T, pod *corev1.Pod) (node, message string) {
 	t.Helper()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -36,32 +35,18 @@ func TestSchedulerDecides(t *testing.T) {
 	placed, kept := 0, 0
 	for n := range cases(t) {
 		c := &schedulerCase{r: r, client: client, stored: n%2 == 1}
-		if err := c.prepare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		k.take(t, c)
-		pod := c.pod("new")
-		pod, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		best, because, none := k.decide(t, pod)
-		c.made = pod
-		if len(best) > 0 && !c.bind(t, pod) {
-			c.clean(t)
-			continue
-		}
-		node, message := c.outcome(t, pod)
+		want, node, message, shows := c.schedule(t, k)
 		switch {
-		case node != "" && !slices.Contains(best, node):
-			t.Errorf("case %d: on %s, not among %v (%s)\n%s", n, node, best, because, c)
-		case node == "" && none.anywhere:
-			if message != because {
-				t.Errorf("case %d: %s\nwant %s\n%s", n, message, because, c)
+		case !shows:
+		case node != "" && !slices.Contains(want.best, node):
+			t.Errorf("case %d: on %s, not among %v (%s)\n%s", n, node, want.best, want.because, c)
+		case node == "" && want.anywhere:
+			if message != want.because {
+				t.Errorf("case %d: %s\nwant %s\n%s", n, message, want.because, c)
 			}
 			kept++
-		case node == "" && !strings.HasPrefix(message, because+" no new claims to deallocate, preemption: "):
-			t.Errorf("case %d: %s\nwant %v %s\n%s", n, message, best, because, c)
+		case node == "" && !strings.HasPrefix(message, want.because+noClaims):
+			t.Errorf("case %d: %s\nwant %v %s\n%s", n, message, want.best, want.because, c)
 		case node != "":
 			placed++
 		default:
