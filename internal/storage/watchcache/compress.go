@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/bowsprit/bowsprit/internal/storage/delta"
 )
 
 const (
@@ -40,7 +42,7 @@ type compressed struct {
 // packed are compressed bytes: told against a base, or by themselves if that is nil.
 type packed struct {
 	data []byte
-	base *base
+	base *delta.Base
 }
 
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
@@ -71,7 +73,7 @@ func (p *compressed) peek() []byte {
 func (p *compressed) unpack() []byte {
 	from := p.packed.Load()
 	if from.base != nil {
-		return from.base.unpack(from.data, int(p.size))
+		return from.base.Unpack(from.data, int(p.size))
 	}
 	raw := make([]byte, p.size)
 	r := inflaters.Get().(io.Reader)
@@ -111,7 +113,7 @@ func newCompressor(prefixes, alike []string) *compressor {
 func (p *compressor) take(prefix string, e, prev *Entry) {
 	of := p.families[prefix]
 	switch {
-	case of != nil && len(e.json) >= alikeAbove && len(e.json) <= baseMost:
+	case of != nil && len(e.json) >= alikeAbove && len(e.json) <= delta.Most:
 	case of == nil && len(e.json) >= packAbove && slices.Contains(p.prefixes, prefix):
 	default:
 		return

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/bowsprit/bowsprit/internal/storage/delta"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
@@ -192,7 +193,7 @@ func TestAlikeArePacked(t *testing.T) {
 	if len(open) > 0 {
 		t.Errorf("%d lie open", len(open))
 	}
-	size, bases := 0, map[*base]bool{}
+	size, bases := 0, map[*delta.Base]bool{}
 	for name, was := range want {
 		e := c.Snapshot().Get("default", name)
 		if bucket, _ := e.Field("spec.bucket"); bucket == "" {

@@ -3,6 +3,8 @@ package watchcache
 import (
 	"bytes"
 	"slices"
+
+	"github.com/bowsprit/bowsprit/internal/storage/delta"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 type family struct {
 	compressor *compressor
 
-	base     *base
+	base     *delta.Base
 	renewals int
 	since    int // objects packed against base
 	buffer   []byte
@@ -31,12 +33,12 @@ type family struct {
 func (f *family) pack(raw []byte) *packed {
 	if f.base != nil {
 		f.since++
-		f.buffer = f.base.pack(f.buffer[:0], raw)
+		f.buffer = f.base.Pack(f.buffer[:0], raw)
 	}
 	if f.base == nil ||
 		len(f.buffer) > enough(len(raw)) && f.since >= renewEvery*min(f.renewals, renewMost) {
 		f.renew(raw)
-		f.buffer = f.base.pack(f.buffer[:0], raw)
+		f.buffer = f.base.Pack(f.buffer[:0], raw)
 	}
 	return &packed{data: bytes.Clone(f.buffer), base: f.base}
 }
@@ -48,10 +50,10 @@ func enough(size int) int { return max(size/alikeLarge, min(size/alikeEnough, al
 // renew puts an object into the base; if there is no room, a base begins with it.
 func (f *family) renew(raw []byte) {
 	text := bytes.Clone(raw)
-	if f.base != nil && len(f.base.text)+len(raw) <= baseMost {
-		text = slices.Concat(f.base.text, raw)
+	if f.base != nil && len(f.base.Text())+len(raw) <= delta.Most {
+		text = slices.Concat(f.base.Text(), raw)
 	}
-	f.base = newBase(text)
+	f.base = delta.New(text)
 	f.renewals++
 	f.since = 0
 }

@@ -1,4 +1,4 @@
-package watchcache
+package delta
 
 import (
 	"bytes"

@@ -1,19 +1,21 @@
-package watchcache
+// Package delta compresses objects that are alike: each is told against text that both sides know, and what it has in
+// common with it costs a few bytes. It knows nothing of what the text says, but that uids are hexadecimal digits.
+package delta
 
 import "encoding/binary"
 
-// base is text that other objects are told against: what they have in common with it costs a few bytes in each. It is
+// Base is text that other objects are told against: what they have in common with it costs a few bytes in each. It is
 // immutable once it is in use.
 //
 // compress/flate can begin with a dictionary too, but prepares its tables, half a megabyte, for each object anew.
-type base struct {
+type Base struct {
 	text []byte // of one object or more
 	at   []uint16
 }
 
 const (
-	// baseMost is the most text of a base: positions are two bytes.
-	baseMost = 1<<16 - 1
+	// Most is the most text of a base: positions are two bytes.
+	Most = 1<<16 - 1
 	// baseBits is the size of the table by which a base finds text, as a power of two.
 	baseBits = 12
 	// ownBits is that of the table by which an object finds text of its own again.
@@ -22,24 +24,28 @@ const (
 	grain = 8
 )
 
-func newBase(text []byte) *base {
-	b := &base{text: text, at: make([]uint16, 1<<baseBits)}
-	for i := 0; i+grain <= len(text) && i < baseMost; i++ {
+// New returns a base of text, which is not changed from here on.
+func New(text []byte) *Base {
+	b := &Base{text: text, at: make([]uint16, 1<<baseBits)}
+	for i := 0; i+grain <= len(text) && i < Most; i++ {
 		b.at[gram(text[i:])] = uint16(i + 1)
 	}
 	return b
 }
+
+// Text returns what the base is made of: read only.
+func (b *Base) Text() []byte { return b.text }
 
 // gram returns where in the table the first bytes of a text are.
 func gram(text []byte) uint64 {
 	return binary.LittleEndian.Uint64(text) * 0x9E3779B97F4A7C15 >> (64 - baseBits)
 }
 
-// pack appends src, told against the base, to dst: bytes of its own and pieces of what is known in turn. Known is the
+// Pack appends src, told against the base, to dst: bytes of its own and pieces of what is known in turn. Known is the
 // base, and after it src so far: an object says its name and its owner's uid more than once. Each is told by its
 // length, and a piece by how far it is from where the last one of the base would go on, if what stands between were as
 // long in the base.
-func (b *base) pack(dst, src []byte) []byte {
+func (b *Base) Pack(dst, src []byte) []byte {
 	var seen [1 << ownBits]uint16
 	own, next := 0, 0 // where the bytes begin that are not told yet, and where in the base that would be
 	for i := 0; i+grain <= len(src); {
@@ -78,7 +84,7 @@ func (b *base) pack(dst, src []byte) []byte {
 }
 
 // match returns how much of src stands in the base at from.
-func (b *base) match(src []byte, from int) int {
+func (b *Base) match(src []byte, from int) int {
 	if from < 0 || from >= len(b.text) {
 		return 0
 	}
@@ -93,7 +99,7 @@ func common(a, b []byte) (n int) {
 }
 
 // precedes reports whether a piece that begins at i of src may begin a byte sooner, also where it is from.
-func (b *base) precedes(src []byte, from, length, i int) bool {
+func (b *Base) precedes(src []byte, from, length, i int) bool {
 	if from < len(b.text) {
 		return from > 0 && src[i-1] == b.text[from-1]
 	}
@@ -101,8 +107,8 @@ func (b *base) precedes(src []byte, from, length, i int) bool {
 	return from > 0 && src[i-1] == src[from-1] && from+length < i // it ends before it is told
 }
 
-// unpack returns what was packed, of a size.
-func (b *base) unpack(packed []byte, size int) []byte {
+// Unpack returns what was packed, of a size in bytes.
+func (b *Base) Unpack(packed []byte, size int) []byte {
 	out := make([]byte, 0, size)
 	next := 0
 	for {

@@ -1,0 +1,30 @@
+package watchcache
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// The base of a family gets what most objects have, also if the first have not, as the first states of a pod.
+func TestFamilyLearns(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	later := make([]byte, 700)
+	for i := range later {
+		later[i] = 'a' + byte(random.IntN(26))
+	}
+	f := family{}
+	f.pack(realistic("first", 3000))
+	for i := range 2 * renewEvery {
+		raw := append(realistic(fmt.Sprint("pod", i), 3000), later...)
+		packed := f.pack(raw)
+		if i > renewEvery && len(packed.data) > 100 {
+			t.Fatalf("object %d takes %d bytes", i, len(packed.data))
+		}
+		if got := packed.base.Unpack(packed.data, len(raw)); !bytes.Equal(got, raw) {
+			t.Fatalf("%q came back as %q", raw, got)
+		}
+	}
+}
