@@ -2,7 +2,10 @@ package delta
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -17,17 +20,55 @@ func FuzzDelta(f *testing.F) {
 		if len(text) > Most {
 			return
 		}
-		b := New(text)
-		if got := b.Unpack(b.Pack(nil, src), len(src)); !bytes.Equal(got, src) {
-			t.Errorf("%q came back as %q", src, got)
+		b := New(text, 12)
+		if got, err := b.Unpack(b.Pack(nil, src), len(src)); !bytes.Equal(got, src) {
+			t.Errorf("%q came back as %q, %v", src, got, err)
 		}
 	})
+}
+
+// FuzzUnpack reads what Pack has not made, and what something happened to: the answer has the size, or is an error.
+func FuzzUnpack(f *testing.F) {
+	b := New(realistic("a", 2000), 12)
+	f.Add(b.Pack(nil, realistic("b", 2500)), 2500, 0, byte(0))
+	f.Add(b.Pack(nil, []byte("3bbd3da4-e529-4368-9d3a-0357fbcb53b8")), 36, 1, byte(0xff))
+	f.Add(binary.AppendUvarint(nil, math.MaxUint64), 100, 0, byte(0))
+	f.Add([]byte{0}, 0, 0, byte(1))
+	f.Fuzz(func(t *testing.T, packed []byte, size, at int, bits byte) {
+		size = max(0, min(size, 1<<20))
+		if at >= 0 && at < len(packed) {
+			packed[at] ^= bits
+		}
+		if got, err := b.Unpack(packed, size); err == nil && len(got) != size || err != nil && got != nil {
+			t.Errorf("%q of %d bytes: %q, %v", packed, size, got, err)
+		}
+	})
+}
+
+// What was cut short, or is of another size, is refused.
+func TestUnpackRefuses(t *testing.T) {
+	t.Parallel()
+	b, src := New(realistic("a", 2000), 12), realistic("b", 2500)
+	packed := b.Pack(nil, src)
+	for n := range len(packed) {
+		if _, err := b.Unpack(packed[:n], len(src)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("the first %d bytes: %v", n, err)
+		}
+	}
+	for _, size := range []int{0, len(src) - 1, len(src) + 1, 1 << 62} {
+		if _, err := b.Unpack(packed, size); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("as %d bytes: %v", size, err)
+		}
+	}
+	if _, err := New(nil, 12).Unpack(packed, len(src)); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("with another base: %v", err)
+	}
 }
 
 // Of objects that differ in names and values little is told.
 func TestDeltaIsSmall(t *testing.T) {
 	t.Parallel()
-	b := New(realistic("first-name", 3000))
+	b := New(realistic("first-name", 3000), 12)
 	src := realistic("other", 3000)
 	if packed := b.Pack(nil, src); len(packed) > len(src)/4 {
 		t.Errorf("%d of %d bytes", len(packed), len(src))
@@ -43,18 +84,18 @@ func TestDeltaOfUID(t *testing.T) {
 		"-bd3da4-e529-4368": 18, "3bbd3da4-e529-43x8-9d3a-0357fbcb53b8": 38, "1234-567890-123456": 20, // of something else
 		uid + uid: 74, uid + "/" + uid: 46, "abc": 4, "": 1,
 	} {
-		packed := New(nil).Pack(nil, []byte(own))
+		packed := New(nil, 12).Pack(nil, []byte(own))
 		if len(packed) > most {
 			t.Errorf("%s takes %d bytes, more than %d", own, len(packed), most)
 		}
-		if got := New(nil).Unpack(packed, len(own)); string(got) != own {
-			t.Errorf("%s came back as %s", own, got)
+		if got, err := New(nil, 12).Unpack(packed, len(own)); string(got) != own {
+			t.Errorf("%s came back as %s, %v", own, got, err)
 		}
 	}
 }
 
 func BenchmarkDelta(b *testing.B) {
-	base, src := New(realistic("first-name", 3000)), realistic("other", 3000)
+	base, src := New(realistic("first-name", 3000), 12), realistic("other", 3000)
 	packed := base.Pack(nil, src)
 	b.Run("pack", func(b *testing.B) {
 		b.SetBytes(int64(len(src)))
@@ -68,7 +109,7 @@ func BenchmarkDelta(b *testing.B) {
 		b.SetBytes(int64(len(src)))
 		b.ReportAllocs()
 		for b.Loop() {
-			_ = base.Unpack(packed, len(src))
+			_, _ = base.Unpack(packed, len(src))
 		}
 	})
 }

@@ -41,13 +41,23 @@ func appendOwn(dst, own []byte) []byte {
 	return dst
 }
 
-// readOwn appends to out what appendOwn has put at the beginning of packed, and returns the rest.
-func readOwn(out, packed []byte) (more, rest []byte) {
+// readOwn appends to out what appendOwn has put at the beginning of packed, and returns the rest; ok is false if
+// appendOwn has not put that there.
+func readOwn(out, packed []byte) (more, rest []byte, ok bool) {
 	head, n := binary.Uvarint(packed)
+	if n <= 0 || head>>2 > uint64(len(packed)) { // two digits take a byte, and a dash less
+		return nil, nil, false
+	}
 	packed = packed[n:]
 	length := int(head >> 1)
 	if head&1 == 0 {
-		return append(out, packed[:length]...), packed[length:]
+		if length > len(packed) {
+			return nil, nil, false
+		}
+		return append(out, packed[:length]...), packed[length:], true
+	}
+	if len(packed) == 0 {
+		return nil, nil, false
 	}
 	first, dashes := int(packed[0]>>3), int(packed[0]&7)
 	packed = packed[1:]
@@ -57,10 +67,13 @@ func readOwn(out, packed []byte) (more, rest []byte) {
 			out = append(out, '-')
 			continue
 		}
+		if n/2 >= len(packed) {
+			return nil, nil, false
+		}
 		out = append(out, hexDigits[packed[n/2]>>(4-n%2*4)&15])
 		n++
 	}
-	return out, packed[(n+1)/2:]
+	return out, packed[(n+1)/2:], true
 }
 
 // digits reports whether bytes are digits with dashes between them as in a uid, where the first dash is, and how many

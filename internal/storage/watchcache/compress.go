@@ -73,7 +73,11 @@ func (p *compressed) peek() []byte {
 func (p *compressed) unpack() []byte {
 	from := p.packed.Load()
 	if from.base != nil {
-		return from.base.Unpack(from.data, int(p.size))
+		raw, err := from.base.Unpack(from.data, int(p.size))
+		if err != nil {
+			panic(err) // of our own making, in memory
+		}
+		return raw
 	}
 	raw := make([]byte, p.size)
 	r := inflaters.Get().(io.Reader)
@@ -82,7 +86,7 @@ func (p *compressed) unpack() []byte {
 		_, err = io.ReadFull(r, raw)
 	}
 	if err != nil {
-		panic(err) // of our own making, in memory
+		panic(err) // as above
 	}
 	inflaters.Put(r)
 	return raw

@@ -16,6 +16,8 @@ const (
 	// renewEvery is how many objects are packed against a base before there may be another, times the number of bases
 	// before it, up to renewMost: what is told against a base keeps it.
 	renewEvery, renewMost = 64, 16
+	// baseBits is for the table of a base: 8 KB, of which there are many.
+	baseBits = 12
 )
 
 // family packs the objects of a collection that are alike, such as events, or the pods of many sets: against those
@@ -53,7 +55,7 @@ func (f *family) renew(raw []byte) {
 	if f.base != nil && len(f.base.Text())+len(raw) <= delta.Most {
 		text = slices.Concat(f.base.Text(), raw)
 	}
-	f.base = delta.New(text)
+	f.base = delta.New(text, baseBits)
 	f.renewals++
 	f.since = 0
 }

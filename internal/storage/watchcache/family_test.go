@@ -23,8 +23,8 @@ func TestFamilyLearns(t *testing.T) {
 		if i > renewEvery && len(packed.data) > 100 {
 			t.Fatalf("object %d takes %d bytes", i, len(packed.data))
 		}
-		if got := packed.base.Unpack(packed.data, len(raw)); !bytes.Equal(got, raw) {
-			t.Fatalf("%q came back as %q", raw, got)
+		if got, err := packed.base.Unpack(packed.data, len(raw)); !bytes.Equal(got, raw) {
+			t.Fatalf("%q came back as %q, %v", raw, got, err)
 		}
 	}
 }
