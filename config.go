@@ -116,7 +116,8 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	c.Listen.setDefaults()
 	c.Etcd.setDefaults()
-	c.Etcd.StorageMediaType = cmp.Or(c.Etcd.StorageMediaType, cluster.StorageMediaType(c.Workloads.Simulate != nil))
+	c.Etcd.StorageMediaType = cmp.Or(c.Etcd.StorageMediaType,
+		cluster.StorageMediaType(c.Workloads.Simulate != nil, len(c.Etcd.Servers) > 0 || c.Etcd.ListenClientURL != ""))
 	c.Authorization.setDefaults()
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 10 * time.Second

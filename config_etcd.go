@@ -20,10 +20,11 @@ type EtcdConfig struct {
 	Prefix string
 	// QuotaBackendBytes is how large the embedded etcd's database may grow; 8 GiB if zero.
 	QuotaBackendBytes int64
-	// StorageMediaType is what built-in kinds are stored in: application/json, the default, application/yaml or
-	// application/vnd.kubernetes.protobuf, the default of kube-apiserver, "bowsprit kube-apiserver" and simulated
-	// workloads. All three are read. Definitions and APIServices are always JSON; of custom objects it is said by
-	// APIConfig.CBOR.
+	// StorageMediaType is what built-in kinds are stored in: application/json, the default, application/yaml,
+	// application/vnd.kubernetes.protobuf, the default of kube-apiserver and "bowsprit kube-apiserver", or
+	// application/vnd.bowsprit.compressed+json, which no other program reads, the default with simulated workloads in
+	// an embedded etcd without ListenClientURL; else theirs is protobuf. All of them are read. Definitions and
+	// APIServices are always JSON; of custom objects it is said by APIConfig.CBOR.
 	StorageMediaType string
 	// ListenClientURL makes the embedded etcd reachable, for etcdctl; empty means no socket.
 	ListenClientURL string
@@ -37,7 +38,7 @@ func (c *EtcdConfig) setDefaults() {
 
 func (c *EtcdConfig) settings(command Command) []Setting {
 	servers, media := "URLs of an external etcd cluster, instead of the embedded etcd", ""
-	stored := "; all of them are read (default application/json, protobuf with --simulate)"
+	stored := "; all of them are read (default application/json, compressed with --simulate)"
 	if command == KubeAPIServer {
 		servers, media, stored = "URLs of etcd's members", codec.Protobuf, "; all of them are read"
 	}

@@ -16,9 +16,10 @@ import (
 func TestStorageMediaType(t *testing.T) {
 	t.Parallel()
 	const (
-		protobuf, inJSON = "k8s\x00", "{"
-		configMaps       = "/api/v1/namespaces/default/configmaps"
-		web              = "/apis/apps/v1/namespaces/default/deployments/web"
+		protobuf, inJSON, compressed = "k8s\x00", "{", "bow\x00"
+
+		configMaps = "/api/v1/namespaces/default/configmaps"
+		web        = "/apis/apps/v1/namespaces/default/deployments/web"
 	)
 	dir := t.TempDir()
 	start := func(media string) *encrypting {
@@ -81,19 +82,30 @@ func TestStorageMediaType(t *testing.T) {
 	s = start("application/yaml")
 	s.touch(configMaps + "/a")
 	s.holds("configmaps/default/a", "apiVersion: v1\n")
+	s.end(t)
+
+	s = start("application/vnd.bowsprit.compressed+json")
+	s.touch(configMaps + "/a")
+	s.holds("configmaps/default/a", compressed)
+	s.merge(web+"/scale", `{"spec":{"replicas":4}}`)
+	s.holds("deployments/default/web", compressed)
 	before = s.everything()
 	s.end(t)
 
 	s = start("application/vnd.kubernetes.protobuf")
 	s.same(before)
+	s.holds("configmaps/default/a", compressed)
 }
 
-// TestStorageMediaTypeOfSimulation has a server that simulates workloads store protobuf unless it is told otherwise.
+// TestStorageMediaTypeOfSimulation has a server that simulates workloads compress what it stores unless it is told
+// otherwise, or others can look into its etcd.
 func TestStorageMediaTypeOfSimulation(t *testing.T) {
 	t.Parallel()
-	for given, prefix := range map[string]string{"": "k8s\x00", "application/json": "{"} {
+	for prefix, set := range map[string]EtcdConfig{
+		"bow\x00": {}, "{": {StorageMediaType: "application/json"}, "k8s\x00": {ListenClientURL: "http://127.0.0.1:0"},
+	} {
 		s := startEncrypting(t, t.TempDir(), "", io.Discard, func(c *Config) {
-			c.Workloads.Simulate, c.Etcd.StorageMediaType = map[string]string{"nodes": "1"}, given
+			c.Workloads.Simulate, c.Etcd = map[string]string{"nodes": "1"}, set
 		})
 		s.holds("minions/node-0", prefix)
 		s.end(t)

@@ -16,16 +16,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestStorageMediaTypeCost measures what a server that stores pods as protobuf takes beside one that stores JSON: CPU
-// time for creations and for patches, the size of the database, and the CPU time of a start that reads them. They work
-// in turns. E2E_STORAGE_MEDIA_COST is the number of turns; without it the test does nothing: it measures.
+// TestStorageMediaTypeCost measures what servers that store pods as protobuf and compressed take beside one that stores
+// JSON: CPU time for creations and for patches, the size of the database, and the CPU time of a start that reads them.
+// They work in turns. E2E_STORAGE_MEDIA_COST is the number of turns; without it the test does nothing: it measures.
 func TestStorageMediaTypeCost(t *testing.T) {
 	rounds, err := strconv.Atoi(os.Getenv("E2E_STORAGE_MEDIA_COST"))
 	if err != nil {
 		t.Skip("it measures for minutes: E2E_STORAGE_MEDIA_COST says in how many turns")
 	}
 	const pods = 1500
-	medias := []string{"application/json", "application/vnd.kubernetes.protobuf"}
+	medias := []string{
+		"application/json", "application/vnd.kubernetes.protobuf", "application/vnd.bowsprit.compressed+json",
+	}
 	servers, dirs := make([]*process, len(medias)), make([]string, len(medias))
 	took := map[string][][]float64{"create": make([][]float64, len(medias)), "patch": make([][]float64, len(medias))}
 	for i, media := range medias {

@@ -46,8 +46,18 @@ func TestStorageMediaType(t *testing.T) {
 	before = served(t, p)
 	p.kill()
 
+	p = start("application/vnd.bowsprit.compressed+json")
+	compareServed(t, "compressed, of JSON and protobuf", before, served(t, p))
+	kubectl(t, p, nil, "create", "namespace", "three")
+	kubectl(t, p, namespaced(objects), "create", "-n", "three", "-f", "-")
+	before = served(t, p)
+	p.kill()
+
 	p = start("application/vnd.kubernetes.protobuf")
-	compareServed(t, "in protobuf, of JSON and protobuf", before, served(t, p))
+	compareServed(t, "in protobuf, of all of them", before, served(t, p))
+	kubectl(t, p, nil, "delete", "namespace", "three") // kube-apiserver does not read it
+	kubectl(t, p, nil, "wait", "--for=delete", "namespace/three", "--timeout=60s")
+	before = served(t, p)
 	p.kill()
 	if reference != "" {
 		compareServed(t, "by kube-apiserver", before, served(t, startReference(t, etcd)))

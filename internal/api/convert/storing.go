@@ -16,10 +16,11 @@ const (
 	asCBOR
 	asProtobuf
 	asYAML
+	asCompressed
 )
 
 // MediaTypes are those in which built-in kinds can be stored.
-func MediaTypes() []string { return []string{codec.JSON, codec.Protobuf, codec.YAML} }
+func MediaTypes() []string { return []string{codec.JSON, codec.Protobuf, codec.YAML, CompressedJSON} }
 
 // alwaysJSON are the groups whose kinds are JSON whatever the others are: in kube-apiserver servers of their own have
 // them, which know no other encoding.
@@ -56,6 +57,8 @@ func NewStoring(resources []*catalog.Resource, o StoringOptions) *Storing {
 		s.media = asProtobuf
 	case codec.YAML:
 		s.media = asYAML
+	case CompressedJSON:
+		s.media = asCompressed
 	}
 	if o.CBOR {
 		s.custom = asCBOR
@@ -83,13 +86,16 @@ func (s *Storing) Encode(
 	var out []byte
 	var err error
 	switch as {
-	case asJSON:
+	case asJSON, asCompressed:
 		if into := typeStored(r); into != nil && len(documents) > 0 {
 			if out, err = codec.WithDocuments(doc, into(), documents); err == nil {
 				doc = out
 			}
 		}
-		return doc, asJSON
+		if as == asJSON {
+			return doc, asJSON
+		}
+		out, err = compress(doc), nil
 	case asCBOR:
 		out, err = codec.ToCBOR(doc)
 	case asProtobuf:
@@ -118,11 +124,11 @@ func (s *Storing) Keep(r *catalog.Resource, raw []byte, sent, there []string) []
 		return nil
 	}
 	as := s.wanted(r)
-	if as != asProtobuf && as != asJSON {
+	if as == asCBOR || as == asYAML {
 		return nil
 	}
 	into, documents := r.Storage.New(), slices.Concat(sent, there)
-	if as == asJSON {
+	if as != asProtobuf {
 		compact, err := codec.WithDocuments(raw, into, documents)
 		if err != nil {
 			return nil
@@ -185,6 +191,10 @@ func (s *Storing) Decode(prefix string, value []byte) (out watchcache.Decoded, e
 	switch as {
 	case asJSON:
 		out.JSON, out.Documents = withoutDocuments(kind, value)
+	case asCompressed:
+		if value, err = decompress(value); err == nil {
+			out.JSON, out.Documents = withoutDocuments(kind, value)
+		}
 	case asCBOR:
 		out.JSON, err = jsonOfCBOR(value)
 	case asProtobuf:
@@ -207,6 +217,8 @@ func encodingOf(value []byte) watchcache.Encoding {
 		return asCBOR
 	case codec.InEnvelope(value):
 		return asProtobuf
+	case bytes.HasPrefix(value, []byte(compressedMagic)):
+		return asCompressed
 	case bytes.HasPrefix(value, []byte("apiVersion: ")), bytes.Contains(value, []byte("\napiVersion: ")):
 		return asYAML // whose fields are sorted, so that others may come first
 	}

@@ -47,7 +47,7 @@ func podStoring(media string) (*Storing, *catalog.Resource) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	for _, media := range []string{codec.JSON, codec.Protobuf} {
+	for _, media := range []string{codec.JSON, codec.Protobuf, CompressedJSON} {
 		b.Run(media, func(b *testing.B) {
 			s, r := podStoring(media)
 			raw := []byte(benchPod)
@@ -62,7 +62,7 @@ func BenchmarkEncode(b *testing.B) {
 
 // BenchmarkDecode reads what another server has written, up to an entry of the view.
 func BenchmarkDecode(b *testing.B) {
-	for _, media := range []string{codec.JSON, codec.Protobuf} {
+	for _, media := range []string{codec.JSON, codec.Protobuf, CompressedJSON} {
 		b.Run(media, func(b *testing.B) {
 			s, r := podStoring(media)
 			value, _ := s.Encode(r, []byte(benchPod))
