@@ -55,7 +55,7 @@ func (c *Chain) authorize(x *exchange, next func(*exchange)) {
 		recordDecision(x.record, decision, err)
 	}
 	if err := authz.Refusal(x.who, x.info, decision, err); err != nil {
-		c.fail(x, err)
+		c.forbid(x, err)
 		return
 	}
 	next(x)

@@ -119,10 +119,12 @@ func TestImpersonation(t *testing.T) {
 		t.Errorf("%d as %v", w.Code, as)
 	}
 	if w := servetest.Do(s, "GET", "/api/v1/pods", "Impersonate-User: jane"); w.Code != 403 ||
+		w.Header().Get("X-Content-Type-Options") != "nosniff" ||
 		!strings.Contains(servetest.Status(t, w).Message, `User "jane" cannot list`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := servetest.Do(s, "GET", "/api", "Test-User: bob", "Impersonate-User: root"); w.Code != 403 ||
+		w.Header().Get("X-Content-Type-Options") != "nosniff" ||
 		!strings.Contains(servetest.Status(t, w).Message, `User "bob" cannot impersonate-on:user-info:get path "/api"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -22,7 +22,7 @@ func (c *Chain) impersonate(x *exchange, next func(*exchange)) {
 			x.scope.AuditID)
 	}
 	if err != nil {
-		c.fail(x, err)
+		c.forbid(x, err)
 		return
 	}
 	if x.record != nil {
