@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/bowsprit/bowsprit/internal/auth/rbac"
@@ -19,28 +18,29 @@ func (c *Checker) confirm(r Request, rules []rbacv1.PolicyRule) error {
 	if covered {
 		return nil
 	}
-	return refusal(r.User, lacking, missing)
+	return refusal(r, lacking, missing)
 }
 
-func refusal(who user.Info, lacking []rbacv1.PolicyRule, missing []rbacv1.RoleRef) error {
+func refusal(r Request, lacking []rbacv1.PolicyRule, missing []rbacv1.RoleRef) error {
 	var lines []string
 	for _, rule := range compact(lacking) {
 		lines = append(lines, describe(rule))
 	}
 	slices.Sort(lines)
 	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
-		who.GetName(), who.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
-	if errs := resolutionErrors(missing); errs != "" {
+		r.User.GetName(), r.User.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
+	if errs := resolutionErrors(missing, r.Resource); errs != "" {
 		text += "; resolution errors: [" + errs + "]"
 	}
 	return fmt.Errorf("%s", text)
 }
 
-// resolutionErrors are the errors about roles that bindings of the user name and that are not there.
-func resolutionErrors(missing []rbacv1.RoleRef) string {
+// resolutionErrors are the errors about roles that bindings of the user name and that are not there. They
+// call each after what is written, resource, as Kubernetes' storage does, which knows nothing but the request.
+func resolutionErrors(missing []rbacv1.RoleRef, resource string) string {
 	var texts []string
 	for _, ref := range missing {
-		text := rbac.NotFound(ref, strings.ToLower(ref.Kind)+"s").Error()
+		text := rbac.NotFound(ref, resource).Error()
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}

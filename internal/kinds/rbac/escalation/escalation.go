@@ -88,8 +88,9 @@ var everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 }
 
-// Binding returns nil if the user may write a binding to the role, which is called name, and a 403 if not; a 404 if
-// that depends on a role that is not there.
+// Binding returns nil if the user may write a binding to the role, which is called name, and a 403 if not.
+// If that depends on a role that is not there, it is a 404, about the resource that is written as in Kubernetes, or a
+// 400 where no role can be.
 func (c *Checker) Binding(ctx context.Context, r Request, name string, ref rbacv1.RoleRef) error {
 	if master(r.User) {
 		return nil
@@ -102,8 +103,11 @@ func (c *Checker) Binding(ctx context.Context, r Request, name string, ref rbacv
 		return err
 	}
 	rules, found := c.Roles.RoleRules(ref, r.Namespace)
-	if !found {
-		return rbac.NotFound(ref, resource)
+	switch {
+	case !found && ref.Kind == "Role" && r.Namespace == "":
+		return apierrors.NewBadRequest("Namespace parameter required.")
+	case !found:
+		return rbac.NotFound(ref, r.Resource)
 	}
 	if err := c.confirm(r, rules); err != nil {
 		return apierrors.NewForbidden(rbacv1.Resource(r.Resource), name, err)

@@ -80,7 +80,7 @@ func TestRole(t *testing.T) {
 		{"bob", "roles", "n", "", false, []rbacv1.PolicyRule{rule("get", "", "pods")},
 			`roles.rbac.authorization.k8s.io "made" is forbidden: user "bob" (groups=[])` + lacks +
 				`{APIGroups:[""], Resources:["pods"], Verbs:["get"]}; ` +
-				`resolution errors: [clusterroles.rbac.authorization.k8s.io "bob" not found]`},
+				`resolution errors: [roles.rbac.authorization.k8s.io "bob" not found]`},
 	} {
 		r := Request{
 			User: &user.DefaultInfo{Name: tc.who}, Resource: tc.resource, Namespace: tc.namespace, Name: tc.name,
@@ -113,9 +113,12 @@ func TestBinding(t *testing.T) {
 		{"eve", "rolebindings", "n", clusterRef("ann"), ""},
 		{"eve", "rolebindings", "m", clusterRef("ann"), `rolebindings.rbac.authorization.k8s.io "made" is forbidden: ` +
 			`user "eve" (groups=[])` + lacks + `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`},
-		{"ann", "rolebindings", "n", clusterRef("gone"), `clusterroles.rbac.authorization.k8s.io "gone" not found`},
+		{"ann", "rolebindings", "n", clusterRef("gone"), `rolebindings.rbac.authorization.k8s.io "gone" not found`},
 		{"ann", "rolebindings", "n", rbacv1.RoleRef{Kind: "Role", Name: "ann"},
-			`roles.rbac.authorization.k8s.io "ann" not found`},
+			`rolebindings.rbac.authorization.k8s.io "ann" not found`},
+		{"ann", "clusterrolebindings", "", clusterRef("gone"),
+			`clusterrolebindings.rbac.authorization.k8s.io "gone" not found`},
+		{"ann", "clusterrolebindings", "", rbacv1.RoleRef{Kind: "Role", Name: "ann"}, `Namespace parameter required.`},
 		{"ann", "rolebindings", "n", rbacv1.RoleRef{Kind: "Robot"}, `unsupported role reference kind: "Robot"`},
 	} {
 		r := Request{User: &user.DefaultInfo{Name: tc.who}, Resource: tc.resource, Namespace: tc.namespace}
