@@ -96,7 +96,7 @@ func TestReconcile(t *testing.T) {
 		}, nil},
 		{"clusterroles", "cluster-admin", []string{`"rules":null`}, []string{"rbac-defaults"}},
 		{"clusterroles", "view", []string{
-			`"more":"yes"`, `aggregate-to-view":"true"`, `aggregate-to-edit":"no"`,
+			`"more":"yes"`, `aggregate-to-view":"true"`, `aggregate-to-edit":"no"`, `"rules":null`,
 		}, nil},
 		{"clusterroles", "system:heapster", []string{`"rules":[{`}, []string{`"aggregationRule"`}},
 		{"clusterrolebindings", "system:discovery", []string{`"ann"`, `"system:authenticated"`}, nil},

@@ -207,13 +207,12 @@ func write(obj object.Object, o *Object) (object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{"subjects"}
+	optional := "subjects"
 	if o.RoleRef == (rbacv1.RoleRef{}) {
-		names = []string{"aggregationRule", "rules"}
+		optional = "aggregationRule"
+		obj["rules"] = changed["rules"] // null if there are none
 	}
-	for _, name := range names {
-		object.SetOrDelete(obj, name, changed[name], changed[name] != nil)
-	}
+	object.SetOrDelete(obj, optional, changed[optional], changed[optional] != nil)
 	for _, name := range []string{"labels", "annotations"} {
 		v := object.Meta(changed)[name]
 		object.SetOrDelete(object.Meta(obj), name, v, v != nil)
