@@ -1,6 +1,7 @@
 package bowsprit
 
 import (
+	"net/url"
 	"time"
 )
 
@@ -66,6 +67,11 @@ func (c *ServiceAccountConfig) validate(p *problems) {
 	}
 	if c.SigningEndpoint != "" && (c.SigningKeyFile != "" || len(c.KeyFiles) > 0) {
 		p.add("can't set --service-account-signing-key-file and/or --service-account-key-file while setting --service-account-signing-endpoint")
+	}
+	if u, err := url.Parse(c.JWKSURI); err != nil {
+		p.add("service-account-jwks-uri must be a valid URL: %v", err)
+	} else if c.JWKSURI != "" && u.Scheme != "https" {
+		p.add("service-account-jwks-uri requires https scheme, parsed as: %v", u)
 	}
 	if t := c.MaxTokenExpiration; t != 0 && (t < time.Hour || t > 1<<32*time.Second) {
 		p.add("--service-account-max-token-expiration %s is out of range: use 1h up to 2^32 seconds", t)

@@ -80,6 +80,12 @@ func TestValidate(t *testing.T) {
 		{"own UID header", requestHeader(RequestHeaderConfig{UIDHeaders: []string{"X-Uid"}}),
 			"--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - " +
 				"API aggregation will not work"},
+		{"keys of service accounts without TLS", Config{Ephemeral: true, ServiceAccounts: ServiceAccountConfig{
+			JWKSURI: "http://keys.example.com/jwks",
+		}}, "service-account-jwks-uri requires https scheme, parsed as: http://keys.example.com/jwks"},
+		{"keys of service accounts at no URL", Config{Ephemeral: true, ServiceAccounts: ServiceAccountConfig{
+			JWKSURI: "https://host:port",
+		}}, `service-account-jwks-uri must be a valid URL: parse "https://host:port": invalid port ":port" after host`},
 		{"issuers of service accounts", Config{Ephemeral: true, ServiceAccounts: ServiceAccountConfig{
 			Issuers: []string{"https://a", "", "https://a", "https://%"},
 		}}, `service-account-issuer should not be an empty string; ` +

@@ -9,6 +9,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/kinds/apiextensions/marks"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
 	"github.com/bowsprit/bowsprit/internal/kinds/apiserverinternal/storageversion"
+	"github.com/bowsprit/bowsprit/internal/kinds/auth/openid"
 	"github.com/bowsprit/bowsprit/internal/kinds/auth/review"
 	"github.com/bowsprit/bowsprit/internal/kinds/auth/trust"
 	"github.com/bowsprit/bowsprit/internal/kinds/certificates/csrmetrics"
@@ -97,7 +98,7 @@ func (c *Config) parts() []part.Part {
 		statusPages(c.Flags, c.Emulation.shown()),
 		profiles(&c.Observability),
 		snapshots(),
-		tokenKeys(c.ServiceAccounts.JWKSURI, c.joinURL),
+		openid.Part(c.ServiceAccounts.JWKSURI, c.joinURL),
 	}
 	if on(c.Authorization.ClaimStatusAuthorization, !c.Emulation.read().Emulates()) {
 		all = append(all, claimauthz.Part())

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
-	"github.com/bowsprit/bowsprit/internal/auth/serviceaccount"
 	"github.com/bowsprit/bowsprit/internal/front"
 	"github.com/bowsprit/bowsprit/internal/front/figures"
 	"github.com/bowsprit/bowsprit/internal/front/pages"
@@ -128,34 +127,6 @@ func serveProfile(w http.ResponseWriter, r *http.Request, info *request.Info, _ 
 		pprof.Trace(w, r)
 	default:
 		pprof.Index(w, r)
-	}
-}
-
-// tokenKeys brings the documents by which other programs prove the tokens of service accounts. keysURI is where they
-// find the keys; if empty, at this server, as joined says of its own URL that others reach it.
-func tokenKeys(keysURI string, joined func(own string) string) part.Part {
-	return part.Part{Name: "keys of tokens", Pages: func(h *part.Host) map[string]front.Handler {
-		if keysURI == "" {
-			keysURI = joined(h.URL) + serviceaccount.KeysPath
-		}
-		return map[string]front.Handler{
-			serviceaccount.ConfigurationPath: document("application/json",
-				func() []byte { return h.Tokens.Configuration(keysURI) }),
-			serviceaccount.KeysPath: document("application/jwk-set+json", h.Tokens.KeySet),
-		}
-	}}
-}
-
-// document serves a document to every caller.
-func document(contentType string, content func() []byte) front.Handler {
-	return func(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			methodNotAllowed(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Cache-Control", "public, max-age=3600")
-		_, _ = w.Write(content())
 	}
 }
 
