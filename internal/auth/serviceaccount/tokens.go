@@ -106,8 +106,8 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, wanted []string
 		wanted = t.config.Audiences
 	}
 	var good []string
-	for _, audience := range is {
-		if slices.Contains(wanted, audience) {
+	for _, audience := range wanted { // in the order of the caller, as in Kubernetes
+		if slices.Contains(is, audience) {
 			good = append(good, audience)
 		}
 	}

@@ -40,12 +40,12 @@ func (r Reviews) token(
 		return nil, err
 	}
 	who, audiences, err := r.Token(ctx, review.Spec.Token, review.Spec.Audiences)
-	review.Status = authenticationv1.TokenReviewStatus{}
+	// As in Kubernetes, what a client has sent as the status stays where nothing is said of it.
+	review.Status.Authenticated = err == nil
 	if err != nil {
 		review.Status.Error = err.Error()
 		return write(review)
 	}
-	review.Status.Authenticated = true
 	review.Status.User = userInfo(who)
 	review.Status.Audiences = audiences
 	return write(review)

@@ -94,6 +94,8 @@ func TestReviews(t *testing.T) {
 			`"audiences":["here"],"authenticated":true,"user":{"groups":["g"],"uid":"u","username":"jane"}`, ""},
 		{token, `{spec: {token: good, audiences: [there]}}`, `"status":{"error":"for others","user":{}}`, ""},
 		{token, `{spec: {token: bad}, status: {authenticated: true}}`, `"status":{"error":"unknown token","user":{}}`, ""},
+		{token, `{spec: {token: bad}, status: {user: {username: me}}}`,
+			`"status":{"error":"unknown token","user":{"username":"me"}}`, ""},
 		{token, `{spec: {}}`, "", "token is required for TokenReview in authentication"},
 
 		{access, `{spec: {user: bob, resourceAttributes: {verb: get}}}`,

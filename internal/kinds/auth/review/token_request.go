@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -124,12 +126,12 @@ func (r Reviews) setLife(ctx context.Context, req *authenticationv1.TokenRequest
 }
 
 func checkTokenRequest(req *authenticationv1.TokenRequest) (errs field.ErrorList) {
-	path, seconds := field.NewPath("spec").Child("expirationSeconds"), *req.Spec.ExpirationSeconds
+	at, seconds := field.NewPath("spec").Child("expirationSeconds"), *req.Spec.ExpirationSeconds
 	if seconds < minTokenSeconds {
-		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration less than 10 minutes"))
+		errs = append(errs, field.Invalid(at, seconds, "may not specify a duration less than 10 minutes"))
 	}
 	if seconds > maxTokenSeconds {
-		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
+		errs = append(errs, field.Invalid(at, seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
 	return errs
 }
@@ -191,8 +193,15 @@ func (r Reviews) bind(c *verb.Call, ref *authenticationv1.BoundObjectReference, 
 	return nil
 }
 
-// find returns an object of the core group.
+// find returns an object of the core group. A name that no object can have is a 400.
 func (r Reviews) find(prefix, resource, namespace, name string) (*watchcache.Entry, error) {
+	if name == "" {
+		return nil, apierrors.NewBadRequest("Name parameter required.")
+	}
+	if wrong := path.IsValidPathSegmentName(name); len(wrong) > 0 {
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(wrong, ";")))
+	}
 	e := r.View.Collection(prefix).Snapshot().Get(namespace, name)
 	if e == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)

@@ -3,6 +3,7 @@ package review_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,10 @@ func TestTokenRequests(t *testing.T) {
 		{name: "robot", body: `{spec: {expirationSeconds: 3600, boundObjectRef: {apiVersion: v1, kind: Pod,
 			name: none}}}`,
 			refused: `pods "none" not found`},
+		{name: "robot", body: `{spec: {expirationSeconds: 3600, boundObjectRef: {apiVersion: v1, kind: Pod}}}`,
+			refused: "Name parameter required."},
+		{name: "robot", body: `{spec: {expirationSeconds: 3600, boundObjectRef: {apiVersion: v1, kind: Node, name: a/b}}}`,
+			refused: `Name parameter invalid: "a/b": may not contain '/'`},
 		{name: "robot", body: `{spec: {expirationSeconds: 3600, boundObjectRef: {apiVersion: v1, kind: Secret,
 			name: s, uid: x}}}`,
 			refused: "the UID in the bound object reference (x) does not match the UID in record."},
@@ -109,8 +114,17 @@ func TestTokenRequests(t *testing.T) {
 		}
 	}
 
-	refusal := errors.New("refused")
 	call := &verb.Call{Namespace: "n", Name: "robot"}
+	out, err := issue(t.Context(), call, decode(t, `{spec: {expirationSeconds: 3600, audiences: [them, us]}}`), pass)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, good, err := tokens.Authenticate(t.Context(), object.String(out, "status", "token"), []string{"us", "x", "them"})
+	if err != nil || !slices.Equal(good, []string{"us", "them"}) {
+		t.Errorf("good for %q in this order, %v", good, err)
+	}
+
+	refusal := errors.New("refused")
 	if _, err := issue(t.Context(), call, decode(t, `{spec: {expirationSeconds: 3600}}`),
 		func(object.Object) error { return refusal }); !errors.Is(err, refusal) {
 		t.Errorf("admission was not asked: %v", err)
