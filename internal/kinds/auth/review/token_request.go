@@ -9,7 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -126,12 +126,12 @@ func (r Reviews) setLife(ctx context.Context, req *authenticationv1.TokenRequest
 }
 
 func checkTokenRequest(req *authenticationv1.TokenRequest) (errs field.ErrorList) {
-	at, seconds := field.NewPath("spec").Child("expirationSeconds"), *req.Spec.ExpirationSeconds
+	path, seconds := field.NewPath("spec").Child("expirationSeconds"), *req.Spec.ExpirationSeconds
 	if seconds < minTokenSeconds {
-		errs = append(errs, field.Invalid(at, seconds, "may not specify a duration less than 10 minutes"))
+		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration less than 10 minutes"))
 	}
 	if seconds > maxTokenSeconds {
-		errs = append(errs, field.Invalid(at, seconds, "may not specify a duration larger than 2^32 seconds"))
+		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
 	return errs
 }
@@ -198,7 +198,7 @@ func (r Reviews) find(prefix, resource, namespace, name string) (*watchcache.Ent
 	if name == "" {
 		return nil, apierrors.NewBadRequest("Name parameter required.")
 	}
-	if wrong := path.IsValidPathSegmentName(name); len(wrong) > 0 {
+	if wrong := content.IsPathSegmentName(name); len(wrong) > 0 {
 		return nil, apierrors.NewBadRequest(
 			fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(wrong, ";")))
 	}
