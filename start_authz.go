@@ -40,8 +40,10 @@ func (p *process) openModes() (*modes.Modes, error) {
 		Make: map[string]func() (authz.Mode, error){
 			modes.RBAC: func() (authz.Mode, error) { return p.host.Roles, nil },
 			modes.Node: func() (authz.Mode, error) {
-				served := p.config.API.PodCertificateRequest
-				return nodeauthz.Authorizer{View: p.host.View, PodCertificates: served}, nil
+				api := p.config.API
+				return nodeauthz.Authorizer{
+					View: p.host.View, PodCertificates: api.PodCertificateRequest, TrustBundles: api.ClusterTrustBundle,
+				}, nil
 			},
 			modes.ABAC: func() (authz.Mode, error) {
 				policies, err := abac.Load(c.PolicyFile, p.log)

@@ -29,6 +29,8 @@ type Authorizer struct {
 	View *watchcache.View
 	// PodCertificates says that PodCertificateRequests are served: kubelets make them.
 	PodCertificates bool
+	// TrustBundles says that kubelets read ClusterTrustBundles, for volumes of pods.
+	TrustBundles bool
 }
 
 var _ authz.Mode = Authorizer{}
@@ -71,11 +73,18 @@ func (a Authorizer) Authorize(_ context.Context, who user.Info, what *request.In
 	if what.Subresource != "" {
 		resource += "/" + what.Subresource
 	}
-	if slices.Contains(unrestricted[what.Group+"/"+resource], what.Verb) {
+	if slices.Contains(unrestricted[what.Group+"/"+resource], what.Verb) ||
+		a.TrustBundles && isBundle(what) && reads(what.Verb) {
 		return yes, nil
 	}
 	return authz.Decision{}, nil
 }
+
+func isBundle(what *request.Info) bool {
+	return what.Group == "certificates.k8s.io" && what.Resource == "clustertrustbundles" && what.Subresource == ""
+}
+
+func reads(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" }
 
 // question is what the kubelet of a node wants to do.
 type question struct {

@@ -100,6 +100,19 @@ func TestAuthorize(t *testing.T) {
 	if d, err := (Authorizer{View: view}).Authorize(t.Context(), kubelet, ask); d.Verdict != 0 || err != nil {
 		t.Errorf("a kind that is not served: %+v, %v", d, err)
 	}
+	bundles := &request.Info{IsResource: true, Verb: "list", Resource: "clustertrustbundles"}
+	bundles.Group = "certificates.k8s.io"
+	for _, on := range []bool{false, true} {
+		d, err := Authorizer{View: view, TrustBundles: on}.Authorize(t.Context(), kubelet, bundles)
+		if d.Allowed() != on || err != nil {
+			t.Errorf("bundles of authorities, the feature being on: %t: %+v, %v", on, d, err)
+		}
+	}
+	bundles.Verb = "delete"
+	if d, err := (Authorizer{View: view, TrustBundles: true}).Authorize(t.Context(), kubelet, bundles); d.Verdict != 0 ||
+		err != nil {
+		t.Errorf("to delete a bundle of authorities: %+v, %v", d, err)
+	}
 	stranger := &user.DefaultInfo{Name: "system:node:node1"}
 	d, err := Authorizer{View: view}.Authorize(t.Context(), stranger,
 		&request.Info{IsResource: true, Verb: "get", Resource: "secrets", Namespace: "n", Name: "s"})

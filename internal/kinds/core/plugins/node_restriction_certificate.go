@@ -35,7 +35,7 @@ func (n nodeLimits) podCertificate(ctx context.Context, node string, a *admit.At
 	case err != nil:
 		return refuse(a, "while retrieving node %q named in the PodCertificateRequest: %w", node, err)
 	case own == nil:
-		return fmt.Errorf("while retrieving node %q named in the PodCertificateRequest: %w", node,
+		return fmt.Errorf("while retrieving node %q named in the PodCertificateRequest: %v", node,
 			apierrors.NewNotFound(corev1.Resource("node"), node))
 	}
 	name := a.Namespace + "/" + spec.PodName
@@ -57,7 +57,7 @@ func (n nodeLimits) ofPod(
 	case err != nil:
 		return refuse(a, "while retrieving pod %q named in the PodCertificateRequest: %w", name, err)
 	case pod == nil:
-		return fmt.Errorf("while retrieving pod %q named in the PodCertificateRequest: %w", name,
+		return fmt.Errorf("while retrieving pod %q named in the PodCertificateRequest: %v", name,
 			apierrors.NewNotFound(corev1.Resource("pod"), spec.PodName))
 	case pod.UID != spec.PodUID:
 		return fmt.Errorf("PodCertificateRequest for pod %q contains pod UID (%q) which differs from running pod %q",
@@ -78,7 +78,7 @@ func (n nodeLimits) ofPod(
 	case err != nil:
 		return refuse(a, "while retrieving service account %q named in the PodCertificateRequest: %w", called, err)
 	case account == nil:
-		return fmt.Errorf("while retrieving service account %q named in the PodCertificateRequest: %w", called,
+		return fmt.Errorf("while retrieving service account %q named in the PodCertificateRequest: %v", called,
 			apierrors.NewNotFound(corev1.Resource("serviceaccount"), spec.ServiceAccountName))
 	case account.UID != spec.ServiceAccountUID:
 		return fmt.Errorf("PodCertificateRequest for pod %q names service account UID %q, which differs from the "+
