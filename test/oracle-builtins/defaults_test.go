@@ -155,7 +155,8 @@ func filler(seed int64) *randfill.Filler {
 		func(v *int32, c randfill.Continue) { *v = int32(c.Intn(3)) },
 		func(v *int64, c randfill.Continue) { *v = int64(c.Intn(3)) },
 		func(v *resource.Quantity, c randfill.Continue) {
-			*v = *resource.NewQuantity(int64(c.Intn(9)), resource.DecimalSI)
+			// whole ones, thousandths, and millionths, which some fields do not keep
+			*v = *resource.NewScaledQuantity(int64(c.Intn(9)), resource.Scale(-3*c.Intn(3)))
 		},
 		func(v *intstr.IntOrString, c randfill.Continue) {
 			*v = []intstr.IntOrString{{}, intstr.FromInt32(7), intstr.FromString("x"), intstr.FromString("")}[c.Intn(4)]

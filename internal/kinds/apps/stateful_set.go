@@ -45,6 +45,9 @@ func defaultStatefulSet(obj object.Object) {
 		rule.SetDefault(rolling, "partition", int64(0))
 	}
 	setClaimKinds(obj)
+	for _, claim := range object.Objects(object.Map(obj, "spec")["volumeClaimTemplates"]) {
+		pod.RoundClaim(claim)
+	}
 }
 
 func prepareStatefulSetCreate(obj object.Object, _ catalog.Env) {

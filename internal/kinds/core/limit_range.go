@@ -39,6 +39,7 @@ func nameLimitRange(obj object.Object, _ catalog.Env) {
 func defaultLimitRange(obj object.Object) {
 	spec, _ := obj["spec"].(map[string]any)
 	for _, item := range object.Objects(spec["limits"]) {
+		pod.RoundUp(item, "max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 		if item["type"] != "Container" {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
@@ -68,6 +69,7 @@ func prepareNodeUpdate(obj, old object.Object, subresource string, _ catalog.Env
 // defaultNodeStatus: what a node has, it can give.
 func defaultNodeStatus(obj object.Object) {
 	status, _ := obj["status"].(map[string]any)
+	pod.RoundUp(status, "capacity", "allocatable")
 	if capacity, ok := status["capacity"].(map[string]any); ok && status["allocatable"] == nil {
 		status["allocatable"] = maps.Clone(capacity)
 	}

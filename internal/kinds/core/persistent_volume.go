@@ -21,7 +21,7 @@ func persistentVolumeKind() rule.Kind {
 		ClusterScoped: true, Status: true, ReturnsDeleted: true,
 		Strategy: &catalog.Strategy{
 			Cells: rule.Printed(volumeCells), PrepareCreate: prepareVolumeCreate, PrepareUpdate: prepareVolumeUpdate,
-			UnconditionalUpdate: true,
+			Default: defaultVolume, UnconditionalUpdate: true,
 		},
 		Warn: warnVolume,
 	})
@@ -74,6 +74,12 @@ func nodeAddress(n *corev1.Node, kind corev1.NodeAddressType) string {
 		}
 	}
 	return rule.None
+}
+
+func defaultVolume(obj object.Object) {
+	if spec, ok := obj["spec"].(map[string]any); ok {
+		pod.RoundUp(spec, "capacity")
+	}
 }
 
 func volumeCells(v *corev1.PersistentVolume, e catalog.Env) []any {

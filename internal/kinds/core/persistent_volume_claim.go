@@ -20,7 +20,7 @@ func persistentVolumeClaimKind() rule.Kind {
 		Status: true, ReturnsDeleted: true,
 		Strategy: &catalog.Strategy{
 			Cells: rule.Printed(claimCells), PrepareCreate: prepareClaimCreate, PrepareUpdate: prepareClaimUpdate,
-			UnconditionalUpdate: true,
+			Default: pod.RoundClaim, UnconditionalUpdate: true,
 		},
 		Warn: warnClaim,
 	})

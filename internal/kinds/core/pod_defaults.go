@@ -31,6 +31,7 @@ func defaultPod(obj object.Object) {
 	}
 	if status := object.Map(obj, "status"); status != nil {
 		mirrorPodIP(status)
+		pod.RoundStatus(status)
 	}
 }
 

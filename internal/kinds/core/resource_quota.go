@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
 	"github.com/bowsprit/bowsprit/internal/kinds/rule"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
@@ -17,9 +18,19 @@ func resourceQuotaKind() rule.Kind {
 	return rule.Of[corev1.ResourceQuota](rule.Kind{
 		Group: coreV1, Kind: "ResourceQuota", Plural: "resourcequotas", Short: []string{"quota"}, Status: true,
 		ReturnsDeleted: true,
-		Strategy:       &catalog.Strategy{Cells: rule.Printed(quotaCells), UnconditionalUpdate: true},
-		Warn:           warnResourceQuota,
+		Strategy: &catalog.Strategy{
+			Cells: rule.Printed(quotaCells), Default: defaultResourceQuota, UnconditionalUpdate: true,
+		},
+		Warn: warnResourceQuota,
 	})
+}
+
+func defaultResourceQuota(obj object.Object) {
+	for name, lists := range map[string][]string{"spec": {"hard"}, "status": {"hard", "used"}} {
+		if part, ok := obj[name].(map[string]any); ok {
+			pod.RoundUp(part, lists...)
+		}
+	}
 }
 
 func sortedKeys[M ~map[K]V, K ~string, V any](m M) []K { return slices.Sorted(maps.Keys(m)) }

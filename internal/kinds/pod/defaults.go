@@ -29,8 +29,11 @@ func DefaultTemplate(obj object.Object) {
 // DefaultSpec fills in what depends on other fields in every spec of a pod.
 func DefaultSpec(spec object.Object) {
 	mirrorServiceAccount(spec)
+	RoundUp(spec, "overhead")
+	roundResources(spec)
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		for _, c := range object.Objects(spec[list]) {
+			roundResources(c)
 			if object.String(c, "imagePullPolicy") == "" {
 				c["imagePullPolicy"] = pullPolicy(object.String(c, "image"))
 			}
@@ -39,6 +42,11 @@ func DefaultSpec(spec object.Object) {
 	for _, v := range object.Objects(spec["volumes"]) {
 		if len(v) == 1 && v["name"] != nil || len(v) == 0 {
 			v["emptyDir"] = map[string]any{}
+		}
+		if ephemeral, ok := v["ephemeral"].(map[string]any); ok {
+			if template, ok := ephemeral["volumeClaimTemplate"].(map[string]any); ok {
+				RoundClaim(template)
+			}
 		}
 		if image, ok := v["image"].(map[string]any); ok && object.String(image, "pullPolicy") == "" {
 			image["pullPolicy"] = pullPolicy(object.String(image, "reference"))

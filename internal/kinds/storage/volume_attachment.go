@@ -17,8 +17,14 @@ func volumeAttachmentKind() rule.Kind {
 	return rule.Of[storagev1.VolumeAttachment](rule.Kind{
 		Group: storageV1, Kind: "VolumeAttachment", Plural: "volumeattachments", ClusterScoped: true, Status: true,
 		StatusOnly: true, ReturnsDeleted: true,
-		Strategy: &catalog.Strategy{Cells: rule.Printed(attachmentCells)},
+		Strategy: &catalog.Strategy{Cells: rule.Printed(attachmentCells), Default: defaultAttachment},
 	})
+}
+
+func defaultAttachment(obj object.Object) {
+	if inline := object.Map(object.Map(object.Map(obj, "spec"), "source"), "inlineVolumeSpec"); inline != nil {
+		pod.RoundUp(inline, "capacity")
+	}
 }
 
 func attachmentCells(a *storagev1.VolumeAttachment, e catalog.Env) []any {
