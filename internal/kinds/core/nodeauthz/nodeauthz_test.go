@@ -109,12 +109,12 @@ func TestAuthorize(t *testing.T) {
 		}
 	}
 	bundles.Verb = "delete"
-	if d, err := (Authorizer{View: view, TrustBundles: true}).Authorize(t.Context(), kubelet, bundles); d.Verdict != 0 ||
-		err != nil {
+	d, err := Authorizer{View: view, TrustBundles: true}.Authorize(t.Context(), kubelet, bundles)
+	if d.Verdict != 0 || err != nil {
 		t.Errorf("to delete a bundle of authorities: %+v, %v", d, err)
 	}
 	stranger := &user.DefaultInfo{Name: "system:node:node1"}
-	d, err := Authorizer{View: view}.Authorize(t.Context(), stranger,
+	d, err = Authorizer{View: view}.Authorize(t.Context(), stranger,
 		&request.Info{IsResource: true, Verb: "get", Resource: "secrets", Namespace: "n", Name: "s"})
 	if d.Verdict != 0 || d.Reason != "" || err != nil {
 		t.Errorf("a user who is in no group: %+v, %v", d, err)
