@@ -50,13 +50,14 @@ type Auditor struct {
 	metrics *metrics
 }
 
-// New returns an Auditor, or nil if nothing is to be recorded: without a policy, or without a backend.
+// New returns an Auditor, or nil if nothing is to be recorded: without a policy, or without a backend. A policy that is
+// wrong is an error, also if there is no backend.
 func New(o Options, log *slog.Logger) (*Auditor, error) {
-	if !o.enabled() {
+	if o.PolicyFile == "" {
 		return nil, nil
 	}
 	evaluator, err := loadPolicy(o.PolicyFile)
-	if err != nil {
+	if err != nil || !o.enabled() {
 		return nil, err
 	}
 	backend, closeLog, err := o.backend()

@@ -132,12 +132,15 @@ func lostBy(t *testing.T, plugin string) float64 {
 func TestOffWithoutPolicyOrBackend(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{
-		{}, {PolicyFile: "/nowhere"}, {Log: LogOptions{Path: "/nowhere"}},
+		{}, {PolicyFile: options(t, "rules: [{level: Metadata}]").PolicyFile}, {Log: LogOptions{Path: "/nowhere"}},
 		{Webhook: WebhookOptions{ConfigFile: "/nowhere"}},
 	} {
 		if a, err := New(o, silent); a != nil || err != nil {
 			t.Errorf("%+v: %v, %v", o, a, err)
 		}
+	}
+	if _, err := New(Options{PolicyFile: "/nowhere"}, silent); err == nil {
+		t.Error("a policy that is not there is accepted, as nothing is recorded")
 	}
 }
 
