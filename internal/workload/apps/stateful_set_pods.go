@@ -84,7 +84,7 @@ var errWait = fmt.Errorf("wait")
 // each calls do for the pods: in their order, until one has to be waited for or fails; all at once if the set is
 // parallel, when none is waited for.
 func (r *ordered) each(pods []*corev1.Pod, do func(*corev1.Pod) (wait bool, err error)) error {
-	if r.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+	if r.parallel() {
 		_, err := cluster.SlowStart(len(pods), func(i int) error {
 			_, err := do(pods[i])
 			return err
@@ -163,8 +163,12 @@ func (r *ordered) count(pods []*corev1.Pod) {
 	}
 }
 
-// keep makes a pod that is not there, replaces one that has ended, and repairs its name and claims. It reports whether
-// the next pod has to wait for it.
+func (r *ordered) parallel() bool {
+	return r.set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
+}
+
+// keep makes a pod that is not there, replaces one that has ended, and repairs its name and claims: in an ordered set
+// once it is available. It reports whether the next pod has to wait for it.
 func (r *ordered) keep(ctx context.Context, p *corev1.Pod) (wait bool, err error) {
 	if replica.HasEnded(p) {
 		if p.DeletionTimestamp == nil {
@@ -186,10 +190,11 @@ func (r *ordered) keep(ctx context.Context, p *corev1.Pod) (wait bool, err error
 			return true, err
 		}
 	}
-	if p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning || unavailable(p, r) {
+	wait = p.Status.Phase != corev1.PodRunning || unavailable(p, r)
+	if wait && !r.parallel() {
 		return true, nil
 	}
-	return false, r.repair(ctx, p)
+	return wait, r.repair(ctx, p)
 }
 
 // condemn deletes a pod that the set is not to have. While a pod before it is not well, only that one goes.
@@ -197,7 +202,7 @@ func (r *ordered) condemn(ctx context.Context, p, unwell *corev1.Pod) (wait bool
 	if p.DeletionTimestamp != nil {
 		return true, nil
 	}
-	if r.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && p != unwell && unavailable(p, r) {
+	if !r.parallel() && p != unwell && unavailable(p, r) {
 		return true, nil
 	}
 	return true, r.delete(ctx, p)
