@@ -38,6 +38,12 @@ func (d *daemonSets) Observe(ev *watchcache.Event, need func(string)) {
 		cluster.NeedOwner(ev, cluster.DaemonSets.Kind, need)
 		cluster.DaemonSets.NeedMatching(d.index, ev,
 			func(set *appsv1.DaemonSet) *metav1.LabelSelector { return set.Spec.Selector }, need)
+	case cluster.ControllerRevisions.Is(ev): // one that is deleted or changed by another is put right
+		if ev.Prev != nil || ev.Type == watchcache.Deleted {
+			cluster.NeedOwner(ev, cluster.DaemonSets.Kind, need)
+		}
+		cluster.DaemonSets.NeedMatching(d.index, ev,
+			func(set *appsv1.DaemonSet) *metav1.LabelSelector { return set.Spec.Selector }, need)
 	case cluster.Nodes.Is(ev) && (ev.Prev == nil || ev.Type == watchcache.Deleted || nodeDiffers(ev)):
 		d.View.Collection(cluster.DaemonSets.Prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
 			need(e.Key())
@@ -230,9 +236,14 @@ func (s *spread) outdated(running []*corev1.Pod) (out []*corev1.Pod) {
 			out = append(out, p)
 		}
 	}
-	if newest != nil && oldest != nil &&
-		(!replica.IsReady(oldest) || replica.IsAvailable(newest, s.set.Spec.MinReadySeconds, s.now)) {
-		out = append(out, oldest)
+	if newest == nil || oldest == nil {
+		return out
+	}
+	if !replica.IsReady(oldest) || replica.IsAvailable(newest, s.set.Spec.MinReadySeconds, s.now) {
+		return append(out, oldest)
+	}
+	if replica.IsReady(newest) { // Kubernetes' controller waits until something else happens
+		s.lookAfter(replica.NextAvailable([]*corev1.Pod{newest}, s.set.Spec.MinReadySeconds, s.now))
 	}
 	return out
 }

@@ -33,6 +33,9 @@ func (s *spread) findRevisions(ctx context.Context) error {
 	var same []*appsv1.ControllerRevision
 	next := int64(1)
 	for _, r := range all {
+		if r, err = s.label(ctx, r); err != nil {
+			return err
+		}
 		if bytes.Equal(r.Data.Raw, data) {
 			same = append(same, r)
 			continue
@@ -57,6 +60,17 @@ func (s *spread) findRevisions(ctx context.Context) error {
 	}
 	s.hash = s.current.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
 	return nil
+}
+
+// label gives a revision that has lost the label by which pods are known to be of it one that no other has: its name.
+func (s *spread) label(ctx context.Context, r *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	if _, ok := r.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]; ok {
+		return r, nil
+	}
+	return cluster.ControllerRevisions.Update(ctx, s.Cluster, r, func(now *appsv1.ControllerRevision) error {
+		now.Labels = with(now.Labels, appsv1.DefaultDaemonSetUniqueLabelKey, now.Name)
+		return nil
+	})
 }
 
 // makeRevision stores the revision of the template.

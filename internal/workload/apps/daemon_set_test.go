@@ -57,3 +57,27 @@ func TestDaemonSet(t *testing.T) {
 	patch(c, daemonSets, "agent", `{"spec":{"template":{"spec":{"tolerations":[{"operator":"Exists"}]}}}}`)
 	c.When(daemonSets, "default", "pods for all nodes", done(3))
 }
+
+// A rollout with surge goes on when new pods have been ready for long enough, although nothing else happens then.
+func TestDaemonSetSurgeWaits(t *testing.T) {
+	c := controltest.Start(t, testserver.WithWorkloads("nodes=2"))
+	o := workload("apps/v1", "DaemonSet", "agent", 0)
+	spec := o.Object["spec"].(map[string]any)
+	delete(spec, "replicas")
+	delete(spec["template"].(map[string]any)["spec"].(map[string]any), "schedulerName")
+	spec["minReadySeconds"] = int64(1)
+	spec["updateStrategy"] = map[string]any{
+		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)},
+	}
+	c.Create(daemonSets, o)
+	available := func(generation int64) func(map[string]*unstructured.Unstructured) bool {
+		return func(all map[string]*unstructured.Unstructured) bool {
+			s := all["agent"]
+			return number(s, "status", "observedGeneration") == generation &&
+				number(s, "status", "updatedNumberScheduled") == 2 && number(s, "status", "numberAvailable") == 2
+		}
+	}
+	c.When(daemonSets, "default", "pods", available(1))
+	patch(c, daemonSets, "agent", `{"spec":{"template":{"metadata":{"annotations":{"v":"2"}}}}}`)
+	c.When(daemonSets, "default", "the new template", available(2))
+}
