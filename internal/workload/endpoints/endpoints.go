@@ -38,7 +38,8 @@ const (
 
 func (s *coreEndpoints) Observe(ev *watchcache.Event, need func(string)) {
 	s.observe(ev, need)
-	if cluster.Endpoints.Is(ev) {
+	// What others write into them stays until something else changes, as with Kubernetes' controller.
+	if cluster.Endpoints.Is(ev) && ev.Type == watchcache.Deleted {
 		need(ev.Entry.Key())
 	}
 }

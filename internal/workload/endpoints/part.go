@@ -22,7 +22,7 @@ func Part(shared *cluster.Shared) part.Part {
 	return part.Part{Name: "controllers of endpoints", Loops: []part.Loop{
 		cluster.Loop("endpointslice-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			c.Component = "endpoint-slice-controller"
-			return &endpointSlices{services{c, shared.Of(c.Host)}}
+			return &endpointSlices{services: services{c, shared.Of(c.Host)}}
 		}),
 		cluster.Loop("endpoints-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			c.Component, c.User = "endpoint-controller", control.ControllerUser("endpoint-controller")
@@ -31,7 +31,7 @@ func Part(shared *cluster.Shared) part.Part {
 		cluster.Loop("endpointslice-mirroring-controller", workers, func(c *cluster.Cluster) control.Reconciler {
 			c.Component = "endpoint-slice-mirroring-controller"
 			c.User = control.ControllerUser("endpointslicemirroring-controller")
-			return &mirrors{endpointSlices{services{c, shared.Of(c.Host)}}}
+			return &mirrors{endpointSlices{services: services{c, shared.Of(c.Host)}}}
 		}),
 	}}
 }

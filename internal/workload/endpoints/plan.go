@@ -36,7 +36,7 @@ type group struct {
 // plan returns what is to be done about the slices of a service for its pods. zones are the zones of nodes by name; a
 // pod on a node that is not there is left out, as long as the service wants pods to be ready.
 func plan(
-	svc *corev1.Service, pods []*corev1.Pod, zones map[string]string, existing []*discoveryv1.EndpointSlice,
+	svc *corev1.Service, pods []*corev1.Pod, zones map[string]string, existing []*discoveryv1.EndpointSlice, h *hints,
 ) (all changes) {
 	families := addressTypes(svc)
 	for _, s := range existing {
@@ -52,12 +52,27 @@ func plan(
 			}
 		}
 		c := planFamily(svc, pods, zones, own, family)
+		h.give(svc, &c, c.untouched(own), family)
 		c.reuse(svc)
 		all.create = append(all.create, c.create...)
 		all.update = append(all.update, c.update...)
 		all.remove = append(all.remove, c.remove...)
 	}
 	return all
+}
+
+// untouched returns those of slices that are neither changed nor removed.
+func (c *changes) untouched(of []*discoveryv1.EndpointSlice) (out []*discoveryv1.EndpointSlice) {
+	touched := map[string]bool{}
+	for _, s := range slices.Concat(c.update, c.remove) {
+		touched[s.Name] = true
+	}
+	for _, s := range of {
+		if !touched[s.Name] {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // reuse has slices that are to go take the contents of those that are to be made.
@@ -134,9 +149,9 @@ func (c *changes) fill(svc *corev1.Service, g *group, family discoveryv1.Address
 			if at < 0 {
 				continue
 			}
-			now := missing[at]
-			now.Hints = nil
-			differs = differs || !equality.Semantic.DeepEqual(now, s.Endpoints[i])
+			now, was := missing[at], s.Endpoints[i]
+			was.Hints = nil
+			differs = differs || !equality.Semantic.DeepEqual(now, was)
 			kept = append(kept, now)
 			missing = slices.Delete(slices.Clone(missing), at, at+1)
 		}

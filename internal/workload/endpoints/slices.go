@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,18 +18,44 @@ import (
 )
 
 // endpointSlices keeps the EndpointSlices of services true.
-type endpointSlices struct{ services }
+type endpointSlices struct {
+	services
+	// hinted has the keys of services that have hints by their annotation.
+	hinted sync.Map
+}
 
 func (s *endpointSlices) Observe(ev *watchcache.Event, need func(string)) {
 	s.observe(ev, need)
-	if cluster.EndpointSlices.Is(ev) && ev.Entry.Labels[discoveryv1.LabelManagedBy] == managedBy {
-		need(ev.Entry.Namespace + "/" + ev.Entry.Labels[discoveryv1.LabelServiceName])
+	switch {
+	case cluster.EndpointSlices.Is(ev):
+		if ev.Entry.Labels[discoveryv1.LabelManagedBy] == managedBy {
+			need(ev.Entry.Namespace + "/" + ev.Entry.Labels[discoveryv1.LabelServiceName])
+		}
+	case cluster.Nodes.Is(ev):
+		changes := sync.OnceValue(func() bool { return s.changesShares(ev) }) // only if there are such services
+		s.hinted.Range(func(key, _ any) bool {
+			if changes() {
+				need(key.(string))
+			}
+			return changes()
+		})
 	}
+}
+
+// changesShares reports whether an event about a node may change which part zones have of all nodes.
+func (s *endpointSlices) changesShares(ev *watchcache.Event) bool {
+	if ev.Type == watchcache.Deleted || ev.Prev == nil {
+		return true
+	}
+	now, was := cluster.Nodes.Decode(s.Cluster, ev.Entry), cluster.Nodes.Decode(s.Cluster, ev.Prev)
+	return now == nil || was == nil || nodeIsReady(now) != nodeIsReady(was) ||
+		now.Labels[corev1.LabelTopologyZone] != was.Labels[corev1.LabelTopologyZone]
 }
 
 func (s *endpointSlices) Reconcile(ctx context.Context, key string) error {
 	svc, pods := s.read(key)
 	if svc == nil {
+		s.hinted.Delete(key)
 		return nil
 	}
 	existing := cluster.EndpointSlices.Selected(s.index, svc.Namespace, labels.SelectorFromSet(labels.Set{
@@ -41,7 +68,17 @@ func (s *endpointSlices) Reconcile(ctx context.Context, key string) error {
 		}
 	}
 	zones, missing := s.zones(svc, pods)
-	err := s.apply(ctx, svc, plan(svc, pods, zones, alive))
+	h := s.hints(key, svc)
+	err := s.apply(ctx, svc, plan(svc, pods, zones, alive, h))
+	for _, r := range h.reports {
+		about := cluster.Services.Ref(svc)
+		s.Report(ctx, cluster.Event{About: about, Type: r.kind, Reason: r.reason, Message: r.message})
+	}
+	if h.on {
+		s.hinted.Store(key, true)
+	} else {
+		s.hinted.Delete(key)
+	}
 	if err == nil {
 		err = missing
 	}
@@ -51,6 +88,16 @@ func (s *endpointSlices) Reconcile(ctx context.Context, key string) error {
 			"Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
 	}
 	return cluster.Soon(err)
+}
+
+// hints returns what the hints of a service go by.
+func (s *endpointSlices) hints(key string, svc *corev1.Service) *hints {
+	_, on := s.hinted.Load(key)
+	h := &hints{on: on}
+	if byTopology(svc) {
+		h.shares = shares(cluster.Nodes.ReadAll(s.index, ""))
+	}
+	return h
 }
 
 // zones returns the zones of the pods' nodes, by name; the error names pods whose nodes are not there.
