@@ -9,7 +9,6 @@ package autoscale
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -119,18 +118,18 @@ func (a *autoscalers) forget(key string) {
 	delete(a.memories, key)
 }
 
-// selecting notes which pods an autoscaler's target has, and returns which autoscalers have some of the pods, as
-// Kubernetes writes them: "{name namespace}".
+// selecting notes which pods an autoscaler's target has, and returns which autoscalers have some of the pods:
+// "namespace/name".
 func (a *autoscalers) selecting(of *look, selects labels.Selector, pods []*corev1.Pod) (all []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	of.memory.selects = selects
 	for key, m := range a.memories {
-		namespace, name, _ := strings.Cut(key, "/")
+		namespace, _, _ := strings.Cut(key, "/")
 		if namespace == of.hpa.Namespace && m.selects != nil && slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 			return m.selects.Matches(labels.Set(p.Labels))
 		}) {
-			all = append(all, fmt.Sprintf("{%s %s}", name, namespace))
+			all = append(all, key)
 		}
 	}
 	slices.Sort(all)

@@ -283,7 +283,7 @@ func TestAmbiguous(t *testing.T) {
 	s.Create(autoscalers, second)
 	a := s.says("again", "ScalingActive=False AmbiguousSelector")
 	s.reports("again", "AmbiguousSelector",
-		"pods by selector app=web are controlled by multiple HPAs: [{again default} {web default}]")
+		"pods by selector app=web are controlled by multiple HPAs: [default/again default/web]")
 	s.Delete(autoscalers, a, "")
 	s.clock.Advance(time.Minute)
 	s.says("web", "ScalingActive=True ValidMetricFound")
