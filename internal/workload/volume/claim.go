@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	helper "k8s.io/component-helpers/storage/volume"
 
+	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )
@@ -38,7 +40,10 @@ func (b *binder) lookAtUnbound(ctx context.Context, claim *corev1.PersistentVolu
 	about := cluster.PersistentVolumeClaims.Ref(claim)
 	switch name := helper.GetPersistentVolumeClaimClass(claim); {
 	case waits && !helper.IsDelayBindingProvisioning(claim):
-		reason, message := b.waiting(claim)
+		reason, message, later := b.waiting(claim)
+		if later > 0 {
+			return control.Again(later)
+		}
 		b.Normal(ctx, about, reason, "%s", message)
 	case name == "":
 		b.Normal(ctx, about, "FailedBinding",
@@ -55,21 +60,29 @@ func (b *binder) lookAtUnbound(ctx context.Context, claim *corev1.PersistentVolu
 	return b.claimStatus(ctx, claim, corev1.ClaimPending, nil)
 }
 
-// waiting returns what a claim waits for that is bound when a pod wants it.
-func (b *binder) waiting(claim *corev1.PersistentVolumeClaim) (reason, message string) {
+// resync is how long a pod may have had no node before its claims say that they wait for it: Kubernetes' controller
+// does not hear of pods, and looks at its claims again after that time.
+const resync = 15 * time.Second
+
+// waiting returns what a claim waits for that is bound when a pod wants it, or after which time that can be said.
+func (b *binder) waiting(claim *corev1.PersistentVolumeClaim) (reason, message string, later time.Duration) {
 	var names []string
 	for _, p := range cluster.Pods.ReadAll(b.index, claim.Namespace) {
-		if p.Spec.NodeName == "" && !replica.HasEnded(p) && slices.Contains(cluster.ClaimsOf(p), claim.Name) {
-			names = append(names, p.Name)
+		if p.Spec.NodeName != "" || replica.HasEnded(p) || !slices.Contains(cluster.ClaimsOf(p), claim.Name) {
+			continue
+		}
+		names = append(names, p.Name)
+		if came := p.CreationTimestamp; !came.Time.Before(claim.CreationTimestamp.Time) {
+			later = max(later, resync-b.Now().Sub(came.Time))
 		}
 	}
 	switch len(names) {
 	case 0:
-		return "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+		return "WaitForFirstConsumer", "waiting for first consumer to be created before binding", 0
 	case 1:
-		return "WaitForPodScheduled", fmt.Sprintf("waiting for pod %s to be scheduled", names[0])
+		return "WaitForPodScheduled", fmt.Sprintf("waiting for pod %s to be scheduled", names[0]), later
 	}
-	return "WaitForPodScheduled", fmt.Sprintf("waiting for pods %s to be scheduled", strings.Join(names, ","))
+	return "WaitForPodScheduled", fmt.Sprintf("waiting for pods %s to be scheduled", strings.Join(names, ",")), later
 }
 
 // askProvisioner has a provisioner make a volume for a claim.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -260,7 +261,8 @@ func TestEphemeral(t *testing.T) {
 
 // Pods wait for their claims, and claims of some classes for their pods.
 func TestPods(t *testing.T) {
-	c := controltest.Start(t, testserver.WithWorkloads("nodes=3"))
+	clock := testserver.NewClock()
+	c := controltest.Start(t, testserver.WithWorkloads("nodes=3"), testserver.WithClock(clock))
 	c.Create(controltest.Pods, user("early", "data"))
 	reported(c, "early", "FailedScheduling", `persistentvolumeclaim "data" not found`)
 	c.Create(claims, claim("data", "none"))
@@ -322,5 +324,6 @@ func TestPods(t *testing.T) {
 	c.Create(claims, claim("db-3", "local"))
 	c.Create(controltest.Pods, user("db-3", "db-3"))
 	reported(c, "db-3", "FailedScheduling", "node(s) didn't find available persistent volumes to bind")
+	clock.Advance(16 * time.Second)
 	reported(c, "db-3", "WaitForPodScheduled", "waiting for pod db-3 to be scheduled")
 }
