@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,8 @@ const evictionController = "taint-eviction-controller"
 type eviction struct {
 	*cluster.Cluster
 	need func(string)
+	// doomed has the keys of pods whose patience has begun to run out.
+	doomed sync.Map
 }
 
 // Requests makes eviction a control.Requester.
@@ -29,6 +32,9 @@ func (v *eviction) Requests(need func(string)) { v.need = need }
 func (v *eviction) Observe(ev *watchcache.Event, need func(string)) {
 	switch {
 	case ev.Type == watchcache.Deleted:
+		if _, ok := v.doomed.Load(ev.Entry.Key()); ok && cluster.Pods.Is(ev) {
+			need(ev.Entry.Key())
+		}
 	case cluster.Nodes.Is(ev):
 		now, _ := ev.Entry.Field("spec.taints")
 		was := ""
@@ -39,7 +45,7 @@ func (v *eviction) Observe(ev *watchcache.Event, need func(string)) {
 			need(ev.Entry.Name)
 		}
 	case cluster.Pods.Is(ev):
-		if v.threatened(ev.Entry) {
+		if _, ok := v.doomed.Load(ev.Entry.Key()); ok || v.threatened(ev.Entry) {
 			need(ev.Entry.Key())
 		}
 	}
@@ -72,7 +78,11 @@ func (v *eviction) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	pod := cluster.Pods.Get(v.Cluster, namespace, name)
-	if pod == nil || pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" {
+	if pod == nil {
+		v.spare(ctx, key)
+		return nil
+	}
+	if pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" {
 		return nil
 	}
 	n := cluster.Nodes.Get(v.Cluster, "", pod.Spec.NodeName)
@@ -81,12 +91,29 @@ func (v *eviction) Reconcile(ctx context.Context, key string) error {
 	}
 	end, doomed := evictedAt(pod, n)
 	if !doomed {
+		v.spare(ctx, key)
 		return nil
 	}
 	if left := -v.Since(end); left > 0 {
+		v.doomed.Store(key, true)
 		return control.Again(left)
 	}
+	if end.IsZero() { // it does not tolerate them any more
+		v.spare(ctx, key)
+	}
+	v.doomed.Delete(key)
 	return v.evict(ctx, pod)
+}
+
+// spare forgets that a pod was to be evicted, and reports that.
+func (v *eviction) spare(ctx context.Context, key string) {
+	if _, was := v.doomed.LoadAndDelete(key); was {
+		namespace, name, _ := strings.Cut(key, "/")
+		about := corev1.ObjectReference{
+			APIVersion: "v1", Kind: cluster.Pods.Kind, Namespace: namespace, Name: name,
+		}
+		v.Normal(ctx, about, "TaintManagerEviction", "Cancelling deletion of Pod %s", key)
+	}
 }
 
 // evictedAt returns when a pod's patience with the taints of its node ends; false if it does not, or if there are none.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,7 +37,9 @@ func Part(s Settings, stages cluster.Stages) part.Part {
 				return cluster.Timed(h, &kubelets{Cluster: cluster.Kubelets(h), stages: stages})
 			}},
 			cluster.Loop(lifecycleController, 1, func(c *cluster.Cluster) control.Reconciler {
-				return newLifecycle(c)
+				l := newLifecycle(c)
+				l.known = &sync.Map{}
+				return l
 			}),
 			cluster.Loop(evictionController, 1, func(c *cluster.Cluster) control.Reconciler {
 				return &eviction{Cluster: c}

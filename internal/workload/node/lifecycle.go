@@ -3,10 +3,12 @@ package node
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bowsprit/bowsprit/internal/control"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -22,30 +24,56 @@ const (
 	startup = 60 * time.Second
 )
 
-// lifecycle says of nodes whose kubelets are silent that nothing is known of them, and gives nodes the taints that
-// their conditions ask for. A key is the name of a node. Rule: pkg/controller/nodelifecycle of Kubernetes 1.36.
+// lifecycle says of nodes whose kubelets are silent that nothing is known of them, gives nodes the taints that their
+// conditions ask for, and reports nodes that come and go. A key is the name of a node. Rule:
+// pkg/controller/nodelifecycle of Kubernetes 1.36.
 //
 // A simulated node that is not to be silent is alive, whatever its Lease says: when a test moves the clock, the Lease
 // is old for a moment.
-type lifecycle struct{ *cluster.Cluster }
+type lifecycle struct {
+	*cluster.Cluster
+	// known has the uids of nodes that were reported, by name; nil if none are to be.
+	known *sync.Map
+}
 
 func newLifecycle(c *cluster.Cluster) *lifecycle {
 	own := *c
-	own.User = control.ControllerUser("node-controller") // as kube has it
-	return &lifecycle{&own}
+	own.User, own.Component = control.ControllerUser("node-controller"), "node-controller" // as kube has it
+	return &lifecycle{Cluster: &own}
 }
 
 func (l *lifecycle) Observe(ev *watchcache.Event, need func(string)) {
-	if cluster.Nodes.Is(ev) && ev.Type != watchcache.Deleted {
+	if cluster.Nodes.Is(ev) {
 		need(ev.Entry.Name)
+	}
+}
+
+// meet reports a node that is new, or gone: uid is "" then. A controller that begins meets all nodes anew.
+func (l *lifecycle) meet(ctx context.Context, name, uid string) {
+	if l.known == nil {
+		return
+	}
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: cluster.Nodes.Kind, Name: name}
+	if uid != "" {
+		if _, met := l.known.LoadOrStore(name, uid); !met {
+			about.UID = types.UID(uid)
+			l.Normal(ctx, about, "RegisteredNode", "Node %s event: Registered Node %s in Controller", name, name)
+		}
+		return
+	}
+	if was, met := l.known.LoadAndDelete(name); met {
+		about.UID = types.UID(was.(string))
+		l.Normal(ctx, about, "RemovingNode", "Node %s event: Removing Node %s from Controller", name, name)
 	}
 }
 
 func (l *lifecycle) Reconcile(ctx context.Context, name string) error {
 	e := l.View.Collection(cluster.Nodes.Prefix).Snapshot().Get("", name)
 	if e == nil {
+		l.meet(ctx, name, "")
 		return nil
 	}
+	l.meet(ctx, name, e.UID)
 	n := cluster.Nodes.Decode(l.Cluster, e)
 	if n == nil || n.DeletionTimestamp != nil {
 		return nil
@@ -53,6 +81,8 @@ func (l *lifecycle) Reconcile(ctx context.Context, name string) error {
 	var next error
 	if !cluster.IsSimulated(e) || cluster.IsDown(e) {
 		silent, left := l.silence(n)
+		was := condition(n, corev1.NodeReady)
+		wasReady := was != nil && was.Status == corev1.ConditionTrue
 		if silent && l.unknown(n) {
 			made, err := cluster.Nodes.UpdateStatus(ctx, l.Cluster, n, func(n *corev1.Node) error {
 				l.unknown(n)
@@ -61,16 +91,19 @@ func (l *lifecycle) Reconcile(ctx context.Context, name string) error {
 			if err != nil {
 				return control.IgnoreNotFound(err)
 			}
-			n = made
+			if n = made; wasReady {
+				l.Normal(ctx, cluster.Nodes.Ref(n), "NodeNotReady", "Node %s status is now: NodeNotReady", n.Name)
+			}
 		}
 		if next = control.Again(left); silent {
 			next = control.Again(grace) // a Lease that is renewed leaves no event here
 		}
 	}
-	if err := l.taint(ctx, n); err != nil {
+	if err := l.amend(ctx, n); err != nil {
 		return control.IgnoreNotFound(err)
 	}
-	if c := condition(n, corev1.NodeReady); c == nil || c.Status != corev1.ConditionTrue {
+	// A kubelet that says itself that its node is not ready looks after the pods.
+	if c := condition(n, corev1.NodeReady); c != nil && c.Status == corev1.ConditionUnknown {
 		if err := l.markPods(ctx, n); err != nil {
 			return err
 		}
@@ -115,34 +148,46 @@ func (l *lifecycle) unknown(n *corev1.Node) (changed bool) {
 	return changed
 }
 
-// taint gives a node the taints of its conditions.
-func (l *lifecycle) taint(ctx context.Context, n *corev1.Node) error {
-	if _, changed := tainted(n, l.Now()); !changed {
+// amend gives a node the taints of its conditions, and the old labels of the new ones.
+func (l *lifecycle) amend(ctx context.Context, n *corev1.Node) error {
+	_, changed := tainted(n, l.Now())
+	if labels := oldLabels(n); !changed && len(labels) == 0 {
 		return nil
 	}
-	wasReady := !hasTaint(n, corev1.TaintNodeNotReady) && !hasTaint(n, corev1.TaintNodeUnreachable)
-	made, err := cluster.Nodes.Update(ctx, l.Cluster, n, func(n *corev1.Node) error {
+	_, err := cluster.Nodes.Update(ctx, l.Cluster, n, func(n *corev1.Node) error {
 		n.Spec.Taints, _ = tainted(n, l.Now())
+		for label, value := range oldLabels(n) {
+			n.Labels[label] = value
+		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if wasReady && (hasTaint(made, corev1.TaintNodeNotReady) || hasTaint(made, corev1.TaintNodeUnreachable)) {
-		l.Normal(ctx, cluster.Nodes.Ref(n), "NodeNotReady", "Node %s status is now: NodeNotReady", n.Name)
-	}
-	return nil
+	return err
 }
 
-func hasTaint(n *corev1.Node, key string) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+// oldLabels returns the labels by which older clients know a node's system, as far as they are not as the new ones.
+func oldLabels(n *corev1.Node) map[string]string {
+	out := map[string]string{}
+	for label, of := range map[string]string{
+		"beta.kubernetes.io/os": corev1.LabelOSStable, "beta.kubernetes.io/arch": corev1.LabelArchStable,
+	} {
+		value, ok := n.Labels[of]
+		if old, there := n.Labels[label]; ok && (!there || old != value) {
+			out[label] = value
+		}
+	}
+	return out
 }
 
-// managedTaints are those that the controller gives and takes.
-var managedTaints = []string{
-	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
-	corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure,
-	corev1.TaintNodeNetworkUnavailable,
+// isManaged reports whether the controller gives and takes a taint, whatever its value.
+func isManaged(t *corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
+		return t.Effect != corev1.TaintEffectPreferNoSchedule
+	case corev1.TaintNodeUnschedulable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+		corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable:
+		return t.Effect == corev1.TaintEffectNoSchedule
+	}
+	return false
 }
 
 // tainted returns the taints that a node is to have, and whether it has others.
@@ -154,7 +199,7 @@ func tainted(n *corev1.Node, now time.Time) (out []corev1.Taint, changed bool) {
 		case at >= 0:
 			wanted = slices.Delete(wanted, at, at+1)
 			out = append(out, have)
-		case slices.Contains(managedTaints, have.Key) && have.Effect != corev1.TaintEffectPreferNoSchedule:
+		case isManaged(&have):
 			changed = true
 		default:
 			out = append(out, have)
@@ -189,9 +234,6 @@ func wantedTaints(n *corev1.Node) (out []corev1.Taint) {
 		case c.Type == corev1.NodeNetworkUnavailable:
 			add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
 		}
-	}
-	if condition(n, corev1.NodeReady) == nil {
-		add(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule)
 	}
 	if n.Spec.Unschedulable {
 		add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
