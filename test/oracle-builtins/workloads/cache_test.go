@@ -26,6 +26,9 @@ type side struct {
 	client dynamic.Interface
 	copies map[string]cache.SharedIndexInformer // by resource
 
+	// places is whether it matters on which nodes pods are.
+	places bool
+
 	mu sync.Mutex
 	// changes counts what has happened in each namespace, and past has what came and went there in order.
 	changes map[string]int
@@ -71,6 +74,11 @@ func (s *side) note(obj any, how string) {
 		namespace, _, _ = unstructured.NestedString(o.Object, "spec", "claimRef", "namespace")
 		namespace = cmp.Or(o.GetLabels()["story"], namespace)
 	}
+	if o.GetKind() == "Node" {
+		namespace = o.GetLabels()["story"]
+	} else if story := nodesStory(o); story != "" {
+		namespace = story
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes[namespace]++
@@ -114,7 +122,7 @@ func (s *side) history(namespace string) string {
 // get returns an object, nil if it is not there. It must not be changed.
 func (s *side) get(resource, namespace, name string) *unstructured.Unstructured {
 	key := namespace + "/" + name
-	if resource == "persistentvolumes" {
+	if ofCluster(resource) {
 		key = name
 	}
 	o, ok, _ := s.copies[resource].GetIndexer().GetByKey(key)
@@ -128,12 +136,20 @@ func (s *side) get(resource, namespace, name string) *unstructured.Unstructured 
 func (s *side) list(resource, namespace string) (out []*unstructured.Unstructured) {
 	store := s.copies[resource].GetIndexer()
 	objects := store.List()
-	if resource != "persistentvolumes" {
+	if !ofCluster(resource) {
 		objects, _ = store.ByIndex(cache.NamespaceIndex, namespace)
+	}
+	if resource == "events" { // those of nodes are in the default namespace
+		others, _ := store.ByIndex(cache.NamespaceIndex, metav1.NamespaceDefault)
+		for _, o := range others {
+			if nodesStory(o.(*unstructured.Unstructured)) == namespace {
+				objects = append(slices.Clip(objects), o)
+			}
+		}
 	}
 	for _, o := range objects {
 		u := o.(*unstructured.Unstructured)
-		if resource == "persistentvolumes" {
+		if ofCluster(resource) {
 			claim, _, _ := unstructured.NestedString(u.Object, "spec", "claimRef", "namespace")
 			if claim != namespace && u.GetLabels()["story"] != namespace {
 				continue
@@ -157,6 +173,18 @@ func (s *side) reach(ctx context.Context, resource string, written *unstructured
 		has, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 		return has >= want, err
 	})
+}
+
+// ofCluster reports whether objects of a kind are in no namespace.
+func ofCluster(resource string) bool { return resource == "persistentvolumes" || resource == "nodes" }
+
+// nodesStory returns the story of a node that an event is about, "" of other objects.
+func nodesStory(o *unstructured.Unstructured) string {
+	about, _, _ := unstructured.NestedStringMap(o.Object, "involvedObject")
+	if about["kind"] != "Node" {
+		return ""
+	}
+	return about["name"][:max(0, strings.LastIndexByte(about["name"], '-'))]
 }
 
 // poll waits until something is done.

@@ -1,9 +1,13 @@
 package workloads
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -21,11 +25,13 @@ import (
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/nodelifecycle"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/replication"
 	"k8s.io/kubernetes/pkg/controller/statefulset"
+	"k8s.io/kubernetes/pkg/controller/tainteviction"
 	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
 	"k8s.io/kubernetes/pkg/volume"
@@ -44,10 +50,10 @@ var replaced = []string{
 	"endpoints-controller", "endpointslice-mirroring-controller", "ttl-after-finished-controller",
 }
 
-// startServer starts a server with two simulated nodes, without some of its controllers.
-func startServer(t *testing.T, without ...string) *rest.Config {
+// startServer starts a server with simulated nodes, without some of its controllers.
+func startServer(t *testing.T, nodes string, without ...string) *rest.Config {
 	t.Helper()
-	large := testserver.WithWorkloads("nodes=2", "pods=2000", "cpu=1000", "memory=1000Gi")
+	large := testserver.WithWorkloads(append(strings.Fields(nodes), "pods=2000", "cpu=1000", "memory=1000Gi")...)
 	server := testserver.Start(t, large, func(c *bowsprit.Config) {
 		c.Controllers.Enabled = []string{"*"}
 		for _, name := range without {
@@ -58,6 +64,31 @@ func startServer(t *testing.T, without ...string) *rest.Config {
 	settings := server.RESTConfig()
 	settings.QPS, settings.WarningHandler = -1, rest.NoWarnings{}
 	return settings
+}
+
+// replacedOnNodes are those about nodes in whose place Kubernetes' own run where stories are about nodes.
+var replacedOnNodes = []string{"node-lifecycle-controller", "taint-eviction-controller"}
+
+// startNodeControllers runs kube-controller-manager's controllers of nodes against a server until the test ends.
+func startNodeControllers(t *testing.T, settings *rest.Config) {
+	t.Helper()
+	client := kubernetes.NewForConfigOrDie(settings)
+	ctx := klog.NewContext(t.Context(), klog.Logger{})
+	f := informers.NewSharedInformerFactory(client, 0)
+	core, leases := f.Core().V1(), f.Coordination().V1().Leases()
+	life, err := nodelifecycle.NewNodeLifecycleController(ctx, leases, core.Pods(), core.Nodes(),
+		f.Apps().V1().DaemonSets(), client, 100*time.Millisecond, time.Minute, 50*time.Second, 100, 100, 50, 0.55)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evictions, err := tainteviction.New(ctx, client, core.Pods(), core.Nodes(), "taint-eviction-controller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Start(ctx.Done())
+	f.WaitForCacheSync(ctx.Done())
+	go life.Run(ctx)
+	go evictions.Run(ctx)
 }
 
 // startControllers runs kube-controller-manager's controllers against a server until the test ends.
@@ -134,4 +165,25 @@ func startControllers(t *testing.T, settings *rest.Config) {
 	go endpoints.Run(ctx, workers)
 	go mirrors.Run(ctx, workers)
 	go expiry.Run(ctx, workers)
+}
+
+// makeClasses makes the StorageClasses of stories beside the default one.
+func makeClasses(t *testing.T, servers ...*rest.Config) {
+	t.Helper()
+	later, grows, keep := storagev1.VolumeBindingWaitForFirstConsumer, true, corev1.PersistentVolumeReclaimRetain
+	for _, settings := range servers {
+		classes := kubernetes.NewForConfigOrDie(settings).StorageV1().StorageClasses()
+		for name, class := range map[string]storagev1.StorageClass{
+			"wait":  {Provisioner: "simulated.bowsprit.dev", VolumeBindingMode: &later},
+			"other": {Provisioner: "example.com/other"},
+			"keep":  {Provisioner: "simulated.bowsprit.dev", ReclaimPolicy: &keep, MountOptions: []string{"ro"}},
+			"none":  {Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &later},
+			"grow":  {Provisioner: "simulated.bowsprit.dev", AllowVolumeExpansion: &grows},
+		} {
+			class.Name = name
+			if _, err := classes.Create(t.Context(), &class, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -62,7 +62,9 @@ var bases = map[string]string{
 	"poddisruptionbudgets":   `{selector: {matchLabels: {app: NAME}}}`,
 	"services":               `{selector: {app: NAME}, ports: [{port: 80}]}`,
 	"persistentvolumeclaims": `{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`,
-	"endpoints":              `{}`, // they have no spec: what a story says is theirs
+	"horizontalpodautoscalers": `{maxReplicas: 10,
+		scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}}`,
+	"endpoints": `{}`, // they have no spec: what a story says is theirs
 }
 
 // base returns an object of a kind without what a story says of it.
@@ -96,6 +98,7 @@ var kindNames = map[string]string{
 	"daemonsets": "DaemonSet", "replicationcontrollers": "ReplicationController", "jobs": "Job", "cronjobs": "CronJob",
 	"poddisruptionbudgets": "PodDisruptionBudget", "services": "Service",
 	"persistentvolumeclaims": "PersistentVolumeClaim", "endpoints": "Endpoints",
+	"horizontalpodautoscalers": "HorizontalPodAutoscaler",
 }
 
 // change returns what a story says of an object as a merge patch.

@@ -17,7 +17,7 @@ func resources() map[string]schema.GroupVersionResource {
 	all := map[string]schema.GroupVersionResource{}
 	for gv, names := range map[string][]string{
 		"v1": {"pods", "replicationcontrollers", "persistentvolumeclaims", "persistentvolumes", "events", "services",
-			"endpoints"},
+			"endpoints", "resourcequotas", "nodes"},
 		"apps/v1":             {"deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"},
 		"batch/v1":            {"jobs", "cronjobs"},
 		"discovery.k8s.io/v1": {"endpointslices"},
@@ -57,7 +57,7 @@ func state(on *side, namespace string, skip leeway) (string, error) {
 	names := strings.NewReplacer(renamed...)
 	var out []string
 	for _, o := range all {
-		clean(o)
+		clean(o, on.places)
 		if skip.progress {
 			nameless(o)
 		}
@@ -90,7 +90,7 @@ type leeway struct {
 	progress bool
 	// updates is whether there is an event SuccessfulUpdate of a pod with claims: a StatefulSet that cannot write the
 	// owners of a claim when it makes the pod, since what binds the claim was quicker, does it later, and writes the
-	// pod too.
+	// pod too. Nor does it say then that it has made the pod.
 	updates bool
 }
 
@@ -105,7 +105,8 @@ func (l *leeway) see(line string) {
 }
 
 func updatesPod(event string) bool {
-	return strings.HasPrefix(event, "StatefulSet ") && strings.Contains(event, " SuccessfulUpdate ")
+	return strings.HasPrefix(event, "StatefulSet ") &&
+		(strings.Contains(event, " SuccessfulUpdate ") || strings.Contains(event, ": Create Pod "))
 }
 
 // nameless takes the name of the ReplicaSet out of what a Deployment says of its progress.
@@ -135,6 +136,9 @@ var chance = map[string]bool{
 	"CalculateExpectedPodCountFailed": true, "UnexpectedJob": true, "SawCompletedJob": true,
 }
 
+// timed are the reasons of events whose message says how far something is.
+var timed = map[string]bool{"ScalingReplicaSet": true}
+
 // eventText returns what an event is about and its reason; "" if it is a kubelet's, which sees by chance what goes at
 // once.
 func eventText(o *unstructured.Unstructured) string {
@@ -145,13 +149,19 @@ func eventText(o *unstructured.Unstructured) string {
 	if from == "kubelet" || from == "" || chance[reason] {
 		return ""
 	}
-	return strings.Join([]string{about["kind"], about["name"], kind, reason, from}, " ")
+	text := strings.Join([]string{about["kind"], about["name"], kind, reason, from}, " ")
+	if message, _, _ := unstructured.NestedString(o.Object, "message"); !timed[reason] {
+		text += ": " + onNode.ReplaceAllString(gone.ReplaceAllString(strings.TrimSpace(message), "-*"), "on node *")
+	}
+	return text
 }
+
+var onNode = regexp.MustCompile(`on node [\w-]+`)
 
 var gone = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5}|\*)\b`)
 
-// clean takes out of an object what differs from run to run.
-func clean(o *unstructured.Unstructured) {
+// clean takes out of an object what differs from run to run: where pods are, unless that matters.
+func clean(o *unstructured.Unstructured, places bool) {
 	meta := o.Object["metadata"].(map[string]any)
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
 		delete(meta, field)
@@ -181,11 +191,27 @@ func clean(o *unstructured.Unstructured) {
 			_ = unstructured.SetNestedSlice(o.Object, list, "status", "conditions")
 		}
 	case "Service":
-		for _, field := range []string{"clusterIP", "clusterIPs"} {
+		for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
 			unstructured.RemoveNestedField(o.Object, "spec", field)
+		}
+		ports, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
+		for _, p := range ports {
+			delete(p.(map[string]any), "nodePort")
+		}
+		if ports != nil {
+			_ = unstructured.SetNestedSlice(o.Object, ports, "spec", "ports")
 		}
 	case "Endpoints":
 		cleanEndpoints(o)
+	case "Node": // in which order taints come is chance, and when the first were given
+		taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
+		for _, t := range taints {
+			delete(t.(map[string]any), "timeAdded")
+		}
+		slices.SortFunc(taints, func(a, b any) int { return strings.Compare(endpointText(a), endpointText(b)) })
+		if taints != nil {
+			_ = unstructured.SetNestedSlice(o.Object, taints, "spec", "taints")
+		}
 	case "EndpointSlice":
 		delete(meta, "generation") // how often it was written
 		untimed(meta)
@@ -194,7 +220,9 @@ func clean(o *unstructured.Unstructured) {
 			delete(meta, "generateName") // which is lost when another slice's contents are written into it
 			o.SetName(labels["kubernetes.io/service-name"] + "-*")
 		}
-		anonymous(o.Object["endpoints"], "addresses", "nodeName")
+		if anonymous(o.Object["endpoints"], "addresses"); !places {
+			anonymous(o.Object["endpoints"], "nodeName", "zone", "hints")
+		}
 	}
 	if o.GetKind() != "Pod" {
 		return

@@ -83,7 +83,7 @@ func TestRetell(t *testing.T) {
 // tell tells a story once, in a namespace of its name and a suffix.
 func tell(t *testing.T, pair []*side, s named, suffix string) error {
 	namespace, _, _ := strings.Cut(s.name, " ")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
 	return (&story{namespace: namespace + suffix, sides: pair}).run(ctx, s.lines)
 }

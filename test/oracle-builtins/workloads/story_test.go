@@ -17,10 +17,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
-// patience bounds every story; it is reached only if a test fails.
-const patience = 3 * time.Minute
+// patience bounds every story; it is reached only if a test fails. STORIES_PATIENCE is a shorter one for those who look
+// for differences.
+func patience() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("STORIES_PATIENCE")); err == nil {
+		return d
+	}
+	return 3 * time.Minute
+}
+
+// twoNodes is what most stories have.
+const twoNodes = "nodes=2"
 
 // quiet is how long both servers must have the same before it counts.
 const quiet = 250 * time.Millisecond
@@ -33,7 +43,7 @@ const quiet = 250 * time.Millisecond
 // told and one in four of the others, since all of them take minutes (make stories).
 func TestControllersAgree(t *testing.T) {
 	all := stories(t)
-	pair := newPair(t)
+	pair := newPair(t, twoNodes)
 	tellAll(t, pair, all)
 	t.Logf("%d stories", len(all))
 }
@@ -85,11 +95,39 @@ func storiesIn(t *testing.T, in, only string, every int) (all []named) {
 	return slices.DeleteFunc(all, func(s named) bool { return !matches.MatchString(s.name) })
 }
 
-// newPair returns a server with our controllers and one with Kubernetes'.
-func newPair(t *testing.T) []*side {
-	t.Helper()
-	ours, theirs := startServer(t), startServer(t, replaced...)
+// TestZonesAgree tells stories about three nodes in two zones, of which it matters where pods are.
+func TestZonesAgree(t *testing.T) {
+	only := os.Getenv("STORIES")
+	for _, s := range storiesIn(t, "testdata/zones/*.txt", only, 1) {
+		t.Run(s.name, func(t *testing.T) {
+			pair := newPair(t, "nodes=3 zones=2")
+			for _, on := range pair {
+				on.places = true
+			}
+			tellAll(t, pair, []named{s})
+		})
+	}
+}
+
+// TestNodesAgree tells stories about nodes that clients make, named as the story and a suffix, which nothing simulates.
+func TestNodesAgree(t *testing.T) {
+	ours, theirs := startServer(t, twoNodes), startServer(t, twoNodes, append(replacedOnNodes, replaced...)...)
 	startControllers(t, theirs)
+	startNodeControllers(t, theirs)
+	tellAll(t, sides(t, ours, theirs), storiesIn(t, "testdata/nodes/*.txt", os.Getenv("STORIES"), 1))
+}
+
+// newPair returns a server with our controllers and one with Kubernetes'.
+func newPair(t *testing.T, nodes string) []*side {
+	t.Helper()
+	ours, theirs := startServer(t, nodes), startServer(t, nodes, replaced...)
+	startControllers(t, theirs)
+	makeClasses(t, ours, theirs)
+	return sides(t, ours, theirs)
+}
+
+func sides(t *testing.T, ours, theirs *rest.Config) []*side {
+	t.Helper()
 	return []*side{newSide(t, "our controllers", ours), newSide(t, "Kubernetes' controllers", theirs)}
 }
 
@@ -124,7 +162,8 @@ func (s *story) run(ctx context.Context, lines []string) (err error) {
 		return err
 	}
 	for i := 0; i < len(lines); i++ {
-		line := lines[i]
+		line := strings.NewReplacer("$NAMESPACE", s.namespace,
+			"$NOW", fmt.Sprintf("%q", time.Now().UTC().Format(time.RFC3339))).Replace(lines[i])
 		if line == "" || line[0] == '#' {
 			continue
 		}
@@ -156,6 +195,8 @@ func (s *story) end(ctx context.Context, on *side, namespaces schema.GroupVersio
 	ctx = context.WithoutCancel(ctx)
 	err := on.client.Resource(kinds["persistentvolumes"]).DeleteCollection(ctx, metav1.DeleteOptions{},
 		metav1.ListOptions{LabelSelector: "story=" + s.namespace})
+	err = errors.Join(err, on.client.Resource(kinds["nodes"]).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "story=" + s.namespace}))
 	return errors.Join(err, on.client.Resource(namespaces).Delete(ctx, s.namespace, metav1.DeleteOptions{}))
 }
 

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,10 +40,56 @@ var verbs = map[string]func(on target, ctx context.Context, rest string) error{
 	"delete":     deletion(metav1.DeletePropagationBackground),
 	"orphan":     deletion(metav1.DeletePropagationOrphan),
 	"foreground": deletion(metav1.DeletePropagationForeground),
+	// deleteall KIND/-: deletes all of a kind.
+	"deleteall": func(on target, ctx context.Context, _ string) error {
+		return on.api().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	},
 	// lose pods/APP: deletes the first pod with the label app=APP.
 	"lose": target.lose,
 	// fail pods/APP: says of the first that it has failed, as a kubelet does that evicts it.
 	"fail": target.fail,
+	// succeed pods/APP: says that it has succeeded; relabel pods/APP LABEL=VALUE changes a label of the first.
+	"succeed": func(on target, ctx context.Context, _ string) error {
+		p, err := on.first()
+		if err != nil {
+			return err
+		}
+		on.name = p.GetName()
+		return on.patchStatus(ctx, "{phase: Succeeded}")
+	},
+	"relabel": func(on target, ctx context.Context, rest string) error {
+		return on.patchFirst(ctx, "metadata", "labels", rest)
+	},
+	// annotate pods/APP KEY=VALUE: the first; relabelset replicasets/APP LABEL=VALUE and scaleset replicasets/APP N;
+	// retemplate replicasets/APP LABEL deletes it and makes it again, with another template.
+	"annotate": func(on target, ctx context.Context, rest string) error {
+		return on.patchFirst(ctx, "metadata", "annotations", rest)
+	},
+	"relabelset": func(on target, ctx context.Context, rest string) error {
+		return on.patchFirst(ctx, "metadata", "labels", rest)
+	},
+	"scaleset": func(on target, ctx context.Context, rest string) error {
+		n, err := strconv.Atoi(rest)
+		if err != nil {
+			return err
+		}
+		o, err := on.first()
+		if err != nil {
+			return err
+		}
+		on.name = o.GetName()
+		return on.patch(ctx, map[string]any{"spec": map[string]any{"replicas": n}})
+	},
+	"retemplate": target.retemplate,
+	// patchfirst KIND/APP JSON: a merge patch of the first.
+	"patchfirst": func(on target, ctx context.Context, rest string) error {
+		o, err := on.first()
+		if err != nil {
+			return err
+		}
+		on.name = o.GetName()
+		return on.patchText(ctx, rest)
+	},
 	// evict pods/NAME, "-" being any, and 429 if it is to be refused.
 	"evict": target.evict,
 	// gone KIND/NAME: waits until it is.
@@ -95,7 +139,7 @@ func (s *story) target(on *side, about string) target {
 }
 
 func (on target) api() dynamic.ResourceInterface {
-	if on.resource == "persistentvolumes" {
+	if ofCluster(on.resource) {
 		return on.client.Resource(kinds[on.resource])
 	}
 	return on.client.Resource(kinds[on.resource]).Namespace(on.namespace)
@@ -173,67 +217,6 @@ func deletion(how metav1.DeletionPropagation) func(on target, ctx context.Contex
 	return func(on target, ctx context.Context, _ string) error {
 		return on.api().Delete(ctx, on.name, metav1.DeleteOptions{PropagationPolicy: &how})
 	}
-}
-
-func (on target) lose(ctx context.Context, _ string) error {
-	p, err := on.first()
-	if err != nil {
-		return err
-	}
-	on.name = p.GetName()
-	if err := on.api().Delete(ctx, on.name, metav1.DeleteOptions{}); err != nil {
-		return err
-	}
-	return poll(ctx, func() (bool, error) {
-		now := on.get()
-		return now == nil || now.GetUID() != p.GetUID(), nil
-	})
-}
-
-func (on target) fail(ctx context.Context, _ string) error {
-	p, err := on.first()
-	if err != nil {
-		return err
-	}
-	on.name = p.GetName()
-	return on.patchStatus(ctx, "{phase: Failed, reason: Evicted}")
-}
-
-// first returns the first object of a kind with a label app, of those whose names are made up if there are some.
-func (on target) first() (found *unstructured.Unstructured, err error) {
-	for _, o := range on.list(on.resource, on.namespace) {
-		if on.name != "-" && o.GetLabels()["app"] != on.name {
-			continue
-		}
-		if found == nil || found.GetGenerateName() == "" && o.GetGenerateName() != "" {
-			found = o
-		}
-	}
-	if found != nil {
-		return found, nil
-	}
-	return nil, errors.New("there is none")
-}
-
-func (on target) evict(ctx context.Context, rest string) error {
-	if on.name == "-" {
-		p, err := on.first()
-		if err != nil {
-			return err
-		}
-		on.name = p.GetName()
-	}
-	_, err := on.api().Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "policy/v1", "kind": "Eviction",
-		"metadata": map[string]any{"name": on.name, "namespace": on.namespace},
-	}}, metav1.CreateOptions{}, "eviction")
-	if rest == "429" {
-		if !apierrors.IsTooManyRequests(err) {
-			return fmt.Errorf("it is not refused: %w", err)
-		}
-		return nil
-	}
-	return err
 }
 
 func (on target) until(ctx context.Context, condition string) error {
