@@ -102,10 +102,18 @@ func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, i
 	case err != nil:
 		return err
 	case mediaType == codec.Protobuf:
-		if _, err := codec.FromProtobuf(body, into); err != nil {
+		envelope, err := codec.OpenEnvelope(body)
+		if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		into.APIVersion, into.Kind = envelope.APIVersion, envelope.Kind
+		if err := checkDeleteOptions(into); err != nil {
 			return err
 		}
-		return checkDeleteOptions(into)
+		if _, err := codec.FromProtobuf(body, into); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		return nil
 	case mediaType == codec.CBOR:
 		if err := codec.UnmarshalCBOR(body, into); err != nil {
 			return apierrors.NewBadRequest(fmt.Sprintf("unable to determine group/version/kind: %v", err))

@@ -69,7 +69,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 		c.Visible, scope.Explain = scope.Visible, request.AsksWhy(r)
 	}
 	serve, err := s.route(c, info)
-	if !c.Resource.Custom() && !s.routed(c, r.Method) || info.Verb == "watch" && r.Method != http.MethodGet {
+	switch {
+	case !c.Resource.Custom() && !s.hasPath(c, info):
+		err = notServed()
+	case !c.Resource.Custom() && !s.routed(c, r.Method), info.Verb == "watch" && r.Method != http.MethodGet:
 		err = methodNotSupported(c, strings.ToLower(r.Method))
 	}
 	// kube's router, which refuses verbs of built-in kinds, does not warn

@@ -102,6 +102,23 @@ func (s *Server) routeSubresource(c *verb.Call, info *request.Info) (handler, er
 	return nil, methodNotSupported(c, info.Verb)
 }
 
+// hasPath reports whether Kubernetes' router has the path of a built-in kind, for any method. Below a subresource there
+// are none but those that a proxy asks for.
+func (s *Server) hasPath(c *verb.Call, info *request.Info) bool {
+	switch {
+	case len(info.Parts) > 3:
+		connection, _ := s.connection(c)
+		return connection.Proxy
+	case c.Subresource == "" && c.Name != "":
+		return !c.Resource.Virtual || c.Resource.Answers("get")
+	case c.Subresource == "":
+		return !c.Resource.Namespaced || c.Namespace != "" || c.Resource.Answers("list")
+	case c.Subresource == "scale":
+		return c.Version.Scale != nil
+	}
+	return c.Resource.Subresource(c.Subresource) != nil || c.Resource.HasSubresource(c.Version, c.Subresource)
+}
+
 // routed reports whether Kubernetes' router has a path of a built-in kind for the method. Where it has none, nothing
 // looks at the request any further. Paths of custom kinds do not go through it.
 func (s *Server) routed(c *verb.Call, method string) bool {

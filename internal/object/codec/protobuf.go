@@ -40,7 +40,7 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 		return nil, err
 	}
 	if err := message.Unmarshal(envelope.Raw); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err))
+		return nil, err
 	}
 	// The kind is in the envelope alone.
 	if typed, ok := into.(kinded); ok {
@@ -48,10 +48,29 @@ func FromProtobuf(data []byte, into any) ([]byte, error) {
 	}
 	doc, err := appendTyped(make([]byte, 0, 2*len(data)), into)
 	if err != nil {
-		// JSON within it that is none
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot decode protobuf as %T: %v", into, err))
+		return nil, fmt.Errorf("cannot decode protobuf as %T: %w", into, err) // JSON within it that is none
 	}
 	return doc, nil
+}
+
+// ReadProtobuf is FromProtobuf for the body of a request about an object of kind want, of which into is. Its errors are
+// answers. Of a body of another kind, which is the caller's to refuse, nothing but the kind may be there.
+func ReadProtobuf(data []byte, into any, want schema.GroupVersionKind) ([]byte, error) {
+	b := body{original: data, want: want}
+	envelope, err := OpenEnvelope(data)
+	if err != nil {
+		return nil, b.unrecognized(err)
+	}
+	doc, err := FromProtobuf(data, into)
+	if err == nil || apierrors.IsUnsupportedMediaType(err) {
+		return doc, err
+	}
+	got := b.defaulted(schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind))
+	if got != want {
+		apiVersion, kind := got.ToAPIVersionAndKind()
+		return AppendJSON(nil, map[string]any{"apiVersion": apiVersion, "kind": kind}), nil
+	}
+	return nil, unhandled(got, err, want)
 }
 
 // InEnvelope reports whether data is a protobuf document.
@@ -60,15 +79,17 @@ func InEnvelope(data []byte) bool { return bytes.HasPrefix(data, []byte(protobuf
 // OpenEnvelope returns what a protobuf document says of its message, and the message. It shares data's memory.
 func OpenEnvelope(data []byte) (envelope runtime.Unknown, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(protobufMagic))
-	if !ok {
-		return envelope,
-			apierrors.NewBadRequest(
-				"provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+	switch {
+	case len(data) == 0:
+		return envelope, errors.New("empty data")
+	case !ok:
+		return envelope, errors.New(
+			"provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+	case len(rest) == 0:
+		return envelope, errors.New("empty body")
 	}
-	if err := envelope.Unmarshal(rest); err != nil {
-		return envelope, apierrors.NewBadRequest(fmt.Sprintf("cannot decode the protobuf envelope: %v", err))
-	}
-	return envelope, nil
+	err = envelope.Unmarshal(rest)
+	return envelope, err
 }
 
 // Message returns the protobuf message of a JSON document, without the envelope. into is a pointer to a fresh value of

@@ -6,9 +6,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestFromProtobuf(t *testing.T) {
@@ -51,10 +51,34 @@ func TestFromProtobuf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := FromProtobuf(append([]byte("k8s\x00"), body...),
-		&appsv1.ControllerRevision{}); !apierrors.IsBadRequest(err) {
-		t.Errorf("half a JSON document: %v", err)
+		&appsv1.ControllerRevision{}); err == nil {
+		t.Error("half a JSON document: no error")
 	}
 	if _, err := FromProtobuf(body, new(string)); err == nil {
 		t.Error("a type without protobuf: no error")
+	}
+}
+
+// TestReadProtobuf: the answers are those of a running kube-apiserver 1.36.3.
+func TestReadProtobuf(t *testing.T) {
+	want := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	const unrecognized = "the object provided is unrecognized (must be of type ConfigMap): "
+	const noPrefix = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+	for _, tc := range []struct{ name, body, doc, refused string }{
+		{"no protobuf", "hello", "", unrecognized + noPrefix + " (68656c6c6f)"},
+		{"JSON", `{"a":1}`, "", unrecognized + noPrefix + ` ({"a":1})`},
+		{"nothing", "", "", unrecognized + "empty data (<empty>)"},
+		{"nothing but the prefix", "k8s\x00", "", unrecognized + "empty body (6b387300)"},
+		{"half an envelope", "k8s\x00\xff\xff\xff", "", unrecognized + "unexpected EOF (6b387300ffffff)"},
+		{"half a message", string(Enclose("v1", "ConfigMap", []byte("\xff\xff"))), "",
+			`ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF`},
+		{"half a message without a kind", string(Enclose("", "", []byte("\xff\xff"))), "",
+			`ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF`},
+		{"another kind", string(Enclose("x/v1", "Foo", []byte("\xff\xff"))), `{"apiVersion":"x/v1","kind":"Foo"}`, ""},
+	} {
+		doc, err := ReadProtobuf([]byte(tc.body), &corev1.ConfigMap{}, want)
+		if string(doc) != tc.doc || (err == nil) != (tc.refused == "") || err != nil && err.Error() != tc.refused {
+			t.Errorf("%s: %s %v", tc.name, doc, err)
+		}
 	}
 }

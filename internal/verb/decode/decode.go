@@ -102,7 +102,7 @@ func Read(
 		obj, err = codec.DecodeCBOR(body.Data, want)
 		return obj, nil, err
 	case mediaType == codec.Protobuf && message != nil:
-		if body.Data, err = codec.FromProtobuf(body.Data, message()); err != nil {
+		if body.Data, err = codec.ReadProtobuf(body.Data, message(), want); err != nil {
 			return nil, nil, err
 		}
 		body.Type = codec.JSON

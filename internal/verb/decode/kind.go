@@ -56,11 +56,29 @@ func (k *Kinds) registered(kind schema.GroupVersionKind, group string) bool {
 	if (kind.Group == definitions) != (group == definitions) {
 		return false
 	}
-	if kind.Group == "" && kind.Version == "v1" && kind.Kind == "Status" || ofScale(kind) || k.actions[kind] {
+	if kind.Group == "" && kind.Version == "v1" && kind.Kind == "Status" || ofScale(kind) || k.actions[kind] ||
+		isUnserved(kind) {
 		return true
+	}
+	if isOptions(kind.Kind) {
+		return k.builtin(kind.GroupVersion())
 	}
 	r := k.catalog.Snapshot().ByKind(kind.Group, strings.TrimSuffix(kind.Kind, "List"))
 	return r != nil && !r.Custom() && r.Version(kind.Version) != nil
+}
+
+// builtin reports whether there are built-in kinds in the version of a group, served or not.
+func (k *Kinds) builtin(gv schema.GroupVersion) bool {
+	for kind := range unservedKinds() {
+		if kind.GroupVersion() == gv {
+			return true
+		}
+	}
+	found := false
+	k.catalog.Snapshot().Resources(func(r *catalog.Resource) {
+		found = found || r.Group == gv.Group && !r.Custom() && r.Version(gv.Version) != nil
+	})
+	return found
 }
 
 // ofScale reports whether the kind is a Scale, in any version that kube-apiserver knows.
@@ -69,10 +87,14 @@ func ofScale(kind schema.GroupVersionKind) bool {
 		[]string{"autoscaling/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}, kind.GroupVersion().String())
 }
 
-// kindPackage is GoPackage of the kind's group, but for scales: there is one for all groups.
+// kindPackage is GoPackage of the kind's group, but for scales, of which there is one for all groups, and for what
+// has moved out of the group extensions.
 func kindPackage(kind schema.GroupVersionKind) string {
 	if kind.Kind == "Scale" {
 		return "autoscaling"
+	}
+	if kind.Group == "extensions" {
+		return extensionsPackages[kind.Kind]
 	}
 	return GoPackage(kind.Group)
 }
