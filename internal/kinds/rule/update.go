@@ -2,6 +2,7 @@ package rule
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -50,12 +51,42 @@ func SameBeyond(a, b object.Object, names ...string) bool {
 		delete(a, name)
 		delete(b, name)
 	}
+	return same(a, b)
+}
+
+// same reports whether two values are equal as Kubernetes compares specs: a list that is empty, null or absent is one
+// and the same, which shows where a field is written even if it is empty.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, v := range a {
+			if !same(v, b[name]) {
+				return false
+			}
+		}
+		for name, v := range b {
+			if _, ok := a[name]; !ok && !same(nil, v) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		list, ok := b.([]any)
+		return (ok || b == nil) && slices.EqualFunc(a, list, same)
+	case nil:
+		list, ok := b.([]any)
+		return b == nil || ok && len(list) == 0
+	}
 	return reflect.DeepEqual(a, b)
 }
 
 // CountChange raises metadata.generation if spec has changed.
 func CountChange(obj, old object.Object) {
-	if !reflect.DeepEqual(obj["spec"], old["spec"]) {
+	if !same(obj["spec"], old["spec"]) {
 		RaiseGeneration(obj, old)
 	}
 }
