@@ -92,6 +92,10 @@ var (
 		Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", Kind: "StorageClass",
 		Prefix: "storageclasses",
 	}
+	VolumeAttributesClasses = Kind[storagev1.VolumeAttributesClass, *storagev1.VolumeAttributesClass]{
+		Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Kind: "VolumeAttributesClass",
+		Prefix: "volumeattributesclasses",
+	}
 	CSINodes = Kind[storagev1.CSINode, *storagev1.CSINode]{
 		Group: "storage.k8s.io", Version: "v1", Resource: "csinodes", Kind: "CSINode", Prefix: "csinodes",
 	}

@@ -61,6 +61,8 @@ func (p *provisioner) Observe(ev *watchcache.Event, need func(string)) {
 		need(ev.Entry.Key())
 	case cluster.PersistentVolumes.Is(ev):
 		need("/" + ev.Entry.Name)
+	case cluster.VolumeAttributesClasses.Is(ev) && ev.Type != watchcache.Deleted:
+		p.needWaiting(ev.Entry.Name, need)
 	}
 }
 
@@ -77,7 +79,10 @@ func (p *provisioner) Reconcile(ctx context.Context, key string) error {
 	case claim == nil:
 		return nil
 	case claim.Spec.VolumeName != "":
-		return settle(p.grow(ctx, claim))
+		if err := p.grow(ctx, claim); err != nil {
+			return settle(err)
+		}
+		return settle(p.modify(ctx, claim))
 	case claim.DeletionTimestamp == nil && claim.Annotations[helper.AnnStorageProvisioner] == Provisioner:
 		return settle(p.provision(ctx, claim))
 	}
@@ -95,6 +100,19 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 	about := cluster.PersistentVolumeClaims.Ref(claim)
 	p.Normal(ctx, about, "Provisioning", "External provisioner is provisioning volume for claim \"%s/%s\"",
 		claim.Namespace, claim.Name)
+	if with := value(claim.Spec.VolumeAttributesClassName); with != "" {
+		var why string
+		switch has := cluster.VolumeAttributesClasses.Read(p.index, "", with); {
+		case has == nil:
+			why = fmt.Sprintf("volumeattributesclass.storage.k8s.io %q not found", with)
+		case has.DriverName != Provisioner:
+			why = fmt.Sprintf("VAC %s is for driver %s, not for %s", with, has.DriverName, Provisioner)
+		}
+		if why != "" {
+			p.Warning(ctx, about, "ProvisioningFailed", "failed to provision volume with StorageClass %q: %s", of.Name, why)
+			return nil // until the class is there
+		}
+	}
 	v := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: map[string]string{helper.AnnDynamicallyProvisioned: Provisioner},
