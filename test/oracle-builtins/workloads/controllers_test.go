@@ -37,6 +37,8 @@ import (
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/hostpath"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+	"k8s.io/metrics/pkg/client/custom_metrics"
+	"k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/bowsprit/bowsprit"
 	"github.com/bowsprit/bowsprit/testserver"
@@ -139,9 +141,13 @@ func startControllers(t *testing.T, settings *rest.Config) {
 		scales, client.Discovery())
 	usage, err := resourceclient.NewForConfig(settings)
 	must(err)
+	served := custom_metrics.NewAvailableAPIsGetter(client.Discovery())
+	custom := custom_metrics.NewForConfig(settings, mapper, served)
+	external, err := external_metrics.NewForConfig(settings)
+	must(err)
 	scalers := podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper,
-		metrics.NewRESTMetricsClient(usage, nil, nil), f.Autoscaling().V2().HorizontalPodAutoscalers(), core.Pods(),
-		time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second)
+		metrics.NewRESTMetricsClient(usage, custom, external), f.Autoscaling().V2().HorizontalPodAutoscalers(),
+		core.Pods(), time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second)
 	slices := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(),
 		f.Discovery().V1().EndpointSlices(), 100, client, 0)
 	endpoints := endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, 0)

@@ -150,7 +150,11 @@ func eventText(o *unstructured.Unstructured) string {
 		return ""
 	}
 	text := strings.Join([]string{about["kind"], about["name"], kind, reason, from}, " ")
-	if message, _, _ := unstructured.NestedString(o.Object, "message"); !timed[reason] {
+	message, _, _ := unstructured.NestedString(o.Object, "message")
+	if strings.HasPrefix(message, "(combined from similar events)") {
+		return "" // of how many there are is chance, and of which
+	}
+	if !timed[reason] {
 		text += ": " + onNode.ReplaceAllString(gone.ReplaceAllString(strings.TrimSpace(message), "-*"), "on node *")
 	}
 	return text

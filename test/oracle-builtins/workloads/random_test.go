@@ -26,7 +26,7 @@ func TestRandomStories(t *testing.T) {
 		a := &author{r: rand.New(rand.NewPCG(18, seed+n))}
 		all = append(all, named{fmt.Sprintf("random-%d", seed+n), a.write()})
 	}
-	tellAll(t, newPair(t), all)
+	tellAll(t, newPair(t, twoNodes), all)
 	if t.Failed() {
 		t.Log("RANDOM_STORIES=1 RANDOM_SEED=N tells story N alone")
 	}
@@ -132,8 +132,7 @@ func (a *author) deployment(name string) {
 			said = append(said, "strategy: {type: Recreate, rollingUpdate: null}")
 		}
 		if len(said) == 0 {
-			a.say("count pods/nobody 0")
-			continue
+			said = append(said, fmt.Sprintf("meta: {annotations: {mine: \"%d\"}}", a.r.IntN(3)))
 		}
 		a.say("set %s {%s}", about, strings.Join(said, ", "))
 		a.say("seen %s", about)
@@ -186,16 +185,28 @@ func (a *author) statefulSet(name string) {
 			"resources: {requests: {storage: 1Gi}}}}]", a.pick("Retain", "Delete"), a.pick("Retain", "Delete"))
 	}
 	replicas := a.r.IntN(5)
-	a.say("make %s {replicas: %d, podManagementPolicy: %s, revisionHistoryLimit: %s, updateStrategy: {type: %s}%s}",
-		about, replicas, a.pick("OrderedReady", "Parallel"), a.pick("0", "1", "10"),
-		a.pick("RollingUpdate", "RollingUpdate", "OnDelete"), claims)
+	start := a.r.IntN(2)
+	a.say("make %s {replicas: %d, podManagementPolicy: %s, revisionHistoryLimit: %s, updateStrategy: {type: %s}, "+
+		"minReadySeconds: %s, ordinals: {start: %d}%s}", about, replicas, a.pick("OrderedReady", "Parallel"),
+		a.pick("0", "1", "10"), a.pick("RollingUpdate", "RollingUpdate", "OnDelete"), a.pick("0", "0", "0", "1"), start,
+		claims)
 	a.say("ready %s", about)
 	a.say("same")
 	for range 1 + a.r.IntN(5) {
-		switch a.r.IntN(6) {
+		switch a.r.IntN(9) {
 		case 0, 1:
 			replicas = a.r.IntN(6)
 			a.say("set %s {replicas: %d}", about, replicas)
+		case 6:
+			start = a.r.IntN(3)
+			a.say("set %s {ordinals: {start: %d}}", about, start)
+		case 7:
+			if claims != "" {
+				a.say("set %s {persistentVolumeClaimRetentionPolicy: {whenDeleted: %s, whenScaled: %s}}", about,
+					a.pick("Retain", "Delete"), a.pick("Retain", "Delete"))
+			} else if replicas > 0 {
+				a.say("lose pods/%s", name)
+			}
 		case 2:
 			a.say("set %s {unready: %s}", about, a.pick("true", "null"))
 		case 3:
@@ -221,7 +232,12 @@ func (a *author) daemonSet(name string) {
 	a.say("make %s {updateStrategy: {%s}, revisionHistoryLimit: %s}", about, update, a.pick("0", "1", "10"))
 	a.say("ready %s", about)
 	for range 1 + a.r.IntN(5) {
-		switch a.r.IntN(6) {
+		switch a.r.IntN(9) {
+		case 6:
+			a.say("deleteall pods/-")
+		case 7:
+			a.say("deleteall controllerrevisions/-")
+			a.say("pause 0.3")
 		case 0:
 			a.say("set %s {pod: {nodeSelector: {kubernetes.io/hostname: %s}}}", about,
 				a.pick("null", "node-0", "node-1"))
@@ -238,13 +254,19 @@ func (a *author) daemonSet(name string) {
 func (a *author) job(name string) {
 	about := "jobs/" + name
 	spec := []string{fmt.Sprintf("parallelism: %d", 1+a.r.IntN(4))}
-	completions := 1 + a.r.IntN(5)
+	completions, failedOnly := 1+a.r.IntN(5), false
 	switch runs := a.one(3); {
 	case runs:
 		spec = append(spec, "runs: 1h")
-	case a.one(3): // one pod at a time: which of several that fail at once is counted first is chance
+	case a.one(2): // one pod at a time: which of several that fail at once is counted first is chance
 		spec[0] = "parallelism: 1"
 		spec = append(spec, "exits: 1", "backoffLimit: 0")
+		if a.one(2) {
+			spec = append(spec, fmt.Sprintf("podFailurePolicy: {rules: [{action: %s, onPodConditions: [{type: Other}]}, "+
+				"{action: %s, onExitCodes: {operator: %s, values: [%s]}}]}", a.pick("FailJob", "Count", "Ignore"),
+				a.pick("FailJob", "Count"), a.pick("In", "NotIn"), a.pick("1", "2", "1, 2", "3, 4")))
+			failedOnly = true
+		}
 	}
 	if a.one(2) {
 		spec = append(spec, "completionMode: Indexed", fmt.Sprintf("completions: %d", completions))
@@ -258,12 +280,19 @@ func (a *author) job(name string) {
 		spec = append(spec, fmt.Sprintf("completions: %d", completions))
 	}
 	suspended := a.one(3)
-	spec = append(spec, fmt.Sprintf("suspend: %v", suspended), "podReplacementPolicy: "+
-		a.pick("Failed", "TerminatingOrFailed"))
+	replaced := a.pick("Failed", "TerminatingOrFailed")
+	if failedOnly {
+		replaced = "Failed"
+	}
+	spec = append(spec, fmt.Sprintf("suspend: %v", suspended), "podReplacementPolicy: "+replaced)
 	a.say("make %s {%s}", about, strings.Join(spec, ", "))
 	runs := strings.Contains(strings.Join(spec, " "), "runs")
 	for range a.r.IntN(4) {
 		a.waitFor(about, runs, suspended)
+		if runs && !suspended && a.one(2) {
+			a.say("set %s {parallelism: %d}", about, a.r.IntN(5))
+			continue
+		}
 		suspended = !suspended
 		a.say("set %s {suspend: %v}", about, suspended)
 	}
