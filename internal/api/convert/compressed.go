@@ -17,6 +17,9 @@ const CompressedJSON = "application/vnd.bowsprit.compressed+json"
 // bytes as a uvarint, then what delta makes of it.
 const compressedMagic = "bow\x00"
 
+// mostDecompressed is more than any document's size in bytes: bodies of requests have 3 MiB at the most.
+const mostDecompressed = 64 << 20
+
 // dictionary1 is what documents are told against: objects of a cluster with simulated nodes, one in each line, the
 // frequent ones last. Values in stores depend on each byte of it, so it never changes: another one gets a number of its
 // own, and this one stays.
@@ -53,7 +56,7 @@ func decompress(value []byte) ([]byte, error) {
 			"that wrote it, or a later one", errCompressed, number, len(dictionaries))
 	}
 	size, n := binary.Uvarint(value)
-	if n <= 0 || size > 1<<32 {
+	if n <= 0 || size > mostDecompressed {
 		return nil, fmt.Errorf("%w: the value does not say its size", errCompressed)
 	}
 	doc, err := dictionaries[number-1]().Unpack(value[n:], int(size))

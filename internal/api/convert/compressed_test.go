@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -91,6 +92,10 @@ func TestDecompressRefuses(t *testing.T) {
 	_, err := s.Decode(r.Prefix, later)
 	if err == nil || !strings.Contains(err.Error(), "needs dictionary 200, and this program has 1: start the version") {
 		t.Errorf("with a later dictionary: %v", err)
+	}
+	large := binary.AppendUvarint([]byte(compressedMagic+"\x01"), mostDecompressed+1)
+	if _, err := s.Decode(r.Prefix, large); err == nil || !strings.Contains(err.Error(), "does not say its size") {
+		t.Errorf("of another size: %v", err)
 	}
 	later[len(compressedMagic)] = 0
 	if _, err := s.Decode(r.Prefix, later); !errors.Is(err, errCompressed) {

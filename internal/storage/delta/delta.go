@@ -120,7 +120,7 @@ func (b *Base) Unpack(packed []byte, size int) ([]byte, error) {
 	next := 0
 	for {
 		before, ok := len(out), false
-		if out, packed, ok = readOwn(out, packed); !ok {
+		if out, packed, ok = readOwn(out, packed); !ok || len(out) > size {
 			return nil, ErrCorrupt
 		}
 		if len(packed) == 0 && len(out) == size {

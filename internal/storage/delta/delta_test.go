@@ -60,6 +60,14 @@ func TestUnpackRefuses(t *testing.T) {
 			t.Errorf("as %d bytes: %v", size, err)
 		}
 	}
+	bomb := appendOwn(nil, []byte("ab")) // twice as much with each piece
+	for length, next := int64(2), int64(2); length < 1<<40; length, next = 2*length, next+length {
+		bomb = binary.AppendVarint(binary.AppendUvarint(bomb, uint64(length)), int64(len(b.Text()))-next)
+		bomb = appendOwn(bomb, nil)
+	}
+	if _, err := b.Unpack(bomb, 1); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a terabyte: %v", err)
+	}
 	if _, err := New(nil, 12).Unpack(packed, len(src)); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("with another base: %v", err)
 	}
