@@ -74,7 +74,7 @@ func (a Authorizer) Authorize(_ context.Context, who user.Info, what *request.In
 		resource += "/" + what.Subresource
 	}
 	if slices.Contains(unrestricted[what.Group+"/"+resource], what.Verb) ||
-		a.TrustBundles && isBundle(what) && reads(what.Verb) {
+		a.TrustBundles && isBundle(what) && !what.Mutating() {
 		return yes, nil
 	}
 	return authz.Decision{}, nil
@@ -83,8 +83,6 @@ func (a Authorizer) Authorize(_ context.Context, who user.Info, what *request.In
 func isBundle(what *request.Info) bool {
 	return what.Group == "certificates.k8s.io" && what.Resource == "clustertrustbundles" && what.Subresource == ""
 }
-
-func reads(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" }
 
 // question is what the kubelet of a node wants to do.
 type question struct {
