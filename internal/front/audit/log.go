@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 )
@@ -63,7 +64,7 @@ func (b *logBackend) write(e *auditapi.Event, of beside) error {
 	room := lines.Get().(*[]byte)
 	line, err := (*room)[:0], error(nil)
 	if b.legacy {
-		line = append(line, audit.EventString(e)...)
+		line = append(line, audit.EventString(answered(e, of.code))...)
 	} else if line, err = appendEvent(line, e, of); err != nil {
 		return err
 	}
@@ -78,6 +79,16 @@ func (b *logBackend) write(e *auditapi.Event, of beside) error {
 		return nil
 	}
 	return b.flush(batch, i)
+}
+
+// answered returns the event with the code of the answer, which may stand beside it.
+func answered(e *auditapi.Event, code int32) *auditapi.Event {
+	if e.ResponseStatus != nil || code == 0 {
+		return e
+	}
+	out := *e
+	out.ResponseStatus = &metav1.Status{Code: code}
+	return &out
 }
 
 // reads reports whether a verb changes nothing.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -67,6 +69,29 @@ func TestLogIsKubes(t *testing.T) {
 			if ours.String() != kubes.String() {
 				t.Errorf("%s:\n got %swant %s", format, ours.String(), kubes.String())
 			}
+		}
+	}
+}
+
+// TestLegacyResponse has the code of the answer in the lines of text, in each mode.
+func TestLegacyResponse(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{ModeBatch, ModeBlocking, ModeBlockingStrict} {
+		o := options(t, "rules:\n- level: Metadata\n")
+		o.Log.Format, o.Log.Mode = FormatLegacy, mode
+		a := start(t, o)
+		rec := a.Begin(received(t, "GET", "/api/v1/namespaces/default/secrets/s"))
+		rec.RequestReceived()
+		rec.ResponseStarted(http.StatusOK)
+		rec.ResponseComplete(time.Now())
+		stop(t, a)
+		text, err := os.ReadFile(o.Log.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, _ := strings.Cut(string(text), "\n")
+		if !strings.HasSuffix(before, ` response="<deferred>"`) || !strings.HasSuffix(after, ` response="200"`+"\n") {
+			t.Errorf("%s:\n%s", mode, text)
 		}
 	}
 }
