@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -64,7 +63,7 @@ type Controllers struct {
 	all      []*controller
 	// others have a Lease of their own.
 	others map[*Election]*Controllers
-	// pool is that of the loops that share workers; nil before the first of them, and while another replica leads.
+	// pool is where the keys of all are worked on; nil before the first of them, and while another replica leads.
 	pool *pool
 
 	working atomic.Bool  // this replica's loops work
@@ -131,36 +130,17 @@ type controller struct {
 	name    string
 	work    Reconciler
 	workers int
-	// pooled is set if it shares workers with others.
-	pooled bool
+	pooled  bool
 	// queue takes the keys; nil while another replica leads. A follower that kept them would keep them for ever.
-	queue atomic.Pointer[queue]
+	queue atomic.Pointer[member]
 }
 
-// queue is one of the controller's own, or its part of the pool.
-type queue struct {
-	taker
-	own workqueue.TypedRateLimitingInterface[string] // nil if the controller is pooled
-}
-
-// taker takes keys.
-type taker interface {
-	Add(key string)
-	ShutDown()
-}
-
-// open gives a controller a queue.
+// open gives a controller its part of the pool.
 func (cs *Controllers) open(c *controller) {
-	if c.pooled {
-		if cs.pool == nil {
-			cs.pool = newPool(cs.config.Log)
-		}
-		c.queue.Store(&queue{taker: cs.pool.join(c)})
-		return
+	if cs.pool == nil {
+		cs.pool = newPool(cs.config.Log)
 	}
-	own := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryFirst, retryMost))
-	c.queue.Store(&queue{own, own})
+	c.queue.Store(cs.pool.join(c))
 }
 
 // retryFirst and retryMost bound the pause before an object is looked at again after an error; it doubles each time.
@@ -239,9 +219,12 @@ func (cs *Controllers) lead(ctx context.Context) {
 		cs.work(ctx)
 	}
 	for _, c := range cs.all {
-		c.queue.Swap(nil).ShutDown()
+		c.queue.Store(nil)
 	}
-	cs.pool = nil
+	if cs.pool != nil {
+		cs.pool.shutDown()
+		cs.pool = nil
+	}
 }
 
 func (cs *Controllers) work(ctx context.Context) {
@@ -250,18 +233,12 @@ func (cs *Controllers) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range cs.all {
 		q := c.queue.Load()
-		if q.own != nil {
-			for range c.workers {
-				wg.Go(func() { c.run(ctx, q.own, cs.config.Log) })
-			}
-		}
 		if r, ok := c.work.(Runner); ok {
 			wg.Go(func() { r.Run(ctx) })
 		}
 		if s, ok := c.work.(Sweeper); ok {
 			wg.Go(func() { sweepUntil(ctx, s, q.Add) })
 		}
-		context.AfterFunc(ctx, q.ShutDown)
 	}
 	if cs.pool != nil {
 		wg.Go(func() { cs.pool.run(ctx) })
@@ -279,27 +256,5 @@ func sweepUntil(ctx context.Context, s Sweeper, need func(string)) {
 		case <-ticker.C:
 			s.Sweep(need)
 		}
-	}
-}
-
-func (c *controller) run(ctx context.Context, q workqueue.TypedRateLimitingInterface[string], log *slog.Logger) {
-	for {
-		key, stop := q.Get()
-		if stop {
-			return
-		}
-		err := c.work.Reconcile(ctx, key)
-		var later Again
-		switch {
-		case err == nil || ctx.Err() != nil:
-			q.Forget(key)
-		case errors.As(err, &later):
-			q.Forget(key)
-			q.AddAfter(key, time.Duration(later))
-		default:
-			log.Info("will try again", "controller", c.name, "object", key, "error", err)
-			q.AddRateLimited(key)
-		}
-		q.Done(key)
 	}
 }

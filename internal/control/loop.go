@@ -14,7 +14,8 @@ type Loop struct {
 	Work Reconciler
 	// Workers is how many keys it works on at a time.
 	Workers int
-	// Pooled has it share workers with all other loops that are: one that mostly rests, of which there are many.
+	// Pooled bounds how many keys it and all other pooled loops work on at a time together, for loops of which many
+	// can be busy at once.
 	Pooled bool
 	// Election is the Lease that replicas compete for before the loop works; nil for that of most controllers.
 	Election *Election

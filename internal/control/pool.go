@@ -11,17 +11,23 @@ import (
 // poolWorkers is how many keys of all pooled loops are worked on at the same time.
 const poolWorkers = 8
 
-// pool has loops share workers and a queue: loops that mostly rest cost no goroutine each. A key is worked on by one
-// worker at a time, and of one loop no more at once than its Workers; loops with something to do take turns.
-//
-// Its goroutines are those that run starts, and that of the timer that ends a pause.
+// idleWorkers is how many goroutines of a pool wait for more when there is nothing to do.
+const idleWorkers = 2
+
+// pool is where the loops of a server have their keys worked on. A key is worked on by one worker at a time, and of one
+// loop no more at once than its Workers; pooled loops have poolWorkers together beside. Loops with something to do take
+// turns. A worker is a goroutine that is there while there is something to do, so loops cost none while they rest.
 type pool struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	work    *sync.Cond // there may be something to do
+	more    *sync.Cond // one of the idle workers has something to do
 	members []*member
-	turn    int // the member that is asked first
+	turn    int             // the member that is asked first
+	pooled  int             // keys of pooled loops that are being worked on
+	idle    int             // workers that wait for more
+	ctx     context.Context // that workers run with; nil before run
+	workers sync.WaitGroup
 	over    bool
 }
 
@@ -29,28 +35,31 @@ type pool struct {
 type member struct {
 	pool    *pool
 	of      *controller
-	ready   []string        // to be worked on, in their order
-	dirty   map[string]bool // named since the last look at them began
-	running map[string]bool // being worked on
-	resting map[string]bool // not to be worked on again yet
-	failed  map[string]int  // how often in a row
-	delays  map[*delay]bool // that are to end
+	ready   []string               // to be worked on, in their order
+	dirty   map[string]bool        // named since the last look at them began
+	running map[string]bool        // being worked on
+	resting map[string]*time.Timer // not to be worked on again yet
+	failed  map[string]int         // how often in a row
+	later   map[string]*delay      // to be worked on again
 }
 
 // delay is the time until a key is looked at again.
-type delay struct{ timer *time.Timer }
+type delay struct {
+	timer *time.Timer
+	end   time.Time
+}
 
 func newPool(log *slog.Logger) *pool {
 	p := &pool{log: log}
-	p.work = sync.NewCond(&p.mu)
+	p.more = sync.NewCond(&p.mu)
 	return p
 }
 
 // join adds a loop.
 func (p *pool) join(c *controller) *member {
 	m := &member{
-		pool: p, of: c, dirty: map[string]bool{}, running: map[string]bool{}, resting: map[string]bool{},
-		failed: map[string]int{}, delays: map[*delay]bool{},
+		pool: p, of: c, dirty: map[string]bool{}, running: map[string]bool{}, resting: map[string]*time.Timer{},
+		failed: map[string]int{}, later: map[string]*delay{},
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,103 +79,150 @@ func (m *member) addLocked(key string) {
 		return
 	}
 	m.dirty[key] = true
-	if !m.running[key] && !m.resting[key] {
+	m.readyLocked(key)
+}
+
+// readyLocked has a key worked on that was named, unless it cannot be yet.
+func (m *member) readyLocked(key string) {
+	if m.dirty[key] && !m.running[key] && m.resting[key] == nil {
 		m.ready = append(m.ready, key)
-		m.pool.work.Signal()
+		m.pool.wakeLocked()
 	}
 }
 
-// addAfterLocked is Add after a while.
+// addAfterLocked is Add after a while, or when an earlier call has said, if that is sooner.
 func (m *member) addAfterLocked(key string, d time.Duration) {
-	m.afterLocked(d, func() { m.addLocked(key) })
-}
-
-// afterLocked has f called after a while, with the lock held.
-func (m *member) afterLocked(d time.Duration, f func()) {
 	if m.pool.over {
 		return
 	}
-	wait := &delay{}
-	m.delays[wait] = true
+	end := time.Now().Add(d)
+	if before := m.later[key]; before != nil {
+		if !end.Before(before.end) {
+			return
+		}
+		before.timer.Stop()
+	}
+	wait := &delay{end: end}
+	m.later[key] = wait
 	wait.timer = time.AfterFunc(d, func() {
 		m.pool.mu.Lock()
 		defer m.pool.mu.Unlock()
-		delete(m.delays, wait)
-		f()
+		if m.later[key] == wait {
+			delete(m.later, key)
+			m.addLocked(key)
+		}
 	})
 }
 
 // restLocked leaves a key alone for a while.
 func (m *member) restLocked(key string, d time.Duration) {
-	m.resting[key] = true
-	m.afterLocked(d, func() {
+	if m.pool.over {
+		return
+	}
+	m.resting[key] = time.AfterFunc(d, func() {
+		m.pool.mu.Lock()
+		defer m.pool.mu.Unlock()
 		delete(m.resting, key)
-		m.wakeLocked(key)
+		m.readyLocked(key)
 	})
 }
-
-// wakeLocked has a key worked on that was named while it could not be.
-func (m *member) wakeLocked(key string) {
-	if m.dirty[key] && !m.running[key] && !m.resting[key] {
-		m.ready = append(m.ready, key)
-		m.pool.work.Signal()
-	}
-}
-
-// ShutDown ends the pool: workers return when they have done what they are at.
-func (m *member) ShutDown() { m.pool.shutDown() }
 
 func (p *pool) shutDown() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
 	for _, m := range p.members {
-		for wait := range m.delays {
+		for _, wait := range m.later {
 			wait.timer.Stop()
 		}
-		clear(m.delays)
+		for _, timer := range m.resting {
+			timer.Stop()
+		}
 	}
-	p.work.Broadcast()
+	p.more.Broadcast()
 }
 
-// run starts workers and returns when the pool has been shut down and all have returned.
+// run has keys worked on until ctx ends or the pool has been shut down, and returns when all workers have.
 func (p *pool) run(ctx context.Context) {
-	context.AfterFunc(ctx, p.shutDown)
-	var wg sync.WaitGroup
-	for range poolWorkers {
-		wg.Go(func() {
-			for {
-				m, key := p.next()
-				if m == nil {
-					return
-				}
-				p.done(m, key, m.of.work.Reconcile(ctx, key), ctx.Err() != nil)
-			}
-		})
-	}
-	wg.Wait()
+	p.mu.Lock()
+	p.ctx = ctx
+	p.wakeLocked()
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.shutDown() // so no worker begins any more
+	p.workers.Wait()
 }
 
-// next waits for a key and takes it; its member is nil when the pool has been shut down.
+// wakeLocked has a worker begin if there is something to do that none is at.
+func (p *pool) wakeLocked() {
+	switch {
+	case p.ctx == nil || p.over || p.pickLocked() == nil:
+	case p.idle > 0:
+		p.idle--
+		p.more.Signal()
+	default:
+		p.workers.Go(p.work)
+	}
+}
+
+// work does what there is to do.
+func (p *pool) work() {
+	for {
+		m, key := p.next()
+		if m == nil {
+			return
+		}
+		p.done(m, key, m.of.work.Reconcile(p.ctx, key), p.ctx.Err() != nil)
+	}
+}
+
+// next takes a key; its member is nil if there is none, and the worker is not to wait for one.
 func (p *pool) next() (*member, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.over {
-		for i := range p.members {
-			m := p.members[(p.turn+i)%len(p.members)]
-			if len(m.ready) == 0 || len(m.running) >= m.of.workers {
-				continue
-			}
-			p.turn = (p.turn + i + 1) % len(p.members)
-			key := m.ready[0]
-			m.ready[0], m.ready = "", m.ready[1:]
-			delete(m.dirty, key)
-			m.running[key] = true
+		if m := p.pickLocked(); m != nil {
+			key := m.takeLocked()
+			p.wakeLocked() // another worker takes the next one
 			return m, key
 		}
-		p.work.Wait()
+		if p.idle == idleWorkers {
+			break
+		}
+		p.idle++
+		p.more.Wait()
 	}
 	return nil, ""
+}
+
+// pickLocked returns the member that a key is to be taken from, nil if there is none.
+func (p *pool) pickLocked() *member {
+	for i := range p.members {
+		at := p.turn + i
+		if at >= len(p.members) {
+			at -= len(p.members)
+		}
+		m := p.members[at]
+		if len(m.ready) == 0 || len(m.running) >= m.of.workers || m.of.pooled && p.pooled == poolWorkers {
+			continue
+		}
+		p.turn = at
+		return m
+	}
+	return nil
+}
+
+// takeLocked takes a key out of those that are to be worked on. The next turn is another member's.
+func (m *member) takeLocked() string {
+	p, key := m.pool, m.ready[0]
+	m.ready[0], m.ready = "", m.ready[1:]
+	delete(m.dirty, key)
+	m.running[key] = true
+	if m.of.pooled {
+		p.pooled++
+	}
+	p.turn = (p.turn + 1) % len(p.members)
+	return key
 }
 
 // done notes that a key has been worked on, and when it is to be again.
@@ -176,11 +232,13 @@ func (p *pool) done(m *member, key string, err error, stopped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(m.running, key)
+	if m.of.pooled {
+		p.pooled--
+	}
 	if rest >= restLeast && !stopped {
 		m.restLocked(key, rest)
 	}
-	m.wakeLocked(key)
-	p.work.Signal() // the loop has one worker less now, and another may take what waited for that
+	m.readyLocked(key)
 	switch {
 	case err == nil || stopped:
 		if n := m.failed[key]; n > 1 && !stopped {

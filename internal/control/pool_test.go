@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ type scripted struct {
 	began      time.Time
 	again      func(key string) // called in each look
 	overlapped bool
+	pooled     bool
 }
 
 func (s *scripted) Observe(*watchcache.Event, func(string)) {}
@@ -57,6 +59,13 @@ func (s *scripted) seen() string {
 	return fmt.Sprint(s.looks)
 }
 
+// atOnce returns how many keys are being looked at.
+func (s *scripted) atOnce() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
 func script() *scripted {
 	return &scripted{say: map[string][]error{}, busy: map[string]bool{}, began: time.Now()}
 }
@@ -67,7 +76,7 @@ func runPool(t *testing.T, loops map[*scripted]int, do func(of map[*scripted]*me
 	p := newPool(slog.New(slog.DiscardHandler))
 	members := map[*scripted]*member{}
 	for s, workers := range loops {
-		members[s] = p.join(&controller{name: "test", work: s, workers: workers})
+		members[s] = p.join(&controller{name: "test", work: s, workers: workers, pooled: s.pooled})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -131,6 +140,91 @@ func TestPoolLooksAgain(t *testing.T) {
 			}
 			want := "[fails at 0 fails at 1.05 fails at 2.15 waits at 60 waits at 71 named at 120 named at 121]"
 			if got := s.seen(); got != want {
+				t.Errorf("looks %s, want %s", got, want)
+			}
+		})
+	})
+}
+
+// Pooled loops have as many keys worked on at once as the pool has workers for them, others as many as they say beside.
+func TestPoolBoundsPooledLoops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two, wide := script(), script(), script()
+		one.pooled, two.pooled = true, true
+		runPool(t, map[*scripted]int{one: poolWorkers, two: poolWorkers, wide: 3 * poolWorkers},
+			func(of map[*scripted]*member) {
+				for i := range 3 * poolWorkers {
+					for _, m := range of {
+						m.Add(fmt.Sprint(i))
+					}
+				}
+				time.Sleep(time.Second / 2)
+				synctest.Wait()
+				if a, b := one.atOnce(), two.atOnce(); a+b != poolWorkers || a == 0 || b == 0 {
+					t.Errorf("pooled loops have %d and %d keys worked on, not %d", a, b, poolWorkers)
+				}
+				if n := wide.atOnce(); n != 3*poolWorkers {
+					t.Errorf("the other loop has %d keys worked on, not %d", n, 3*poolWorkers)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				for s := range of {
+					if len(s.looks) != 3*poolWorkers {
+						t.Errorf("%d keys were looked at, not %d", len(s.looks), 3*poolWorkers)
+					}
+				}
+			})
+	})
+}
+
+// Workers that find nothing to do end, all but two; these do what comes next.
+func TestPoolRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script()
+		p := newPool(slog.New(slog.DiscardHandler))
+		m := p.join(&controller{name: "test", work: s, workers: 50})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		before := runtime.NumGoroutine()
+		go func() {
+			defer close(ended)
+			p.run(ctx)
+		}()
+		for round := range 3 {
+			for i := range 50 {
+				m.Add(fmt.Sprint(round, " ", i))
+			}
+			time.Sleep(time.Second / 2)
+			synctest.Wait()
+			if n := s.atOnce(); n != 50 {
+				t.Errorf("%d keys at once, not 50", n)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			// the pool's own goroutine is one, that of its context may be another
+			if n := runtime.NumGoroutine() - before; n > idleWorkers+2 {
+				t.Errorf("a pool that rests has %d goroutines", n)
+			}
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// A key that is looked at often and each time says when again has one such time, the soonest.
+func TestPoolKeepsOneTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script()
+		s.say["a"] = []error{Again(time.Hour), Again(2 * time.Hour), Again(time.Minute), Again(time.Hour), nil, nil}
+		runPool(t, map[*scripted]int{s: 1}, func(of map[*scripted]*member) {
+			for range 3 {
+				of[s].Add("a")
+				time.Sleep(2 * time.Second)
+			}
+			time.Sleep(5 * time.Hour)
+			synctest.Wait()
+			// at 4 s it said in a minute, which is sooner; at 65 s in an hour, and then nothing
+			if got, want := s.seen(), "[a at 0 a at 2 a at 4 a at 65 a at 3666]"; got != want {
 				t.Errorf("looks %s, want %s", got, want)
 			}
 		})
