@@ -89,6 +89,11 @@ type recorder interface {
 	record(e *auditapi.Event, of beside) bool
 	// flushHeld returns when all that was recorded before is written, what is held too.
 	flushHeld()
+	// await has the event RequestReceived of a request wait for the next one, or for Record.writeReceived, and reports
+	// false if it cannot.
+	await(r *Record) bool
+	// awaitNoMore ends that.
+	awaitNoMore(r *Record)
 }
 
 // beside is what a recorder is told beside an event.
@@ -98,6 +103,8 @@ type beside struct {
 	code        int32       // of the answer, if the event has no ResponseStatus; 0 before the answer
 	// flushed is true if flushHeld is called before the answer to the request is sent.
 	flushed bool
+	// awaited is true if the event RequestReceived is to be recorded with this one.
+	awaited bool
 }
 
 // lenient lets requests go on whose events could not be delivered; the backend has counted them.

@@ -179,9 +179,9 @@ func TestPartOfBatchFails(t *testing.T) {
 	t.Parallel()
 	out := &sink{refused: "bad"}
 	b := &logBackend{out: out}
-	good, i := b.add([]byte("good\n"), false)
-	bad, j := b.add([]byte("bad\n"), false)
-	held, _ := b.add([]byte("bad, held\n"), true)
+	good, i := b.add([]byte("good\n"), 0, false)
+	bad, j := b.add([]byte("bad\n"), 0, false)
+	held, _ := b.add([]byte("bad, held\n"), 0, true)
 	if good != bad || bad != held {
 		t.Fatal("these are no batch")
 	}

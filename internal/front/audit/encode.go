@@ -17,17 +17,58 @@ import (
 
 // appendEvent appends an event as audit.k8s.io/v1 has it in JSON: the bytes that Kubernetes' encoder makes of it.
 func appendEvent(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
+	dst = appendField(appendHead(dst, e), "stage", e.Stage)
+	dst = appendWhere(appendImpersonated(appendWhat(dst, e, of), e), e)
+	return appendOutcome(dst, e, of)
+}
+
+// appendReceived appends the event that a request has come in, of whose later event e holds more by now. Where the
+// request is described is returned, for appendLater.
+func appendReceived(dst []byte, e *auditapi.Event, of beside) ([]byte, described) {
+	var at described
+	at.head[0] = len(dst)
+	dst = appendHead(dst, e)
+	at.head[1] = len(dst)
+	dst = appendField(dst, "stage", auditapi.StageRequestReceived)
+	at.what[0] = len(dst)
+	dst = appendWhat(dst, e, of)
+	at.what[1] = len(dst)
+	dst = appendWhere(dst, e)
+	at.where[0], at.where[1] = at.what[1], len(dst)
+	dst = appendTime(dst, "requestReceivedTimestamp", e.RequestReceivedTimestamp)
+	return closeObject(appendTime(dst, "stageTimestamp", e.RequestReceivedTimestamp)), at
+}
+
+// described is where parts of an event stand in a slice, from and to, which are the same in all events of a request.
+type described struct{ head, what, where [2]int }
+
+// appendLater is appendEvent after appendReceived.
+func appendLater(dst []byte, at described, e *auditapi.Event, of beside) ([]byte, error) {
+	dst = append(dst, dst[at.head[0]:at.head[1]]...)
+	dst = appendField(dst, "stage", e.Stage)
+	dst = append(dst, dst[at.what[0]:at.what[1]]...)
+	dst = appendImpersonated(dst, e)
+	dst = append(dst, dst[at.where[0]:at.where[1]]...)
+	return appendOutcome(dst, e, of)
+}
+
+func appendHead(dst []byte, e *auditapi.Event) []byte {
 	dst = append(dst, `{"kind":"Event","apiVersion":"audit.k8s.io/v1"`...)
 	dst = appendField(dst, "level", e.Level)
-	dst = appendField(dst, "auditID", e.AuditID)
-	dst = appendField(dst, "stage", e.Stage)
+	return appendField(dst, "auditID", e.AuditID)
+}
+
+// appendWhat appends what is asked for, and by whom.
+func appendWhat(dst []byte, e *auditapi.Event, of beside) []byte {
 	dst = appendField(dst, "requestURI", e.RequestURI)
 	dst = appendField(dst, "verb", e.Verb)
 	if of.user != nil {
-		dst = append(append(dst, `,"user":`...), of.user...)
-	} else {
-		dst = appendUser(appendName(dst, "user"), &e.User)
+		return append(append(dst, `,"user":`...), of.user...)
 	}
+	return appendUser(appendName(dst, "user"), &e.User)
+}
+
+func appendImpersonated(dst []byte, e *auditapi.Event) []byte {
 	if e.ImpersonatedUser != nil {
 		dst = appendUser(appendName(dst, "impersonatedUser"), e.ImpersonatedUser)
 	}
@@ -35,11 +76,20 @@ func appendEvent(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
 		dst = openObject(dst, "authenticationMetadata")
 		dst = closeObject(appendOptional(dst, "impersonationConstraint", m.ImpersonationConstraint))
 	}
+	return dst
+}
+
+// appendWhere appends where the request comes from, and to what object it goes.
+func appendWhere(dst []byte, e *auditapi.Event) []byte {
 	dst = appendStrings(dst, "sourceIPs", e.SourceIPs)
 	dst = appendOptional(dst, "userAgent", e.UserAgent)
-	dst = appendObjectRef(dst, e.ObjectRef)
-	var err error
-	if dst, err = appendStatus(dst, e.ResponseStatus, of.code); err != nil {
+	return appendObjectRef(dst, e.ObjectRef)
+}
+
+// appendOutcome appends what came of it, and the end.
+func appendOutcome(dst []byte, e *auditapi.Event, of beside) ([]byte, error) {
+	dst, err := appendStatus(dst, e.ResponseStatus, of.code)
+	if err != nil {
 		return nil, err
 	}
 	if dst, err = appendDocument(dst, "requestObject", e.RequestObject); err != nil {

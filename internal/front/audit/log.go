@@ -30,6 +30,8 @@ type logBackend struct {
 	// would wake a processor each time.
 	late  *time.Timer
 	timed bool // it is set
+	// awaited are reads that have come in, which is not among the lines yet.
+	awaited awaited
 
 	writing sync.Mutex // one batch after the other; locked before mu
 	out     io.Writer
@@ -63,14 +65,25 @@ func (b *logBackend) record(e *auditapi.Event, of beside) bool {
 func (b *logBackend) write(e *auditapi.Event, of beside) error {
 	room := lines.Get().(*[]byte)
 	line, err := (*room)[:0], error(nil)
-	if b.legacy {
+	first := 0 // where the second line begins, if there are two
+	switch {
+	case b.legacy:
 		line = append(line, audit.EventString(answered(e, of.code))...)
-	} else if line, err = appendEvent(line, e, of); err != nil {
+	case of.awaited:
+		var at described
+		line, at = appendReceived(line, e, of)
+		line = append(line, '\n')
+		first = len(line)
+		line, err = appendLater(line, at, e, of)
+	default:
+		line, err = appendEvent(line, e, of)
+	}
+	if err != nil {
 		return err
 	}
 	line = append(line, '\n')
 	held := b.lenient && reads(e.Verb) && (of.flushed || e.Stage == auditapi.StageRequestReceived)
-	batch, i := b.add(line, held)
+	batch, i := b.add(line, first, held)
 	if cap(line) <= maxKept {
 		*room = line
 		lines.Put(room)
@@ -94,32 +107,44 @@ func answered(e *auditapi.Event, code int32) *auditapi.Event {
 // reads reports whether a verb changes nothing.
 func reads(verb string) bool { return verb == "get" || verb == "list" || verb == "watch" }
 
-// add puts a line to those that are written next, and returns where it stands.
-func (b *logBackend) add(line []byte, held bool) (*batch, int) {
+// add puts a line, or two of which one ends at first, to those that are written next, and returns where it stands.
+func (b *logBackend) add(line []byte, first int, held bool) (*batch, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pending == nil {
 		b.pending = batches.Get().(*batch)
 	}
 	p := b.pending
+	begin, before := len(p.lines), len(p.ends)
 	p.lines = append(p.lines, line...)
+	if first > 0 {
+		p.ends = append(p.ends, end{begin + first, true})
+	}
 	p.ends = append(p.ends, end{len(p.lines), held})
-	if held {
-		p.held++
-		b.held.Add(1)
-	}
-	if held && !b.timed {
-		b.timed = true
-		if b.late == nil {
-			b.late = time.AfterFunc(holdLimit, b.writeLate)
-		} else {
-			b.late.Reset(holdLimit)
-		}
-	}
+	n := int64(len(p.ends) - before)
 	if !held {
+		n--
 		p.waiting++
 	}
+	if n > 0 {
+		p.held += n
+		b.held.Add(n)
+		b.timeLocked()
+	}
 	return p, len(p.ends) - 1
+}
+
+// timeLocked sees to it that writeLate is called within holdLimit.
+func (b *logBackend) timeLocked() {
+	if b.timed {
+		return
+	}
+	b.timed = true
+	if b.late == nil {
+		b.late = time.AfterFunc(holdLimit, b.writeLate)
+	} else {
+		b.late.Reset(holdLimit)
+	}
 }
 
 // flush writes a batch, if it was not written while the caller waited for its turn, and returns what came of a line.
@@ -172,11 +197,12 @@ func (b *logBackend) take() *batch {
 	return p
 }
 
-// writeLate writes what is there. The youngest of its lines was held for less than holdLimit.
+// writeLate writes what is there, of which nothing was held for longer than holdLimit.
 func (b *logBackend) writeLate() {
 	b.mu.Lock()
 	b.timed = false
 	b.mu.Unlock()
+	b.writeAwaited()
 	b.flushAll()
 }
 
@@ -184,7 +210,7 @@ func (b *logBackend) writeLate() {
 func (*logBackend) Run(<-chan struct{}) error { return nil }
 
 // Shutdown implements audit.Backend.
-func (b *logBackend) Shutdown() { b.flushAll() }
+func (b *logBackend) Shutdown() { b.writeLate() }
 
 // String implements audit.Backend.
 func (*logBackend) String() string { return logName }

@@ -7,6 +7,7 @@ import (
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/audit/policy"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"sigs.k8s.io/yaml"
 )
 
@@ -50,7 +51,25 @@ func parsePolicy(text []byte) (audit.PolicyRuleEvaluator, error) {
 		}
 		p.Rules[i].Level = levelPatch
 	}
-	return policy.NewPolicyRuleEvaluator(p), nil
+	evaluator := policy.NewPolicyRuleEvaluator(p)
+	if len(p.Rules) > 0 && unconditional(&p.Rules[0]) {
+		return constant(evaluator.EvaluatePolicyRule(attributes{&Received{}})), nil
+	}
+	return evaluator, nil
+}
+
+// unconditional reports whether a rule is about every request.
+func unconditional(rule *auditapi.PolicyRule) bool {
+	return len(rule.Users)+len(rule.UserGroups)+len(rule.Verbs)+
+		len(rule.Resources)+len(rule.Namespaces)+len(rule.NonResourceURLs) == 0
+}
+
+// constant evaluates a policy that says the same of every request, as one that records the metadata of all.
+type constant audit.RequestAuditConfig
+
+// EvaluatePolicyRule implements audit.PolicyRuleEvaluator.
+func (c constant) EvaluatePolicyRule(authorizer.Attributes) audit.RequestAuditConfig {
+	return audit.RequestAuditConfig(c)
 }
 
 // takeChanges returns the policy without the field that kube's decoder does not know, and which rules had it.

@@ -1,10 +1,13 @@
 package audit
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit/policy"
 
 	"github.com/bowsprit/bowsprit/internal/request"
 )
@@ -59,5 +62,47 @@ func TestPolicyErrors(t *testing.T) {
 	}
 	if _, err := loadPolicy("/nowhere"); err == nil || !strings.Contains(err.Error(), `"/nowhere"`) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// A policy whose first rule is about everything says of every request what Kubernetes' evaluator says. A rule with any
+// field that chooses requests is no such rule.
+func TestPolicyUnconditional(t *testing.T) {
+	t.Parallel()
+	for _, rules := range []string{
+		"- level: Metadata\n", "- level: None\n- level: Metadata\n",
+		"- level: Request\n  omitStages: [RequestReceived]\n  omitManagedFields: true\n- level: None\n",
+	} {
+		text := []byte(head + "omitStages: [Panic]\nomitManagedFields: false\nrules:\n" + rules)
+		ours, err := parsePolicy(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := ours.(constant); !ok {
+			t.Errorf("%s: is asked about each request", rules)
+		}
+		parsed, err := policy.LoadPolicyFromBytes(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := attributes{&Received{Info: &request.Info{IsResource: true, Resource: "pods", Verb: "get"}}}
+		got, want := ours.EvaluatePolicyRule(asked), policy.NewPolicyRuleEvaluator(parsed).EvaluatePolicyRule(asked)
+		slices.Sort(got.OmitStages) // they are a set
+		slices.Sort(want.OmitStages)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", rules, got, want)
+		}
+	}
+	kind := reflect.TypeFor[auditapi.PolicyRule]()
+	for i := range kind.NumField() {
+		var rule auditapi.PolicyRule
+		field := reflect.ValueOf(&rule).Elem().Field(i)
+		if field.Kind() == reflect.Slice {
+			field.Set(reflect.MakeSlice(field.Type(), 1, 1))
+		}
+		wanted := map[string]bool{"Level": true, "OmitStages": true, "OmitManagedFields": true}
+		if name := kind.Field(i).Name; unconditional(&rule) != wanted[name] {
+			t.Errorf("a rule with %s: about everything is %t", name, unconditional(&rule))
+		}
 	}
 }

@@ -35,6 +35,7 @@ type Record struct {
 	// event and what is beside it are guarded by mu. It has annotations only for backends that need them in it.
 	event auditapi.Event
 	beside
+	list   listed   // guarded by logBackend.mu
 	memory struct { // of event and annotations, for what nearly every request has
 		ref         auditapi.ObjectReference
 		annotations [3]annotation
@@ -48,6 +49,11 @@ var _ request.Record = (*Record)(nil)
 func (r *Record) RequestReceived() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if log := r.auditor.log; log != nil && r.mayAwait() && log.await(r) {
+		r.awaited = true
+		r.auditor.metrics.events.Inc()
+		return true
+	}
 	return r.stageLocked(auditapi.StageRequestReceived, r.event.RequestReceivedTimestamp.Time)
 }
 
@@ -271,11 +277,16 @@ func (r *Record) stageLocked(stage auditapi.Stage, at time.Time) bool {
 	if omits(r.omit, stage) {
 		return true
 	}
+	if r.awaited {
+		r.auditor.log.awaitNoMore(r)
+	}
 	r.event.Stage, r.event.StageTimestamp = stage, metav1.NewMicroTime(at)
 	for key, value := range r.library.annotations() {
 		r.annotateLocked(key, value)
 	}
-	return r.auditor.deliver(r)
+	ok := r.auditor.deliver(r)
+	r.awaited = false // it was recorded with this event
+	return ok
 }
 
 func document(raw []byte) *runtime.Unknown {

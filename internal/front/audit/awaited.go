@@ -1,0 +1,97 @@
+package audit
+
+import auditapi "k8s.io/apiserver/pkg/apis/audit"
+
+// awaited are the records of reads whose event RequestReceived is not among the lines yet. A read is mostly over soon,
+// and then its events are encoded together, which costs little more than one; else writeLate has the first one written.
+type awaited struct {
+	first *Record // of a list, linked by Record.list
+}
+
+// listed are the neighbours of a Record in a list.
+type listed struct {
+	before, after *Record
+	in            bool
+}
+
+// await implements recorder.
+func (b *logBackend) await(r *Record) bool {
+	if !b.lenient || b.legacy {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.awaited.add(r)
+	b.timeLocked()
+	return true
+}
+
+// awaitNoMore implements recorder.
+func (b *logBackend) awaitNoMore(r *Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.awaited.remove(r)
+}
+
+// writeAwaited has the events written that are awaited.
+func (b *logBackend) writeAwaited() {
+	for {
+		b.mu.Lock()
+		r := b.awaited.first
+		if r != nil {
+			b.awaited.remove(r)
+		}
+		b.mu.Unlock()
+		if r == nil {
+			return
+		}
+		r.writeReceived() // which waits for the request's own stages, and these for b.mu
+	}
+}
+
+func (a *awaited) add(r *Record) {
+	r.list = listed{after: a.first, in: true}
+	if a.first != nil {
+		a.first.list.before = r
+	}
+	a.first = r
+}
+
+// remove takes a record out, if it is in.
+func (a *awaited) remove(r *Record) {
+	if !r.list.in {
+		return
+	}
+	before, after := r.list.before, r.list.after
+	if before == nil {
+		a.first = after
+	} else {
+		before.list.after = after
+	}
+	if after != nil {
+		after.list.before = before
+	}
+	r.list = listed{}
+}
+
+// mayAwait reports whether the event RequestReceived may be recorded with the next one: it is about a read, which is
+// flushed before its answer is sent, and nothing that changes later is in it.
+func (r *Record) mayAwait() bool {
+	return r.flushed && reads(r.event.Verb) && len(r.omit) == 0 && len(r.annotations) == 0 &&
+		len(r.library.annotations()) == 0
+}
+
+// writeReceived records now that the request has come in, if that is not recorded yet.
+func (r *Record) writeReceived() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.awaited {
+		return
+	}
+	r.awaited = false
+	e := r.event
+	e.Stage, e.StageTimestamp = auditapi.StageRequestReceived, e.RequestReceivedTimestamp
+	e.ImpersonatedUser, e.AuthenticationMetadata, e.ResponseStatus = nil, nil, nil
+	e.RequestObject, e.ResponseObject, e.Annotations = nil, nil, nil
+	r.auditor.log.record(&e, beside{user: r.user, flushed: true})
+}
