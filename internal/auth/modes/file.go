@@ -16,9 +16,13 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/validation"
 )
 
-// lookEvery is how often the file is looked at. kube-apiserver is told of changes by the file system, and looks each
-// minute besides.
-const lookEvery = 2 * time.Second
+const (
+	// lookEvery is how often the file is looked at. kube-apiserver is told of changes by the file system, and looks
+	// each minute besides.
+	lookEvery = 2 * time.Second
+	// complainEvery is how often it is said, and counted, that there is no file.
+	complainEvery = time.Minute
+)
 
 // load reads the file and returns its content and what it says, if that can be used.
 func (m *Modes) load() (string, *apiserver.AuthorizationConfiguration, error) {
@@ -70,10 +74,16 @@ func (m *Modes) Reload() {
 	m.reload.Lock()
 	defer m.reload.Unlock()
 	data, err := os.ReadFile(m.config.File)
-	if err == nil && string(data) == m.reload.seen {
+	switch {
+	case err != nil && m.config.Now().Before(m.reload.complainAt):
 		return
-	}
-	if err == nil {
+	case err != nil:
+		m.reload.complainAt = m.config.Now().Add(complainEvery)
+	default:
+		m.reload.complainAt = time.Time{}
+		if string(data) == m.reload.seen {
+			return
+		}
 		m.reload.seen = string(data)
 		err = m.replaceLocked(data)
 	}
@@ -89,11 +99,11 @@ func (m *Modes) replaceLocked(data []byte) error {
 	if err != nil || reflect.DeepEqual(c, m.reload.last) {
 		return err
 	}
+	m.reload.last = c // even if it cannot be built: the one before is then a change again, as in kube-apiserver
 	union, err := m.build(c)
 	if err != nil {
 		return err
 	}
-	m.reload.last = c
 	m.current.Store(&union)
 	m.metrics.reloaded(true, m.config.Now())
 	m.metrics.applied(string(data))

@@ -80,8 +80,9 @@ type Modes struct {
 
 	reload struct {
 		sync.Mutex
-		seen string // content of the file that was looked at last
-		last *apiserver.AuthorizationConfiguration
+		seen       string // content of the file that was looked at last
+		last       *apiserver.AuthorizationConfiguration
+		complainAt time.Time // when to say once more that there is no file
 	}
 }
 

@@ -214,6 +214,10 @@ func webhookText(kubeconfig, policy, conditions string) string {
 		"}}"
 }
 
+// inCluster is a webhook that passes the library's checks, and that no API server can ask.
+var inCluster = strings.Replace(webhookText("x", "Deny", "[]"), "{type: KubeConfigFile, kubeConfigFile: x}",
+	"{type: InClusterConfig}", 1)
+
 func TestFile(t *testing.T) {
 	t.Parallel()
 	h := newHook(t)
@@ -221,6 +225,8 @@ func TestFile(t *testing.T) {
 		return authorizationv1.SubjectAccessReviewStatus{Allowed: true}
 	}
 	c := config()
+	now := time.Now()
+	c.Now = func() time.Time { return now }
 	c.File = filepath.Join(t.TempDir(), "config")
 	write(t, c.File, head+"["+webhookText(h.kubeconfig, "Deny",
 		`[{expression: "request.user != 'eve'"}, {expression: "request.resourceAttributes.namespace == 'n'"}]`)+
@@ -241,6 +247,7 @@ func TestFile(t *testing.T) {
 		"", head + "[]", head + "[{type: RBAC, name: other}]", head + "[{type: AlwaysAllow, name: alwaysallow}]",
 		head + "[{type: RBAC, name: rbac}, {type: ABAC, name: abac}]",
 		head + "[{type: RBAC, name: rbac}, " + webhookText("/nowhere", "Deny", "[]") + "]",
+		head + "[{type: RBAC, name: rbac}, " + inCluster + "]",
 	} {
 		write(t, c.File, broken)
 		if m.Reload(); m.current.Load() != before {
@@ -254,10 +261,22 @@ func TestFile(t *testing.T) {
 	write(t, c.File, head+"[{type: RBAC, name: rbac}]")
 	m.Reload()
 	expect(t, "after the last change", ask(t, m, bob, pods("delete")), `none "" <nil>`)
+	// What can be read and not built counts as a change, and so does the way back.
+	write(t, c.File, head+"[{type: RBAC, name: rbac}, "+inCluster+"]")
+	m.Reload()
+	write(t, c.File, head+"[{type: RBAC, name: rbac}]")
+	m.Reload()
+	if err := os.Remove(c.File); err != nil {
+		t.Fatal(err)
+	}
+	m.Reload()
+	m.Reload() // says nothing new
+	now = now.Add(complainEvery)
+	m.Reload()
 	if n, err := testutil.GatherAndCount(c.Metrics, "apiserver_authorization_config_controller_last_config_info"); n != 1 {
 		t.Errorf("%d series about the content: %v", n, err)
 	}
-	for status, want := range map[string]float64{"failure": 6, "success": 2} {
+	for status, want := range map[string]float64{"failure": 10, "success": 3} {
 		if got := testutil.ToFloat64(m.metrics.reloads.WithLabelValues(status, hash("me"))); got != want {
 			t.Errorf("%v reloads with %s, want %v", got, status, want)
 		}
@@ -274,6 +293,7 @@ func TestOpenRefuses(t *testing.T) {
 		head + "[{type: Webhook, name: w}]":                                       "authorizers[0].webhook: Required value: required when type=Webhook",
 		head + "[" + webhookText("/nowhere", "Maybe", "[]") + "]":                 `Unsupported value: "Maybe"`,
 		head + "[" + webhookText("/nowhere", "Deny", `[{expression: "1"}]`) + "]": "must evaluate to bool",
+		head + "[" + inCluster + "]":                                              "authorization webhook hook: connectionInfo.type InClusterConfig is not for API servers",
 	} {
 		c := config()
 		c.File = filepath.Join(t.TempDir(), "config")

@@ -27,6 +27,11 @@ type remote struct{ authorizer *webhook.WebhookAuthorizer }
 
 func (m *Modes) webhook(c apiserver.AuthorizerConfiguration) (authz.Mode, error) {
 	w := c.Webhook
+	if w.ConnectionInfo.KubeConfigFile == nil {
+		// Such a file passes kube's checks, and kube-apiserver crashes.
+		return nil, fmt.Errorf("authorization webhook %s: connectionInfo.type %s is not for API servers: use %s", c.Name,
+			w.ConnectionInfo.Type, apiserver.AuthorizationWebhookConnectionInfoTypeKubeConfigFile)
+	}
 	client, err := webhookutil.LoadKubeconfig(*w.ConnectionInfo.KubeConfigFile, m.config.Dial)
 	if err != nil {
 		return nil, fmt.Errorf("authorization webhook %s: %w", c.Name, err)

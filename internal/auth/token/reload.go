@@ -41,9 +41,14 @@ func (r *Remote) Reload(ctx context.Context) {
 	defer r.reload.Unlock()
 	data, err := os.ReadFile(r.config.File)
 	if err != nil {
+		if r.now().Before(r.reload.complainAt) {
+			return
+		}
+		r.reload.complainAt = r.now().Add(retryEvery)
 		r.failed("cannot read the authentication configuration; the one before stays in force", err)
 		return
 	}
+	r.reload.complainAt = time.Time{}
 	content := string(data)
 	if content == r.reload.seen || content == r.reload.failed && r.now().Before(r.reload.retryAt) {
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,11 @@ func TestReload(t *testing.T) {
 			now = now.Add(retryEvery)
 		}, false, true, 2, 4},
 		{"none", func() { rewrite(t, path, file("v1")) }, false, false, 3, 4},
+		{"no file", func() { remove(t, path) }, false, false, 3, 5},
+		{"still no file", func() {}, false, false, 3, 5},
+		{"no file a minute later", func() { now = now.Add(retryEvery) }, false, false, 3, 6},
+		{"there again", func() { rewrite(t, path, file("v1")) }, false, false, 3, 6},
+		{"gone again", func() { remove(t, path) }, false, false, 3, 7},
 	} {
 		step.change()
 		r.Reload(t.Context())
@@ -174,6 +180,13 @@ func TestReload(t *testing.T) {
 	}
 	if got := value(t, r.metrics.info.WithLabelValues(hash("me"), hash(file("v1")))); got != 1 {
 		t.Errorf("the content in force has the value %v", got)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -77,9 +77,10 @@ type Remote struct {
 	// reload is what Reload knows; one call at a time.
 	reload struct {
 		sync.Mutex
-		seen    string    // the content that is in force, or that can never be
-		failed  string    // the content whose issuers were not all there
-		retryAt time.Time // when to try failed again
+		seen       string    // the content that is in force, or that can never be
+		failed     string    // the content whose issuers were not all there
+		retryAt    time.Time // when to try failed again
+		complainAt time.Time // when to say once more that there is no file
 	}
 	health healthWait
 	now    func() time.Time
