@@ -177,6 +177,9 @@ func (a *Authenticator) byCertificate(r *http.Request, now time.Time) (who user.
 // Token returns whose bearer token it is, and for which of the wanted audiences it is good. No wanted audiences stand
 // for this server. Its errors are for those who may review tokens.
 func (a *Authenticator) Token(ctx context.Context, token string, wanted []string) (user.Info, []string, error) {
+	if token == "" {
+		return nil, nil, errInvalidToken
+	}
 	if who := a.tokens.user(token); who != nil {
 		good := a.audiences
 		if len(wanted) > 0 {

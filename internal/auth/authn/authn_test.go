@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -255,6 +256,21 @@ func TestExtraSpaceWarns(t *testing.T) {
 	if got := scope.Warnings(); len(got) != 1 || !strings.Contains(got[0], "extra space before the bearer token") {
 		t.Errorf("warnings %q", got)
 	}
+}
+
+// TestNoToken asks no one about a token that is none.
+func TestNoToken(t *testing.T) {
+	t.Parallel()
+	if who, _, err := New(Config{Bearers: []Bearer{everyone{}}}).Token(t.Context(), "", nil); who != nil || err == nil {
+		t.Errorf("%v, %v", who, err)
+	}
+}
+
+// everyone knows every token.
+type everyone struct{}
+
+func (everyone) Authenticate(context.Context, string, []string) (user.Info, []string, error) {
+	return anonymous, nil, nil
 }
 
 func TestLoadTokensErrors(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,8 +206,8 @@ func TestForgeries(t *testing.T) {
 		"no signature": unsigned, "shared secret": shared, "another key": other,
 		"other claims": parts[0] + "." + swapped[1] + "." + parts[2], "cut": parts[0] + "." + parts[1] + ".",
 	} {
-		if _, err := tokens.prove(t.Context(), forged); err == nil {
-			t.Errorf("%s: is believed", name)
+		if _, err := tokens.prove(t.Context(), forged); !errors.Is(err, errSignature) {
+			t.Errorf("%s: is believed, or refused for another reason: %v", name, err)
 		}
 	}
 	for _, stranger := range []string{"", "a", "a.b.c", "..", other[:len(other)/2]} {

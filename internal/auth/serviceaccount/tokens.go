@@ -179,8 +179,11 @@ func (t *Tokens) prove(ctx context.Context, token string) (*claims, error) {
 			continue
 		}
 		tried = true
+		if err != nil && !errors.Is(err, jwt.ErrTokenMalformed) {
+			err = errSignature
+		}
 		if err != nil {
-			problem = errors.Join(problem, err)
+			problem = err
 			continue
 		}
 		t.remember(digest, provenToken{keys, c})
@@ -202,7 +205,11 @@ func keyIDOf(token string) string {
 	return id
 }
 
-var errOtherKey = errors.New("signed with another key")
+var (
+	errOtherKey = errors.New("signed with another key")
+	// errSignature has the text of Kubernetes' library, whatever is wrong with the signature: TokenReviews show it.
+	errSignature = errors.New("go-jose/go-jose: error in cryptographic primitive")
+)
 
 func (t *Tokens) remember(digest [sha256.Size]byte, p provenToken) {
 	t.mu.Lock()

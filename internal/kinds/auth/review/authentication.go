@@ -2,6 +2,8 @@ package review
 
 import (
 	"context"
+	"strings"
+	"unicode"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +41,9 @@ func (r Reviews) token(
 	if err := validateAdmission(obj); err != nil {
 		return nil, err
 	}
-	who, audiences, err := r.Token(ctx, review.Spec.Token, review.Spec.Audiences)
+	// As in an Authorization header: clients may have read the token from a file that ends with a new line.
+	token, _, _ := strings.Cut(strings.TrimRightFunc(review.Spec.Token, unicode.IsSpace), " ")
+	who, audiences, err := r.Token(ctx, token, review.Spec.Audiences)
 	// As in Kubernetes, what a client has sent as the status stays where nothing is said of it.
 	review.Status.Authenticated = err == nil
 	if err != nil {

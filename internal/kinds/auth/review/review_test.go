@@ -92,6 +92,9 @@ func TestReviews(t *testing.T) {
 
 		{token, `{spec: {token: good}}`,
 			`"audiences":["here"],"authenticated":true,"user":{"groups":["g"],"uid":"u","username":"jane"}`, ""},
+		{token, `{spec: {token: "good\n"}}`, `"authenticated":true`, ""},
+		{token, `{spec: {token: "good more"}}`, `"authenticated":true`, ""},
+		{token, `{spec: {token: " good"}}`, `"status":{"error":"unknown token","user":{}}`, ""},
 		{token, `{spec: {token: good, audiences: [there]}}`, `"status":{"error":"for others","user":{}}`, ""},
 		{token, `{spec: {token: bad}, status: {authenticated: true}}`, `"status":{"error":"unknown token","user":{}}`, ""},
 		{token, `{spec: {token: bad}, status: {user: {username: me}}}`,
