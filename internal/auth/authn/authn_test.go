@@ -316,8 +316,7 @@ func TestImpersonation(t *testing.T) {
 				Extra: map[string][]string{"acme.com/project": {"p", "q"}, "%zz": {"r"}},
 			}, ""},
 		{"empty user", http.Header{"Impersonate-User": {""}}, nil, ""},
-		{"group only", http.Header{"Impersonate-Group": {"a"}}, nil,
-			`requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} without impersonating a user name`},
+		{"group only", http.Header{"Impersonate-Group": {"a"}}, &user.DefaultInfo{Groups: []string{"a"}}, ""},
 		{"as many as are allowed",
 			http.Header{
 				"Impersonate-User": {"jane"}, "Impersonate-Group": many[1:], "Impersonate-Extra-X": {"a"},
@@ -327,8 +326,9 @@ func TestImpersonation(t *testing.T) {
 			"requested to act with 2001 groups and values of extra keys: at most 2000 are allowed"},
 		{"too many extra", http.Header{"Impersonate-User": {"jane"}, "Impersonate-Extra-X": many,
 			"Impersonate-Extra-Y": many}, nil, "requested to act with 4000 groups and values of extra keys"},
-		{"uid only", http.Header{"Impersonate-Uid": {"a"}}, nil, "without impersonating a user name"},
-		{"extra only", http.Header{"Impersonate-Extra-X": {"a"}}, nil, "without impersonating a user name"},
+		{"uid only", http.Header{"Impersonate-Uid": {"a"}}, &user.DefaultInfo{UID: "a"}, ""},
+		{"extra only", http.Header{"Impersonate-Extra-X": {"a"}},
+			&user.DefaultInfo{Extra: map[string][]string{"x": {"a"}}}, ""},
 	} {
 		got, err := Impersonation(tc.header)
 		if tc.err != "" {

@@ -18,8 +18,9 @@ const extraPrefix = "Impersonate-Extra-"
 
 // Impersonation returns the user that the headers Impersonate-User, -Uid, -Group and -Extra-* ask to act as, with
 // nothing added, and removes these headers: nothing behind may act differently because of them. It returns nil if
-// there are none, and a 400 if they name everything but a user, or more than can be checked. The headers by which
-// front proxies name users go too, whether a proxy sent them or not.
+// there are none, a user without a name if they name everything but a user, which package authz refuses, and a 400 if
+// they name more than can be checked. The headers by which front proxies name users go too, whether a proxy sent them
+// or not.
 func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 	asked := false
 	for key := range h {
@@ -50,10 +51,7 @@ func Impersonation(h http.Header) (*user.DefaultInfo, error) {
 		name := extraKey(key[len(extraPrefix):])
 		wanted.Extra[name] = append(wanted.Extra[name], values...)
 	}
-	if wanted.Name == "" {
-		if more {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("requested %#v without impersonating a user name", wanted))
-		}
+	if wanted.Name == "" && !more {
 		return nil, nil
 	}
 	count := len(wanted.Groups)

@@ -251,9 +251,39 @@ func TestLegacyImpersonationOnly(t *testing.T) {
 	if err := ask(); err != nil {
 		t.Error(err)
 	}
-	m.LegacyOnly = true
-	if err, want := ask(), `users "jane" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope`; err == nil ||
-		err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+	refused := func(wanted *user.DefaultInfo, want string) {
+		t.Helper()
+		_, err := m.Impersonate(t.Context(), bob, wanted, info(t, "GET", "/api/v1/namespaces/n/pods/x"))
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
+	nameless := &user.DefaultInfo{
+		UID: "7", Groups: []string{"g", ""}, Extra: map[string][]string{"b": {"2"}, "a": {"1", "x"}},
+	}
+	refused(nameless, `requested &user.DefaultInfo{Name:"", UID:"7", Groups:[]string{"g", ""}, `+
+		`Extra:map[string][]string{"a":[]string{"1", "x"}, "b":[]string{"2"}}} without impersonating a user name`)
+	m.LegacyOnly = true
+	refused(nameless, "requested [{Group  g    } {Group      } {UserExtra  1  authentication.k8s.io/v1  a} "+
+		"{UserExtra  x  authentication.k8s.io/v1  a} {UserExtra  2  authentication.k8s.io/v1  b} "+
+		"{UID  7  authentication.k8s.io/v1  }] without impersonating a user")
+	const noJane = `users "jane" is forbidden: User "bob" cannot impersonate resource "users" in API group "" ` +
+		`at the cluster scope`
+	refused(&user.DefaultInfo{Name: "jane"}, noJane)
+	// The UID is asked for last.
+	m.authorizer = granted{"impersonate /users/jane": true}
+	refused(&user.DefaultInfo{Name: "jane", UID: "7", Groups: []string{"g"}},
+		`groups "g" is forbidden: User "bob" cannot impersonate resource "groups" in API group "" at the cluster scope`)
+	// What the authorizer fails with is not told, and who is allowed with an error is refused.
+	m.authorizer = broken{}
+	refused(&user.DefaultInfo{Name: "jane"}, noJane+": why")
+	m.authorizer = doubtful{}
+	refused(&user.DefaultInfo{Name: "jane"}, noJane)
+}
+
+// doubtful allows, with an error.
+type doubtful struct{}
+
+func (doubtful) Authorize(context.Context, user.Info, *request.Info) (Decision, error) {
+	return Decision{Verdict: Allow}, errors.New("no roles")
 }

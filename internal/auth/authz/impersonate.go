@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -26,7 +27,8 @@ type Impersonations struct {
 	authorizer Authorizer
 	metrics    *impersonationMetrics
 	last       lastModes
-	// LegacyOnly leaves out the constrained modes.
+	// LegacyOnly leaves out the constrained modes, as Kubernetes does without the feature gate
+	// ConstrainedImpersonation: order and texts are then those of its older filter.
 	LegacyOnly bool
 }
 
@@ -44,7 +46,7 @@ type Impersonated struct {
 }
 
 // Impersonate decides whether who may do what as wanted, and returns wanted as it acts then, with the groups that
-// follow from its name. The error is a 403 that names what who lacks.
+// follow from its name. The error is a 403 that names what who lacks, or a 400 if wanted has no name.
 //
 // There are two ways (KEP-5284): constrained, with one permission to do this as another user (verb
 // impersonate-on:MODE:VERB) and one for each property of wanted (impersonate:MODE), and the older one, with
@@ -53,10 +55,15 @@ type Impersonated struct {
 func (m *Impersonations) Impersonate(
 	ctx context.Context, who user.Info, wanted *user.DefaultInfo, what *request.Info,
 ) (Impersonated, error) {
+	if wanted.Name == "" {
+		return Impersonated{}, m.nameless(wanted)
+	}
 	began := time.Now()
 	var refused error
 	for _, mode := range m.modes(who, wanted) {
-		i := impersonation{authorizer: m.authorizer, metrics: m.metrics, who: who, wanted: wanted, mode: mode}
+		i := impersonation{
+			authorizer: m.authorizer, metrics: m.metrics, who: who, wanted: wanted, mode: mode, older: m.LegacyOnly,
+		}
 		as, err := i.try(ctx, what)
 		if err == nil {
 			m.last.set(who.GetName(), mode)
@@ -69,6 +76,28 @@ func (m *Impersonations) Impersonate(
 	}
 	m.metrics.attempt("", false, time.Since(began))
 	return Impersonated{}, refused
+}
+
+// nameless refuses to act as someone without a name, in Kubernetes' words.
+func (m *Impersonations) nameless(wanted *user.DefaultInfo) error {
+	if !m.LegacyOnly {
+		return apierrors.NewBadRequest(fmt.Sprintf("requested %#v without impersonating a user name", wanted))
+	}
+	var asked []corev1.ObjectReference
+	for _, group := range wanted.Groups {
+		asked = append(asked, corev1.ObjectReference{Kind: "Group", Name: group})
+	}
+	const version = authenticationGroup + "/v1"
+	for _, key := range slices.Sorted(maps.Keys(wanted.Extra)) {
+		for _, value := range wanted.Extra[key] {
+			asked = append(asked,
+				corev1.ObjectReference{Kind: "UserExtra", APIVersion: version, Name: value, FieldPath: key})
+		}
+	}
+	if wanted.UID != "" {
+		asked = append(asked, corev1.ObjectReference{Kind: "UID", APIVersion: version, Name: wanted.UID})
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("requested %v without impersonating a user", asked))
 }
 
 // modes returns the modes to try, in this order.
@@ -87,6 +116,7 @@ type impersonation struct {
 	wanted     *user.DefaultInfo
 	mode       string
 	verb       string
+	older      bool // there is no other mode
 }
 
 // The modes, the older way last.
@@ -163,6 +193,9 @@ func RunsOn(who user.Info, node string) bool {
 func (i *impersonation) checkProperties(ctx context.Context) (user.Info, error) {
 	as := *i.wanted
 	checks := []func(context.Context, *user.DefaultInfo) error{i.checkName, i.checkUID, i.checkGroups, i.checkExtra}
+	if i.older {
+		checks = append(slices.Delete(checks, 1, 2), i.checkUID)
+	}
 	for _, check := range checks {
 		if err := check(ctx, &as); err != nil {
 			return nil, err
@@ -300,6 +333,12 @@ func (i *impersonation) check(ctx context.Context, what *request.Info) error {
 	began := time.Now()
 	d, err := i.authorizer.Authorize(ctx, i.who, what)
 	i.metrics.check(i.mode, d.Verdict == Allow, time.Since(began))
+	if i.older {
+		if d.Allowed() && err == nil {
+			return nil
+		}
+		return Forbidden(i.who, what, d.Reason)
+	}
 	if d.Allowed() {
 		return nil
 	}

@@ -163,8 +163,12 @@ func New(config Config, behind Behind, hijacked *conn.Hijacked) *Chain {
 	c := &Chain{config: config, behind: behind, hijacked: hijacked, turns: newTurns(), since: since}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.reads.max, c.writes.max = int64(config.MaxRequestsInFlight), int64(config.MaxMutationsInFlight)
-	c.metrics = newMetrics(config.Metrics, c.inFlight)
-	c.acting = authz.NewImpersonations(config.Authorizer, config.Metrics)
+	c.metrics = newMetrics(config.Metrics, c.inFlight, c.impersonationFilter())
+	impersonations := config.Metrics
+	if config.LegacyImpersonation {
+		impersonations = nil // Kubernetes' older filter counts nothing
+	}
+	c.acting = authz.NewImpersonations(config.Authorizer, impersonations)
 	c.acting.LegacyOnly = config.LegacyImpersonation
 	if len(config.StrictTransportSecurity) > 0 {
 		c.hsts = []string{strings.Join(config.StrictTransportSecurity, "; ")}
@@ -206,7 +210,7 @@ func (c *Chain) steps() func(*exchange) {
 		c.spanned("authentication", c.authenticate), // who asks: 401
 		c.traced(),                  // how long what takes, of some
 		c.spanned("audit", c.audit), // what is recorded of it
-		c.spanned(c.impersonationSpan(), c.impersonate), // as whom: 403
+		c.spanned(c.impersonationFilter(), c.impersonate), // as whom: 403
 		c.welcome,                               // what a browser is shown at /
 		c.limit(),                               // how many at a time: 429
 		c.spanned("authorization", c.authorize), // may they: 403

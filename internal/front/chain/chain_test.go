@@ -133,6 +133,33 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
+// TestImpersonationMetrics: without the constrained modes the step has its older name, and counts nothing of its own.
+func TestImpersonationMetrics(t *testing.T) {
+	t.Parallel()
+	const prefix, filters = "apiserver_impersonation_", "apiserver_request_filter_duration_seconds"
+	for older, want := range map[bool]string{false: "constrainedimpersonation", true: "impersonation"} {
+		registry := prometheus.NewRegistry()
+		s := newChain(t, func(http.ResponseWriter, *http.Request, *request.Info, user.Info) {}, func(c *Config) {
+			c.Metrics, c.LegacyImpersonation = registry, older
+		})
+		servetest.Do(s, "GET", "/api/v1/pods", "Impersonate-User: jane", "Impersonate-Group: system:masters")
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted, named := false, false
+		for _, family := range families {
+			counted = counted || strings.HasPrefix(family.GetName(), prefix)
+			for _, m := range family.GetMetric() {
+				named = named || family.GetName() == filters && m.GetLabel()[0].GetValue() == want
+			}
+		}
+		if counted == older || !named {
+			t.Errorf("older %v: counts attempts %v, has the filter %s: %v", older, counted, want, named)
+		}
+	}
+}
+
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder

@@ -32,7 +32,7 @@ type metrics struct {
 	series map[seriesKey]*series
 }
 
-func newMetrics(registry *prometheus.Registry, inFlight func(writes bool) int) *metrics {
+func newMetrics(registry *prometheus.Registry, inFlight func(writes bool) int, impersonation string) *metrics {
 	request := []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}
 	withDryRun := []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}
 	m := &metrics{
@@ -61,7 +61,7 @@ func newMetrics(registry *prometheus.Registry, inFlight func(writes bool) int) *
 		}, request[:len(request)-1]),
 	}
 	m.addKinds(registry, request)
-	m.addFilters(registry)
+	m.addFilters(registry, impersonation)
 	registry.MustRegister(m.requests, m.durations, m.longRunning, m.terminated, m.aborted,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

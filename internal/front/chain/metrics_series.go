@@ -137,8 +137,8 @@ func (m *metrics) authorization(d authz.Decision, err error, took time.Duration)
 	o.seconds.Observe(took.Seconds())
 }
 
-// addFilters registers what steps take, and what authorizers say.
-func (m *metrics) addFilters(registry *prometheus.Registry) {
+// addFilters registers what steps take, and what authorizers say. impersonation is the name of that step.
+func (m *metrics) addFilters(registry *prometheus.Registry, impersonation string) {
 	filters := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "apiserver_request_filter_duration_seconds",
 		Help:    "Request filter latency distribution in seconds, for each filter type",
@@ -156,7 +156,7 @@ func (m *metrics) addFilters(registry *prometheus.Registry) {
 	m.filters = [request.Phases]prometheus.Observer{
 		request.Authentication: filters.WithLabelValues("authentication"),
 		request.Authorization:  filters.WithLabelValues("authorization"),
-		request.Impersonation:  filters.WithLabelValues("constrainedimpersonation"),
+		request.Impersonation:  filters.WithLabelValues(impersonation),
 		request.Queue:          filters.WithLabelValues("priorityandfairness"),
 	}
 	result := func(label string) outcome {

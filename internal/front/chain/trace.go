@@ -75,8 +75,8 @@ func (c *Chain) spanned(name string, of step) step {
 	}
 }
 
-// impersonationSpan is the name of the span of the step impersonate.
-func (c *Chain) impersonationSpan() string {
+// impersonationFilter is the name of the step impersonate in spans and metrics.
+func (c *Chain) impersonationFilter() string {
 	if c.config.LegacyImpersonation {
 		return "impersonation"
 	}
