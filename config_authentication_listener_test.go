@@ -271,6 +271,26 @@ jwt:
 	}
 }
 
+// With AlwaysAllow, anonymous requests are answered where the file says so.
+func TestAnonymousByFileWithAlwaysAllow(t *testing.T) {
+	t.Parallel()
+	file := inFile(t, []byte(`
+apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous: {enabled: true, conditions: [{path: /livez}]}
+`))
+	server := testserver.Start(t, func(c *bowsprit.Config) {
+		c.Authentication.ConfigFile, c.Authorization.Modes = file, []string{"AlwaysAllow"}
+	})
+	for path, code := range map[string]int{"/livez": 200, "/healthz": 401, "/api": 401} {
+		var got int
+		bearer(t, server, "").RESTClient().Get().AbsPath(path).Do(t.Context()).StatusCode(&got)
+		if got != code {
+			t.Errorf("%s: %d, want %d", path, got, code)
+		}
+	}
+}
+
 // A bootstrap token is good as long as its secret is there, and only if the flag says so.
 func TestBootstrapToken(t *testing.T) {
 	t.Parallel()

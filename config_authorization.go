@@ -12,8 +12,8 @@ import (
 // AuthorizationConfig says what users may do.
 type AuthorizationConfig struct {
 	// Modes are asked one after another until one allows or denies: Node, RBAC, ABAC, Webhook, AlwaysAllow,
-	// AlwaysDeny. None means Node and RBAC. AlwaysAllow refuses anonymous requests. Members of system:masters may
-	// do everything, before any mode is asked.
+	// AlwaysDeny. None means Node and RBAC. AlwaysAllow refuses anonymous requests, unless the file of Authentication
+	// says which there may be. Members of system:masters may do everything, before any mode is asked.
 	Modes []string
 	// PolicyFile holds the policies of the mode ABAC, one JSON object in each line.
 	PolicyFile string

@@ -69,9 +69,15 @@ func (p *process) authenticator() (*authn.Authenticator, error) {
 		who.NoAnonymous = c.Anonymous != nil && !*c.Anonymous
 	}
 	if slices.Contains(p.config.Authorization.Modes, modes.AlwaysAllow) && !who.NoAnonymous {
-		// Where everything is allowed to everyone, at least it is known who that is.
-		p.log.Warn("anonymous requests are refused, because the authorization mode AlwaysAllow would let them do everything")
-		who.NoAnonymous = true
+		if said {
+			// The file has the last word, as in kube-apiserver.
+			p.log.Warn("the authorization mode AlwaysAllow lets anonymous requests do everything, where the authentication configuration allows any",
+				"file", c.ConfigFile, "paths", paths)
+		} else {
+			// Where everything is allowed to everyone, at least it is known who that is.
+			p.log.Warn("anonymous requests are refused, because the authorization mode AlwaysAllow would let them do everything")
+			who.NoAnonymous = true
+		}
 	}
 	return authn.New(who), nil
 }
