@@ -76,7 +76,7 @@ func scopeSelector(val *rule.Validation, p rule.Value) {
 		}
 		for _, name := range object.Keys(object.Map(p.Object(), "hard")) {
 			if pod.InQuota(name) && !scoped(scope, name) {
-				val.Invalid(path, selector, "unsupported scope applied to resource")
+				val.Invalid(path, shownSelector(selector), "unsupported scope applied to resource")
 			}
 		}
 		if op != "Exists" && slices.Contains(quotaScopeNames, scope) && scope != "PriorityClass" &&
@@ -100,7 +100,28 @@ func scopeSelector(val *rule.Validation, p rule.Value) {
 		}
 		scopes = append(scopes, scope)
 	}
-	conflicting(val, scopes, rule.Strings(p.Object()["scopes"]), path)
+	var shown []string // nil is shown as null
+	if p.Object()["scopes"] != nil {
+		shown = rule.Strings(p.Object()["scopes"])
+	}
+	conflicting(val, scopes, shown, path)
+}
+
+// shownSelector returns a selector as kube-apiserver shows it: by the names that its fields have in Go.
+func shownSelector(selector object.Object) any {
+	type requirement struct {
+		ScopeName, Operator string
+		Values              []string
+	}
+	var out struct{ MatchExpressions []requirement }
+	for _, e := range rule.Objects(selector["matchExpressions"]) {
+		r := requirement{ScopeName: object.String(e, "scopeName"), Operator: object.String(e, "operator")}
+		if e["values"] != nil {
+			r.Values = rule.Strings(e["values"])
+		}
+		out.MatchExpressions = append(out.MatchExpressions, r)
+	}
+	return out
 }
 
 func sameScopes(val *rule.Validation, p rule.Value) {
