@@ -185,12 +185,19 @@ func (e *encrypting) lose(file string) {
 	t := e.t
 	e.rotate(file, encryptionOf(aesgcm("two", secondKey)))
 	text := func(obj map[string]any) string { s, _ := obj["message"].(string); return s }
-	corrupt := "StorageError: corrupt object, Code: 7, Key: /registry/secrets/default/old, ResourceVersion: 0, " +
-		"AdditionalErrorMsg: data from the storage is not transformable revision=0: " +
-		"no matching key was found for the provided AES transformer"
-	for method, body := range map[string]string{"GET": "", "DELETE": "", "PUT": secretNamed("old")} {
+	const why = "data from the storage is not transformable revision=0: no matching key was found for the provided AES " +
+		"transformer"
+	corrupt := func(key string) string {
+		return "StorageError: corrupt object, Code: 7, Key: " + key + ", ResourceVersion: 0, AdditionalErrorMsg: " + why
+	}
+	one := corrupt("/secrets/default/old")
+	for method, want := range map[string]string{"GET": one, "DELETE": one, "PUT": why} {
+		body := ""
+		if method == "PUT" {
+			body = secretNamed("old")
+		}
 		obj := e.do(method, secretsPath+"/old", body, http.StatusInternalServerError)
-		if text(obj) != "Internal error occurred: "+corrupt || obj["reason"] != "InternalError" {
+		if text(obj) != "Internal error occurred: "+want || obj["reason"] != "InternalError" {
 			t.Errorf("%s: %v", method, obj)
 		}
 	}
@@ -200,7 +207,7 @@ func (e *encrypting) lose(file string) {
 		details, _ := obj["details"].(map[string]any)
 		if obj["reason"] != "StorageReadError" && obj["reason"] != "StoreReadError" ||
 			text(obj) != "failed to read one or more secrets from the storage" ||
-			!strings.Contains(fmt.Sprint(details["causes"]), corrupt) {
+			!strings.Contains(fmt.Sprint(details["causes"]), corrupt("/registry/secrets/default/old")) {
 			t.Errorf("%s: %v", list, obj)
 		}
 	}

@@ -26,7 +26,7 @@ func (r *Reader) heal(ctx context.Context, c *Call, e *watchcache.Entry) (*watch
 	if now == nil {
 		return nil, apierrors.NewNotFound(c.GroupResource(), e.Name)
 	}
-	return now, r.corrupt.Read(now)
+	return now, r.corrupt.For(c.Verb, now)
 }
 
 // readableFrom returns where a list begins if all objects that it may show can be read, and else the error that names

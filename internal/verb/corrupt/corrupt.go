@@ -50,20 +50,30 @@ func describe(e *watchcache.Entry) error {
 	return fmt.Errorf("data from the storage is not transformable revision=0: %w", why.Err)
 }
 
-func (t Texts) storage(e *watchcache.Entry) error {
-	return fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w",
-		t.Path(e.Unreadable().Key), describe(e))
+func storageError(key string, e *watchcache.Entry) error {
+	return fmt.Errorf("StorageError: corrupt object, Code: 7, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", key,
+		describe(e))
 }
 
-// Read is the answer to a read of an entry that cannot be read; nil if it can, or is nil.
+// Read is the answer to a read of an entry that cannot be read; nil if it can, or is nil. Kubernetes' errors about one
+// object name its key without the prefix of all keys; those of lists have it.
 func (t Texts) Read(e *watchcache.Entry) error {
 	switch {
 	case e == nil || e.Unreadable() == nil:
 		return nil
 	case t.Named:
-		return apierrors.NewInternalError(t.storage(e))
+		return apierrors.NewInternalError(storageError("/"+e.Unreadable().Key, e))
 	}
 	return apierrors.NewInternalError(e.Unreadable().Err)
+}
+
+// For is Read for a request with a verb: those that change the object say nothing of its key, as in Kubernetes.
+func (t Texts) For(verb string, e *watchcache.Entry) error {
+	err := t.Read(e)
+	if err != nil && t.Named && (verb == "update" || verb == "patch") {
+		return apierrors.NewInternalError(describe(e))
+	}
+	return err
 }
 
 // List is the answer to a list of a resource of which entries cannot be read. There is one at least.
@@ -85,7 +95,7 @@ func (t Texts) List(gr schema.GroupResource, entries []*watchcache.Entry) error 
 		}
 		causes = append(causes, metav1.StatusCause{
 			Type: metav1.CauseTypeUnexpectedServerResponse, Field: t.Path(e.Unreadable().Key),
-			Message: t.storage(e).Error(),
+			Message: storageError(t.Path(e.Unreadable().Key), e).Error(),
 		})
 	}
 	return readError(metav1.Status{
