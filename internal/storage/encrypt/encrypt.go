@@ -102,7 +102,7 @@ func (e *Encryption) load() (*providers, error) {
 	c, err := encryptionconfig.LoadEncryptionConfig(ctx, e.config.File, e.config.Reload, e.config.Server)
 	if err != nil {
 		end()
-		return nil, err
+		return nil, redacted(err, e.config.File)
 	}
 	return &providers{
 		hash: c.EncryptionFileContentHash, named: c.Transformers, checks: c.HealthChecks, grace: c.KMSCloseGracePeriod,

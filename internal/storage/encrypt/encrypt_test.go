@@ -321,6 +321,9 @@ func TestOpenFails(t *testing.T) {
 	for _, text := range []string{
 		"", configuration("secrets"), configuration("secrets", provider("aescbc", "k", keyA+"x")),
 		configuration("secrets", "  - kms: {apiVersion: v1, name: old, endpoint: 'unix:///none'}\n"),
+		// an element with two providers, of which the library shows everything
+		configuration("secrets", provider("aescbc", "k", keyA),
+			strings.Replace(provider("aesgcm", "k", keyA), "-", " ", 1)),
 	} {
 		file := filepath.Join(t.TempDir(), "encryption.yaml")
 		write(t, file, text)

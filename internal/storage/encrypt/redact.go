@@ -1,0 +1,49 @@
+package encrypt
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// redacted returns an error about the file without the keys that the file holds. Of an element with two providers the
+// library shows all that is in it.
+func redacted(err error, file string) error {
+	text, failed := os.ReadFile(file)
+	if failed != nil {
+		return err
+	}
+	var doc any
+	if yaml.Unmarshal(text, &doc) != nil {
+		return err // nothing of it was decoded
+	}
+	said := err.Error()
+	for _, secret := range secretsIn(doc) {
+		said = strings.ReplaceAll(said, secret, "REDACTED")
+	}
+	if said == err.Error() {
+		return err
+	}
+	return errors.New(said)
+}
+
+// secretsIn returns the strings that fields named secret have, anywhere in a document.
+func secretsIn(doc any) (out []string) {
+	switch doc := doc.(type) {
+	case []any:
+		for _, e := range doc {
+			out = append(out, secretsIn(e)...)
+		}
+	case map[string]any:
+		for name, v := range doc {
+			if s, ok := v.(string); ok && s != "" && strings.EqualFold(name, "secret") {
+				out = append(out, s)
+				continue
+			}
+			out = append(out, secretsIn(v)...)
+		}
+	}
+	return out
+}
