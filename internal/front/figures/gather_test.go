@@ -147,6 +147,9 @@ func TestHelp(t *testing.T) {
 	for text, want := range map[string]string{
 		"Requests.":               "[ALPHA] Requests.",
 		"EXPERIMENTAL: Requests.": "EXPERIMENTAL: [ALPHA] Requests.",
+
+		"[ALPHA] Reloads.":               "[ALPHA] Reloads.",
+		"EXPERIMENTAL: [ALPHA] Reloads.": "EXPERIMENTAL: [ALPHA] Reloads.",
 	} {
 		if got := (level{stability: "ALPHA"}).help(text); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -55,8 +55,12 @@ func (l level) hidden() bool {
 	return since <= minor
 }
 
-// help returns the help of a metric with what is promised of it, as Kubernetes writes it.
+// help returns the help of a metric with what is promised of it, as Kubernetes writes it. The metrics of Kubernetes'
+// libraries have that already.
 func (l level) help(text string) string {
+	if strings.HasPrefix(strings.TrimPrefix(text, "EXPERIMENTAL: "), "["+l.stability+"] ") {
+		return text
+	}
 	if l.deprecated != "" {
 		text = "(Deprecated since " + l.deprecated + ") " + text
 	}
