@@ -14,9 +14,10 @@ const poolWorkers = 8
 // idleWorkers is how many goroutines of a pool wait for more when there is nothing to do.
 const idleWorkers = 2
 
-// pool is where the loops of a server have their keys worked on. A key is worked on by one worker at a time, of one loop
-// no more keys at once than its Workers, and of all pooled loops together no more than poolWorkers. Loops with something
-// to do take turns. A worker is a goroutine that is there while there is something to do: loops that rest have none.
+// pool is where the loops of a server have their keys worked on. A key is worked on by one worker at a time, of one
+// loop no more keys at once than its Workers, and of all pooled loops together no more than poolWorkers. Loops with
+// something to do take turns. A worker is a goroutine that is there while there is something to do: loops that rest
+// have none.
 type pool struct {
 	log *slog.Logger
 
