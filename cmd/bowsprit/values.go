@@ -60,7 +60,7 @@ func (b bound[T]) Set(text string) error {
 	case err != nil:
 		return err
 	case v < 0:
-		return errors.New("must not be negative; 0 is no limit")
+		return errors.New("must not be negative; its help says what 0 means")
 	case v == 0:
 		v = -1
 	}
