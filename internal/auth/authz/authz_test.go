@@ -274,7 +274,7 @@ func TestLegacyImpersonationOnly(t *testing.T) {
 	m.authorizer = granted{"impersonate /users/jane": true}
 	refused(&user.DefaultInfo{Name: "jane", UID: "7", Groups: []string{"g"}},
 		`groups "g" is forbidden: User "bob" cannot impersonate resource "groups" in API group "" at the cluster scope`)
-	// What the authorizer fails with is not told, and who is allowed with an error is refused.
+	// The answer does not show the authorizer's own error, and a user that is allowed with an error is refused.
 	m.authorizer = broken{}
 	refused(&user.DefaultInfo{Name: "jane"}, noJane+": why")
 	m.authorizer = doubtful{}

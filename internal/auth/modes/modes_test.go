@@ -293,7 +293,8 @@ func TestOpenRefuses(t *testing.T) {
 		head + "[{type: Webhook, name: w}]":                                       "authorizers[0].webhook: Required value: required when type=Webhook",
 		head + "[" + webhookText("/nowhere", "Maybe", "[]") + "]":                 `Unsupported value: "Maybe"`,
 		head + "[" + webhookText("/nowhere", "Deny", `[{expression: "1"}]`) + "]": "must evaluate to bool",
-		head + "[" + inCluster + "]":                                              "authorization webhook hook: connectionInfo.type InClusterConfig is not for API servers",
+		head + "[" + inCluster + "]": "authorization webhook hook: " +
+			"connectionInfo.type InClusterConfig is not for API servers",
 	} {
 		c := config()
 		c.File = filepath.Join(t.TempDir(), "config")

@@ -172,10 +172,7 @@ func (a *Auditor) deliver(r *Record) bool {
 		return a.log.record(&r.event, r.beside)
 	}
 	r.event.Annotations = r.annotations.asMap()
-	if r.event.ResponseStatus == nil && r.code != 0 {
-		r.event.ResponseStatus = &metav1.Status{Code: r.code}
-	}
-	return a.backend.ProcessEvents(&r.event)
+	return a.backend.ProcessEvents(answered(&r.event, r.code))
 }
 
 // omits reports whether a stage is not recorded.

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -27,14 +26,7 @@ func readBy(b *logBackend, id string) *Record {
 // with all and with none.
 func TestAwaitedIsKubes(t *testing.T) {
 	t.Parallel()
-	all := []*auditapi.Event{fullEvent(), {}}
-	full := reflect.ValueOf(*fullEvent())
-	for i := range full.NumField() {
-		var e auditapi.Event
-		reflect.ValueOf(&e).Elem().Field(i).Set(full.Field(i))
-		all = append(all, &e)
-	}
-	for _, e := range all {
+	for _, e := range eventsByField() {
 		e.Verb, e.Stage = "get", auditapi.StageResponseComplete
 		received := &auditapi.Event{
 			Level: e.Level, AuditID: e.AuditID, Stage: auditapi.StageRequestReceived,

@@ -49,9 +49,8 @@ func fullEvent() *auditapi.Event {
 	}
 }
 
-// TestLogIsKubes writes events with each field alone, with all and with none, and compares with Kubernetes' library.
-func TestLogIsKubes(t *testing.T) {
-	t.Parallel()
+// eventsByField returns events with each field alone, with all and with none.
+func eventsByField() []*auditapi.Event {
 	events := []*auditapi.Event{fullEvent(), {}}
 	full := reflect.ValueOf(*fullEvent())
 	for i := range full.NumField() {
@@ -59,6 +58,13 @@ func TestLogIsKubes(t *testing.T) {
 		reflect.ValueOf(&e).Elem().Field(i).Set(full.Field(i))
 		events = append(events, &e)
 	}
+	return events
+}
+
+// TestLogIsKubes writes events with each field alone, with all and with none, and compares with Kubernetes' library.
+func TestLogIsKubes(t *testing.T) {
+	t.Parallel()
+	events := eventsByField()
 	for format, legacy := range map[string]bool{FormatJSON: false, FormatLegacy: true} {
 		for _, e := range events {
 			var ours, kubes bytes.Buffer
