@@ -12,6 +12,9 @@ import (
 // write noticeably cheaper, and each busy connection holds up to two such buffers.
 const gatherSize = 128 << 10
 
+// aheadSize is how many bytes are read ahead: the frames of some requests without a body.
+const aheadSize = 512
+
 const (
 	// closeWait is how long a connection that is being closed may take to send what was written before.
 	closeWait = 5 * time.Second
@@ -34,7 +37,10 @@ type gatherer struct {
 	sending func()  // called before what was gathered is sent
 
 	farewell farewell
-	reading  chan struct{} // holds an element while one reads
+
+	reading sync.Mutex      // guards the following
+	ahead   []byte          // what has been read and not been asked for, in room
+	room    [aheadSize]byte // memory of ahead
 
 	mu     sync.Mutex
 	moved  sync.Cond // buffer has been taken, or err set
@@ -51,21 +57,35 @@ type gatherer struct {
 var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
 
 func newGatherer(c *tls.Conn, sending func()) *gatherer {
-	g := &gatherer{Conn: c, sending: sending, farewell: newFarewell(), reading: make(chan struct{}, 1),
-		wake: make(chan struct{}, 1), done: make(chan struct{})}
+	g := &gatherer{Conn: c, sending: sending, farewell: newFarewell(), wake: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	g.moved.L = &g.mu
 	g.below, _ = c.NetConn().(*corked)
 	go g.send()
 	return g
 }
 
-// Read implements net.Conn.
+// Read implements net.Conn. The HTTP/2 server reads the head of each frame by itself, and then the rest: what it asks
+// for next mostly came with it and lies here, where it costs less than out of crypto/tls.
 func (g *gatherer) Read(p []byte) (int, error) {
-	g.reading <- struct{}{}
-	defer func() { <-g.reading }()
-	n, err := g.Conn.Read(p)
-	g.farewell.read(p[:n])
-	return n, err
+	g.reading.Lock()
+	defer g.reading.Unlock()
+	if len(g.ahead) == 0 {
+		if len(p) >= len(g.room) {
+			n, err := g.Conn.Read(p)
+			g.farewell.read(p[:n])
+			return n, err
+		}
+		n, err := g.Conn.Read(g.room[:])
+		if n == 0 {
+			return 0, err
+		}
+		g.ahead = g.room[:n] // an error that came with it comes again
+		g.farewell.read(g.ahead)
+	}
+	n := copy(p, g.ahead)
+	g.ahead = g.ahead[n:]
+	return n, nil
 }
 
 // Write takes p into the buffer. After the last bytes that the client needs it drops them.

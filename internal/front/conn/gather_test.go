@@ -236,3 +236,45 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestGathererReadsAhead reads as the HTTP/2 server does: the nine bytes of each frame's head, then the rest. All bytes
+// come, in order, then the error, and again if it is asked for again.
+func TestGathererReadsAhead(t *testing.T) {
+	t.Parallel()
+	p, err := pki.Open(pki.Config{})
+	must(t, err)
+	ours, theirs := net.Pipe()
+	server, client := tls.Server(ours, p.TLSConfig()), tls.Client(theirs, &tls.Config{InsecureSkipVerify: true})
+	sent := make([]byte, 40<<10)
+	for i := range sent {
+		sent[i] = byte(rand.Uint32())
+	}
+	go func() {
+		for rest := sent; len(rest) > 0; {
+			n := min(1+rand.IntN(2*aheadSize), len(rest))
+			_, _ = client.Write(rest[:n])
+			rest = rest[n:]
+		}
+		_ = client.CloseWrite()
+	}()
+	g := newGatherer(server, func() {})
+	defer g.Close()
+	var got []byte
+	for piece := range 1 << 16 {
+		into := make([]byte, []int{frameHeaderSize, 100, aheadSize, 4 * aheadSize}[piece%4])
+		n, err := g.Read(into)
+		if n > 0 && err != nil && !errors.Is(err, io.EOF) {
+			t.Fatalf("%d bytes and %v", n, err)
+		}
+		if got = append(got, into[:n]...); err != nil {
+			break
+		}
+	}
+	if !bytes.Equal(got, sent) {
+		t.Fatalf("got %d bytes, of %d that were sent, or others", len(got), len(sent))
+	}
+	if n, err := g.Read(make([]byte, 9)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %d bytes, %v", n, err)
+	}
+	_ = theirs.Close()
+}
