@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -27,17 +28,18 @@ func (c *Timed) Begin(parent context.Context, s *Scope, at time.Time) {
 	c.Context, c.scope, c.at = parent, s, at
 }
 
-// End ends it, if nothing else has.
-func (c *Timed) End() {
+// End ends it, if nothing else has, and reports whether its deadline has. It may be called again.
+func (c *Timed) End() (late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var err error
 	if c.timer != nil {
+		err = c.timer.Err()
 		c.cancel()
-		return
-	}
-	if c.endedLocked() == nil {
+	} else if err = c.endedLocked(); err == nil {
 		c.err = context.Canceled
 	}
+	return errors.Is(err, context.DeadlineExceeded)
 }
 
 // Deadline implements context.Context.
@@ -84,7 +86,7 @@ func (c *Timed) Err() error {
 // endedLocked returns how it has ended, without a timer.
 func (c *Timed) endedLocked() error {
 	if c.err == nil {
-		if c.err = c.Context.Err(); c.err == nil && !time.Now().Before(c.at) {
+		if c.err = c.Context.Err(); c.err == nil && time.Since(c.at) >= 0 {
 			c.err = context.DeadlineExceeded
 		}
 	}

@@ -29,10 +29,9 @@ func (c *Chain) audit(x *exchange, next func(*exchange)) {
 			record.Panicked(cause)
 			panic(cause)
 		}
-		now := c.config.Now()
-		x.answered = now
-		annotateLatency(record, x, now.Sub(x.started))
-		record.ResponseComplete(now)
+		x.took = c.since(x.started)
+		annotateLatency(record, x, x.took)
+		record.ResponseComplete(x.started.Add(x.took))
 	}()
 	next(x)
 }

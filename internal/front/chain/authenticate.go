@@ -2,6 +2,7 @@ package chain
 
 import (
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -42,8 +43,10 @@ func stranger(who user.Info) bool {
 
 // authorize asks whether they may.
 func (c *Chain) authorize(x *exchange, next func(*exchange)) {
-	began := x.admitted
-	if began.IsZero() {
+	var began time.Time
+	if x.shared != nil {
+		began = x.shared.ticket.Began() // just now
+	} else {
 		began = c.config.Now()
 	}
 	decision, err := c.config.Authorizer.Authorize(x.r.Context(), x.who, x.info)

@@ -21,7 +21,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -143,7 +142,8 @@ type Chain struct {
 	reads   limit
 	writes  limit
 	turns   *turns
-	stalls  sync.Pool // *stall, each with its timer
+	stalls  stalls
+	dates   dates
 	// since is how long ago a time of config.Now is: time.Since, which reads one clock where time.Now reads two.
 	since    func(time.Time) time.Duration
 	hijacked *conn.Hijacked

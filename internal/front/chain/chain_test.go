@@ -370,7 +370,7 @@ func TestRequestsAreLogged(t *testing.T) {
 		c.RequestTimeout = 1e6 * time.Hour // the clock stands in 1970
 	})
 	servetest.Do(s, "GET", "/api/v1/pods?limit=5", "User-Agent: test")
-	if want := `msg=HTTP verb=LIST URI="/api/v1/pods?limit=5" latency=4ms userAgent=test audit-ID=new-id srcIP=192.0.2.1:1234 user=root resp=200 bytes=2`; !strings.Contains(logged.String(), want) {
+	if want := `msg=HTTP verb=LIST URI="/api/v1/pods?limit=5" latency=5ms userAgent=test audit-ID=new-id srcIP=192.0.2.1:1234 user=root resp=200 bytes=2`; !strings.Contains(logged.String(), want) {
 		t.Errorf("log %s\nwant %s", logged.String(), want)
 	}
 }

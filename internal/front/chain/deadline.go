@@ -42,8 +42,9 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 		x.stopRead = context.AfterFunc(x.ctx, x.endRead)
 	}
 	next(x)
-	switch {
-	case !x.late && !x.expired():
+	x.finish()
+	switch expired := x.timed.End(); {
+	case !x.late && !expired:
 	case x.conn != nil:
 	case x.code >= http.StatusBadRequest && !x.late: // it came just in time, and a Status is written in one piece
 	case x.code != 0:

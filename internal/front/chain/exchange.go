@@ -28,9 +28,7 @@ type exchange struct {
 	r *http.Request
 
 	started time.Time
-	// admitted and answered are when it got its seats and when the handler was done, where some step has looked at the
-	// clock then; else zero.
-	admitted, answered time.Time
+	took    time.Duration // until the handler was done; 0 if no step has looked at the clock then
 
 	auditID [1]string // memory of the Audit-Id header
 	scope   request.Scope
@@ -57,7 +55,7 @@ type exchange struct {
 	// what handlers read; without a body of its own if the request has none, or before the deadline is set
 	body conn.Body
 
-	stall    *stall      // of the answer; nil before a write that is watched
+	stall    stall       // of the answer
 	stopRead func() bool // what ends endRead before the deadline; nil if that has not been asked for
 
 	mu   sync.Mutex // guards done
@@ -93,6 +91,10 @@ func (x *exchange) WriteHeader(code int) {
 		x.w.Header()["Warning"] = append(x.w.Header()["Warning"], warnings...)
 	}
 	x.body.LimitUnread(x.w, x.r)
+	header := x.w.Header()
+	if _, ok := header["Date"]; !ok {
+		header["Date"] = x.chain.dates.at(x.started.Add(x.chain.since(x.started)))
+	}
 	x.w.WriteHeader(code) // panics for a code that HTTP does not have: then the answer has not begun
 	x.code = code
 }
@@ -109,7 +111,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if len(p) >= largePiece && x.shared != nil {
 		defer x.takeTurn()()
 	}
-	if x.record != nil && x.written > stallAfter { // less takes no time
+	if x.record != nil && x.written > largePiece { // less takes no time
 		began := x.chain.since(x.started)
 		defer func() { x.scope.Latency.Spend(request.ResponseWrite, x.chain.since(x.started)-began) }()
 	}
@@ -192,12 +194,7 @@ func (x *exchange) end(set func(*http.ResponseController, time.Time) error) {
 
 // finish ends the work of endRead and endWrite. The connection may serve another request afterwards.
 func (x *exchange) finish() {
-	asked := false
-	if x.stall != nil {
-		asked = x.stall.done()
-		x.chain.stalls.Put(x.stall)
-		x.stall = nil
-	}
+	asked := x.stall.x != nil && x.chain.stalls.done(&x.stall)
 	if x.stopRead != nil {
 		x.stopRead()
 		asked = true

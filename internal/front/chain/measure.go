@@ -29,10 +29,10 @@ func (c *Chain) measure(x *exchange, next func(*exchange)) {
 		if key.code == 0 {
 			key.code = http.StatusOK // what net/http sends for an answer that no handler began
 		}
-		if x.answered.IsZero() {
-			x.answered = c.config.Now()
+		took := x.took
+		if took == 0 {
+			took = c.since(x.started)
 		}
-		took := x.answered.Sub(x.started)
 		c.metrics.observe(key, x, took)
 		if key.code == http.StatusTooManyRequests || key.code == http.StatusGatewayTimeout {
 			c.metrics.terminated.WithLabelValues(key.verb, key.group, key.version, key.resource, key.subresource,

@@ -30,7 +30,7 @@ func (c *Chain) share(x *exchange, next func(*exchange)) {
 		c.fail(x, apierrors.NewTooManyRequests("Too many requests, please try again later.", t.RetryAfter()))
 		return
 	}
-	x.scope.Waits.Seat, x.admitted = t, t.Began()
+	x.scope.Waits.Seat = t
 	next(x)
 	if x.shared.turn == nil {
 		c.turns.ended()

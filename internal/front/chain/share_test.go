@@ -67,7 +67,7 @@ func TestSlowReaderLendsItsSeat(t *testing.T) {
 			if servetest.Status(t, w).Reason != "TooManyRequests" || len(w.Header()[flow.SchemaHeader]) != 1 {
 				t.Errorf("write %d: %v %s", turn, w.Header(), w.Body)
 			}
-			time.Sleep(patience) // of the bubble's clock
+			time.Sleep(2 * patience) // of the bubble's clock
 			synctest.Wait()
 			if w := other(); w.Code != http.StatusOK {
 				t.Errorf("write %d: when it has lent its seat, another gets %d", turn, w.Code)

@@ -84,7 +84,7 @@ func New(o Options) *Controller {
 		c.weigh = func(*request.Info, string) (int64, bool) { return 0, false }
 	}
 	if c.now == nil {
-		c.now = time.Now
+		c.now = steady(time.Now())
 	}
 	if c.patience <= 0 {
 		c.patience = maxPatience
@@ -94,6 +94,12 @@ func New(o Options) *Controller {
 	}
 	c.Configure(nil, nil)
 	return c
+}
+
+// steady returns a clock that does not follow when the machine's is set. It reads one clock where time.Now reads two,
+// and each request asks twice.
+func steady(from time.Time) func() time.Time {
+	return func() time.Time { return from.Add(time.Since(from)) }
 }
 
 // maxPatience is the longest time for which a request waits.
