@@ -52,10 +52,16 @@ type Info struct {
 // Parse returns what r asks for. The error says that the path names a verb but nothing to apply it to; the Info that
 // comes with it is as far as the path was understood, never nil.
 func Parse(r *http.Request) (*Info, error) {
-	info := &Info{Path: r.URL.Path, Verb: lowerMethod(r.Method)}
+	info := new(Info)
+	return info, info.Parse(r)
+}
+
+// Parse is Parse into memory that is there.
+func (info *Info) Parse(r *http.Request) error {
+	*info = Info{Path: r.URL.Path, Verb: lowerMethod(r.Method)}
 	parts := split(info.segments[:0], r.URL.Path)
 	if len(parts) < 3 {
-		return info, nil
+		return nil
 	}
 	switch parts[0] {
 	case "api":
@@ -63,11 +69,11 @@ func Parse(r *http.Request) (*Info, error) {
 	case "apis":
 		info.APIPrefix, parts = "apis", parts[1:]
 		if len(parts) < 3 {
-			return info, nil
+			return nil
 		}
 		info.Group, parts = parts[0], parts[1:]
 	default:
-		return info, nil
+		return nil
 	}
 	info.IsResource = true
 	info.Version, parts = parts[0], parts[1:]
@@ -75,7 +81,7 @@ func Parse(r *http.Request) (*Info, error) {
 	verbInPath := parts[0] == "watch" || parts[0] == "proxy"
 	if verbInPath {
 		if len(parts) < 2 {
-			return info, fmt.Errorf("unable to determine kind and namespace from url, %v", r.URL)
+			return fmt.Errorf("unable to determine kind and namespace from url, %v", r.URL)
 		}
 		info.Verb, parts = parts[0], parts[1:]
 	} else {
@@ -99,7 +105,7 @@ func Parse(r *http.Request) (*Info, error) {
 	}
 
 	info.readQuery(r.URL.RawQuery, verbInPath)
-	return info, nil
+	return nil
 }
 
 // readQuery finishes what the path leaves open: a get or delete without a name is about many objects, and selectors.

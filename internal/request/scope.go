@@ -25,6 +25,9 @@ type Scope struct {
 	Removed    string
 	// Tracer begins spans; nil of a request that is not traced.
 	Tracer trace.Tracer
+	// Over is set by a handler that has begun nothing which may know the request when the handler has returned: then
+	// the memory of the Scope, of the request and of its context may serve another request.
+	Over bool
 	// Latency is how long the request has spent on what.
 	Latency Latency
 

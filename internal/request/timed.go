@@ -42,6 +42,13 @@ func (c *Timed) End() (late bool) {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
+// Awaited reports whether something has asked for the end, and may wait for it still.
+func (c *Timed) Awaited() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timer != nil
+}
+
 // Deadline implements context.Context.
 func (c *Timed) Deadline() (time.Time, bool) {
 	if earlier, ok := c.Context.Deadline(); ok && earlier.Before(c.at) {

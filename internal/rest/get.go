@@ -3,6 +3,7 @@ package rest
 import (
 	"net/http"
 
+	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
@@ -15,6 +16,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *verb.Call) 
 	e, err := s.find(r, c)
 	if err != nil {
 		return err
+	}
+	if scope := request.ScopeOf(r.Context()); scope != nil && !c.Resource.Virtual {
+		scope.Over = true // what follows is done here; an object that is not stored may come from anywhere
 	}
 	if media.Binary() && media.As == "" {
 		return s.writeEntry(w, r, c, e, media)

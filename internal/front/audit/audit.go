@@ -115,6 +115,8 @@ type Received struct {
 	LongRunning bool
 	// Flushed is true if Flush is called before the answer is sent.
 	Flushed bool
+	// Memory is a Record that Clear has cleared, for use by this request; nil has one made.
+	Memory *Record
 }
 
 // Begin returns the Record of a request, nil if the policy does not want it recorded.
@@ -128,10 +130,13 @@ func (a *Auditor) Begin(r Received) *Record {
 	if config.Level == auditapi.LevelNone {
 		return nil
 	}
-	rec := &Record{
-		auditor: a, longRunning: r.LongRunning, omit: config.OmitStages, omitManagedFields: config.OmitManagedFields,
-		patch: patch, library: libraryOf(r.HTTP.Context()),
+	rec := r.Memory
+	if rec == nil {
+		rec = new(Record)
 	}
+	rec.auditor, rec.library = a, libraryOf(r.HTTP.Context())
+	rec.longRunning, rec.patch = r.LongRunning, patch
+	rec.omit, rec.omitManagedFields = config.OmitStages, config.OmitManagedFields
 	rec.annotations, rec.flushed = rec.memory.annotations[:0], r.Flushed
 	rec.event.Level, rec.event.AuditID = config.Level, types.UID(r.ID)
 	rec.event.RequestReceivedTimestamp = metav1.NewMicroTime(r.At)

@@ -27,10 +27,12 @@ func (b *logBackend) await(r *Record) bool {
 }
 
 // awaitNoMore implements recorder.
-func (b *logBackend) awaitNoMore(r *Record) {
+func (b *logBackend) awaitNoMore(r *Record) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	in := r.list.in
 	b.awaited.remove(r)
+	return in
 }
 
 // writeAwaited has the events written that are awaited.

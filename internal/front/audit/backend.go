@@ -92,8 +92,8 @@ type recorder interface {
 	// await has the event RequestReceived of a request wait for the next one, or for Record.writeReceived, and reports
 	// false if it cannot.
 	await(r *Record) bool
-	// awaitNoMore ends that.
-	awaitNoMore(r *Record)
+	// awaitNoMore ends that, and reports false if Record.writeReceived is about to be called.
+	awaitNoMore(r *Record) bool
 }
 
 // beside is what a recorder is told beside an event.

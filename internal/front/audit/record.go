@@ -36,6 +36,7 @@ type Record struct {
 	event auditapi.Event
 	beside
 	list   listed   // guarded by logBackend.mu
+	known  bool     // writeAwaited may be about to ask whether it is awaited
 	memory struct { // of event and annotations, for what nearly every request has
 		ref         auditapi.ObjectReference
 		annotations [3]annotation
@@ -277,8 +278,8 @@ func (r *Record) stageLocked(stage auditapi.Stage, at time.Time) bool {
 	if omits(r.omit, stage) {
 		return true
 	}
-	if r.awaited {
-		r.auditor.log.awaitNoMore(r)
+	if r.awaited && !r.auditor.log.awaitNoMore(r) {
+		r.known = true
 	}
 	r.event.Stage, r.event.StageTimestamp = stage, metav1.NewMicroTime(at)
 	for key, value := range r.library.annotations() {
@@ -287,6 +288,19 @@ func (r *Record) stageLocked(stage auditapi.Stage, at time.Time) bool {
 	ok := r.auditor.deliver(r)
 	r.awaited = false // it was recorded with this event
 	return ok
+}
+
+// Clear makes a Record whose request is over ready for another request, and reports whether that may be done: not if
+// the log still knows it, or if there are backends that keep events.
+func (r *Record) Clear() bool {
+	if r.auditor == nil {
+		return true // it was not used
+	}
+	if r.auditor.log == nil || r.known || r.awaited {
+		return false
+	}
+	*r = Record{}
+	return true
 }
 
 func document(raw []byte) *runtime.Unknown {

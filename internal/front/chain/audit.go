@@ -41,10 +41,15 @@ func (c *Chain) recordOf(x *exchange) *audit.Record {
 	if c.config.Audit == nil {
 		return nil
 	}
-	return c.config.Audit.Begin(audit.Received{
+	record := c.config.Audit.Begin(audit.Received{
 		HTTP: x.r, Info: x.info, User: x.who, ID: x.scope.AuditID, At: x.started, LongRunning: x.longRunning,
 		Flushed: x.r.ProtoMajor == 2, // conn.Config.Sending
+		Memory:  x.memory,
 	})
+	if record != nil {
+		x.memory = record
+	}
+	return record
 }
 
 // refuse is fail for a request whose user is not known. All that is recorded of it is this answer.

@@ -21,6 +21,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -144,6 +145,8 @@ type Chain struct {
 	turns   *turns
 	stalls  stalls
 	dates   dates
+	// exchanges are those that no one knows any more.
+	exchanges sync.Pool
 	// since is how long ago a time of config.Now is: time.Since, which reads one clock where time.Now reads two.
 	since    func(time.Time) time.Duration
 	hijacked *conn.Hijacked
@@ -241,13 +244,10 @@ func (c *Chain) limit() step {
 
 // ServeHTTP implements http.Handler.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{w: w, r: r, started: c.config.Now(), chain: c}
-	defer func() {
-		if x.conn != nil {
-			c.hijacked.End(x.conn)
-		}
-	}()
-	c.handle(x)
+	x := c.newExchange()
+	x.w, x.r, x.started, x.chain = w, r, c.config.Now(), c
+	x.serve()
+	x.recycle() // not after a panic
 }
 
 // label names the request for logs, tells caches to keep out and, if wanted, browsers to insist on TLS.
@@ -256,9 +256,8 @@ func (c *Chain) label(x *exchange, next func(*exchange)) {
 	if x.scope.AuditID == "" {
 		x.scope.AuditID = c.config.NewID()
 	}
-	x.auditID[0] = x.scope.AuditID
 	header := x.w.Header()
-	header["Audit-Id"] = x.auditID[:]
+	header["Audit-Id"] = []string{x.scope.AuditID} // no memory of the exchange, which may serve another request
 	header["Cache-Control"] = cacheControl
 	if c.hsts != nil {
 		header["Strict-Transport-Security"] = c.hsts
@@ -281,9 +280,9 @@ var cacheControl = []string{"no-cache, private"}
 
 // parse finds out what is asked for.
 func (c *Chain) parse(x *exchange, next func(*exchange)) {
-	info, err := request.Parse(x.r)
+	info := &x.asked
 	x.info = info
-	if err != nil {
+	if err := info.Parse(x.r); err != nil {
 		c.fail(x, apierrors.NewInternalError(fmt.Errorf("failed to create RequestInfo: %w", err)))
 		return
 	}

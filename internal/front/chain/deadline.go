@@ -36,7 +36,8 @@ func (c *Chain) deadline(x *exchange, next func(*exchange)) {
 	defer x.timed.End()
 	defer x.finish()
 	x.ctx = &x.timed
-	x.r = x.r.WithContext(x.ctx)
+	x.own = *x.r.WithContext(x.ctx)
+	x.r = &x.own
 	x.body.Watch(x.r)
 	if x.r.ContentLength != 0 { // HTTP/2 gives every request a body to read
 		x.stopRead = context.AfterFunc(x.ctx, x.endRead)

@@ -26,16 +26,19 @@ const stallAfter = 4 << 10
 type exchange struct {
 	w http.ResponseWriter // the connection's
 	r *http.Request
+	// own is memory of r once the request has a context of its own.
+	own http.Request
 
 	started time.Time
 	took    time.Duration // until the handler was done; 0 if no step has looked at the clock then
 
-	auditID [1]string // memory of the Audit-Id header
-	scope   request.Scope
-	info    *request.Info // never nil behind parse
-	who     user.Info     // never nil behind authenticate
+	scope request.Scope
+	info  *request.Info // never nil behind parse
+	asked request.Info  // memory of info
+	who   user.Info     // never nil behind authenticate
 	// record is what is recorded of the request; nil if it is not, and outside of the step audit.
 	record *audit.Record
+	memory *audit.Record // of record, perhaps from an earlier request; nil if there is none yet
 	// longRunning is true of a request that may last as long as its client wants.
 	longRunning bool
 	// shared is its place among those that share the server; nil if it has none.
@@ -67,6 +70,16 @@ var (
 	_ http.Flusher  = (*exchange)(nil)
 	_ http.Hijacker = (*exchange)(nil)
 )
+
+// serve sends the request through the steps.
+func (x *exchange) serve() {
+	defer func() {
+		if x.conn != nil {
+			x.chain.hijacked.End(x.conn)
+		}
+	}()
+	x.chain.handle(x)
+}
 
 // Header implements http.ResponseWriter.
 func (x *exchange) Header() http.Header { return x.w.Header() }

@@ -1,0 +1,158 @@
+package chain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/front/audit"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/testing/servetest"
+)
+
+// over answers with a text and says that nothing of the request goes on.
+func over(w http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+	request.ScopeOf(r.Context()).Over = true
+	_, _ = io.WriteString(w, "ok")
+}
+
+// TestRecycles says whose exchange another request may have: that of a request which nothing can know any more.
+func TestRecycles(t *testing.T) {
+	t.Parallel()
+	const path = "/api/v1/namespaces/a/pods/x"
+	for _, tc := range []struct {
+		name, path string
+		handle     handler
+		recycled   bool
+	}{
+		{"over", path, over, true},
+		{"not over", path, text("ok"), false},
+		{"refused", path + "?timeout=soon", over, false},
+		{"watch", "/api/v1/namespaces/a/pods?watch=1", over, false},
+		{"no answer", path, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+			request.ScopeOf(r.Context()).Over = true
+		}, false},
+		{"waits", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+			_ = r.Context().Done()
+			over(w, r, info, who)
+		}, false},
+		{"has others wait", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+			_, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			over(w, r, info, who)
+		}, false},
+		{"panics", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+			over(w, r, info, who)
+			panic(http.ErrAbortHandler)
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			x := new(exchange)
+			c := newChain(t, tc.handle, nil)
+			c.exchanges.New = func() any { return x }
+			func() {
+				defer func() { _ = recover() }()
+				servetest.Do(c, "GET", tc.path)
+			}()
+			if cleared := x.w == nil && x.r == nil && x.who == nil && x.ctx == nil; cleared != tc.recycled {
+				t.Errorf("recycled: %v", cleared)
+			}
+		})
+	}
+}
+
+// TestRecycledDoNotMix has many users read at the same time, some of whose requests outlive their handlers: each
+// handler sees its own request, and each line of the log is about one of them.
+func TestRecycledDoNotMix(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	policy, path := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
+	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"
+	must(t, os.WriteFile(policy, []byte(text), 0o600))
+	a, err := audit.New(audit.Options{PolicyFile: policy, Log: audit.LogOptions{
+		Path: path, Format: audit.FormatJSON, Version: "audit.k8s.io/v1", Mode: audit.ModeBlocking,
+	}}, nil)
+	must(t, err)
+	must(t, a.Run())
+	var after sync.WaitGroup
+	c := newChain(t, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+		ctx := r.Context()
+		scope := request.ScopeOf(ctx)
+		if info.Name != who.GetName() || scope.AuditID != "of-"+who.GetName() || r.URL.Path != info.Path {
+			t.Errorf("%s reads %s, with the id %s", who.GetName(), info.Name, scope.AuditID)
+		}
+		request.RecordOf(ctx).Annotate("read-by", who.GetName())
+		scope.Over = rand.IntN(4) > 0
+		if !scope.Over {
+			after.Go(func() {
+				<-ctx.Done()
+				if id := request.ScopeOf(ctx).AuditID; id != scope.AuditID || ctx.Err() == nil {
+					t.Errorf("after the answer %s has the id %s", scope.AuditID, id)
+				}
+			})
+		}
+		_, _ = io.WriteString(w, info.Name)
+	}, func(c *Config) { c.Audit, c.Authorizer = a, servetest.Everything{} })
+	const users, reads = 16, 300
+	var all sync.WaitGroup
+	for n := range users {
+		all.Go(func() {
+			name := fmt.Sprintf("user-%d", n)
+			for i := range reads {
+				r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/"+name, http.NoBody)
+				r.ProtoMajor = 2 // of HTTP/1 nothing tells when an answer is sent, so nothing is recorded late
+				r.Header.Set("Test-User", name)
+				r.Header.Set("Audit-Id", "of-"+name)
+				w := httptest.NewRecorder()
+				c.ServeHTTP(w, r)
+				if w.Body.String() != name || w.Header().Get("Audit-Id") != "of-"+name {
+					t.Errorf("%s reads %q, %v", name, w.Body, w.Header())
+				}
+				if i%50 == 0 {
+					a.Flush()
+				}
+			}
+		})
+	}
+	all.Wait()
+	after.Wait()
+	must(t, a.Shutdown(t.Context()))
+	log, err := os.ReadFile(path)
+	must(t, err)
+	stages := map[auditv1.Stage]int{}
+	for line := range bytes.Lines(log) {
+		var e auditv1.Event
+		must(t, json.Unmarshal(line, &e))
+		name := e.User.Username
+		if string(e.AuditID) != "of-"+name || e.ObjectRef.Name != name || !strings.HasSuffix(e.RequestURI, "/"+name) ||
+			e.Stage == auditv1.StageResponseComplete && e.Annotations["read-by"] != name {
+			t.Fatalf("%s", line)
+		}
+		stages[e.Stage]++
+	}
+	if n := users * reads; len(stages) != 2 || stages[auditv1.StageRequestReceived] != n ||
+		stages[auditv1.StageResponseComplete] != n {
+		t.Errorf("events %v, of %d requests", stages, n)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
