@@ -88,7 +88,11 @@ func OpenKeys(c KeyConfig) (*Keys, error) {
 			return k, nil
 		}
 	}
-	set, err := k.load()
+	files, err := k.read()
+	if err != nil {
+		return nil, err
+	}
+	set, err := files.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +107,7 @@ func (k *Keys) makeOwn() error {
 	file := filepath.Join(k.config.Dir, ownKeyFile)
 	if k.config.Dir != "" {
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			return nil // load says what is wrong with it
+			return nil // read says what is wrong with it
 		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -138,46 +142,67 @@ func keepPrivate(file string) error {
 	return os.Chmod(file, 0o600)
 }
 
-// load reads the files.
-func (k *Keys) load() (*keySet, error) {
-	signing, proving := k.config.SigningFile, k.config.KeyFiles
-	if signing == "" {
-		signing = filepath.Join(k.config.Dir, ownKeyFile)
-		if err := keepPrivate(signing); err != nil {
+// keyFiles is what the files hold.
+type keyFiles struct {
+	signingFile string
+	signing     []byte
+	names       []string // of proving
+	proving     [][]byte
+}
+
+// read reads the files.
+func (k *Keys) read() (*keyFiles, error) {
+	f := &keyFiles{signingFile: k.config.SigningFile, names: k.config.KeyFiles}
+	if f.signingFile == "" {
+		f.signingFile = filepath.Join(k.config.Dir, ownKeyFile)
+		if err := keepPrivate(f.signingFile); err != nil {
 			return nil, fmt.Errorf("service account key: %w", err)
 		}
 	}
-	if len(proving) == 0 {
-		proving = []string{signing}
-	}
-	content, err := os.ReadFile(signing)
-	if err != nil {
+	var err error
+	if f.signing, err = os.ReadFile(f.signingFile); err != nil {
 		return nil, fmt.Errorf("service account key: %w", err)
 	}
-	private, err := keyutil.ParsePrivateKeyPEM(content)
+	if len(f.names) == 0 {
+		f.names, f.proving = []string{f.signingFile}, [][]byte{f.signing}
+		return f, nil
+	}
+	for _, name := range f.names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("service account key: %w", err)
+		}
+		f.proving = append(f.proving, data)
+	}
+	return f, nil
+}
+
+// content is all of them, to see whether they have changed.
+func (f *keyFiles) content() []byte {
+	return bytes.Join(append([][]byte{f.signing}, f.proving...), nil)
+}
+
+// parse returns the keys in the files.
+func (f *keyFiles) parse() (*keySet, error) {
+	private, err := keyutil.ParsePrivateKeyPEM(f.signing)
 	if err != nil {
-		return nil, fmt.Errorf("service account key: %s: %w", signing, err)
+		return nil, fmt.Errorf("service account key: %s: %w", f.signingFile, err)
 	}
 	signer, ok := private.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("service account key: %s holds a key that cannot sign", signing)
+		return nil, fmt.Errorf("service account key: %s holds a key that cannot sign", f.signingFile)
 	}
 	var believed []crypto.PublicKey
-	for _, file := range proving {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("service account key: %w", err)
-		}
-		content = append(content, data...)
+	for i, data := range f.proving {
 		keys, err := publicKeys(data)
 		if err != nil {
-			return nil, fmt.Errorf("service account key: %s: %w", file, err)
+			return nil, fmt.Errorf("service account key: %s: %w", f.names[i], err)
 		}
 		believed = append(believed, keys...)
 	}
-	set, err := newKeySet(signer, believed, content)
+	set, err := newKeySet(signer, believed, f.content())
 	if err != nil {
-		return nil, fmt.Errorf("service account key: %s: %w", signing, err)
+		return nil, fmt.Errorf("service account key: %s: %w", f.signingFile, err)
 	}
 	return set, nil
 }
@@ -288,12 +313,16 @@ func (k *Keys) Run(ctx context.Context) {
 
 // Refresh reads the files again. After an error the keys are those from before.
 func (k *Keys) Refresh() error {
-	set, err := k.load()
+	files, err := k.read()
 	if err != nil {
 		return err
 	}
-	if bytes.Equal(set.content, k.current.Load().content) {
+	if bytes.Equal(files.content(), k.current.Load().content) {
 		return nil
+	}
+	set, err := files.parse()
+	if err != nil {
+		return err
 	}
 	k.current.Store(set)
 	k.config.Log.Info("keys of service accounts have changed", "signing", set.signing.ID, "believed", len(set.all))

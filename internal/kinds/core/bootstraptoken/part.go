@@ -45,11 +45,12 @@ func Part(s Settings) part.Part {
 	if !s.Publish {
 		return p
 	}
+	var last published
 	sync := func(ctx context.Context, h *part.Host, starting bool) error {
 		if !h.Runs(SignerController) {
 			return nil
 		}
-		err := publish(ctx, h, s.URL(h.URL), starting)
+		err := last.publish(ctx, h, s.URL(h.URL), starting)
 		if control.Refused(ctx, err) {
 			h.Log.Warn("the ConfigMap kube-public/cluster-info is not up to date; retried every 10 seconds",
 				"error", err)

@@ -1,6 +1,7 @@
 package bootstraptoken
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -31,6 +32,8 @@ type made struct {
 	obj      object.Object
 }
 
+const configMapsPrefix = "configmaps"
+
 const rbacGroup = "rbac.authorization.k8s.io"
 
 func role() made {
@@ -53,6 +56,27 @@ func binding() made {
 	}
 }
 
+// published is what the ConfigMap was last made of, and looked for in.
+type published struct {
+	url         string
+	authorities []byte
+	maps        *watchcache.Snapshot // of all ConfigMaps; nil before
+}
+
+// publish is publish, unless nothing that it depends on has changed since it last succeeded.
+func (p *published) publish(ctx context.Context, h *part.Host, url string, starting bool) error {
+	now := published{url, h.Certificates.ServerCA(), h.View.Collection(configMapsPrefix).Snapshot()}
+	if !starting && p.maps != nil && p.url == url && bytes.Equal(p.authorities, now.authorities) &&
+		p.maps.Same(now.maps) {
+		return nil
+	}
+	if err := publish(ctx, h, url, starting); err != nil {
+		return err
+	}
+	*p = now // before what was written by this
+	return nil
+}
+
 // publish makes the ConfigMap and lets everyone read it, or brings its kubeconfig up to date. It writes nothing if all
 // is there. A kubeconfig with another URL is replaced when the server starts; later it is that of a server which shares
 // the etcd and has started since.
@@ -61,7 +85,7 @@ func publish(ctx context.Context, h *part.Host, url string, starting bool) error
 	if err != nil {
 		return err
 	}
-	info := made{configMaps, "configmaps", object.Object{
+	info := made{configMaps, configMapsPrefix, object.Object{
 		"metadata": object.Object{"name": clusterInfo, "namespace": metav1.NamespacePublic},
 		"data":     object.Object{keyKubeconfig: content},
 	}}

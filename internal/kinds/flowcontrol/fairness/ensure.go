@@ -89,6 +89,23 @@ func ensure(ctx context.Context, h *part.Host) error {
 	return errors.Join(append(errs, removeUnknown(ctx, h, list))...)
 }
 
+// keeper looks at the objects again when others than the server may have written them. It belongs to one goroutine.
+type keeper struct {
+	seen [2]*watchcache.Snapshot // levels and schemas when all was as it should be; nil before
+}
+
+func (k *keeper) keep(ctx context.Context, h *part.Host) error {
+	now := [2]*watchcache.Snapshot{h.View.Collection(levels).Snapshot(), h.View.Collection(schemas).Snapshot()}
+	if k.seen[0] != nil && k.seen[0].Same(now[0]) && k.seen[1].Same(now[1]) {
+		return nil
+	}
+	if err := ensure(ctx, h); err != nil {
+		return err
+	}
+	k.seen = now // before what was written by this
+	return nil
+}
+
 func (w *wanted) ensure(ctx context.Context, h *part.Host) error {
 	e := h.View.Collection(w.plural).Snapshot().Get("", w.name)
 	if e == nil {

@@ -59,7 +59,7 @@ func Part() part.Part {
 			h.Background(func(ctx context.Context) error { return balance(ctx, h.Flow) })
 			return nil
 		},
-		Keep: ensure,
+		Keep: new(keeper).keep,
 	}
 }
 

@@ -20,11 +20,16 @@ import (
 const objects = 8 + 11
 
 // still is a server that keeps nothing by itself.
-type still struct{ *parttest.Server }
+type still struct {
+	*parttest.Server
+	keeper
+}
 
 func start(t *testing.T) *still {
 	t.Helper()
-	return &still{parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}), Part())}
+	return &still{
+		Server: parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}), Part()),
+	}
 }
 
 // keep has the server look after its objects once, and returns how many it has written.
@@ -32,7 +37,7 @@ func (s *still) keep() int {
 	s.Helper()
 	s.CatchUp()
 	before := s.versions()
-	if err := ensure(s.Context(), s.Host); err != nil {
+	if err := s.keeper.keep(s.Context(), s.Host); err != nil {
 		s.Fatal(err)
 	}
 	s.CatchUp()
@@ -239,16 +244,16 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	embedded := parttest.Embedded(t)
 	first := parttest.OpenStore(t, store.Config{Embedded: embedded})
-	all := []*still{{parttest.Start(t, first, Part())}}
+	all := []*still{{Server: parttest.Start(t, first, Part())}}
 	for range 2 {
 		st := parttest.OpenStore(t, store.Config{External: &store.External{Endpoints: []string{first.ClientURL()}}})
-		all = append(all, &still{parttest.Start(t, st, Part())})
+		all = append(all, &still{Server: parttest.Start(t, st, Part())})
 	}
 	together := func() {
 		var wg sync.WaitGroup
 		for _, s := range all {
 			wg.Go(func() {
-				if err := ensure(s.Context(), s.Host); err != nil {
+				if err := s.keeper.keep(s.Context(), s.Host); err != nil {
 					s.Error(err)
 				}
 			})
