@@ -1,9 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // What the loader has relocated and then protected (RELRO) looks like the rest of the file, but is in memory only.
@@ -43,5 +49,48 @@ func TestReleaseStartup(t *testing.T) {
 	}
 	if len(kept) != 200_064 {
 		t.Error("lost")
+	}
+}
+
+// TestDivide says which pieces of a mapping get the flag that keeps them apart: those with an even number, so that a
+// mapping which is divided already, of which each piece is one, is divided in the same places.
+func TestDivide(t *testing.T) {
+	const size = 9*piece + 4096
+	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(memory)
+	start := uintptr(unsafe.Pointer(&memory[0]))
+	for range 2 {
+		mapping{start, start + size}.divide()
+		for at := start; at < start+size; {
+			end := min((at/piece+1)*piece, start+size)
+			mapping{at, end}.divide()
+			at = end
+		}
+		smaps, err := os.ReadFile("/proc/self/smaps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces := 0
+		var from, to uintptr
+		for line := range strings.Lines(string(smaps)) {
+			var a, b uintptr
+			if _, err := fmt.Sscanf(line, "%x-%x ", &a, &b); err == nil {
+				from, to = a, b
+			}
+			flags, ok := strings.CutPrefix(line, "VmFlags:")
+			if !ok || from < start || to > start+size {
+				continue
+			}
+			if slices.Contains(strings.Fields(flags), "dd") != (from/piece%2 == 0) || to-from > piece {
+				t.Errorf("the piece from %d to %d has the flags%s", from-start, to-start, flags)
+			}
+			pieces++
+		}
+		if pieces < 8 {
+			t.Errorf("%d pieces", pieces)
+		}
 	}
 }
