@@ -36,10 +36,10 @@ func releaseStartup() {
 // touched, unless it keeps the file in larger pieces.
 const piece = 64 << 10
 
-// divide has the kernel map a piece and no more when a page is touched. Since 6.18 it maps all that it keeps together in
-// the page cache, which is 2 MB each of a file that a linker has just written: 84 MB were resident in place of 47. What
-// it maps at once does not cross from one mapping into another, so every other piece gets a flag of its own: the one
-// that leaves memory out of core dumps, where unchanged pages of a file are not in the first place.
+// divide has the kernel map a piece and no more when a page is touched. Since 6.18 it maps all that it keeps together
+// in the page cache, which is 2 MB each of a file that a linker has just written: 84 MB were resident in place of 47.
+// What it maps at once does not cross from one mapping into another, so every other piece gets a flag of its own: the
+// one that leaves memory out of core dumps, where unchanged pages of a file are not in the first place.
 func (m mapping) divide() {
 	for start := m.start; start < m.end; {
 		number := start / piece // by which a mapping that is divided already is divided in the same places
