@@ -14,10 +14,10 @@ func (c *Chain) newExchange() *exchange {
 // Handlers say that of themselves (request.Scope.Over), because they may give the request's context to what goes on
 // after the answer. So may steps before them, an authorizer for example that asks another server: whoever waits for
 // something asks a context for Done, and an exchange whose context was asked is left to the collector. So is each that
-// did not end as usual.
+// did not end as usual, and that of a write, whose seats may be in use for a while (flow.Ticket).
 func (x *exchange) recycle() {
-	if !x.scope.Over || x.ctx == nil || x.timed.Awaited() || x.code == 0 || x.conn != nil || x.stopRead != nil ||
-		x.chain.config.Tracer != nil {
+	if !x.scope.Over || x.info.Mutating() || x.ctx == nil || x.timed.Awaited() || x.code == 0 || x.conn != nil ||
+		x.stopRead != nil || x.chain.config.Tracer != nil {
 		return
 	}
 	memory := x.memory

@@ -39,6 +39,7 @@ func TestRecycles(t *testing.T) {
 		recycled   bool
 	}{
 		{"over", path, over, true},
+		{"write", "DELETE " + path, over, false},
 		{"not over", path, text("ok"), false},
 		{"refused", path + "?timeout=soon", over, false},
 		{"watch", "/api/v1/namespaces/a/pods?watch=1", over, false},
@@ -66,7 +67,11 @@ func TestRecycles(t *testing.T) {
 			c.exchanges.New = func() any { return x }
 			func() {
 				defer func() { _ = recover() }()
-				servetest.Do(c, "GET", tc.path)
+				method, path, ok := strings.Cut(tc.path, " ")
+				if !ok {
+					method, path = "GET", tc.path
+				}
+				servetest.Do(c, method, path)
 			}()
 			if cleared := x.w == nil && x.r == nil && x.who == nil && x.ctx == nil; cleared != tc.recycled {
 				t.Errorf("recycled: %v", cleared)
