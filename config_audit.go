@@ -106,10 +106,13 @@ func (c *AuditConfig) settings() []Setting {
 
 func (c *AuditLogConfig) settings() []Setting {
 	all := []Setting{
-		{Name: "audit-log-format", Help: "json or legacy", Value: &c.Format, Default: audit.FormatJSON},
+		{
+			Name: "audit-log-format", Help: "json or legacy", Value: &c.Format, Default: audit.FormatJSON,
+			Form: Explicit,
+		},
 		{
 			Name: "audit-log-version", Help: "group and version of the events in the log", Value: &c.Version,
-			Default: auditVersion,
+			Default: auditVersion, Form: Explicit,
 		},
 		{
 			Name: "audit-log-maxage", Help: "how many days older audit logs are kept, 0 for ever", Value: &c.MaxAge,
@@ -133,7 +136,7 @@ func (c *AuditWebhookConfig) settings() []Setting {
 	all := []Setting{
 		{
 			Name: "audit-webhook-version", Help: "group and version of the events that are posted", Value: &c.Version,
-			Default: auditVersion,
+			Default: auditVersion, Form: Explicit,
 		},
 		{
 			Name: "audit-webhook-initial-backoff", Help: "how long to wait before the first retry of a post",
@@ -148,7 +151,7 @@ func modeSettings(backend string, mode *string, byDefault string) []Setting {
 	return []Setting{{
 		Name:  "audit-" + backend + "-mode",
 		Help:  "batch: requests do not wait for it; blocking: they do; blocking-strict: they fail if it does",
-		Value: mode, Default: byDefault,
+		Value: mode, Default: byDefault, Form: Explicit,
 	}}
 }
 
@@ -170,11 +173,11 @@ func (c *AuditBatchConfig) settings(backend string, byDefault audit.BatchConfig)
 	return []Setting{
 		{
 			Name: name + "buffer-size", Help: "how many events may wait; what comes then is dropped and counted",
-			Value: &c.BufferSize, Default: byDefault.BufferSize,
+			Value: &c.BufferSize, Default: byDefault.BufferSize, Form: Explicit,
 		},
 		{
 			Name: name + "max-size", Help: "how many events go at a time", Value: &c.MaxSize,
-			Default: byDefault.MaxBatchSize,
+			Default: byDefault.MaxBatchSize, Form: Explicit,
 		},
 		{
 			Name: name + "max-wait", Help: "how long an event waits for more to go with it", Value: &c.MaxWait,
@@ -186,11 +189,11 @@ func (c *AuditBatchConfig) settings(backend string, byDefault audit.BatchConfig)
 		},
 		{
 			Name: name + "throttle-qps", Help: "how many batches a second may go", Value: &c.ThrottleQPS,
-			Default: byDefault.ThrottleQPS,
+			Default: byDefault.ThrottleQPS, Form: Explicit,
 		},
 		{
 			Name: name + "throttle-burst", Help: "how many batches may go at once", Value: &c.ThrottleBurst,
-			Default: byDefault.ThrottleBurst,
+			Default: byDefault.ThrottleBurst, Form: Explicit,
 		},
 	}
 }
@@ -201,11 +204,11 @@ func (c *AuditTruncateConfig) settings(backend string) []Setting {
 		{Name: name + "enabled", Help: "leave requests and answers out of events that are too large", Value: &c.Enabled},
 		{
 			Name: name + "max-batch-size", Help: "bytes of a batch, which is divided if it is larger",
-			Value: &c.MaxBatchSize, Default: truncation.MaxBatchSize,
+			Value: &c.MaxBatchSize, Default: truncation.MaxBatchSize, Form: Explicit,
 		},
 		{
 			Name: name + "max-event-size", Help: "bytes of an event", Value: &c.MaxEventSize,
-			Default: truncation.MaxEventSize,
+			Default: truncation.MaxEventSize, Form: Explicit,
 		},
 	}
 }

@@ -45,6 +45,9 @@ const (
 	Quoted
 	// Bounded is a number or a duration whose 0 is no bound, which is less than zero in the field.
 	Bounded
+	// Explicit is a text or a number that is zero in the field if nothing is said. One that is said to be empty or 0
+	// becomes "" in quotes or -1 there, which Validate refuses where it has an effect.
+	Explicit
 	// Ports are ports from one to another: 30000-32767.
 	Ports
 )

@@ -14,6 +14,9 @@ import (
 func bindSettings(f *pflag.FlagSet, c *bowsprit.Config, command bowsprit.Command, otherGates *[]string) {
 	for _, s := range c.Settings(command) {
 		bind(f, s, otherGates)
+		if flag := f.Lookup(s.Name); s.Form == bowsprit.Explicit && flag.DefValue != "0" { // 0 says 0 then
+			flag.Value = explicit{flag.Value, s.Value}
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -65,6 +66,29 @@ func (b bound[T]) Set(text string) error {
 		v = -1
 	}
 	*b.to = v
+	return nil
+}
+
+// explicit is the value of a flag whose zero, if it is given, is not the default.
+type explicit struct {
+	pflag.Value
+	to any
+}
+
+func (e explicit) Set(text string) error {
+	if err := e.Value.Set(text); err != nil {
+		return err
+	}
+	switch to := e.to.(type) {
+	case *string:
+		*to = cmp.Or(*to, `""`)
+	case *int:
+		*to = cmp.Or(*to, -1)
+	case *int64:
+		*to = cmp.Or(*to, -1)
+	case *float32:
+		*to = cmp.Or(*to, -1)
+	}
 	return nil
 }
 
