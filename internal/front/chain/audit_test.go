@@ -17,8 +17,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
 
-// newAuditor returns an Auditor with the rules, and what reads its log.
-func newAuditor(t testing.TB, rules, path string) (*audit.Auditor, func() []auditv1.Event) {
+// newAuditor returns an Auditor with the rules and a mode of the log, and what reads the log.
+func newAuditor(t testing.TB, rules, path, mode string) (*audit.Auditor, func() []auditv1.Event) {
 	t.Helper()
 	dir := t.TempDir()
 	if path == "" {
@@ -29,7 +29,6 @@ func newAuditor(t testing.TB, rules, path string) (*audit.Auditor, func() []audi
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mode := audit.ModeBlockingStrict
 	a, err := audit.New(audit.Options{PolicyFile: policy, Log: audit.LogOptions{
 		Path: path, Format: audit.FormatJSON, Version: "audit.k8s.io/v1", Mode: mode,
 	}}, nil)
@@ -58,7 +57,8 @@ func newAuditor(t testing.TB, rules, path string) (*audit.Auditor, func() []audi
 // TestAudit sends requests that end in different steps, and says what is recorded of each.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	a, events := newAuditor(t, "- level: None\n  nonResourceURLs: [/healthz]\n- level: Metadata\n", "")
+	const rules = "- level: None\n  nonResourceURLs: [/healthz]\n- level: Metadata\n"
+	a, events := newAuditor(t, rules, "", audit.ModeBlockingStrict)
 	h := newChain(t, func(w http.ResponseWriter, r *http.Request, info *request.Info, _ user.Info) {
 		if info.Name == "boom" {
 			panic("boom")
@@ -126,7 +126,7 @@ func TestAuditStrict(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")
 	}
-	a, _ := newAuditor(t, "- level: Metadata\n", "/dev/full")
+	a, _ := newAuditor(t, "- level: Metadata\n", "/dev/full", audit.ModeBlockingStrict)
 	h := newChain(t, text("must not be reached"), func(c *Config) { c.Audit = a })
 	w := servetest.Do(h, "GET", "/api/v1/pods")
 	if s := servetest.Status(t, w); s.Code != 500 || !strings.Contains(s.Message, "failed to store audit event") {
@@ -135,8 +135,8 @@ func TestAuditStrict(t *testing.T) {
 }
 
 func BenchmarkAudit(b *testing.B) {
-	a, _ := newAuditor(b, "- level: Metadata\n", "/dev/null")
-	none, _ := newAuditor(b, "- level: None\n", "/dev/null")
+	a, _ := newAuditor(b, "- level: Metadata\n", "/dev/null", audit.ModeBlockingStrict)
+	none, _ := newAuditor(b, "- level: None\n", "/dev/null", audit.ModeBlockingStrict)
 	for _, c := range []struct {
 		name  string
 		audit *audit.Auditor

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/bowsprit/bowsprit/internal/front/audit"
 	"github.com/bowsprit/bowsprit/internal/request"
 	"github.com/bowsprit/bowsprit/internal/testing/servetest"
 )
@@ -18,7 +19,7 @@ import (
 // TestSlowRequests says what has taken how long, in the audit log and in the log, of slow requests alone.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
-	a, events := newAuditor(t, "- level: Metadata\n", "")
+	a, events := newAuditor(t, "- level: Metadata\n", "", audit.ModeBlockingStrict)
 	now := time.Unix(0, 0)
 	var logged strings.Builder
 	registry := prometheus.NewRegistry()

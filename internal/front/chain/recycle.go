@@ -12,9 +12,9 @@ func (c *Chain) newExchange() *exchange {
 // reads of one object, some microseconds of work, for which the collector would have 2.5 KB to clear away.
 //
 // Handlers say that of themselves (request.Scope.Over), because they may give the request's context to what goes on
-// after the answer. So may steps before them, an authorizer for example that asks another server: whoever waits for
-// something asks a context for Done, and an exchange whose context was asked is left to the collector. So is each that
-// did not end as usual, and that of a write, whose seats may be in use for a while (flow.Ticket).
+// after the answer. So may earlier steps, for example an authorizer that asks another server. Code that waits with a
+// context calls its Done, and an exchange whose context was asked that is left to the collector. So is each that did
+// not end as usual, and that of a write, whose seats may be in use for a while (flow.Ticket).
 func (x *exchange) recycle() {
 	if !x.scope.Over || x.info.Mutating() || x.ctx == nil || x.timed.Awaited() || x.code == 0 || x.conn != nil ||
 		x.stopRead != nil || x.chain.config.Tracer != nil {

@@ -1,16 +1,12 @@
 package chain
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -34,28 +30,28 @@ func TestRecycles(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/namespaces/a/pods/x"
 	for _, tc := range []struct {
-		name, path string
-		handle     handler
-		recycled   bool
+		name, method, path string
+		handle             handler
+		recycled           bool
 	}{
-		{"over", path, over, true},
-		{"write", "DELETE " + path, over, false},
-		{"not over", path, text("ok"), false},
-		{"refused", path + "?timeout=soon", over, false},
-		{"watch", "/api/v1/namespaces/a/pods?watch=1", over, false},
-		{"no answer", path, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
+		{"over", "GET", path, over, true},
+		{"write", "DELETE", path, over, false},
+		{"not over", "GET", path, text("ok"), false},
+		{"refused", "GET", path + "?timeout=soon", over, false},
+		{"watch", "GET", "/api/v1/namespaces/a/pods?watch=1", over, false},
+		{"no answer", "GET", path, func(_ http.ResponseWriter, r *http.Request, _ *request.Info, _ user.Info) {
 			request.ScopeOf(r.Context()).Over = true
 		}, false},
-		{"waits", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+		{"waits", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
 			_ = r.Context().Done()
 			over(w, r, info, who)
 		}, false},
-		{"has others wait", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+		{"others wait", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
 			_, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			over(w, r, info, who)
 		}, false},
-		{"panics", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
+		{"panics", "GET", path, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
 			over(w, r, info, who)
 			panic(http.ErrAbortHandler)
 		}, false},
@@ -67,11 +63,7 @@ func TestRecycles(t *testing.T) {
 			c.exchanges.New = func() any { return x }
 			func() {
 				defer func() { _ = recover() }()
-				method, path, ok := strings.Cut(tc.path, " ")
-				if !ok {
-					method, path = "GET", tc.path
-				}
-				servetest.Do(c, method, path)
+				servetest.Do(c, tc.method, tc.path)
 			}()
 			if cleared := x.w == nil && x.r == nil && x.who == nil && x.ctx == nil; cleared != tc.recycled {
 				t.Errorf("recycled: %v", cleared)
@@ -84,15 +76,7 @@ func TestRecycles(t *testing.T) {
 // handler sees its own request, and each line of the log is about one of them.
 func TestRecycledDoNotMix(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	policy, path := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
-	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"
-	must(t, os.WriteFile(policy, []byte(text), 0o600))
-	a, err := audit.New(audit.Options{PolicyFile: policy, Log: audit.LogOptions{
-		Path: path, Format: audit.FormatJSON, Version: "audit.k8s.io/v1", Mode: audit.ModeBlocking,
-	}}, nil)
-	must(t, err)
-	must(t, a.Run())
+	a, events := newAuditor(t, "- level: Metadata\n", "", audit.ModeBlocking)
 	var after sync.WaitGroup
 	c := newChain(t, func(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
 		ctx := r.Context()
@@ -135,29 +119,20 @@ func TestRecycledDoNotMix(t *testing.T) {
 	}
 	all.Wait()
 	after.Wait()
-	must(t, a.Shutdown(t.Context()))
-	log, err := os.ReadFile(path)
-	must(t, err)
+	if err := a.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	stages := map[auditv1.Stage]int{}
-	for line := range bytes.Lines(log) {
-		var e auditv1.Event
-		must(t, json.Unmarshal(line, &e))
+	for _, e := range events() {
 		name := e.User.Username
 		if string(e.AuditID) != "of-"+name || e.ObjectRef.Name != name || !strings.HasSuffix(e.RequestURI, "/"+name) ||
 			e.Stage == auditv1.StageResponseComplete && e.Annotations["read-by"] != name {
-			t.Fatalf("%s", line)
+			t.Fatalf("%+v", e)
 		}
 		stages[e.Stage]++
 	}
 	if n := users * reads; len(stages) != 2 || stages[auditv1.StageRequestReceived] != n ||
 		stages[auditv1.StageResponseComplete] != n {
 		t.Errorf("events %v, of %d requests", stages, n)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
