@@ -32,6 +32,7 @@ type flags struct {
 	server                                               connect.Flags
 	www, wwwPrefix, apiPrefix                            string
 	acceptPaths, rejectPaths, acceptHosts, rejectMethods string
+	acceptOrigins                                        string
 	address, unixSocket, socks5                          string
 	port                                                 int
 	disableFilter, appendServerPath                      bool
@@ -46,7 +47,8 @@ func Command() *cobra.Command {
 		Short: "Let clients on this machine reach the server by plain HTTP or SOCKS5",
 		Long: `Let clients on this machine reach the server. Those that speak plain HTTP (curl, a browser, a script) act with the
 credentials of the kubeconfig: it is kubectl proxy, with its flags and its filter. Whoever can open the port can do what
-this user may do, so it listens on this machine alone unless --address says otherwise.
+this user may do, so it listens on this machine alone unless --address says otherwise. Web pages of other origins are
+refused, and the page of a pod or a service is shown at a host of its own, from which it cannot reach the API.
 
 With --socks5 it is a SOCKS5 proxy too, for clients that have credentials of their own: kubectl and client-go go through
 it by proxy-url in a kubeconfig or HTTPS_PROXY in the environment. It leads to the server of the kubeconfig and nowhere
@@ -76,6 +78,8 @@ func (o *flags) bind(f *pflag.FlagSet) {
 		"paths to refuse, also if --accept-paths has them")
 	f.StringVar(&o.acceptHosts, "accept-hosts", proxy.DefaultHostAcceptRE,
 		"hosts that a client may call the proxy by, regular expressions")
+	f.StringVar(&o.acceptOrigins, "accept-origins", "",
+		"origins of web pages that may act as this user besides the proxy's own, regular expressions")
 	f.StringVar(&o.rejectMethods, "reject-methods", proxy.DefaultMethodRejectRE,
 		"methods to refuse, regular expressions, as in POST,PUT,PATCH")
 	f.IntVarP(&o.port, "port", "p", defaultPort, "port to listen on, 0 for a free one")
@@ -116,7 +120,9 @@ func (o *flags) run(ctx context.Context, out, log io.Writer) error {
 		defer stop()
 	}
 	fmt.Fprintf(out, "Starting to serve on %s\n", listener.Addr())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 20,
+	}
 	defer context.AfterFunc(ctx, func() { server.Close() })() // watches would not end by themselves
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -158,7 +164,7 @@ func (o *flags) complete(log io.Writer) error {
 
 // handler serves the API, and files if there are to be any.
 func (o *flags) handler(config *rest.Config, log io.Writer) (http.Handler, error) {
-	filter, err := o.filter()
+	filter, guard, err := o.filter()
 	if err != nil {
 		return nil, err
 	}
@@ -172,32 +178,42 @@ func (o *flags) handler(config *rest.Config, log io.Writer) (http.Handler, error
 		return nil, err
 	}
 	mux := http.NewServeMux()
+	if guard != nil {
+		api = guard.pods.apart(api)
+	}
 	mux.Handle(o.apiPrefix, api)
 	if o.www != "" {
 		mux.Handle(o.wwwPrefix, http.StripPrefix(o.wwwPrefix, http.FileServer(http.Dir(o.www))))
 	}
+	if guard != nil {
+		guard.next = mux
+		return guard, nil
+	}
 	return mux, nil
 }
 
-// filter returns what keeps pages of other sites from acting as the user, nil if it is switched off.
-func (o *flags) filter() (*proxy.FilterServer, error) {
+// filter returns the filter of paths and methods, and the guard that keeps web pages from acting as the user. Both are
+// nil if --disable-filter switches them off.
+func (o *flags) filter() (*proxy.FilterServer, *guard, error) {
 	if o.disableFilter {
-		return nil, nil
+		return nil, nil, nil
 	}
-	f := &proxy.FilterServer{}
+	f := &proxy.FilterServer{AcceptHosts: []*regexp.Regexp{regexp.MustCompile("")}} // the guard checks the host
+	g := &guard{pods: newPods(o.apiPrefix)}
 	for _, list := range []struct {
 		flag, text string
 		to         *[]*regexp.Regexp
 	}{
 		{"accept-paths", o.acceptPaths, &f.AcceptPaths}, {"reject-paths", o.rejectPaths, &f.RejectPaths},
-		{"accept-hosts", o.acceptHosts, &f.AcceptHosts}, {"reject-methods", o.rejectMethods, &f.RejectMethods},
+		{"accept-hosts", o.acceptHosts, &g.hosts}, {"reject-methods", o.rejectMethods, &f.RejectMethods},
+		{"accept-origins", o.acceptOrigins, &g.origins},
 	} {
 		var err error
 		if *list.to, err = proxy.MakeRegexpArray(list.text); err != nil {
-			return nil, fmt.Errorf("--%s %q: %w", list.flag, list.text, err)
+			return nil, nil, fmt.Errorf("--%s %q: %w", list.flag, list.text, err)
 		}
 	}
-	return f, nil
+	return f, g, nil
 }
 
 func (o *flags) listen() (net.Listener, error) {
