@@ -135,6 +135,12 @@ stories: ## every story of workloads, and random ones, told to our controllers a
 e2e: again ## a built binary and a real kubectl
 	@if [ -f test/e2e/go.mod ]; then cd test/e2e && go vet ./... && $(AGAIN) -vet=off -timeout 45m ./...; else echo "e2e: test/e2e is not there yet"; fi
 
+# Which attacks `attack` sends: all, or those whose family or name has this text in it.
+ATTACK ?= all
+.PHONY: attack
+attack: ## hostile bodies and expressions against a server process: memory, deadlines, CPU, another user's latency; minutes
+	ATTACK="$(ATTACK)" go test -vet=off -count=1 -timeout 3h -v -run '^TestAll$$' ./test/attack/cost
+
 # How many rollouts kill-rollouts kills the server in.
 ROLLOUTS ?= 1000
 .PHONY: kill-rollouts
