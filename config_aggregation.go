@@ -3,8 +3,8 @@ package bowsprit
 import (
 	"cmp"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/peer"
+	"github.com/bowsprit/bowsprit/internal/feature/aggregation"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/peer"
 )
 
 // AggregationConfig says how requests reach the servers that APIServices name.
@@ -90,9 +90,9 @@ func (c *Config) peers() peer.Settings {
 }
 
 // aggregation is what the configuration means for the part.
-func (c *Config) aggregation() aggregate.Settings {
+func (c *Config) aggregation() aggregation.Settings {
 	a := &c.Aggregation
-	return aggregate.Settings{
+	return aggregation.Settings{
 		Routing:         a.Routing == nil || *a.Routing,
 		RejectRedirects: a.RejectRedirects == nil || *a.RejectRedirects,
 	}

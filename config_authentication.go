@@ -8,7 +8,7 @@ import (
 
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
 	"github.com/bowsprit/bowsprit/internal/auth/token"
-	"github.com/bowsprit/bowsprit/internal/kinds/auth/trust"
+	"github.com/bowsprit/bowsprit/internal/feature/review/trust"
 )
 
 // AuthenticationConfig says how clients prove who they are.

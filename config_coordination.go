@@ -3,7 +3,7 @@ package bowsprit
 import (
 	"time"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/candidates"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
 )
 
 // CoordinationConfig says how one of several servers comes to elect leaders among LeaseCandidates. It means nothing

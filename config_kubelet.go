@@ -3,7 +3,7 @@ package bowsprit
 import (
 	"time"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/core/kubelet"
+	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
 )
 
 // KubeletConfig says how kubelets are reached, for logs of pods, commands in containers, ports and proxies.

@@ -11,7 +11,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
+	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 )
 
 // ServicesConfig says which addresses and ports services get.

@@ -6,7 +6,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
-	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signing"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/signing"
 )
 
 // SigningConfig says with what approved CertificateSigningRequests to Kubernetes' signers are signed: the server's own

@@ -4,36 +4,36 @@ import (
 	"slices"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/aggregation"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/bootstrap"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/claim"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/escalation"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/marks"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/csrmetrics"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/signers"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/signing"
+	"github.com/bowsprit/bowsprit/internal/feature/componentstatus"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/accounts"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/bootstraptoken"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/clusterroles"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/podgc"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/policystatus"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/protection"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/systemclass"
+	"github.com/bowsprit/bowsprit/internal/feature/fairness"
+	"github.com/bowsprit/bowsprit/internal/feature/kubelet"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins"
+	"github.com/bowsprit/bowsprit/internal/feature/quota"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/candidates"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/peer"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/storageversion"
+	"github.com/bowsprit/bowsprit/internal/feature/review"
+	"github.com/bowsprit/bowsprit/internal/feature/review/openid"
+	"github.com/bowsprit/bowsprit/internal/feature/review/trust"
+	"github.com/bowsprit/bowsprit/internal/feature/services"
+	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/feature/subresource"
 	"github.com/bowsprit/bowsprit/internal/kinds"
-	"github.com/bowsprit/bowsprit/internal/kinds/admission/policystatus"
-	"github.com/bowsprit/bowsprit/internal/kinds/apiextensions/marks"
-	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration/aggregate"
-	"github.com/bowsprit/bowsprit/internal/kinds/apiserverinternal/storageversion"
-	"github.com/bowsprit/bowsprit/internal/kinds/auth/openid"
-	"github.com/bowsprit/bowsprit/internal/kinds/auth/review"
-	"github.com/bowsprit/bowsprit/internal/kinds/auth/trust"
-	"github.com/bowsprit/bowsprit/internal/kinds/certificates/csrmetrics"
-	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signers"
-	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signing"
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/candidates"
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/peer"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/accounts"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/bootstraptoken"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/componentstatus"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/kubelet"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/podgc"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/subresource"
-	"github.com/bowsprit/bowsprit/internal/kinds/flowcontrol/fairness"
-	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
-	"github.com/bowsprit/bowsprit/internal/kinds/network/service"
-	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
-	"github.com/bowsprit/bowsprit/internal/kinds/protection"
-	"github.com/bowsprit/bowsprit/internal/kinds/rbac/aggregation"
-	"github.com/bowsprit/bowsprit/internal/kinds/rbac/bootstrap"
-	"github.com/bowsprit/bowsprit/internal/kinds/rbac/escalation"
-	"github.com/bowsprit/bowsprit/internal/kinds/resource/claimauthz"
-	"github.com/bowsprit/bowsprit/internal/kinds/scheduling/systemclass"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/workload/apps"
 	"github.com/bowsprit/bowsprit/internal/workload/autoscale"
@@ -67,23 +67,23 @@ func (c *Config) parts() []part.Part {
 		servers.Lease(), // then StorageVersions, which nothing that is written precedes but it
 		storageversion.Part(slices.Contains(c.openGates(), storageversion.Gate), servers.Name),
 		builtinKinds(c),
-		pluginlist.Part(c.pluginSettings()),
+		plugins.Part(c.pluginSettings()),
 		embeddedPlugins(c.Admission.Plugins),
 		admissionPolicies(c),
 		admissionWebhooks(),
 		policystatus.Part(),
 		quota.Part(),
-		aggregate.Part(c.aggregation()),
+		aggregation.Part(c.aggregation()),
 		review.Part(c.ServiceAccounts.MaxTokenExpiration),
 		trust.Part(c.Authentication.RequestHeader.trusted()),
 		escalation.Part(),
 		marks.Part(),
 		bootstrap.Part(c.openGates()),
-		aggregation.Part(),
+		clusterroles.Part(),
 		accounts.Part(),
 		systemclass.Part(),
 		address.Part(c.Services.ranges(), c.Services.ports()),
-		service.Part(service.Settings{Ranges: c.Services.ranges(), Advertised: c.advertised}),
+		services.Part(services.Settings{Ranges: c.Services.ranges(), Advertised: c.advertised}),
 		protection.Part(c.openGates()),
 		podgc.Part(),
 		componentstatus.Part(),
@@ -101,7 +101,7 @@ func (c *Config) parts() []part.Part {
 		openid.Part(c.ServiceAccounts.JWKSURI, c.joinURL),
 	}
 	if on(c.Authorization.ClaimStatusAuthorization, !c.Emulation.read().Emulates()) {
-		all = append(all, claimauthz.Part())
+		all = append(all, claim.Part())
 	}
 	if c.API.CoordinatedLeaderElection {
 		all = append(all, candidates.Part(c.Coordination.times()))
@@ -150,8 +150,8 @@ func builtinKinds(c *Config) part.Part {
 }
 
 // pluginSettings are what the configuration says of the admission plugins about single kinds.
-func (c *Config) pluginSettings() pluginlist.Settings {
-	s := pluginlist.Settings{
+func (c *Config) pluginSettings() plugins.Settings {
+	s := plugins.Settings{
 		NotReadySeconds: c.Limits.NotReadyTolerationSeconds, UnreachableSeconds: c.Limits.UnreachableTolerationSeconds,
 		AnyAudience: !on(c.Authorization.NodeAudienceRestriction, true), Features: c.API.Features,
 	}

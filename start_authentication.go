@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
 	"github.com/bowsprit/bowsprit/internal/auth/modes"
 	"github.com/bowsprit/bowsprit/internal/auth/token"
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/identity"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 

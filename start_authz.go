@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/auth/abac"
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
 	"github.com/bowsprit/bowsprit/internal/auth/modes"
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/identity"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/nodeauthz"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/node"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
 	"github.com/bowsprit/bowsprit/internal/net/egress"
 )
 
@@ -41,7 +41,7 @@ func (p *process) openModes() (*modes.Modes, error) {
 			modes.RBAC: func() (authz.Mode, error) { return p.host.Roles, nil },
 			modes.Node: func() (authz.Mode, error) {
 				api := p.config.API
-				return nodeauthz.Authorizer{
+				return node.Authorizer{
 					View: p.host.View, PodCertificates: api.PodCertificateRequest, TrustBundles: api.ClusterTrustBundle,
 				}, nil
 			},

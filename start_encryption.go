@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bowsprit/bowsprit/internal/api/convert"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
 	"github.com/bowsprit/bowsprit/internal/front"
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/identity"
 	"github.com/bowsprit/bowsprit/internal/storage/encrypt"
 )
 

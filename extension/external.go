@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/extension/external"
+	"github.com/bowsprit/bowsprit/internal/feature/extension/external"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 

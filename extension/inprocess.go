@@ -2,7 +2,7 @@ package extension
 
 import (
 	"github.com/bowsprit/bowsprit"
-	kinds "github.com/bowsprit/bowsprit/internal/kinds/extension"
+	kinds "github.com/bowsprit/bowsprit/internal/feature/extension"
 	"github.com/bowsprit/bowsprit/internal/part"
 )
 

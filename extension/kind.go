@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	kinds "github.com/bowsprit/bowsprit/internal/kinds/extension"
+	kinds "github.com/bowsprit/bowsprit/internal/feature/extension"
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 

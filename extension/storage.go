@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	kinds "github.com/bowsprit/bowsprit/internal/kinds/extension"
+	kinds "github.com/bowsprit/bowsprit/internal/feature/extension"
 )
 
 // Storage keeps the objects of a kind. It is the truth about them: the server has them too, in the order in which it

@@ -18,11 +18,12 @@ var floors = [][]string{
 	{"internal/net"},                       // calls to webhooks, where services in the view say
 	{"internal/api"},                       // what can be done with a definition: publish, convert, apply
 	{"internal/admit"},                     // what writes are refused or changed
+	{"internal/kinds"},                     // the kinds of Kubernetes, as data
 	{"internal/verb"},                      // the operations on objects
 	{"internal/rest"},                      // HTTP for them
 	{"internal/control", "internal/front"}, // act through the verbs; take requests and hand them on
 	{"internal/part"},                      // what may stand beside the core
-	{"internal/kinds"},                     // the kinds of Kubernetes: parts
+	{"internal/feature"},                   // behaviour of single kinds: admission plugins, controllers, subresources
 	{"internal/workload"},                  // what simulates the components that act on them: a part
 	{"."},                                  // puts all of it together
 	{"extension"},                          // extension API servers, made of it
@@ -32,8 +33,26 @@ var floors = [][]string{
 	},
 }
 
-// coreEnds is the lowest floor that is no longer the core. The core knows no part and no kind.
+// coreEnds is the lowest floor above the core.
 const coreEnds = "internal/part"
+
+// inCore reports whether a package belongs to the core, which imports neither parts nor kinds.
+func inCore(pkg string) bool {
+	end, _ := floorOf(coreEnds)
+	mine, folder := floorOf(pkg)
+	return mine >= 0 && mine < end && folder != dataFloor
+}
+
+// dataFloor is the folder of the built-in kinds. They stand below the verbs because they are data, and beside the core
+// because no core package may import them.
+const dataFloor = "internal/kinds"
+
+// dataImports are the imports of kinds from floors above internal/api, with the reason.
+var dataImports = map[string]map[string]string{
+	"internal/kinds/admission": {
+		"internal/admit/registration": "a policy is valid if its expressions compile as admission compiles them",
+	},
+}
 
 // ownCorners are packages that only one other package may import.
 var ownCorners = map[string]string{"internal/object/schema/cel/rulegen": "internal/object/schema/cel"}
@@ -98,17 +117,43 @@ func TestImportOrder(t *testing.T) {
 	}
 }
 
-// TestCoreKnowsNoParts says what the floors mean: what is beside the core cannot be reached from it.
+// TestCoreKnowsNoParts holds that no core package imports a kind or a part.
 func TestCoreKnowsNoParts(t *testing.T) {
-	end, _ := floorOf(coreEnds)
 	for _, f := range sources(t) {
-		if mine, _ := floorOf(f.pkg); f.test || mine >= end {
+		if f.test || !inCore(f.pkg) {
+			continue
+		}
+		for _, imported := range f.imports {
+			if pkg, ok := local(imported); ok && !inCore(pkg) {
+				t.Errorf("%s: the core imports %s: hand over a function, or let a part do it", f.path, pkg)
+			}
+		}
+	}
+}
+
+// TestKindsAreData holds that kinds import nothing above internal/api: no admission, no verbs, no controllers.
+func TestKindsAreData(t *testing.T) {
+	highest, _ := floorOf("internal/api")
+	used := map[string]bool{}
+	for _, f := range sources(t) {
+		if f.test || !within(f.pkg, dataFloor) {
 			continue
 		}
 		for _, imported := range f.imports {
 			pkg, ok := local(imported)
-			if theirs, folder := floorOf(pkg); ok && theirs >= end {
-				t.Errorf("%s: the core imports %s: hand over a function, or let a part do it", f.path, folder)
+			if floor, _ := floorOf(pkg); !ok || floor <= highest || within(pkg, dataFloor) {
+				continue
+			}
+			if dataImports[f.pkg][pkg] == "" {
+				t.Errorf("%s imports %s: behaviour belongs in internal/feature", f.path, pkg)
+			}
+			used[f.pkg+" "+pkg] = true
+		}
+	}
+	for pkg, imports := range dataImports {
+		for imported := range imports {
+			if !used[pkg+" "+imported] {
+				t.Errorf("%s does not import %s: remove it from dataImports", pkg, imported)
 			}
 		}
 	}

@@ -8,10 +8,10 @@ import (
 // renames are the packages that give files a new name by themselves, with the reason why such a name need not be on
 // disk when the caller goes on. An entry that is no longer needed fails the test.
 var renames = map[string]string{
-	"internal/storage/durable":                 "it is what the others call",
-	"cmd/bowsprit":                             "a folder for envtest is made again",
-	"internal/front/audit":                     "a full log that keeps its name grows on",
-	"internal/kinds/apiregistration/aggregate": "what another server has said is asked again",
+	"internal/storage/durable":     "it is what the others call",
+	"cmd/bowsprit":                 "a folder for envtest is made again",
+	"internal/front/audit":         "a full log that keeps its name grows on",
+	"internal/feature/aggregation": "what another server has said is asked again",
 }
 
 // TestRenames finds files that take the place of others and could be the old ones again after a loss of power.

@@ -18,10 +18,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/feature/subresource"
 	"github.com/bowsprit/bowsprit/internal/kinds"
-	"github.com/bowsprit/bowsprit/internal/kinds/core/subresource"
-	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
-	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/rest"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
@@ -69,7 +69,7 @@ func start(t testing.TB, plugins ...admit.Plugin) *server {
 
 // topology is the plugin that hands labels of nodes on to pods.
 func topology(view *watchcache.View) admit.Plugin {
-	all := pluginlist.All(plugin.Config{View: view})
+	all := plugins.All(plugin.Config{View: view})
 	return all[slices.IndexFunc(all, func(p admit.Plugin) bool { return p.Name() == "PodTopologyLabels" })]
 }
 

@@ -65,7 +65,7 @@ import (
 var suffix = regexp.MustCompile(`(kube-api-access-)[a-z0-9]{5}\b`)
 
 // pluginCases are the files with what plugins are asked.
-const pluginCases = "../../internal/kinds/*/plugins/testdata/*.yaml"
+const pluginCases = "../../internal/feature/plugins/*/testdata/*.yaml"
 
 func asksProcess(all *plugintest.Cases) bool {
 	return slices.Contains(all.Gates, string(features.WorkloadAwarePreemption))

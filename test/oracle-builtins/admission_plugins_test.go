@@ -10,7 +10,7 @@ import (
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins"
 	"github.com/bowsprit/bowsprit/internal/testing/plugintest"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestAdmissionPlugins(t *testing.T) {
 	t.Parallel()
 	registry := pluginRegistry()
-	if ours := slices.Sorted(slices.Values(pluginlist.Names())); !slices.Equal(ours, registry.Registered()) {
+	if ours := slices.Sorted(slices.Values(plugins.Names())); !slices.Equal(ours, registry.Registered()) {
 		t.Fatalf("compared are %q, there are %q", registry.Registered(), ours)
 	}
 	files := plugintest.Each(t, pluginCases,

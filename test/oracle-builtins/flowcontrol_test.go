@@ -23,7 +23,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
-	"github.com/bowsprit/bowsprit/internal/kinds/flowcontrol/fairness"
+	"github.com/bowsprit/bowsprit/internal/feature/fairness"
 	"github.com/bowsprit/bowsprit/internal/object"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"

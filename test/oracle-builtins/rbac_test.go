@@ -27,7 +27,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	ours "github.com/bowsprit/bowsprit/internal/auth/rbac"
-	bootstrapdata "github.com/bowsprit/bowsprit/internal/kinds/rbac/bootstrap"
+	bootstrapdata "github.com/bowsprit/bowsprit/internal/feature/authorize/bootstrap"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

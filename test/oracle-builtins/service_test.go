@@ -14,8 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/service/storage"
 
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/services/address"
 	"github.com/bowsprit/bowsprit/internal/kinds"
-	"github.com/bowsprit/bowsprit/internal/kinds/network/address"
 )
 
 // What Kubernetes' storage of services does before their strategy is not exported.

@@ -24,7 +24,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/certificates/authority"
 
 	"github.com/bowsprit/bowsprit/internal/auth/pki"
-	"github.com/bowsprit/bowsprit/internal/kinds/certificates/signing"
+	"github.com/bowsprit/bowsprit/internal/feature/certificates/signing"
 )
 
 // signs is an authority, of which both sides have the same.

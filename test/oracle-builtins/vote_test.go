@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/coordination/leaseelection"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/leaseelection"
 )
 
 //go:linkname reconcileElectionStep k8s.io/kubernetes/pkg/controlplane/controller/leaderelection.(*Controller).reconcileElectionStep

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bowsprit/bowsprit/cmd/bowsprit/connect"
-	"github.com/bowsprit/bowsprit/internal/kinds/rbac/why"
+	"github.com/bowsprit/bowsprit/internal/feature/review/why"
 )
 
 // deniedFlags are the flags of "bowsprit why-denied".

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/rbac/why"
+	"github.com/bowsprit/bowsprit/internal/feature/review/why"
 )
 
 // What a refusal says is what was asked for.

@@ -7,7 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/rbac/why"
+	"github.com/bowsprit/bowsprit/internal/feature/review/why"
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 

@@ -26,9 +26,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/admit"
 	"github.com/bowsprit/bowsprit/internal/api/catalog"
 	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
 	"github.com/bowsprit/bowsprit/internal/kinds"
-	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
-	"github.com/bowsprit/bowsprit/internal/kinds/pluginlist"
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
@@ -202,7 +202,7 @@ func start(t *testing.T, name string, all *Cases, stored []json.RawMessage) *plu
 // Find returns the plugin of a name.
 func Find(t *testing.T, name string, c plugin.Config) *plugin.Plugin {
 	t.Helper()
-	for _, p := range pluginlist.All(c) {
+	for _, p := range plugins.All(c) {
 		if p.Name() == name {
 			return p.(*plugin.Plugin)
 		}

@@ -9,7 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/bowsprit/bowsprit/internal/kinds/core/quota"
+	"github.com/bowsprit/bowsprit/internal/feature/quota"
 	"github.com/bowsprit/bowsprit/internal/workload/measure"
 	"github.com/bowsprit/bowsprit/internal/workload/replica"
 )

@@ -16,8 +16,8 @@ import (
 	helper "k8s.io/component-helpers/storage/volume"
 
 	"github.com/bowsprit/bowsprit/internal/control"
-	"github.com/bowsprit/bowsprit/internal/kinds/plugin"
-	"github.com/bowsprit/bowsprit/internal/kinds/storage/plugins"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins/storage"
 	"github.com/bowsprit/bowsprit/internal/part"
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 	"github.com/bowsprit/bowsprit/internal/workload/cluster"
@@ -35,7 +35,7 @@ func Part(shared *cluster.Shared) part.Part {
 			// One worker: what is bound is decided one after another.
 			cluster.Loop("persistentvolume-binder-controller", 1, func(c *cluster.Cluster) control.Reconciler {
 				c.User, c.Component = control.ControllerUser("persistent-volume-binder"), "persistentvolume-controller"
-				return &binder{c, shared.Of(c.Host), plugins.DefaultStorageClass(c.View)}
+				return &binder{c, shared.Of(c.Host), storage.DefaultStorageClass(c.View)}
 			}),
 			cluster.Loop(provisionerLoop, 1, func(c *cluster.Cluster) control.Reconciler {
 				c.Manager, c.Component = "simulated-provisioner", Provisioner

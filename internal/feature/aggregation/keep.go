@@ -1,0 +1,142 @@
+package aggregation
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+)
+
+// keeper keeps what other servers have said of themselves in files, so that it is known after a restart although they
+// are gone. Without a directory it keeps nothing.
+type keeper struct{ dir string }
+
+func newKeeper(dataDir string) *keeper {
+	if dataDir == "" {
+		return &keeper{}
+	}
+	return &keeper{dir: filepath.Join(dataDir, "aggregation")}
+}
+
+// file is what is kept of an APIService beside its OpenAPI documents.
+type file struct {
+	// UID is that of the APIService: another one of the same name may be about another server.
+	UID string `json:"uid"`
+	// Resources are those of the version, as documents have them.
+	Resources json.RawMessage `json:"resources"`
+	V3        *kept           `json:"v3,omitempty"`
+	V2        *kept           `json:"v2,omitempty"`
+}
+
+// kept is an OpenAPI document, compressed.
+type kept struct {
+	Hash string `json:"hash"`
+	ETag string `json:"etag,omitempty"`
+	Data []byte `json:"data"` // gzip
+}
+
+func compress(hash, etag string, doc []byte) *kept {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(doc) // a buffer takes everything
+	_ = z.Close()
+	return &kept{Hash: hash, ETag: etag, Data: bytes.Clone(b.Bytes())}
+}
+
+// document is k as the catalog has it.
+func (k *kept) document() catalog.Document {
+	if k == nil {
+		return catalog.Document{}
+	}
+	return catalog.Document{Hash: k.Hash, Read: func() ([]byte, error) {
+		z, err := gzip.NewReader(bytes.NewReader(k.Data))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(z)
+	}}
+}
+
+func (k *keeper) path(name string) string { return filepath.Join(k.dir, name+".json") }
+
+// write replaces what is kept of an APIService.
+func (k *keeper) write(name string, f *file) error {
+	if k.dir == "" {
+		return nil
+	}
+	data, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(k.dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), k.path(name))
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+	}
+	return err
+}
+
+// read returns what is kept of an APIService, nil if nothing is.
+func (k *keeper) read(name string) *file {
+	if k.dir == "" {
+		return nil
+	}
+	data, err := os.ReadFile(k.path(name))
+	if err != nil {
+		return nil
+	}
+	f := &file{}
+	if json.Unmarshal(data, f) != nil {
+		return nil
+	}
+	return f
+}
+
+// remove forgets an APIService.
+func (k *keeper) remove(name string) {
+	if k.dir != "" {
+		_ = os.Remove(k.path(name)) // usually it is not there
+	}
+}
+
+// save keeps what is known of the other server.
+func (a *aggregator) save(r *remote, d *documents) {
+	err := a.keep.write(r.name, &file{UID: r.uid, Resources: d.raw, V3: d.v3, V2: d.v2})
+	if err != nil {
+		a.host.Log.Warn("what an aggregated API says of itself is not kept, and not known after a restart",
+			"apiService", r.name, "error", err)
+	}
+}
+
+// restore brings back what is kept of all APIServices that there are. It is called before the first request.
+func (a *aggregator) restore() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, r := range a.mu.remotes {
+		f := a.keep.read(name)
+		if f == nil || f.UID != r.uid || r.documents.Load().raw != nil {
+			continue
+		}
+		var resources []apidiscoveryv2.APIResourceDiscovery
+		if json.Unmarshal(f.Resources, &resources) == nil {
+			r.documents.Store(&documents{raw: f.Resources, resources: resources, stale: true, v3: f.V3, v2: f.V2})
+		}
+	}
+	a.publishLocked()
+}

@@ -1,0 +1,61 @@
+package aggregation_test
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+)
+
+// TestLists has more lists of a server be under way than have connections of their own: the others, and what is no
+// list, share one. When they are answered the next one has such a connection again.
+func TestLists(t *testing.T) {
+	c := start(t)
+	const alone, more = 16, 4
+	came, answer := make(chan string, alone+more), make(chan struct{})
+	var mu sync.Mutex
+	waits := true
+	b := serveBackend(t, func(w http.ResponseWriter, r *http.Request) {
+		came <- r.Proto
+		mu.Lock()
+		wait := waits
+		mu.Unlock()
+		if wait && r.URL.Path == anyone {
+			<-answer
+		}
+		_, _ = io.WriteString(w, "fine")
+	})
+	c.service()
+	c.register(b, "")
+	c.available()
+	var clients sync.WaitGroup
+	list := func() {
+		clients.Go(func() {
+			if code, body := c.do("GET", anyone, ""); code != http.StatusOK || body != "fine" {
+				t.Errorf("%d %s", code, body)
+			}
+		})
+	}
+	for i := range alone + more {
+		list()
+		want := "HTTP/1.1"
+		if i >= alone {
+			want = "HTTP/2.0"
+		}
+		if got := <-came; got != want {
+			t.Errorf("list %d is asked for with %s, not %s", i, got, want)
+		}
+	}
+	c.must("GET", anyone+"/a", "")
+	if got := <-came; got != "HTTP/2.0" {
+		t.Errorf("an object is asked for with %s", got)
+	}
+	mu.Lock()
+	waits = false
+	mu.Unlock()
+	close(answer)
+	clients.Wait()
+	for got := ""; got != "HTTP/1.1"; got = <-came { // clients have their answers before the server has done with them
+		c.must("GET", anyone, "")
+	}
+}

@@ -1,0 +1,144 @@
+package aggregation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+)
+
+// emptyTimeout bounds each request that deletes or counts what another server has in a namespace.
+const emptyTimeout = 30 * time.Second
+
+// empty deletes what other servers have in a namespace, and returns what is left. A server that does not answer keeps
+// the namespace only if it has last listed something that is in namespaces, and can be listed and deleted: one whose
+// resources are computed, as those of metrics are, never does.
+func (a *aggregator) empty(ctx context.Context, namespace string) (out control.Elsewhere) {
+	t := a.table.Load()
+	if t == nil {
+		return out
+	}
+	var remotes []*remote
+	for _, r := range *t {
+		remotes = append(remotes, r)
+	}
+	slices.SortFunc(remotes, func(a, b *remote) int { return cmp.Compare(a.name, b.name) })
+	var first sync.WaitGroup // what has never been checked may be available, and list something
+	for _, r := range remotes {
+		if r.state.Load() == nil {
+			first.Go(func() { a.await(ctx, r) })
+		}
+	}
+	first.Wait()
+	for _, r := range remotes {
+		var s *state // of those that matter
+		for _, resource := range r.documents.Load().resources {
+			if !holds(&resource) {
+				continue
+			}
+			if s == nil {
+				s = a.await(ctx, r)
+			}
+			if !s.available() {
+				version := r.version.Group + "/" + r.version.Version
+				out.Unknown = append(out.Unknown,
+					fmt.Errorf("%s: stale GroupVersion discovery: %s", version, version))
+				break
+			}
+			held, err := a.emptyOf(ctx, r, &resource, namespace)
+			if err != nil {
+				out.Failures = append(out.Failures, err)
+			} else if held.Objects > 0 {
+				out.Left = append(out.Left, held)
+			}
+		}
+	}
+	return out
+}
+
+// holds reports whether a namespace may hold objects of a resource that have to be deleted with it.
+func holds(r *apidiscoveryv2.APIResourceDiscovery) bool {
+	return r.Scope == apidiscoveryv2.ScopeNamespace && slices.Contains(r.Verbs, "list") &&
+		(slices.Contains(r.Verbs, "delete") || slices.Contains(r.Verbs, "deletecollection"))
+}
+
+// emptyOf deletes the objects of one resource, and counts those that are left.
+func (a *aggregator) emptyOf(
+	ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string,
+) (control.Held, error) {
+	held := control.Held{Resource: resource.Resource + "." + r.version.Group, Finalizers: map[string]int{}}
+	at := r.path() + "/namespaces/" + namespace + "/" + resource.Resource
+	list, err := a.listed(ctx, r, at)
+	if err != nil || len(list.Items) == 0 {
+		return held, err
+	}
+	if slices.Contains(resource.Verbs, "deletecollection") {
+		_, err = a.send(ctx, r, http.MethodDelete, at)
+	} else {
+		for _, one := range list.Items {
+			if _, err = a.send(ctx, r, http.MethodDelete, at+"/"+one.Name); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return held, err
+	}
+	if list, err = a.listed(ctx, r, at); err != nil {
+		return held, err
+	}
+	for _, one := range list.Items {
+		held.Objects++
+		for _, f := range one.Finalizers {
+			held.Finalizers[f]++
+		}
+	}
+	return held, nil
+}
+
+func (a *aggregator) listed(ctx context.Context, r *remote, at string) (*metav1.PartialObjectMetadataList, error) {
+	body, err := a.send(ctx, r, http.MethodGet, at)
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	return list, json.Unmarshal(body, list)
+}
+
+// send asks the other server for something, as the namespace controller. A path that is not there has nothing.
+func (a *aggregator) send(ctx context.Context, r *remote, method, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, emptyTimeout)
+	defer cancel()
+	at := url.URL{Scheme: "https", Host: r.name, Path: path}
+	out, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	out.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+	resp, err := a.sendAs(out, r, control.ControllerUser("namespace-controller"))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, at.String(), err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxInitial))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w", method, at.String(), err)
+	case resp.StatusCode == http.StatusNotFound:
+		return []byte("{}"), nil
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return nil, fmt.Errorf("%s %s: %s", method, at.String(), resp.Status)
+	}
+	return body, nil
+}

@@ -1,0 +1,76 @@
+// Package aggregation is what APIServices do: each says who answers for a version of an API group, this server or
+// another one behind a service.
+//
+// It stands beside the core as a part, which brings the kind too.
+package aggregation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/kinds/apiregistration"
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// Prefix is where APIServices are stored.
+const Prefix = "apiregistration.k8s.io/apiservices"
+
+// Resource names the kind.
+var Resource = catalog.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+
+// Registration is the controller that keeps the APIServices of what this server answers for.
+const Registration = "kube-apiserver-autoregistration-controller"
+
+// Settings say how requests reach other servers.
+type Settings struct {
+	// Routing sends them to the endpoints of services, and not to cluster IPs.
+	Routing bool
+	// RejectRedirects answers 502 where another server sends a client elsewhere.
+	RejectRedirects bool
+}
+
+// Part brings APIServices.
+func Part(settings Settings) part.Part {
+	var local *registration
+	var remote *aggregator
+	return part.Part{
+		Name: "API aggregation",
+		Resources: func(_ *part.Host, resources []*catalog.Resource) []*catalog.Resource {
+			return append(resources, apiregistration.Kinds()...)
+		},
+		Handlers: func(h *part.Host) part.Handlers {
+			remote = newAggregator(h, settings)
+			return part.Handlers{}
+		},
+		Loops: []part.Loop{{Name: Registration, Always: true, Workers: 5, New: func(h *part.Host) control.Reconciler {
+			local = newRegistration(h)
+			return local
+		}}},
+		Elsewhere: func(*part.Host) front.Elsewhere { return remote.elsewhere },
+		Contents:  func(*part.Host) func(context.Context, string) control.Elsewhere { return remote.empty },
+		Remote:    func(*part.Host) control.Remote { return remote },
+		Collectors: func(*part.Host) []prometheus.Collector {
+			return []prometheus.Collector{remote.metrics.unavailable, remote.metrics.total, remote.certificates}
+		},
+		Start: func(_ context.Context, h *part.Host) error {
+			local.running.Store(true)
+			h.Background(local.registerBuiltin)
+			remote.restore()
+			h.Background(remote.run)
+			return nil
+		},
+		Checks: func(*part.Host) []front.Check {
+			return []front.Check{{Name: "autoregister-completion", NotLive: true, Run: func(context.Context) error {
+				if missing := local.missing(); len(missing) > 0 {
+					return fmt.Errorf("missing APIService: %v", missing)
+				}
+				return nil
+			}}}
+		},
+	}
+}

@@ -1,0 +1,296 @@
+// Package node decides about the requests of kubelets: the authorization mode Node.
+//
+// It is one of the modes that authz.Union asks. A kubelet may use what the pods on its node need, and what is about the
+// node itself. Kubernetes keeps a graph of that; here a question is answered from the view, which finds the pods of a
+// node by an index, and what a pod needs is found once for each version of it (Entry.Encoded). So nothing is kept or
+// followed while no kubelet asks, and an answer is never older than the view. What may be created for a node is
+// checked by the admission plugin NodeRestriction. Rules and texts: plugin/pkg/auth/authorizer/node of Kubernetes
+// 1.36; test/oracle-builtins compares both. Authorizer is safe for concurrent use.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/bowsprit/bowsprit/internal/auth/authz"
+	"github.com/bowsprit/bowsprit/internal/request"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// Authorizer decides about the requests of kubelets, and has no opinion about others.
+type Authorizer struct {
+	View *watchcache.View
+	// PodCertificates says that PodCertificateRequests are served: kubelets make them.
+	PodCertificates bool
+	// TrustBundles says that kubelets read ClusterTrustBundles, for volumes of pods.
+	TrustBundles bool
+}
+
+var _ authz.Mode = Authorizer{}
+
+// NodeName returns the node whose kubelet a user is: a member of system:nodes whose name is system:node:NAME. The name
+// may be empty.
+func NodeName(who user.Info) (name string, isNode bool) {
+	name, isNode = strings.CutPrefix(who.GetName(), "system:node:")
+	if !isNode || !slices.Contains(who.GetGroups(), user.NodesGroup) {
+		return "", false
+	}
+	return name, true
+}
+
+// Rules implements authz.Ruler: what a kubelet may do depends on pods.
+func (Authorizer) Rules(_ context.Context, who user.Info, _ string) (authz.Rules, error) {
+	if _, isNode := NodeName(who); isNode {
+		return authz.Rules{Incomplete: true}, errors.New("node authorizer does not support user rule resolution")
+	}
+	return authz.Rules{}, nil
+}
+
+// Authorize implements authz.Authorizer.
+func (a Authorizer) Authorize(_ context.Context, who user.Info, what *request.Info) (authz.Decision, error) {
+	node, isNode := NodeName(who)
+	if !isNode {
+		return authz.Decision{}, nil
+	}
+	if node == "" {
+		return no("unknown node for user %q", who.GetName()), nil
+	}
+	if !what.IsResource {
+		return authz.Decision{}, nil
+	}
+	q := question{Info: what, node: node, view: a.View, podCertificates: a.PodCertificates}
+	if rule := restricted[what.Group+"/"+what.Resource]; rule != nil {
+		return rule(q), nil
+	}
+	resource := what.Resource
+	if what.Subresource != "" {
+		resource += "/" + what.Subresource
+	}
+	if slices.Contains(unrestricted[what.Group+"/"+resource], what.Verb) ||
+		a.TrustBundles && isBundle(what) && !what.Mutating() {
+		return yes, nil
+	}
+	return authz.Decision{}, nil
+}
+
+func isBundle(what *request.Info) bool {
+	return what.Group == "certificates.k8s.io" && what.Resource == "clustertrustbundles" && what.Subresource == ""
+}
+
+// question is what the kubelet of a node wants to do.
+type question struct {
+	*request.Info
+	node string
+	view *watchcache.View
+
+	podCertificates bool
+}
+
+var yes = authz.Decision{Verdict: authz.Allow}
+
+func no(format string, args ...any) authz.Decision {
+	return authz.Decision{Reason: fmt.Sprintf(format, args...)}
+}
+
+// restricted are the resources of which a kubelet may use only some objects, by "group/resource".
+var restricted = map[string]func(question) authz.Decision{
+	"/secrets":    question.readNamespaced,
+	"/configmaps": question.readNamespaced,
+	"/persistentvolumeclaims": func(q question) authz.Decision {
+		if q.Subresource == "status" {
+			if q.Verb != "update" && q.Verb != "patch" {
+				return no("can only get/update/patch this type")
+			}
+			return q.related()
+		}
+		return q.get()
+	},
+	"/persistentvolumes":                         question.get,
+	"resource.k8s.io/resourceclaims":             question.get,
+	"storage.k8s.io/volumeattachments":           question.get,
+	"/serviceaccounts":                           question.serviceAccount,
+	"coordination.k8s.io/leases":                 question.lease,
+	"storage.k8s.io/csinodes":                    question.csiNode,
+	"resource.k8s.io/resourceslices":             question.slice,
+	"/nodes":                                     question.nodeObject,
+	"/pods":                                      question.pod,
+	"certificates.k8s.io/podcertificaterequests": question.podCertificate,
+}
+
+// unrestricted are the verbs of resources that every kubelet may use, by "group/resource/subresource".
+var unrestricted = map[string][]string{
+	"authentication.k8s.io/tokenreviews":             {"create"},
+	"authorization.k8s.io/subjectaccessreviews":      {"create"},
+	"authorization.k8s.io/localsubjectaccessreviews": {"create"},
+	"/services":            {"get", "list", "watch"},
+	"/events":              {"create", "update", "patch"},
+	"events.k8s.io/events": {"create", "update", "patch"},
+	"/endpoints":           {"get"},
+	"certificates.k8s.io/certificatesigningrequests": {"create", "get", "list", "watch"},
+	"storage.k8s.io/csidrivers":                      {"get", "watch", "list"},
+	"node.k8s.io/runtimeclasses":                     {"get", "list", "watch"},
+}
+
+// get allows to read a single object that the node needs.
+func (q question) get() authz.Decision {
+	if q.Verb != "get" {
+		return no("can only get individual resources of this type")
+	}
+	if q.Subresource != "" {
+		return no("cannot get subresource")
+	}
+	return q.related()
+}
+
+// readNamespaced allows to get and watch a single object that the node needs.
+func (q question) readNamespaced() authz.Decision {
+	switch {
+	case q.Verb != "get" && q.Verb != "list" && q.Verb != "watch":
+		return no("can only read resources of this type")
+	case q.Subresource != "":
+		return no("cannot read subresource")
+	case q.Namespace == "":
+		return no("can only read namespaced object of this type")
+	}
+	return q.related()
+}
+
+func (q question) related() authz.Decision {
+	if q.Name == "" {
+		return no("No Object name found")
+	}
+	if q.isNeeded() {
+		return yes
+	}
+	return no("no relationship found between node '%s' and this object", q.node)
+}
+
+func (q question) serviceAccount() authz.Decision {
+	switch {
+	case q.Verb == "get" && q.Subresource == "":
+		return q.readNamespaced()
+	case q.Verb != "create" || q.Name == "":
+		return no("can only create tokens for individual service accounts")
+	case q.Subresource != "token":
+		return no("can only create token subresource of serviceaccount")
+	}
+	return q.related()
+}
+
+// owns reports whether a verb is one by which a kubelet keeps an object of its node.
+func (q question) owns() bool {
+	return slices.Contains([]string{"get", "create", "update", "patch", "delete"}, q.Verb)
+}
+
+func (q question) lease() authz.Decision {
+	switch {
+	case !q.owns():
+		return no("can only get, create, update, patch, or delete a node lease")
+	case q.Namespace != "kube-node-lease":
+		return no(`can only access leases in the "kube-node-lease" system namespace`)
+	case q.Verb != "create" && q.Name != q.node: // the name of a new one is for NodeRestriction
+		return no("can only access node lease with the same name as the requesting node")
+	}
+	return yes
+}
+
+func (q question) csiNode() authz.Decision {
+	switch {
+	case !q.owns():
+		return no("can only get, create, update, patch, or delete a CSINode")
+	case q.Subresource != "":
+		return no("cannot authorize CSINode subresources")
+	case q.Verb != "create" && q.Name != q.node: // the name of a new one is for NodeRestriction
+		return no("can only access CSINode with the same name as the requesting node")
+	}
+	return yes
+}
+
+func (q question) slice() authz.Decision {
+	if q.Subresource != "" {
+		return no("cannot authorize ResourceSlice subresources")
+	}
+	switch q.Verb {
+	case "create": // for which node is for NodeRestriction
+		return yes
+	case "get", "update", "patch", "delete":
+		return q.related()
+	case "watch", "list", "deletecollection":
+		if q.selectsNode() {
+			return yes
+		}
+		return no("can only list/watch/deletecollection resourceslices with nodeName field selector")
+	}
+	return no("only the following verbs are allowed for a ResourceSlice: " +
+		"get, watch, list, create, update, patch, delete, deletecollection")
+}
+
+// selectsNode reports whether the request is about what has spec.nodeName of this node only.
+func (q question) selectsNode() bool {
+	selector, err := fields.ParseSelector(q.FieldSelector)
+	return err == nil && slices.ContainsFunc(selector.Requirements(), func(r fields.Requirement) bool {
+		return r.Field == "spec.nodeName" && r.Operator == selection.Equals && r.Value == q.node
+	})
+}
+
+func (q question) podCertificate() authz.Decision {
+	switch {
+	case !q.podCertificates:
+		return authz.Decision{}
+	case q.Subresource != "":
+		return no("nodes may not access the status subresource of PodCertificateRequests")
+	}
+	switch q.Verb {
+	case "create": // for which pod is for NodeRestriction
+		return yes
+	case "get":
+		return q.related()
+	case "list", "watch":
+		if q.selectsNode() {
+			return yes
+		}
+		return no("can only list/watch podcertificaterequests with nodeName field selector")
+	}
+	return no("nodes may not %s podcertificaterequests", q.Verb)
+}
+
+func (q question) nodeObject() authz.Decision {
+	switch q.Subresource + " " + q.Verb {
+	case " create", " update", " patch", "status update", "status patch": // of which node is for NodeRestriction
+		return yes
+	case " get", " list", " watch":
+		switch q.Name {
+		case q.node:
+			return yes
+		case "":
+			return no("node '%s' cannot read all nodes, only its own Node object", q.node)
+		}
+		return no("node '%s' cannot read '%s', only its own Node object", q.node, q.Name)
+	}
+	return authz.Decision{}
+}
+
+func (q question) pod() authz.Decision {
+	switch q.Subresource + " " + q.Verb {
+	case " get":
+		return q.related()
+	case " list", " watch":
+		switch {
+		case q.selectsNode():
+			return yes
+		case q.Name != "":
+			return q.related()
+		}
+		return no("can only list/watch pods with spec.nodeName field selector")
+	case " create", " delete", "status update", "status patch", "eviction create":
+		return yes // of which node is for NodeRestriction
+	}
+	return authz.Decision{}
+}

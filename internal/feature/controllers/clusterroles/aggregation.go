@@ -1,0 +1,159 @@
+// Package clusterroles keeps in aggregated ClusterRoles the rules of the roles that they select.
+//
+// It is a loop beside the requests, Kubernetes' clusterrole-aggregation-controller: whenever a ClusterRole changes, all
+// aggregated ones are looked at, and applied anew if their rules are not those of the selected roles. Its keys are
+// names of aggregated roles. The rules are those of k8s.io/kubernetes/pkg/controller/clusterroleaggregation.
+package clusterroles
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/auth/rbac"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/object/codec"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb/decode"
+)
+
+// Controller is kube's name for the loop, and manager that of the user and of what it owns of roles.
+const (
+	Controller = "clusterrole-aggregation-controller"
+	manager    = "clusterrole-aggregation-controller"
+)
+
+// Part brings the loop.
+func Part() part.Part {
+	return part.Part{Name: "aggregated roles", Loops: []part.Loop{{
+		Name: Controller, Workers: 1, New: func(h *part.Host) control.Reconciler {
+			return &loop{host: h, aggregated: map[string]bool{}}
+		},
+	}}}
+}
+
+type loop struct {
+	host *part.Host
+	// aggregated are the names of the roles that gather rules; Observe only.
+	aggregated map[string]bool
+}
+
+// Observe asks for a look at every aggregated role: which of them a change concerns is found out there.
+func (l *loop) Observe(ev *watchcache.Event, need func(string)) {
+	if ev.Collection.Prefix() != rbac.ClusterRolesPrefix {
+		return
+	}
+	delete(l.aggregated, ev.Entry.Name)
+	if ev.Type != watchcache.Deleted {
+		if raw, err := codec.Field(ev.Entry.JSON(), "aggregationRule"); err == nil && len(raw) > 0 {
+			l.aggregated[ev.Entry.Name] = true
+		}
+	}
+	for name := range l.aggregated {
+		need(name)
+	}
+}
+
+// content is what the loop needs of a role.
+type content struct {
+	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
+	Rules           []rbacv1.PolicyRule     `json:"rules"`
+}
+
+func read(e *watchcache.Entry) (c content, err error) {
+	if err := json.Unmarshal(e.JSON(), &c); err != nil {
+		return c, fmt.Errorf("ClusterRole %s: %w", e.Name, err)
+	}
+	return c, nil
+}
+
+func (l *loop) Reconcile(ctx context.Context, name string) error {
+	roles := l.host.View.Collection(rbac.ClusterRolesPrefix).Snapshot()
+	e := roles.Get("", name)
+	if e == nil {
+		return nil
+	}
+	have, err := read(e)
+	if err != nil || have.AggregationRule == nil {
+		return err
+	}
+	want, err := gather(roles, name, have.AggregationRule.ClusterRoleSelectors)
+	if err != nil || equality.Semantic.DeepEqual(want, have.Rules) {
+		return err
+	}
+	return l.apply(ctx, name, want)
+}
+
+// gather returns the rules of the roles that one of the selectors selects, each rule once: selector by selector, the
+// roles in the order of their names.
+func gather(
+	roles *watchcache.Snapshot, self string, selectors []metav1.LabelSelector,
+) (rules []rbacv1.PolicyRule, err error) {
+	for i := range selectors {
+		selector, err := metav1.LabelSelectorAsSelector(&selectors[i])
+		if err != nil {
+			return nil, err
+		}
+		var broken error
+		roles.Scan("", "", func(e *watchcache.Entry) bool {
+			if e.Name == self || !selector.Matches(labels.Set(e.Labels)) {
+				return true
+			}
+			var c content
+			if c, broken = read(e); broken != nil {
+				return false
+			}
+			for _, r := range c.Rules {
+				if !contains(rules, r) {
+					rules = append(rules, r)
+				}
+			}
+			return true
+		})
+		if broken != nil {
+			return nil, broken
+		}
+	}
+	return rules, nil
+}
+
+func contains(rules []rbacv1.PolicyRule, r rbacv1.PolicyRule) bool {
+	for i := range rules {
+		if equality.Semantic.DeepEqual(rules[i], r) {
+			return true
+		}
+	}
+	return false
+}
+
+// apply takes the rules of a role over from any other field manager.
+func (l *loop) apply(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+	call, err := l.host.Verbs.Call(catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, "", name,
+		control.ControllerUser(manager))
+	if err != nil {
+		return err
+	}
+	role := map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
+		"metadata": map[string]any{"name": name},
+	}
+	if len(rules) > 0 {
+		role["rules"] = rules
+	}
+	body, err := json.Marshal(role)
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = l.host.Verbs.Apply(ctx, call, decode.Patch{Type: types.ApplyYAMLPatchType, Data: body},
+		metav1.PatchOptions{FieldManager: manager, Force: &force})
+	return err
+}

@@ -1,0 +1,95 @@
+package clusterroles_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/authorize/escalation"
+	"github.com/bowsprit/bowsprit/internal/feature/controllers/clusterroles"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/storage/store"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/testing/parttest"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+var clusterRoles = catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}
+
+func role(name, labels, more string) string {
+	return `{"metadata":{"name":"` + name + `","labels":{` + labels + `}},` + more + `}`
+}
+
+// create creates an object as the server itself, which needs no role for it.
+func create(s *parttest.Server, gr catalog.GroupResource, namespace, text string) {
+	s.Helper()
+	c, err := s.Verbs.Call(gr, namespace, "", verb.ServerUser())
+	if err != nil {
+		s.Fatal(err)
+	}
+	obj := object.Object{}
+	if err := json.Unmarshal([]byte(text), &obj); err != nil {
+		s.Fatal(err)
+	}
+	if obj, err = s.Verbs.New(c, obj); err == nil {
+		_, err = s.Verbs.Create(s.Context(), c, obj, metav1.CreateOptions{})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// TestReconcile: an aggregated role has the rules of those that it selects, each once, and not its own. The loop's user
+// needs the verb escalate for it.
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	s := parttest.Start(t, parttest.OpenStore(t, store.Config{Embedded: parttest.Embedded(t)}), escalation.Part())
+	l := clusterroles.Part().Loops[0].New(s.Host)
+	needed := map[string]bool{}
+	observe := func() {
+		s.View.Collection("clusterroles").Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+			l.Observe(&watchcache.Event{Entry: e, Collection: s.View.Collection("clusterroles")},
+				func(key string) { needed[key] = true })
+			return true
+		})
+	}
+	const (
+		get  = `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`
+		both = `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]},{"verbs":["list"],"apiGroups":[""],` +
+			`"resources":["pods"]}]`
+	)
+	create(s, clusterRoles, "", role("a", `"to-x":"true"`, get))
+	create(s, clusterRoles, "", role("b", `"to-x":"true"`, both))
+	create(s, clusterRoles, "", role("c", ``, `"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]`))
+	create(s, clusterRoles, "", role("x", `"to-x":"true"`, `"rules":[{"verbs":["old"],"apiGroups":["*"],
+		"resources":["*"]}],"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"to-x":"true"}}]}`))
+	observe()
+	if len(needed) != 1 || !needed["x"] {
+		t.Fatalf("%v", needed)
+	}
+	if err := l.Reconcile(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "not currently held") {
+		t.Errorf("the loop has written without the right to: %v", err)
+	}
+	create(s, clusterRoles, "", role("controller", ``, `"rules":[{"verbs":["escalate"],
+		"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"]}]`))
+	create(s, catalog.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}, "",
+		`{"metadata":{"name":"controller"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole",
+		"name":"controller"},"subjects":[{"kind":"ServiceAccount","namespace":"kube-system",
+		"name":"clusterrole-aggregation-controller"}]}`)
+	if err := l.Reconcile(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	text := s.Stored("clusterroles", "", "x")
+	want := `"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]},{"apiGroups":[""],"resources":["pods"],` +
+		`"verbs":["list"]}]`
+	if !strings.Contains(text, want) || !strings.Contains(text, `"manager":"clusterrole-aggregation-controller"`) {
+		t.Error(text)
+	}
+	if err := l.Reconcile(t.Context(), "x"); err != nil || s.Stored("clusterroles", "", "x") != text {
+		t.Errorf("a second look has written, or %v", err)
+	}
+}

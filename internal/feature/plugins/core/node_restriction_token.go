@@ -1,0 +1,182 @@
+package core
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/component-helpers/storage/ephemeral"
+	csitranslation "k8s.io/csi-translation-lib"
+	"k8s.io/klog/v2"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/request"
+)
+
+// token gives a kubelet tokens of service accounts for the pods on its node only, and for audiences that those want.
+// Other writes of service accounts are a matter of authorization.
+func (n nodeLimits) token(ctx context.Context, node string, a *admit.Attributes) error {
+	if a.Operation != admit.Create || a.Subresource != "token" {
+		return nil
+	}
+	asked := new(authenticationv1.TokenRequest)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.Object, asked); err != nil {
+		return err
+	}
+	ref := asked.Spec.BoundObjectRef
+	switch {
+	case ref == nil || ref.APIVersion != "v1" || ref.Kind != "Pod" || ref.Name == "":
+		return refuse(a, "node requested token not bound to a pod")
+	case ref.UID == "":
+		return refuse(a, "node requested token with a pod binding without a uid")
+	}
+	pod, err := plugin.Lookup[corev1.Pod](ctx, n.view, "pods", a.Namespace, ref.Name)
+	switch {
+	case err != nil:
+		return err
+	case pod == nil:
+		return apierrors.NewNotFound(corev1.Resource("pod"), ref.Name)
+	case ref.UID != pod.UID:
+		return refuse(a, "the UID in the bound object reference (%s) does not match the UID in record. "+
+			"The object might have been deleted and then recreated", ref.UID)
+	case pod.Spec.NodeName != node:
+		return refuse(a, "node requested token bound to a pod scheduled on a different node")
+	}
+	if n.anyAudience {
+		return nil
+	}
+	if err := n.audience(ctx, a, asked.Spec.Audiences, pod); err != nil {
+		return admit.Forbidden(a, err)
+	}
+	return nil
+}
+
+// audience refuses a token for whom no volume of the pod wants one, unless the kubelet has a permission for that.
+func (n nodeLimits) audience(ctx context.Context, a *admit.Attributes, audiences []string, pod *corev1.Pod) error {
+	wanted := ""
+	switch len(audiences) {
+	case 0:
+	case 1:
+		wanted = audiences[0]
+	default:
+		return fmt.Errorf("node may only request 0 or 1 audiences")
+	}
+	found, err := n.mounts(ctx, pod, wanted)
+	if err != nil {
+		return fmt.Errorf("error validating audience %q: %w", wanted, err)
+	}
+	if found {
+		return nil
+	}
+	d, err := n.authz.Authorize(ctx, a.User, &request.Info{
+		IsResource: true, Verb: "request-serviceaccounts-token-audience", APIPrefix: "api", Version: "v1",
+		Namespace: a.Namespace, Resource: wanted, Name: a.Name,
+	})
+	switch {
+	case d.Allowed():
+		return nil
+	case err != nil:
+		return fmt.Errorf("audience %q not found in pod spec volume, error authorizing %s to request tokens for this audience: %w",
+			wanted, a.User.GetName(), err)
+	}
+	return fmt.Errorf("audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience",
+		wanted, a.User.GetName())
+}
+
+// mounts reports whether a volume of the pod wants tokens for an audience. Errors about volumes before one that does
+// are no matter.
+func (n nodeLimits) mounts(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
+	var errs []error
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.Projected != nil {
+			for _, source := range v.Projected.Sources {
+				if t := source.ServiceAccountToken; t != nil && t.Audience == audience {
+					return true, nil
+				}
+			}
+		}
+		wants, err := n.driverWants(ctx, pod, v, audience)
+		if wants {
+			return true, nil
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return false, utilerrors.NewAggregate(errs)
+}
+
+// driverWants reports whether the CSI driver of a volume wants tokens for an audience.
+func (n nodeLimits) driverWants(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, audience string) (bool, error) {
+	name, err := n.driver(ctx, pod, v)
+	if err != nil || name == "" {
+		return false, err
+	}
+	driver, err := plugin.Lookup[storagev1.CSIDriver](ctx, n.view, "csidrivers", "", name)
+	if err != nil {
+		return false, err
+	}
+	if driver == nil {
+		return false, apierrors.NewNotFound(storagev1.Resource("csidriver"), name)
+	}
+	for _, t := range driver.Spec.TokenRequests {
+		if t.Audience == audience {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// driver returns the CSI driver of a volume, "" if it has none. Volumes of older types have those that have replaced
+// them.
+func (n nodeLimits) driver(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (string, error) {
+	translator := csitranslation.New()
+	switch {
+	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+		return n.driverOfClaim(ctx, pod.Namespace, ephemeral.VolumeClaimName(pod, v))
+	case v.PersistentVolumeClaim != nil:
+		return n.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+	case v.CSI != nil:
+		return v.CSI.Driver, nil
+	case translator.IsInlineMigratable(v):
+		volume, err := translator.TranslateInTreeInlineVolumeToCSI(klog.FromContext(ctx), v, pod.Namespace)
+		if err != nil || volume.Spec.CSI == nil {
+			return "", err
+		}
+		return volume.Spec.CSI.Driver, nil
+	}
+	return "", nil
+}
+
+func (n nodeLimits) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
+	claim, err := plugin.Lookup[corev1.PersistentVolumeClaim](ctx, n.view, "persistentvolumeclaims", namespace, name)
+	if err != nil {
+		return "", err
+	}
+	if claim == nil {
+		return "", apierrors.NewNotFound(corev1.Resource("persistentvolumeclaim"), name)
+	}
+	volume, err := plugin.Lookup[corev1.PersistentVolume](ctx, n.view, "persistentvolumes", "", claim.Spec.VolumeName)
+	if err != nil {
+		return "", err
+	}
+	if volume == nil {
+		return "", apierrors.NewNotFound(corev1.Resource("persistentvolume"), claim.Spec.VolumeName)
+	}
+	if translator := csitranslation.New(); volume.Spec.CSI == nil && translator.IsPVMigratable(volume) {
+		if volume, err = translator.TranslateInTreePVToCSI(klog.FromContext(ctx), volume); err != nil {
+			return "", err
+		}
+	}
+	if volume.Spec.CSI == nil {
+		return "", nil
+	}
+	return volume.Spec.CSI.Driver, nil
+}

@@ -1,0 +1,87 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/admit"
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/plugins/plugin"
+	"github.com/bowsprit/bowsprit/internal/kinds/pod"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// podResizes lets pods grow only on nodes that can do it, and no larger than their node.
+type podResizes struct{ view *watchcache.View }
+
+// PodResize lets pods grow only on nodes that can do it, and no larger than their node.
+func PodResize(c plugin.Config) []plugin.Rule {
+	return []plugin.Rule{{
+		Plural: "pods", Subresource: "resize", Operations: plugin.Updates, Validate: podResizes{c.View}.check,
+	}}
+}
+
+func (p podResizes) check(ctx context.Context, a *admit.Attributes) error {
+	if !respecified(a) {
+		return nil
+	}
+	node, err := nodeOf(ctx, p.view, a)
+	if err != nil {
+		return err
+	}
+	if system, ok := node.Labels[corev1.LabelOSStable]; ok && system != "linux" {
+		return refusedResize(a,
+			fmt.Errorf("pod resize is only supported on linux nodes, node %q is %q", node.Name, system),
+			"UnsupportedPlatform")
+	}
+	needs := podTotal(catalog.At(a.Object, "spec"), "requests")
+	for name, q := range pod.Overhead(catalog.At(a.Object, "spec")) {
+		sum := needs[name].DeepCopy()
+		sum.Add(q)
+		needs[name] = sum
+	}
+	var short []string
+	if need, has := needs["cpu"], node.Status.Allocatable.Cpu(); need.Cmp(*has) > 0 {
+		short = append(short, fmt.Sprintf("cpu, requested: %d, allocatable: %d", need.MilliValue(), has.MilliValue()))
+	}
+	if need, has := needs["memory"], node.Status.Allocatable.Memory(); need.Cmp(*has) > 0 {
+		short = append(short, fmt.Sprintf("memory, requested: %d, allocatable: %d", need.Value(), has.Value()))
+	}
+	if len(short) > 0 {
+		return refusedResize(a,
+			fmt.Errorf("node didn't have enough allocatable resources: %s", strings.Join(short, "; ")), "NodeCapacity")
+	}
+	return nil
+}
+
+// refusedResize tells programs the reason as well, as a cause.
+func refusedResize(a *admit.Attributes, err error, reason metav1.CauseType) error {
+	err = admit.Forbidden(a, err)
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{Type: reason})
+	}
+	return err
+}
+
+// respecified reports whether the spec of a pod changes that is on a node.
+func respecified(a *admit.Attributes) bool {
+	return catalog.Text(a.Object, "spec", "nodeName") != "" &&
+		catalog.At(a.Object, "metadata")["generation"] != catalog.At(a.Old, "metadata")["generation"]
+}
+
+// nodeOf returns a pod's node, never nil without an error.
+func nodeOf(ctx context.Context, view *watchcache.View, a *admit.Attributes) (*corev1.Node, error) {
+	name := catalog.Text(a.Object, "spec", "nodeName")
+	node, err := plugin.Lookup[corev1.Node](ctx, view, "minions", "", name)
+	if err == nil && node == nil {
+		err = admit.Forbidden(a, fmt.Errorf("node %q not found", name))
+	}
+	return node, err
+}

@@ -1,0 +1,171 @@
+// Package peer has servers that share an etcd answer for each other while they are not of one release, or not of one
+// configuration (KEP-4020): a request for a resource that this server does not serve goes to one that does, and
+// aggregated discovery lists what any of them serves.
+//
+// It is a part. Each server shows where others reach it, by a key that expires (package presence), and one that has the
+// authorities of the others' certificates asks each for its discovery once: when its Lease or its key is new. What
+// definitions and APIServices bring is the same everywhere, so that is never asked of another server, nor for five
+// minutes after it was deleted here: the others may not know yet.
+//
+// What requests go by is an immutable table, nil as long as no other server has what this one has not. The goroutine of
+// peers.run makes it. Rules: pkg/util/peerproxy and pkg/reconcilers of k8s.io/apiserver 0.36.
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bowsprit/bowsprit/internal/api/discovery"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/presence"
+	"github.com/bowsprit/bowsprit/internal/front"
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// Settings say how servers that share an etcd reach each other.
+type Settings struct {
+	// Off has servers tell each other nothing of where they are.
+	Off bool
+	// Hostname of this machine, by which its server's Lease is named; "" is what the machine says.
+	Hostname string
+	// IP and Port are where others reach this server; "" is what Advertised returns, and the port it listens on.
+	IP, Port   string
+	Advertised func() (netip.Addr, error)
+	// AuthorityFile has the authorities of the other servers' certificates, PEM. "" asks no other server for anything.
+	AuthorityFile string
+}
+
+// Validate returns what is wrong with settings. known reports whether the server has a certificate by which the others
+// believe it who sends a request.
+func Validate(s Settings, known bool) (errs []error) {
+	for _, flag := range []struct{ name, value string }{
+		{"ca-file", s.AuthorityFile}, {"advertise-ip", s.IP}, {"advertise-port", s.Port},
+	} {
+		if flag.value != "" && s.Off {
+			errs = append(errs, fmt.Errorf(
+				"--peer-%s requires UnknownVersionInteroperabilityProxy feature to be turned on", flag.name))
+		}
+	}
+	if s.AuthorityFile != "" && !known {
+		errs = append(errs, errors.New("--peer-ca-file needs --proxy-client-cert-file and --proxy-client-key-file, "+
+			"by which the other servers believe this one who sends a request"))
+	}
+	if _, err := netip.ParseAddr(s.IP); s.IP != "" && err != nil {
+		errs = append(errs, fmt.Errorf("--peer-advertise-ip %q is no IP address", s.IP))
+	}
+	if n, err := strconv.ParseUint(s.Port, 10, 16); s.Port != "" && (err != nil || n == 0) {
+		errs = append(errs, fmt.Errorf("--peer-advertise-port %q is no port: use one from 1 to 65535", s.Port))
+	}
+	return errs
+}
+
+// address returns where others reach the server, which listens on a port: "ip:port".
+func (s Settings) address(port int) (string, error) {
+	if s.Port != "" {
+		port, _ = strconv.Atoi(s.Port)
+	}
+	if port == 0 {
+		return "", errors.New("the server listens on no port")
+	}
+	ip, err := netip.ParseAddr(s.IP)
+	if s.IP == "" {
+		ip, err = s.Advertised()
+	}
+	if err != nil {
+		return "", err
+	}
+	return netip.AddrPortFrom(ip.Unmap(), uint16(port)).String(), nil
+}
+
+func (s Settings) host() (string, error) {
+	if s.Hostname != "" {
+		return s.Hostname, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name of this machine: %w", err)
+	}
+	return host, nil
+}
+
+// Name returns the name of this server's Lease.
+func (s Settings) Name() (string, error) {
+	host, err := s.host()
+	return identity.Name(host), err
+}
+
+// Lease brings the Lease of this server.
+func (s Settings) Lease() part.Part {
+	if s.Off {
+		return identity.Part(s.host, nil)
+	}
+	return identity.Part(s.host, s.address)
+}
+
+// Parts bring what servers do for each other.
+func Parts(s Settings) []part.Part {
+	if s.Off {
+		return nil
+	}
+	return []part.Part{peersPart(s)}
+}
+
+func peersPart(s Settings) part.Part {
+	p := part.Part{Name: "peers", Start: func(ctx context.Context, h *part.Host) error {
+		return announce(ctx, h, s)
+	}}
+	if s.AuthorityFile == "" {
+		return p
+	}
+	var all *peers
+	p.Handlers = func(h *part.Host) part.Handlers {
+		all = newPeers(h, s)
+		return part.Handlers{}
+	}
+	p.Elsewhere = func(*part.Host) front.Elsewhere { return all.elsewhere }
+	p.Peers = func(*part.Host) *discovery.Peers { return all.published }
+	p.Collectors = func(*part.Host) []prometheus.Collector { return all.collectors() }
+	p.Start = func(ctx context.Context, h *part.Host) error {
+		if err := announce(ctx, h, s); err != nil {
+			return err
+		}
+		if err := all.readAuthorities(); err != nil {
+			return fmt.Errorf("--peer-ca-file: %w", err)
+		}
+		h.Background(all.run)
+		return nil
+	}
+	return p
+}
+
+// announce shows where others reach this server, as long as it runs.
+func announce(ctx context.Context, h *part.Host, s Settings) error {
+	if !h.Store.Shared() {
+		return nil // there is no other
+	}
+	name, err := s.Name()
+	if err != nil {
+		return err
+	}
+	address, err := s.address(h.Port)
+	if err != nil {
+		h.Log.Info("other servers cannot send requests here: name an address with --peer-advertise-ip", "error", err)
+		return nil
+	}
+	a := &announcement{host: h, address: address, key: presence.Key{
+		View: h.View, Store: h.Store, Storing: h.Storing, Prefix: presence.Peers, Name: name,
+	}}
+	ctx, cancel := h.Starting(ctx)
+	defer cancel()
+	if err := a.sign(ctx); err != nil {
+		h.Log.Warn("other servers do not know where this one is; retried every 10 seconds", "error", err)
+	}
+	h.Background(func(ctx context.Context) error { a.run(ctx); return nil })
+	return nil
+}

@@ -1,0 +1,55 @@
+package storageversion
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/feature/replicas/identity"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// collector removes what servers have said that have no Lease any more. Its keys are names of StorageVersions.
+type collector struct{ *part.Host }
+
+const leasesPrefix = "leases"
+
+var leases = catalog.GroupResource{Group: coordinationv1.GroupName, Resource: leasesPrefix}
+
+func (c *collector) Observe(ev *watchcache.Event, need func(string)) {
+	switch at := ev.Collection.Prefix(); {
+	case at == prefix && ev.Type != watchcache.Deleted:
+		need(ev.Entry.Name)
+	case at == leasesPrefix && ev.Entry.Namespace == metav1.NamespaceSystem && leaves(ev):
+		// What is written after this event is looked at because of its own.
+		c.View.Collection(prefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+			need(e.Name)
+			return true
+		})
+	}
+}
+
+// leaves reports whether a Lease of a server goes, or is one no more.
+func leaves(ev *watchcache.Event) bool {
+	if ev.Type == watchcache.Deleted {
+		return isServer(ev.Entry) || ev.Prev != nil && isServer(ev.Prev)
+	}
+	return ev.Prev != nil && isServer(ev.Prev) && !isServer(ev.Entry)
+}
+
+func isServer(lease *watchcache.Entry) bool { return lease.Labels[identity.Label] == identity.Server }
+
+func (c *collector) Reconcile(ctx context.Context, name string) error {
+	// Of a server that has just come the entry may be seen before its Lease, in a view that lags.
+	if _, err := c.View.Fresh(ctx); err != nil {
+		return err
+	}
+	all := c.View.Collection(leasesPrefix).Snapshot()
+	return leave(ctx, c.Host, name, func(e entry) bool {
+		lease := all.Get(metav1.NamespaceSystem, e.APIServerID)
+		return lease == nil || !isServer(lease)
+	})
+}

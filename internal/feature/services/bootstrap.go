@@ -1,0 +1,107 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+	"github.com/bowsprit/bowsprit/internal/verb"
+)
+
+var servicesResource = catalog.GroupResource{Resource: "services"}
+
+const servicesPrefix = "services/specs"
+
+// start makes what services need before the first request: the ServiceCIDR "kubernetes" out of which they get
+// their addresses, the records of addresses and ports that an earlier version has not written, and the service
+// "kubernetes", by which programs in a cluster find the server.
+func (s *services) start(ctx context.Context) error {
+	r := s.Verbs
+	if err := s.makeRange(ctx); err != nil {
+		if !control.Refused(ctx, err) {
+			return err
+		}
+		r.Log().Warn("the ServiceCIDR kubernetes cannot be written; it is tried again", "error", err)
+	}
+	if err := restoreRecords(ctx, r); err != nil {
+		return err
+	}
+	return bootstrapService(ctx, r, s.ranges[0], s.Port)
+}
+
+// makeRange makes the ServiceCIDR "kubernetes". It is ready at once, and not some time after the first request.
+func (s *services) makeRange(ctx context.Context) error {
+	err := bootstrapRange(ctx, s.Verbs, s.ranges)
+	if err == nil && s.Runs(rangeController) {
+		err = s.settleRange(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("ServiceCIDR %s: %w", address.DefaultRange, err)
+	}
+	return nil
+}
+
+// restoreRecords writes the records of the addresses and ports that services have and which lack one. It is done before
+// a client can ask for an address.
+func restoreRecords(ctx context.Context, r *verb.Verbs) (err error) {
+	r.View().Collection(servicesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		err = restoreRecordsOf(ctx, r, e.Namespace, e.Name)
+		return err == nil
+	})
+	return err
+}
+
+func restoreRecordsOf(ctx context.Context, r *verb.Verbs, namespace, name string) error {
+	call, err := r.Call(servicesResource, namespace, name, verb.ServerUser())
+	if err == nil {
+		err = r.Repair(ctx, call)
+	}
+	if err != nil {
+		return fmt.Errorf("addresses of service %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+func bootstrapService(ctx context.Context, r *verb.Verbs, services netip.Prefix, port int) error {
+	const name, namespace = kubernetesService, metav1.NamespaceDefault
+	there := func() bool { return r.View().Collection(servicesPrefix).Snapshot().Get(namespace, name) != nil }
+	if there() {
+		return nil
+	}
+	call, err := r.Call(servicesResource, namespace, name, verb.ServerUser())
+	if err != nil {
+		return err
+	}
+	service, err := r.New(call, object.Object{
+		"metadata": object.Object{
+			"name": name, "namespace": namespace,
+			"labels": object.Object{"component": "apiserver", "provider": "kubernetes"},
+		},
+		"spec": object.Object{
+			"type": "ClusterIP", "sessionAffinity": "None", "clusterIP": address.First(services).String(),
+			"ipFamilyPolicy": "SingleStack",
+			"ports": []any{
+				object.Object{"name": "https", "protocol": "TCP", "port": int64(443), "targetPort": int64(port)},
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("service %s: %w", name, err)
+	}
+	if _, err := r.Create(ctx, call, service, metav1.CreateOptions{FieldManager: "kube-apiserver"}); err != nil {
+		if _, stale := r.View().Fresh(ctx); stale != nil {
+			return stale
+		}
+		if !there() { // made by another replica meanwhile, if it is: then its address is taken
+			r.Log().Warn("the service kubernetes cannot be made; it is tried again", "error", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package services
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/api/catalog"
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/feature/services/address"
+	"github.com/bowsprit/bowsprit/internal/object"
+	"github.com/bowsprit/bowsprit/internal/part"
+	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
+)
+
+// serviceRanges says that ServiceCIDRs are ready, and keeps one that is being deleted as long as services have
+// addresses out of it and no other ServiceCIDR has them too. It is kube-controller-manager's service-cidr-controller.
+type serviceRanges struct {
+	*part.Host
+}
+
+var rangesResource = catalog.GroupResource{Group: networkingv1.GroupName, Resource: "servicecidrs"}
+
+const (
+	// rangeController is kube's name for the loop.
+	rangeController = "service-cidr-controller"
+	rangeFinalizer  = "networking.k8s.io/service-cidr-finalizer"
+	// rangeGrace is how long a ServiceCIDR stays after its deletion has begun: other replicas may give addresses out
+	// of it until they know.
+	rangeGrace = 10 * time.Second
+)
+
+func (s *serviceRanges) Observe(ev *watchcache.Event, need func(string)) {
+	switch ev.Collection.Prefix() {
+	case address.RangesPrefix:
+		if ev.Type != watchcache.Deleted {
+			need(ev.Entry.Name)
+		}
+		if ev.Type == watchcache.Modified {
+			return
+		}
+	case address.AddressesPrefix:
+		if ev.Type == watchcache.Modified || ev.Entry.Labels[networkingv1.LabelManagedBy] != address.ManagedBy {
+			return
+		}
+	default:
+		return
+	}
+	// What comes and goes may hold up the deletion of a range, or no longer.
+	s.View.Collection(address.RangesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if e.Deleting {
+			need(e.Name)
+		}
+		return true
+	})
+}
+
+func (s *serviceRanges) Reconcile(ctx context.Context, name string) error {
+	e := s.View.Collection(address.RangesPrefix).Snapshot().Get("", name)
+	if e == nil {
+		return nil
+	}
+	obj, said, err := readRange(e)
+	if err != nil {
+		return err
+	}
+	if e.Deleting {
+		return s.release(ctx, obj, said)
+	}
+	if !slices.Contains(obj.Finalizers, rangeFinalizer) {
+		if err := s.setFinalizers(ctx, name,
+			func(list []any) []any { return append(list, rangeFinalizer) }); err != nil {
+			return err
+		}
+	}
+	const message = "Kubernetes Service CIDR is ready"
+	if said != nil && said.Status == metav1.ConditionTrue && said.Reason == "" && said.Message == message {
+		return nil
+	}
+	return s.setReady(ctx, name, object.Object{"status": "True", "reason": "", "message": message})
+}
+
+// setReady applies the condition Ready of a ServiceCIDR; one that is gone needs none.
+func (s *serviceRanges) setReady(ctx context.Context, name string, condition object.Object) error {
+	call, err := s.Verbs.Call(rangesResource, "", name, control.ControllerUser(rangeController))
+	if err != nil {
+		return err
+	}
+	return control.IgnoreNotFound(rangeCondition(ctx, s.Verbs, call, rangeController, condition))
+}
+
+// release lets a ServiceCIDR go that is being deleted, once no service has an address that would then be outside every
+// range.
+func (s *serviceRanges) release(ctx context.Context, obj *networkingv1.ServiceCIDR, said *metav1.Condition) error {
+	if !slices.Contains(obj.Finalizers, rangeFinalizer) {
+		return nil
+	}
+	if s.inUse(obj) {
+		const message = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
+		if said != nil && said.Status == metav1.ConditionFalse &&
+			said.Reason == networkingv1.ServiceCIDRReasonTerminating && said.Message == message {
+			return nil
+		}
+		return s.setReady(ctx, obj.Name,
+			object.Object{"status": "False", "reason": networkingv1.ServiceCIDRReasonTerminating, "message": message})
+	}
+	if left := rangeGrace - s.Now().Sub(obj.DeletionTimestamp.Time); left > 0 {
+		return control.Again(left)
+	}
+	return s.setFinalizers(ctx, obj.Name, func(list []any) []any {
+		return slices.DeleteFunc(list, func(f any) bool { return f == rangeFinalizer })
+	})
+}
+
+// inUse reports whether the deletion of a ServiceCIDR would leave addresses of services without one.
+func (s *serviceRanges) inUse(obj *networkingv1.ServiceCIDR) bool {
+	own, others := networks(obj.Spec.CIDRs), []netip.Prefix{}
+	s.View.Collection(address.RangesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		if other, _, err := readRange(e); err == nil && e.Name != obj.Name {
+			others = append(others, networks(other.Spec.CIDRs)...)
+		}
+		return true
+	})
+	in := func(list []netip.Prefix, ip netip.Addr) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return address.Contains(p, ip) })
+	}
+	found := false
+	s.View.Collection(address.AddressesPrefix).Snapshot().Scan("", "", func(e *watchcache.Entry) bool {
+		ip, err := netip.ParseAddr(e.Name)
+		found = err == nil && e.Labels[networkingv1.LabelManagedBy] == address.ManagedBy && in(own, ip) &&
+			!in(others, ip)
+		return !found
+	})
+	return found
+}
+
+func networks(cidrs []string) (out []netip.Prefix) {
+	for _, text := range cidrs {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, prefix)
+		}
+	}
+	return out
+}
+
+func (s *serviceRanges) setFinalizers(ctx context.Context, name string, change func([]any) []any) error {
+	call, err := s.Verbs.Call(rangesResource, "", name, control.ControllerUser(rangeController))
+	if err != nil {
+		return err
+	}
+	_, err = s.Verbs.Update(ctx, call, metav1.UpdateOptions{FieldManager: "kube-controller-manager"},
+		func(obj object.Object) (object.Object, error) {
+			meta, _ := obj["metadata"].(object.Object)
+			list, _ := meta["finalizers"].([]any)
+			if list = change(slices.Clone(list)); len(list) == 0 {
+				delete(meta, "finalizers")
+			} else {
+				meta["finalizers"] = list
+			}
+			return obj, nil
+		})
+	return control.IgnoreNotFound(err)
+}

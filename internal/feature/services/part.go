@@ -1,0 +1,87 @@
+// Package services does what the API promises about services beside their allocation: the ServiceCIDRs that addresses
+// come from, the records of addresses and ports, the service "kubernetes" and its endpoints.
+//
+// It is a part: loops that act through the verbs, and objects that are made before the first request and made again
+// when a client deletes them. Rules: pkg/controlplane, pkg/registry/core/service/ipallocator/controller and
+// pkg/controller/servicecidrs of Kubernetes 1.36.
+package services
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bowsprit/bowsprit/internal/control"
+	"github.com/bowsprit/bowsprit/internal/part"
+)
+
+// Settings are what a server's configuration says about services.
+type Settings struct {
+	// Ranges are those of --service-cluster-ip-range. The first is that of services that name no family.
+	Ranges []netip.Prefix
+	// Advertised returns where others reach the server, or why there is no such address.
+	Advertised func() (netip.Addr, error)
+}
+
+// services is the part of one server.
+type services struct {
+	*part.Host
+	ranges []netip.Prefix
+}
+
+// Part brings the loops and objects of services.
+func Part(c Settings) part.Part {
+	return part.Part{
+		Name: "services",
+		Loops: []part.Loop{
+			{
+				Name: repairController, Always: true, Workers: 1,
+				New: func(h *part.Host) control.Reconciler { return &allocationRepair{h} },
+			},
+			{
+				Name: rangeController, Workers: 1,
+				New: func(h *part.Host) control.Reconciler { return &serviceRanges{h} },
+			},
+		},
+		Start: func(ctx context.Context, h *part.Host) error {
+			if err := (&services{h, c.Ranges}).start(ctx); err != nil {
+				return err
+			}
+			announce(ctx, h, c.Advertised)
+			return nil
+		},
+		Keep: func(ctx context.Context, h *part.Host) error { return (&services{h, c.Ranges}).keep(ctx) },
+	}
+}
+
+// keep makes again what start has made and a client has deleted. That is also how a cluster gets another range: the
+// administrator starts the server with a new flag and deletes the old ServiceCIDR.
+func (s *services) keep(ctx context.Context) (err error) {
+	if !rangeSettled(s.Verbs, s.ranges) {
+		err = s.makeRange(ctx)
+	}
+	if s.View.Collection(servicesPrefix).Snapshot().Get(metav1.NamespaceDefault, kubernetesService) == nil {
+		err = errors.Join(err, bootstrapService(ctx, s.Verbs, s.ranges[0], s.Port))
+	}
+	return err
+}
+
+// announce makes the server an endpoint of the service "kubernetes", as long as it runs.
+func announce(ctx context.Context, h *part.Host, advertised func() (netip.Addr, error)) {
+	ip, err := advertised()
+	if err != nil || h.Port == 0 {
+		h.Log.Info("the service kubernetes gets no endpoint: name one with --advertise-address", "error", err)
+		return
+	}
+	ctx, cancel := h.Starting(ctx)
+	defer cancel()
+	endpoints := &EndpointReconciler{
+		Verbs: h.Verbs, Store: h.Store, Storing: h.Storing, Address: ip, Port: h.Port,
+	}
+	if err := endpoints.Announce(ctx); err != nil {
+		h.Log.Warn("the endpoints of the service kubernetes are not up to date; retried every 10 seconds", "error", err)
+	}
+	h.Background(func(ctx context.Context) error { endpoints.Run(ctx); return nil })
+}
