@@ -10,8 +10,14 @@ type Visibility interface {
 	IncludesAll(namespace string) bool
 	// Includes reports whether one object is visible. The namespace of an object without one is "".
 	Includes(namespace, name string) bool
-	// At returns what was visible at a revision, nil if that is no longer known.
-	At(revision int64) Visibility
+	// Allows reports whether the caller may do something else with the resource, in the namespace of the request.
+	Allows(verb, subresource string) bool
+	// At returns what was visible at a revision, and the part of it that is visible still. Both are nil if that is no
+	// longer known, and the same value if no grant of the caller has changed since.
+	//
+	// still stays bounded by today's grants until Next reaches them: history that the caller may no longer read, or
+	// could not read at the time, is not visible in between.
+	At(revision int64) (then, still Visibility)
 	// Next returns what is visible after the next change of roles and bindings, and the revision of that change. It is
 	// nil until there is one. moved is false if the same is visible for certain.
 	Next() (next Visibility, revision int64, moved bool)

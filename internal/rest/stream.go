@@ -32,6 +32,7 @@ type stream struct {
 	head, tail []byte                  // memory of send
 	rows       int                     // rows sent so far, in a watch of tables
 	keys       map[watch.EventType]any // of frames, by event type: made once, because making one costs an allocation
+	masked     bool                    // of keys
 }
 
 // sink is where the frames of a watch go.
@@ -181,6 +182,9 @@ func (st *stream) frameKey(kind watch.EventType) any {
 			second: st.s.verbs.Now().Unix(),
 		}
 	}
+	if st.masked != st.c.Secrecy.Masked {
+		st.masked, st.keys = st.c.Secrecy.Masked, nil
+	}
 	key := st.keys[kind]
 	if key == nil {
 		key = frameKey{version: st.c.Version, form: st.form, kind: kind, masked: st.c.Secrecy.Masked}
@@ -193,6 +197,9 @@ func (st *stream) frameKey(kind watch.EventType) any {
 }
 
 func (st *stream) encodeEvent(ev *verb.Event, kind watch.EventType) ([]byte, error) {
+	if kind == verb.Hidden {
+		return st.wrap(watch.Deleted, st.identity(ev))
+	}
 	if kind == verb.Left { // with the revision of the change that took it away
 		return st.encode(watch.Deleted, ev.Prev.At(ev.Revision))
 	}
@@ -200,6 +207,18 @@ func (st *stream) encodeEvent(ev *verb.Event, kind watch.EventType) ([]byte, err
 		return nil, corrupt.Deleted(ev.Entry)
 	}
 	return st.encode(kind, ev.Entry)
+}
+
+// identity returns what a client needs to forget an object that its user may not read any more.
+func (st *stream) identity(ev *verb.Event) []byte {
+	meta := object.Object{
+		"name": ev.Prev.Name, "uid": ev.Prev.UID, "resourceVersion": strconv.FormatInt(ev.Revision, 10),
+	}
+	if ev.Prev.Namespace != "" {
+		meta["namespace"] = ev.Prev.Namespace
+	}
+	return codec.AppendJSON(nil,
+		object.Object{"kind": st.c.Resource.Kind, "apiVersion": st.c.APIVersion(), "metadata": meta})
 }
 
 // send sends an object that no event brings. All watches of a version and form share the object's bytes, which its

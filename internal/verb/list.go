@@ -53,6 +53,9 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	if err != nil {
 		return nil, err
 	}
+	if _, err := c.seeAt(sel, start.snapshot.Revision); err != nil {
+		return nil, revision.TooOldList()
+	}
 	if start, err = r.readableFrom(ctx, c, sel, start); err != nil {
 		return nil, err
 	}

@@ -1,9 +1,7 @@
 package verb
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -11,14 +9,27 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// seeAt has the watch begin with what the caller could see at a revision. It returns false if that is no longer known.
-func (w *Watch) seeAt(revision int64) bool {
-	if w.sel.Sight == nil {
-		return true
+// seeAt has a list or watch show only objects that the caller could see at a revision and may see still. It returns the
+// sight at the revision, and ErrExpired if that is no longer known.
+func (c *Call) seeAt(sel *selector.Selector, revision int64) (then *selector.Sight, err error) {
+	if sel.Sight == nil {
+		return nil, nil
 	}
-	v := w.sel.Sight.At(revision)
-	w.sel.Sight = selector.NewSight(v)
-	return v != nil
+	if then, sel.Sight = sel.Sight.Since(revision); then == nil {
+		return nil, watchcache.ErrExpired
+	}
+	c.Secrecy.Narrow(sel.Sight, c.Verb)
+	return then, nil
+}
+
+// seeAt has the watch begin with the sight of the revision. A client that resumes knows objects of that sight that it
+// may not see any more: Poll has them leave.
+func (w *Watch) seeAt(revision int64) error {
+	then, err := w.c.seeAt(w.sel, revision)
+	if w.initial == nil && then != w.sel.Sight {
+		w.sel.Sight, w.still = then, w.sel.Sight
+	}
+	return err
 }
 
 // Granted returns a channel that is closed when what the caller may see has changed, and Poll has something to return
@@ -55,6 +66,13 @@ func (w *Watch) awaitGrant(ctx context.Context) error {
 // into sight or left it in between.
 func (w *Watch) visible(ctx context.Context, changes []Event, revision int64) ([]Event, error) {
 	var shown []Event
+	if w.still != nil {
+		turned, err := w.turn(ctx, w.still, w.from)
+		if err != nil {
+			return nil, err
+		}
+		shown, w.still = turned, nil
+	}
 	for {
 		next, at, moved := w.sel.Sight.Next()
 		turns := next != nil && at <= revision
@@ -89,25 +107,13 @@ func (w *Watch) turn(ctx context.Context, to *selector.Sight, revision int64) ([
 	if err != nil {
 		return nil, w.expired(err)
 	}
-	from := w.sel.Sight
-	var left, came []*watchcache.Entry
-	snapshot.Scan(w.c.Namespace, "", func(e *watchcache.Entry) bool {
-		before, now := from.Includes(e), to.Includes(e)
-		switch {
-		case before == now || !w.sel.MayMatch(e):
-		case before:
-			left = append(left, e)
-		default:
-			came = append(came, e)
-		}
-		return true
-	})
-	slices.SortFunc(came, func(a, b *watchcache.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
-	events, err := w.moved(ctx, left, revision, Left)
+	left, came := w.sel.Turn(snapshot, to)
+	events, err := w.moved(ctx, left, revision, Hidden)
 	if err != nil {
 		return nil, err
 	}
 	w.sel.Sight = to
+	w.c.Secrecy.Narrow(to, w.c.Verb)
 	added, err := w.moved(ctx, came, revision, watch.Added)
 	return append(events, added...), err
 }

@@ -26,6 +26,9 @@ type Watch struct {
 	err     error // why there is no watcher
 	window  []Event
 	turned  bool // what the caller may see has changed since the last call of Turned
+
+	// still is the part of the sight at from that is left today; nil if that is all of it. Poll goes over to it first.
+	still *selector.Sight
 }
 
 // Event is a change as a watch shows it: the object after and before it, in the watch's version. For kinds without a
@@ -51,8 +54,7 @@ func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions
 	if err := w.start(ctx, o); err != nil {
 		return nil, err
 	}
-	if !w.seeAt(w.from) {
-		w.err = watchcache.ErrExpired
+	if w.err = w.seeAt(w.from); w.err != nil {
 		return w, nil
 	}
 	w.watcher, w.err = r.view.Collection(c.Resource.Prefix).Watch(w.from)
@@ -219,8 +221,11 @@ func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Even
 }
 
 // Left is how Show calls the event of an object that has left what the watch selects: clients read DELETED, with the
-// object as they saw it last.
-const Left watch.EventType = "LEFT"
+// object as they saw it last. Hidden is one that the caller may not read any more: they read DELETED with its name.
+const (
+	Left   = selector.Left
+	Hidden = selector.Hidden
+)
 
 // Show returns the type of event as which the watch shows a change: an object that comes into what is selected is
 // ADDED, one that leaves it has Left. It is not ok if the watch does not show it.
@@ -228,38 +233,7 @@ func (w *Watch) Show(ev *Event) (kind watch.EventType, ok bool) {
 	if ev.kind != "" {
 		return ev.kind, true
 	}
-	if w.c.Namespace != "" && ev.Entry.Namespace != w.c.Namespace {
-		return "", false
-	}
-	if w.sel.All() {
-		return watchType(ev.Type), true
-	}
-	if ev.Entry.Unreadable() != nil { // whether it is selected is not known, so the client must hear of it
-		return watchType(ev.Type), w.sel.MayMatch(ev.Entry)
-	}
-	now := ev.Type != watchcache.Deleted && w.sel.Matches(ev.Entry)
-	before := ev.Type != watchcache.Added && w.sel.Matches(ev.Prev)
-	switch {
-	case now && before:
-		return watch.Modified, true
-	case now:
-		return watch.Added, true
-	case before && ev.Type == watchcache.Deleted:
-		return watch.Deleted, true
-	case before:
-		return Left, true
-	}
-	return "", false
-}
-
-func watchType(t watchcache.EventType) watch.EventType {
-	switch t {
-	case watchcache.Added:
-		return watch.Added
-	case watchcache.Deleted:
-		return watch.Deleted
-	}
-	return watch.Modified
+	return w.sel.Show(ev.Type, ev.Entry, ev.Prev)
 }
 
 // expired words the error of a watch whose events are no longer there.

@@ -64,6 +64,18 @@ func mayRead(ctx context.Context, a authz.Authorizer, who user.Info, what reques
 	return false
 }
 
+// Roles decide about the resource of a call.
+type Roles interface {
+	Allows(verb, subresource string) bool
+}
+
+// Narrow masks the fields for a caller who may not read them by the roles of another time. ask is the request's verb.
+func (s *Secrecy) Narrow(v Roles, ask string) {
+	if s.Fields != nil && !s.Masked {
+		s.Masked = !v.Allows("get", Subresource) && !v.Allows(ask, Subresource)
+	}
+}
+
 // Shown returns an object as the caller sees it. It shares values with obj, which is not changed.
 func (s Secrecy) Shown(obj object.Object) object.Object {
 	if !s.Masked {

@@ -101,6 +101,7 @@ const (
 
 // Follow has the evaluator know of a change when the view shows its revision. It is called before the view loads.
 func (e *Evaluator) Follow(view *watchcache.View) {
+	e.moments.since = view.Start
 	view.Subscribe(func(events []*watchcache.Event) {
 		var changes []Change
 		for _, ev := range events {
@@ -111,8 +112,17 @@ func (e *Evaluator) Follow(view *watchcache.View) {
 				changes = append(changes, e.decode(ev, true))
 			}
 		}
-		if len(changes) > 0 {
+		if len(changes) > 0 && view.Revision() == 0 { // Load: nothing watches yet
 			e.Apply(changes...)
+			return
+		}
+		for len(changes) > 0 { // each revision has its policy: that before a write decides about it
+			n := 1
+			for n < len(changes) && changes[n].Revision == changes[0].Revision {
+				n++
+			}
+			e.Apply(changes[:n]...)
+			changes = changes[n:]
 		}
 	})
 }

@@ -28,6 +28,9 @@ type moment struct {
 type moments struct {
 	first, last atomic.Pointer[moment]
 	length      int
+
+	// since returns the revision from which on all changes are known. It is nil if that is the first moment's.
+	since func() int64
 }
 
 // subjectsKept is how many subjects a moment names before it is about all.
@@ -62,6 +65,8 @@ func (e *Evaluator) Visible(who user.Info, what *request.Info) request.Visibilit
 // visibility is what a user may see of a resource at one moment.
 type visibility struct {
 	*moment
+	// bound is a later moment, nil for none: only objects that are visible then too are visible.
+	bound *moment
 	known *moments
 	who   user.Info
 	what  *request.Info
@@ -74,20 +79,41 @@ func (v *visibility) IncludesAll(namespace string) bool { return v.Includes(name
 func (v *visibility) Includes(namespace, name string) bool {
 	one := *v.what
 	one.Namespace, one.Name = namespace, name
-	q := question{policy: v.policy, who: v.who, what: &one}
+	return v.allows(&one)
+}
+
+// Allows implements request.Visibility.
+func (v *visibility) Allows(verb, subresource string) bool {
+	one := *v.what
+	one.Verb, one.Subresource = verb, subresource
+	return v.allows(&one)
+}
+
+func (v *visibility) allows(what *request.Info) bool {
+	return v.policy.allows(v.who, what) && (v.bound == nil || v.bound.policy.allows(v.who, what))
+}
+
+func (p *policy) allows(who user.Info, what *request.Info) bool {
+	q := question{policy: p, who: who, what: what}
 	return q.allowed()
 }
 
 // At implements request.Visibility.
-func (v *visibility) At(revision int64) request.Visibility {
-	at := v.known.first.Load()
-	if at.revision > revision {
-		return nil
+func (v *visibility) At(revision int64) (then, still request.Visibility) {
+	at, last := v.known.first.Load(), v.known.last.Load()
+	if at.revision > revision || v.known.since != nil && revision < v.known.since() {
+		return nil, nil
 	}
 	for next := at.next.Load(); next != nil && next.revision <= revision; next = at.next.Load() {
 		at = next
 	}
-	return v.as(at)
+	was := v.as(at, nil)
+	for next := at; next != last; {
+		if next = next.next.Load(); next == nil || v.movedBy(next) { // nil: last is just being added
+			return was, v.as(at, last)
+		}
+	}
+	return was, was
 }
 
 // Next implements request.Visibility.
@@ -96,14 +122,23 @@ func (v *visibility) Next() (next request.Visibility, revision int64, moved bool
 	if at == nil {
 		return nil, 0, false
 	}
-	return v.as(at), at.revision, at.all || slices.ContainsFunc(at.subjects, v.concerns)
+	bound := v.bound
+	if at == bound {
+		bound = nil
+	}
+	return v.as(at, bound), at.revision, v.movedBy(at)
 }
 
 // Changed implements request.Visibility.
 func (v *visibility) Changed() <-chan struct{} { return v.ended }
 
-func (v *visibility) as(at *moment) *visibility {
-	return &visibility{moment: at, known: v.known, who: v.who, what: v.what}
+func (v *visibility) as(at, bound *moment) *visibility {
+	return &visibility{moment: at, bound: bound, known: v.known, who: v.who, what: v.what}
+}
+
+// movedBy reports whether a moment may show the user other objects than the moment before it.
+func (v *visibility) movedBy(m *moment) bool {
+	return m.all || slices.ContainsFunc(m.subjects, v.concerns)
 }
 
 // concerns reports whether a grant is for the user.

@@ -54,8 +54,12 @@ func TestVisibility(t *testing.T) {
 	now := e.Visible(&user.DefaultInfo{Name: "mona"}, what)
 	for revision, want := range map[int64]string{11: "", 19: "", 20: "a", 39: "a", 40: "b", 99: "b"} {
 		for _, name := range []string{"a", "b"} {
-			if got := now.At(revision).Includes("x", name); got != (name == want) {
+			then, still := now.At(revision)
+			if got := then.Includes("x", name); got != (name == want) {
 				t.Errorf("at %d %s is visible: %v", revision, name, got)
+			}
+			if got := still.Includes("x", name); got != (name == want && name == "b") {
+				t.Errorf("of %d %s is visible still: %v", revision, name, got)
 			}
 		}
 	}
@@ -64,13 +68,16 @@ func TestVisibility(t *testing.T) {
 		Binding: true, Name: "all", Revision: 50, RoleRef: rbacv1.RoleRef{Kind: clusterRole, Name: "all"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "g"}},
 	})
-	if last, _, moved := mona.At(40).Next(); !moved || !last.IncludesAll("") || !last.Includes("", "node") {
+	then, _ := mona.At(40)
+	if last, _, moved := then.Next(); !moved || !last.IncludesAll("") || !last.Includes("", "node") {
 		t.Error("a role for the whole cluster does not show all")
 	}
 	for i := range int64(momentsKept) {
 		grant(60+i, "x", fmt.Sprint("role-", i), "someone-else")
 	}
-	if mona.At(50) != nil || mona.At(60+momentsKept) == nil {
+	early, _ := mona.At(50)
+	late, _ := mona.At(60 + momentsKept)
+	if early != nil || late == nil {
 		t.Error("what is known does not end where it should")
 	}
 }

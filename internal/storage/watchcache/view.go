@@ -104,6 +104,9 @@ func (v *View) Subscribe(f func([]*Event)) { v.subscribers = append(v.subscriber
 // Revision returns the revision up to which the view is complete; 0 before Load has returned.
 func (v *View) Revision() int64 { return v.revision.Load() }
 
+// Start returns the revision at which the view last read everything. It does not know the changes before.
+func (v *View) Start() int64 { return v.start.Load() }
+
 // Collection returns the collection of the objects under prefix ("stable.example.com/crontabs"), an empty one if there
 // are none.
 func (v *View) Collection(prefix string) *Collection {
