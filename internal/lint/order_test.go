@@ -10,7 +10,8 @@ import (
 // docs/design/imports.md says why each floor is where it is.
 var floors = [][]string{
 	{"docs"}, // pages
-	{"internal/request", "internal/object", "internal/storage/durable"}, // a URL, an object, a file: nothing of ours
+	// A URL, an object, a file, another program's answer: nothing of ours.
+	{"internal/request", "internal/object", "internal/storage/durable", "internal/foreign"},
 	{"internal/auth/pki"},                  // certificates
 	{"internal/storage"},                   // etcd, and the view of it that everything reads
 	{"internal/auth"},                      // who asks, and may they
