@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // conn is a connection through a Konnectivity server: a call of its ProxyService. It has no half close, because the
@@ -72,7 +74,8 @@ func (c *conn) receive() {
 			c.why = io.EOF
 			return
 		case err != nil:
-			c.why = fmt.Errorf("the connection to the Konnectivity server broke: %s", status.Convert(err).Message())
+			c.why = fmt.Errorf("the connection to the Konnectivity server broke: %s",
+				foreign.Text(status.Convert(err).Message()))
 			return
 		}
 		switch p.Type {
@@ -86,7 +89,7 @@ func (c *conn) receive() {
 		case client.PacketType_CLOSE_RSP:
 			c.why = io.EOF
 			if text := p.GetCloseResponse().GetError(); text != "" {
-				c.why = fmt.Errorf("closed by the Konnectivity server: %s", text)
+				c.why = fmt.Errorf("closed by the Konnectivity server: %s", foreign.Text(text))
 			}
 			return
 		}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // connectProxy is a proxy that takes HTTP CONNECT, on a socket or over TCP, with TLS or without.
@@ -95,14 +97,15 @@ func (p *connectProxy) ask(conn net.Conn, address string) error {
 		return fmt.Errorf("writing CONNECT to %s via proxy %s failed: %w", address, p.address, err)
 	}
 	// A proxy's headers have an end, and are in memory until then (go.dev/issue/74633).
-	in := bufio.NewReader(io.LimitReader(conn, http.DefaultMaxHeaderBytes))
+	in := bufio.NewReader(io.LimitReader(conn, foreign.MaxHeader))
 	answer, err := http.ReadResponse(in, nil)
 	switch {
 	case err != nil:
-		return fmt.Errorf("reading HTTP response from CONNECT to %s via proxy %s failed: %w", address, p.address, err)
+		return fmt.Errorf("reading HTTP response from CONNECT to %s via proxy %s failed: %w", address, p.address,
+			foreign.Error(err))
 	case answer.StatusCode != http.StatusOK:
 		return fmt.Errorf("proxy error from %s while dialing %s, code %d: %v", p.address, address, answer.StatusCode,
-			answer.Status)
+			foreign.Text(answer.Status))
 	case in.Buffered() > 0: // the client speaks first in TLS, so the far end has nothing to say yet
 		return fmt.Errorf("unexpected %d bytes of buffered data from CONNECT proxy %q", in.Buffered(), p.address)
 	}

@@ -28,8 +28,8 @@ func (l *counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// konnectivity is a Konnectivity server and its agent in one, as far as a client sees it.
-type konnectivity struct {
+// double is a Konnectivity server and its agent in one, as far as a client sees it.
+type double struct {
 	client.UnimplementedProxyServiceServer
 	socket   string
 	listener *counted
@@ -42,9 +42,9 @@ type konnectivity struct {
 	closed chan struct{}
 }
 
-func startKonnectivity(t *testing.T, hold bool) *konnectivity {
+func startKonnectivity(t *testing.T, hold bool) *double {
 	t.Helper()
-	k := &konnectivity{
+	k := &double{
 		socket: filepath.Join(t.TempDir(), "k.socket"), hold: hold, asked: make(chan struct{}),
 		gone: make(chan struct{}, 100), closed: make(chan struct{}, 1000),
 	}
@@ -52,7 +52,7 @@ func startKonnectivity(t *testing.T, hold bool) *konnectivity {
 	return k
 }
 
-func (k *konnectivity) listen(t *testing.T) {
+func (k *double) listen(t *testing.T) {
 	listener, err := net.Listen("unix", k.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func (k *konnectivity) listen(t *testing.T) {
 }
 
 // Proxy implements client.ProxyServiceServer: one connection for each call, as upstream's server does.
-func (k *konnectivity) Proxy(stream client.ProxyService_ProxyServer) error {
+func (k *double) Proxy(stream client.ProxyService_ProxyServer) error {
 	p, err := stream.Recv()
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"github.com/bowsprit/bowsprit/internal/foreign"
 )
 
 // tunnel is a Konnectivity server behind a socket: the ProxyService of apiserver-network-proxy. All connections go over
@@ -34,6 +36,7 @@ func newTunnel(socket string, metrics *tunnelMetrics) (*tunnel, error) {
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		}),
+		grpc.WithMaxHeaderListSize(foreign.MaxHeader), grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
@@ -81,7 +84,7 @@ func (t *tunnel) dial(ctx context.Context, address string) (_ net.Conn, failed s
 func why(ctx context.Context, err error) error {
 	text := "it does not answer"
 	if err != nil {
-		text = status.Convert(err).Message()
+		text = foreign.Text(status.Convert(err).Message())
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w (%s)", cause, text)
@@ -100,12 +103,12 @@ func greet(stream client.ProxyService_ProxyClient, address string) (id int64, re
 		if _, why := stream.Recv(); why != nil { // Send says no more than EOF
 			err = why
 		}
-		return 0, failedTunnel, fmt.Errorf("tunnel closed: %w", err)
+		return 0, failedTunnel, fmt.Errorf("tunnel closed: %w", foreign.Error(err))
 	}
 	for {
 		p, err := stream.Recv()
 		if err != nil {
-			return 0, failedTunnel, fmt.Errorf("tunnel closed: %w", err)
+			return 0, failedTunnel, fmt.Errorf("tunnel closed: %w", foreign.Error(err))
 		}
 		switch p.Type {
 		case client.PacketType_DIAL_RSP:
@@ -113,7 +116,7 @@ func greet(stream client.ProxyService_ProxyClient, address string) (id int64, re
 			switch {
 			case answer.GetRandom() != random:
 			case answer.GetError() != "":
-				return 0, failedEndpoint, errors.New(answer.GetError())
+				return 0, failedEndpoint, errors.New(foreign.Text(answer.GetError()))
 			default:
 				return answer.GetConnectID(), "", nil
 			}

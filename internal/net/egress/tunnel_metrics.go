@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
 // tunnelMetrics are those of Kubernetes' client of Konnectivity servers (konnectivity-client, pkg/client/metrics). That
@@ -133,10 +134,10 @@ func (m *tunnelMetrics) counted(stream client.ProxyService_ProxyClient) client.P
 
 // Send implements client.ProxyService_ProxyClient.
 func (s *countedStream) Send(p *client.Packet) error {
-	s.m.packets.WithLabelValues(fromClient, p.Type.String()).Inc()
+	s.m.packets.WithLabelValues(fromClient, konnectivity.TypeName(p)).Inc()
 	err := s.ProxyService_ProxyClient.Send(p)
 	if err != nil && !errors.Is(err, io.EOF) { // which says that Recv has the error
-		s.m.errors.WithLabelValues(fromClient, status.Code(err).String(), p.Type.String()).Inc()
+		s.m.errors.WithLabelValues(fromClient, konnectivity.CodeName(err), konnectivity.TypeName(p)).Inc()
 	}
 	return err
 }
@@ -146,9 +147,9 @@ func (s *countedStream) Recv() (*client.Packet, error) {
 	p, err := s.ProxyService_ProxyClient.Recv()
 	switch {
 	case err == nil:
-		s.m.packets.WithLabelValues(toClient, p.Type.String()).Inc()
+		s.m.packets.WithLabelValues(toClient, konnectivity.TypeName(p)).Inc()
 	case !errors.Is(err, io.EOF):
-		s.m.errors.WithLabelValues(toClient, status.Code(err).String(), "Unknown").Inc()
+		s.m.errors.WithLabelValues(toClient, konnectivity.CodeName(err), "Unknown").Inc()
 	}
 	return p, err
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 )
 
@@ -141,4 +143,21 @@ func CloseResponse(id int64, failure string) *client.Packet {
 // Drain says that an agent wants no more connections.
 func Drain() *client.Packet {
 	return &client.Packet{Type: client.PacketType_DRAIN, Payload: &client.Packet_Drain{Drain: &client.Drain{}}}
+}
+
+// TypeName is the type of a packet as metrics show it. A number without a name is "Unknown": a peer chooses numbers,
+// and each name is a series.
+func TypeName(p *client.Packet) string {
+	if name, ok := client.PacketType_name[int32(p.Type)]; ok {
+		return name
+	}
+	return "Unknown"
+}
+
+// CodeName is the code of a call's error as metrics show it, "Unknown" for a number that gRPC does not have.
+func CodeName(err error) string {
+	if code := status.Code(err); code <= codes.Unauthenticated {
+		return code.String()
+	}
+	return codes.Unknown.String()
 }

@@ -82,7 +82,7 @@ func (p *Pages) Serve(log *slog.Logger) (stop func(), err error) {
 			stop()
 			return nil, fmt.Errorf("%s port: %w", at.name, err)
 		}
-		s := &http.Server{Handler: at.handler, ReadHeaderTimeout: time.Minute}
+		s := pageServer(at.handler)
 		servers = append(servers, s)
 		all.Go(func() {
 			if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -91,4 +91,11 @@ func (p *Pages) Serve(log *slog.Logger) (stop func(), err error) {
 		})
 	}
 	return stop, nil
+}
+
+// pageServer returns a server that ends connections of clients that say nothing.
+func pageServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: HandshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 }

@@ -1,7 +1,8 @@
 // Package agent is a Konnectivity agent: it connects to Konnectivity servers and opens the connections that they ask
 // for, from where it runs. Upstream's is proxy-agent of sigs.k8s.io/apiserver-network-proxy.
 //
-// Run keeps a session with each server. A session has a goroutine that receives, and for each connection one that
+// Run keeps a session with each server, and trusts none with the memory of its host: dials, connections, queues and
+// answers have bounds. A server that sends packets and does not read the answers loses its session. A session has a goroutine that receives, and for each connection one that
 // dials and then reads, and one that writes. What a server sends for a connection waits in a queue; one that does not
 // take it holds up the session when the queue is full, because the protocol has no flow control for a connection, but
 // for stallLimit only.
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
@@ -89,7 +91,7 @@ func (a *Agent) Run(ctx, drain context.Context) {
 			pause = a.config.Interval
 		case ctx.Err() == nil:
 			a.config.Log.Warn("Konnectivity server cannot be reached; it is tried again", "server", a.config.Server,
-				"in", pause, "error", err)
+				"in", pause, "error", foreign.Error(err))
 		}
 		wait := time.NewTimer(pause + rand.N(pause/10+1))
 		select {
@@ -112,7 +114,8 @@ func (a *Agent) Run(ctx, drain context.Context) {
 // connect makes a session with one more server, if there is one more.
 func (a *Agent) connect(ctx context.Context, all *sync.WaitGroup) error {
 	a.mu.Lock()
-	enough := a.mu.draining || !a.config.Forever && len(a.mu.sessions) >= a.mu.servers
+	enough := a.mu.draining || !a.config.Forever && len(a.mu.sessions) >= a.mu.servers ||
+		len(a.mu.sessions) >= maxServers
 	a.mu.Unlock()
 	if enough {
 		return nil
@@ -139,7 +142,7 @@ func (a *Agent) connect(ctx context.Context, all *sync.WaitGroup) error {
 		a.forget(s)
 		if ctx.Err() == nil {
 			a.config.Log.Warn("the connection to a Konnectivity server is over; it is made again", "server", s.server,
-				"error", err)
+				"error", foreign.Error(err))
 		}
 	})
 	return nil
@@ -169,19 +172,19 @@ func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
 	}
 	conn, err := grpc.NewClient("dns:///"+c.Server, grpc.WithTransportCredentials(credentials.NewTLS(c.TLS)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.Keepalive, PermitWithoutStream: true}),
-		grpc.WithIdleTimeout(0))
+		grpc.WithIdleTimeout(0), grpc.WithMaxHeaderListSize(maxHeader), grpc.WithDisableServiceConfig())
 	if err != nil {
 		return nil, 0, err
 	}
-	life, end := context.WithCancel(metadata.AppendToOutgoingContext(ctx, said...))
+	life, end := context.WithCancelCause(metadata.AppendToOutgoingContext(ctx, said...))
 	s := &session{agent: a, conn: conn, ctx: life, end: end}
-	s.mu.far = map[int64]*far{}
+	s.mu.far, s.mu.dials = map[int64]*far{}, map[int64]context.CancelFunc{}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
-	late := time.AfterFunc(openTimeout, end)
+	late := time.AfterFunc(openTimeout, func() { end(errLate) })
 	defer late.Stop()
 	if s.stream, err = konnectivity.Connect(life, conn); err != nil {
 		return nil, 0, err
@@ -198,17 +201,32 @@ func (a *Agent) open(ctx context.Context) (_ *session, servers int, err error) {
 		if _, err := s.stream.Recv(); err != nil {
 			return nil, 0, err
 		}
-		return nil, 0, fmt.Errorf("expected one server ID and one server count, got %v and %v", id, count)
+		return nil, 0, fmt.Errorf("expected one server ID and one server count, got %s and %s",
+			foreign.Text(fmt.Sprint(id)), foreign.Text(fmt.Sprint(count)))
 	}
 	if servers, err = strconv.Atoi(count[0]); err != nil {
 		return nil, 0, err
 	}
-	s.server = id[0]
-	if !late.Stop() {
-		return nil, 0, errors.New("the server took too long")
+	if servers < 0 || servers > maxServers || len(id[0]) > maxID {
+		return nil, 0, fmt.Errorf("the server says that there are %d servers, and has an ID of %d bytes; an agent takes %d "+
+			"and %d at most", servers, len(id[0]), maxServers, maxID)
 	}
+	s.server = foreign.Text(id[0])
+	if !late.Stop() {
+		return nil, 0, errLate
+	}
+	s.begin()
 	return s, servers, nil
 }
+
+const (
+	// maxServers bounds the number of servers, which a server reports, and maxID the bytes of its ID.
+	maxServers, maxID = 100, 253
+	// maxHeader bounds a server's metadata.
+	maxHeader = 16 << 10
+)
+
+var errLate = errors.New("the server took too long")
 
 // openTimeout bounds what it takes to be taken by a server, which asks the API server about the token.
 const openTimeout = 20 * time.Second

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
 // Metrics are those of upstream's agent.
@@ -47,7 +49,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) packet(segment string, p *client.Packet) {
-	m.packets.WithLabelValues(segment, p.Type.String()).Inc()
+	m.packets.WithLabelValues(segment, konnectivity.TypeName(p)).Inc()
 }
 
 // failed counts a dial that did.

@@ -2,13 +2,17 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
@@ -18,11 +22,12 @@ type session struct {
 	server string // its ID
 	conn   *grpc.ClientConn
 	stream konnectivity.ServerStream
-	ctx    context.Context // ends with the session
-	end    context.CancelFunc
+	ctx    context.Context // ends with the session, its cause is the reason
+	end    context.CancelCauseFunc
 
-	sending sync.Mutex
-	running sync.WaitGroup // of the goroutines of connections
+	outbox  *konnectivity.Outbox
+	held    konnectivity.Held
+	running sync.WaitGroup // of the goroutines of the outbox and of connections
 	mu      struct {
 		sync.Mutex
 		last    int64 // number of a connection
@@ -36,36 +41,47 @@ type session struct {
 type far struct {
 	id    int64
 	conn  net.Conn
-	queue chan []byte   // for it
-	done  chan struct{} // closed when the server wants it closed
-	once  sync.Once
+	queue *konnectivity.Queue // of DATA for it; it is finished when the server wants the connection closed
+	// closing notes that the queue is finished: what is left of it must not take for ever.
+	closing atomic.Bool
 }
 
 const (
 	// dialTimeout is upstream's.
 	dialTimeout = 5 * time.Second
-	// queued is how many packets wait for a connection, each of 32 KiB at most.
-	queued = 64
 	// stallLimit is how long a connection that takes nothing may hold up the others of its server.
 	stallLimit = 30 * time.Second
+	// maxDials bounds the connections that are being opened for one server, maxFar those that are there. A server that
+	// wants more gets an error.
+	maxDials, maxFar = 1000, 10_000
 )
 
 // close ends the session at once.
-func (s *session) close() {
-	s.end()
+func (s *session) close() { s.fail(nil) }
+
+// fail is close with a reason.
+func (s *session) fail(why error) {
+	s.end(why)
 	_ = s.conn.Close()
 }
 
-func (s *session) send(p *client.Packet) error {
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	s.agent.config.Metrics.packet("from_agent", p)
-	return s.stream.Send(p)
+// begin makes the outbox, once the stream is there.
+func (s *session) begin() {
+	s.outbox = konnectivity.NewOutbox(func(p *client.Packet) error {
+		s.agent.config.Metrics.packet("from_agent", p)
+		return s.stream.Send(p)
+	}, s.ctx.Done(), func() { s.fail(konnectivity.ErrPeerStall) })
 }
+
+func (s *session) send(p *client.Packet) error { return s.outbox.Send(s.ctx, p) }
 
 // serve does what the server wants until the session ends, and returns why it did.
 func (s *session) serve() error {
+	s.running.Go(s.outbox.Run)
 	err := s.receive()
+	if why := context.Cause(s.ctx); errors.Is(why, konnectivity.ErrPeerStall) || errors.Is(why, konnectivity.ErrPeerFull) {
+		err = why
+	}
 	s.close()
 	s.mu.Lock()
 	for _, f := range s.mu.far {
@@ -83,31 +99,34 @@ func (s *session) receive() error {
 			return err
 		}
 		s.agent.config.Metrics.packet("to_agent", p)
+		full := false
 		switch p.Type {
 		case client.PacketType_DIAL_REQ:
-			s.dial(p.GetDialRequest())
+			if refusal := s.dial(p.GetDialRequest()); refusal != "" {
+				full = !s.outbox.Post(konnectivity.DialResponse(p.GetDialRequest().GetRandom(), 0, refusal))
+			}
 		case client.PacketType_DIAL_CLS:
 			s.dialled(p.GetCloseDial().GetRandom())
 		case client.PacketType_DATA:
 			id := p.GetData().GetConnectID()
 			if f := s.get(id); f != nil {
-				s.give(f, p.GetData().GetData())
+				s.give(f, p)
 			} else {
-				s.later(konnectivity.CloseResponse(id, "unrecognized connectID"))
+				full = !s.outbox.Post(konnectivity.CloseResponse(id, "unrecognized connectID"))
 			}
 		case client.PacketType_CLOSE_REQ:
 			id := p.GetCloseRequest().GetConnectID()
 			if f := s.get(id); f != nil {
 				f.close()
 			} else {
-				s.later(konnectivity.CloseResponse(id, "Unknown connectID"))
+				full = !s.outbox.Post(konnectivity.CloseResponse(id, "Unknown connectID"))
 			}
+		}
+		if full {
+			return konnectivity.ErrPeerFull
 		}
 	}
 }
-
-// later sends from another goroutine: the server may wait for this one to read.
-func (s *session) later(p *client.Packet) { s.running.Go(func() { _ = s.send(p) }) }
 
 func (s *session) get(id int64) *far {
 	s.mu.Lock()
@@ -115,13 +134,22 @@ func (s *session) get(id int64) *far {
 	return s.mu.far[id]
 }
 
-// dial opens a connection in the background, and carries what goes over it.
-func (s *session) dial(r *client.DialRequest) {
-	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
-	s.mu.Lock()
-	if s.mu.dials == nil {
-		s.mu.dials = map[int64]context.CancelFunc{}
+// dial opens a connection in the background, and carries what goes over it. It returns the reason if it does not, for
+// the server.
+func (s *session) dial(r *client.DialRequest) (refusal string) {
+	if !strings.HasPrefix(r.GetProtocol(), "tcp") { // a socket of this host is no business of the server's
+		return "unknown network " + foreign.Cut(r.GetProtocol(), 20)
 	}
+	s.mu.Lock()
+	if _, twice := s.mu.dials[r.GetRandom()]; twice {
+		s.mu.Unlock()
+		return "this dial is under way already"
+	}
+	if len(s.mu.dials) >= maxDials || len(s.mu.far)+len(s.mu.dials) >= maxFar {
+		s.mu.Unlock()
+		return "too many connections"
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
 	s.mu.dials[r.GetRandom()] = cancel
 	s.mu.Unlock()
 	s.running.Go(func() {
@@ -132,8 +160,9 @@ func (s *session) dial(r *client.DialRequest) {
 		switch {
 		case err != nil:
 			m.failed(err)
-			if wanted {
-				_ = s.send(konnectivity.DialResponse(r.GetRandom(), 0, err.Error()))
+			// Posted: a goroutine that waited for the server to read would be one that maxDials does not count.
+			if wanted && !s.outbox.Post(konnectivity.DialResponse(r.GetRandom(), 0, foreign.Text(err.Error()))) {
+				s.fail(konnectivity.ErrPeerFull)
 			}
 		case !wanted:
 			_ = conn.Close()
@@ -142,6 +171,7 @@ func (s *session) dial(r *client.DialRequest) {
 			s.carry(conn, r.GetRandom())
 		}
 	})
+	return ""
 }
 
 // dialled ends a dial; it reports whether the server still waits for it.
@@ -160,7 +190,9 @@ func (s *session) dialled(random int64) bool {
 
 // carry tells the server of a connection, and sends it what comes from there until it ends.
 func (s *session) carry(conn net.Conn, random int64) {
-	f := &far{conn: conn, queue: make(chan []byte, queued), done: make(chan struct{})}
+	f := &far{conn: conn}
+	f.queue = konnectivity.NewQueue(&s.held, func() { s.stalled(f) })
+	defer f.queue.Discard()
 	m := s.agent.config.Metrics
 	m.connections.Inc()
 	defer m.connections.Dec()
@@ -235,51 +267,57 @@ func (s *session) read(f *far) {
 	}
 }
 
-// give puts what the server has sent into the queue of a connection.
-func (s *session) give(f *far, data []byte) {
-	select {
-	case f.queue <- data:
+// give puts DATA of the server into the queue of a connection.
+func (s *session) give(f *far, p *client.Packet) {
+	if f.queue.Put(p) {
 		return
-	case <-f.done:
-		return
-	default:
 	}
 	late := time.NewTimer(stallLimit)
 	defer late.Stop()
-	select {
-	case f.queue <- data:
-	case <-f.done:
-	case <-s.ctx.Done():
-	case <-late.C:
-		s.agent.config.Log.Warn("a connection takes nothing; it is closed", "to", f.conn.RemoteAddr())
-		_ = f.conn.Close()
+	for !f.queue.Put(p) {
+		select {
+		case <-f.queue.Room():
+		case <-s.ctx.Done():
+			return
+		case <-late.C:
+			f.queue.Discard()
+			s.stalled(f)
+			return
+		}
 	}
 }
 
+// stalled closes a connection whose queue has ended because it is too long.
+func (s *session) stalled(f *far) {
+	s.agent.config.Log.Warn("a connection takes nothing; it is closed", "to", f.conn.RemoteAddr())
+	_ = f.conn.Close()
+}
+
 // close has what is in the queue written, and then the connection closed.
-func (f *far) close() { f.once.Do(func() { close(f.done) }) }
+func (f *far) close() {
+	f.closing.Store(true)
+	f.queue.Finish()
+	_ = f.conn.SetWriteDeadline(time.Now().Add(stallLimit))
+}
 
 // write sends what is in the queue until it is empty and the connection is to be closed.
 func (f *far) write() {
 	defer f.conn.Close() // ends read, too
-	defer f.close()
+	defer f.queue.Discard()
 	for {
-		var data []byte
-		select {
-		case data = <-f.queue:
-		default:
-			select {
-			case data = <-f.queue:
-			case <-f.done:
-				select {
-				case data = <-f.queue: // may have come just before the end
-				default:
-					return
-				}
+		p, more := f.queue.Take()
+		switch {
+		case p != nil:
+			if f.closing.Load() {
+				_ = f.conn.SetWriteDeadline(time.Now().Add(stallLimit))
 			}
-		}
-		if _, err := f.conn.Write(data); err != nil {
+			if _, err := f.conn.Write(p.GetData().GetData()); err != nil {
+				return
+			}
+		case !more:
 			return
+		default:
+			<-f.queue.Filled()
 		}
 	}
 }

@@ -14,22 +14,24 @@ import (
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
-// agent is one that is connected.
+// agent is a connected agent.
 type agent struct {
 	server   *Server
 	id       string
 	near     konnectivity.Identifiers
 	stream   konnectivity.AgentStream
-	sending  sync.Mutex
+	outbox   *konnectivity.Outbox
+	held     konnectivity.Held
 	draining atomic.Bool
 	gone     chan struct{} // closed when nothing more comes from it
 
 	mu struct {
 		sync.Mutex
-		pending map[int64]chan dialled // by what tells requests apart; each has room for its answer
+		pending map[int64]chan dialled // by the request's random number; each has room for its answer
 		links   map[int64]*link        // by the agent's number
 		over    bool
 	}
@@ -41,16 +43,38 @@ type dialled struct {
 	err  error
 }
 
+// Bounds of one agent. An API server that asks for more gets an error.
+const (
+	maxDials = 1000   // connections that the agent has not answered yet
+	maxLinks = 10_000 // connections that are there
+	// maxAddress bounds the address that an API server asks for: a name of DNS has 253 bytes.
+	maxAddress = 1024
+)
+
 var (
-	// errAgentGone is what became of a request whose agent went away before it answered.
+	// errAgentGone fails a request whose agent went away before it answered.
 	errAgentGone = errors.New("the agent went away")
 	errClosed    = errors.New("dial closed") // upstream's text
+	errBusy      = errors.New("the agent has too many connections, or too many that it has not answered yet")
+	// errReused drops an agent, whose connections can no longer be told apart.
+	errReused = errors.New("the agent gave a connection the number of another that is open")
 )
 
 func newAgent(s *Server, id string, near konnectivity.Identifiers, stream konnectivity.AgentStream) *agent {
 	a := &agent{server: s, id: id, near: near, stream: stream, gone: make(chan struct{})}
 	a.mu.pending, a.mu.links = map[int64]chan dialled{}, map[int64]*link{}
+	conn := konnectivity.PeerOf(stream.Context())
+	a.outbox = konnectivity.NewOutbox(a.send, stream.Context().Done(), func() {
+		a.dropped(konnectivity.ErrPeerStall)
+		conn.Drop()
+	})
 	return a
+}
+
+// dropped logs and counts that the server gives up an agent.
+func (a *agent) dropped(why error) {
+	a.server.config.Metrics.broken("to_agent", status.Error(codes.ResourceExhausted, why.Error()))
+	a.server.config.Log.Warn("agent dropped; its connections are closed", "agent", a.id, "reason", why)
 }
 
 // fits reports whether a strategy takes the agent for a host.
@@ -64,10 +88,8 @@ func (a *agent) fits(s Strategy, host string) bool {
 	return true
 }
 
-// send sends a packet. It waits while the agent does not read.
+// send sends a packet. The outbox calls it.
 func (a *agent) send(p *client.Packet) error {
-	a.sending.Lock()
-	defer a.sending.Unlock()
 	a.server.config.Metrics.packet("to_agent", p)
 	return a.stream.Send(p)
 }
@@ -76,15 +98,19 @@ func (a *agent) send(p *client.Packet) error {
 func (a *agent) dial(ctx context.Context, address string) (*link, error) {
 	answer, random := make(chan dialled, 1), rand.Int64()
 	a.mu.Lock()
-	if a.mu.over {
+	switch {
+	case a.mu.over:
 		a.mu.Unlock()
 		return nil, errAgentGone
+	case len(a.mu.pending) >= maxDials, len(a.mu.links)+len(a.mu.pending) >= maxLinks:
+		a.mu.Unlock()
+		return nil, errBusy
 	}
 	a.mu.pending[random] = answer
 	a.mu.Unlock()
-	if err := a.send(konnectivity.DialRequest(address, random)); err != nil {
+	if !a.outbox.Post(konnectivity.DialRequest(address, random)) {
 		a.forget(random)
-		return nil, errAgentGone
+		return nil, errBusy
 	}
 	select {
 	case d := <-answer:
@@ -92,7 +118,9 @@ func (a *agent) dial(ctx context.Context, address string) (*link, error) {
 	case <-ctx.Done():
 	}
 	if a.forget(random) {
-		_ = a.send(konnectivity.DialClose(random)) // upstream's agents do not know it; what they dial is closed then
+		// Upstream's agents do not know this packet; the connection is closed when it is there. So it is if the
+		// outbox has no room.
+		a.outbox.Post(konnectivity.DialClose(random))
 	} else if d := <-answer; d.link != nil {
 		d.link.close()
 	}
@@ -124,15 +152,17 @@ func (a *agent) receive() error {
 		a.server.config.Metrics.packet("from_agent", p)
 		switch p.Type {
 		case client.PacketType_DIAL_RSP:
-			a.answered(p.GetDialResponse())
+			if err := a.answered(p.GetDialResponse()); err != nil {
+				return err
+			}
 		case client.PacketType_DIAL_CLS:
 			a.settle(p.GetCloseDial().GetRandom(), dialled{err: errClosed})
 		case client.PacketType_DATA:
 			id := p.GetData().GetConnectID()
 			if l := a.link(id); l != nil {
 				l.deliver(p)
-			} else {
-				go func() { _ = a.send(konnectivity.CloseRequest(id)) }() // not here: the agent may wait for us to read
+			} else if !a.outbox.Post(konnectivity.CloseRequest(id)) {
+				return konnectivity.ErrPeerFull
 			}
 		case client.PacketType_CLOSE_RSP:
 			if l := a.unlink(p.GetCloseResponse().GetConnectID()); l != nil {
@@ -145,21 +175,38 @@ func (a *agent) receive() error {
 	}
 }
 
-// answered makes a link of a connection that is there.
-func (a *agent) answered(r *client.DialResponse) {
+// answered makes a link of a connection that is there. An error ends the agent.
+func (a *agent) answered(r *client.DialResponse) error {
 	if r.GetError() != "" {
-		a.settle(r.GetRandom(), dialled{err: errors.New(r.GetError())})
-		return
+		a.settle(r.GetRandom(), dialled{err: errors.New(foreign.Text(r.GetError()))})
+		return nil
 	}
-	l := newLink(a, r.GetConnectID())
+	id := r.GetConnectID()
+	var l *link
 	a.mu.Lock()
-	a.mu.links[l.id] = l // before it is told of: data may follow at once
-	a.mu.Unlock()
-	a.server.config.Metrics.established.Inc()
-	if !a.settle(r.GetRandom(), dialled{link: l}) {
-		a.server.config.Metrics.failures.WithLabelValues("unrecognized_response").Inc()
-		go l.close()
+	_, wanted := a.mu.pending[r.GetRandom()]
+	_, used := a.mu.links[id]
+	if wanted && !used { // before its dial returns: data may follow at once
+		l = newLink(a, id)
+		a.mu.links[id] = l
+		a.server.config.Metrics.established.Inc()
 	}
+	a.mu.Unlock()
+	switch {
+	case used:
+		a.settle(r.GetRandom(), dialled{err: errReused})
+		return errReused
+	case wanted && a.settle(r.GetRandom(), dialled{link: l}):
+		return nil
+	case wanted: // the API server has given up meanwhile
+		l.queue.Discard()
+		a.unlink(id)
+	}
+	a.server.config.Metrics.failures.WithLabelValues("unrecognized_response").Inc()
+	if !a.outbox.Post(konnectivity.CloseRequest(id)) {
+		return konnectivity.ErrPeerFull
+	}
+	return nil
 }
 
 // settle answers a request; it reports whether there was one.
@@ -205,79 +252,81 @@ func (a *agent) leave() {
 	}
 }
 
-const (
-	// queued is how many packets wait for a front; of upstream's agents each has 4 KiB at most, of ours 32.
-	queued = 64
-	// stallLimit is how long a front that does not read may hold up its agent. Upstream's client gives up after 10 s.
-	stallLimit = 30 * time.Second
-)
+// stallLimit is how long a front that does not read may hold up its agent. Upstream's client gives up after 10 s.
+const stallLimit = 30 * time.Second
 
 // link is a connection.
 type link struct {
-	agent    *agent
-	id       int64
-	received chan *client.Packet // what the agent sends: DATA, and CLOSE_RSP at the end
-	done     chan struct{}       // closed when no one takes from received any more
-	once     sync.Once
+	agent *agent
+	id    int64
+	queue *konnectivity.Queue // from the agent: DATA, and CLOSE_RSP at the end
 }
 
 func newLink(a *agent, id int64) *link {
-	return &link{agent: a, id: id, received: make(chan *client.Packet, queued), done: make(chan struct{})}
+	l := &link{agent: a, id: id}
+	l.queue = konnectivity.NewQueue(&a.held, func() {
+		a.server.config.Log.Warn("API servers do not read from connections; the one with the most data is closed",
+			"agent", a.id, "connection", id)
+		go l.close() // not here: the goroutine that receives from the agent has put the packet
+	})
+	return l
 }
 
-// deliver hands on what the agent has sent. A front that has not read for stallLimit is closed.
+// deliver hands on a packet of the agent. A front that has not read for stallLimit is closed.
 func (l *link) deliver(p *client.Packet) {
-	select {
-	case l.received <- p:
+	if l.queue.Put(p) {
 		return
-	case <-l.done:
-		return
-	default:
 	}
 	full := l.agent.server.config.Metrics.full.WithLabelValues("Connect")
 	full.Inc()
 	defer full.Dec()
 	late := time.NewTimer(stallLimit)
 	defer late.Stop()
-	select {
-	case l.received <- p:
-	case <-l.done:
-	case <-late.C:
-		l.agent.server.config.Log.Warn("an API server does not read from a connection; it is closed", "agent", l.agent.id,
-			"connection", l.id)
-		go l.close()
+	for !l.queue.Put(p) {
+		select {
+		case <-l.queue.Room():
+		case <-l.agent.stream.Context().Done():
+			return
+		case <-late.C:
+			l.agent.server.config.Log.Warn("an API server does not read from a connection; it is closed",
+				"agent", l.agent.id, "connection", l.id)
+			l.queue.Discard()
+			go l.close()
+			return
+		}
 	}
 }
 
-// next returns the next packet of the agent's: DATA, or CLOSE_RSP if the connection is closed or the agent has gone;
-// nil if ctx has ended or the link is closed.
+// next returns the next packet of the agent: DATA, or CLOSE_RSP if the connection is closed or the agent has gone. It
+// returns nil if ctx has ended or the link is closed.
 func (l *link) next(ctx context.Context) *client.Packet {
-	select {
-	case p := <-l.received:
-		return p
-	default:
-	}
-	select {
-	case p := <-l.received:
-		return p
-	case <-l.done:
-		return nil
-	case <-ctx.Done():
-		return nil
-	case <-l.agent.gone:
-	}
-	select { // nothing is added any more
-	case p := <-l.received:
-		return p
-	default:
-		return konnectivity.CloseResponse(l.id, "")
+	gone := l.agent.gone
+	for {
+		p, more := l.queue.Take()
+		switch {
+		case p != nil:
+			return p
+		case !more:
+			return nil
+		case gone == nil: // nothing is added any more
+			return konnectivity.CloseResponse(l.id, "")
+		}
+		select {
+		case <-l.queue.Filled():
+		case <-ctx.Done():
+			return nil
+		case <-gone:
+			gone = nil
+		}
 	}
 }
 
 // close ends the link, and has the agent close the connection if it is still there.
 func (l *link) close() {
-	l.once.Do(func() { close(l.done) })
-	if l.agent.unlink(l.id) != nil {
-		_ = l.agent.send(konnectivity.CloseRequest(l.id))
+	l.queue.Discard()
+	if l.agent.unlink(l.id) == nil || l.agent.outbox.Post(konnectivity.CloseRequest(l.id)) {
+		return
 	}
+	// Many end at once, and the agent is behind: this goroutine is the front's, and waits for its turn.
+	_ = l.agent.outbox.Send(context.Background(), konnectivity.CloseRequest(l.id))
 }

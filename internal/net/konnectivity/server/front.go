@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
@@ -29,6 +31,11 @@ type front struct {
 func (s *Server) Proxy(stream client.ProxyService_ProxyServer) error {
 	s.config.Metrics.calls.WithLabelValues("Proxy").Inc()
 	defer s.config.Metrics.calls.WithLabelValues("Proxy").Dec()
+	if s.fronts.Add(1); s.fronts.Load() > maxFronts {
+		s.fronts.Add(-1)
+		return status.Error(codes.ResourceExhausted, "too many connections")
+	}
+	defer s.fronts.Add(-1)
 	first, err := stream.Recv()
 	if err != nil {
 		return ended(err)
@@ -50,6 +57,7 @@ func (s *Server) Proxy(stream client.ProxyService_ProxyServer) error {
 		return f.send(konnectivity.DialResponse(random, 0, err.Error()))
 	}
 	defer l.close()
+	konnectivity.PeerOf(stream.Context()).Know()
 	f.link = l
 	close(f.ready)
 	if err := f.send(konnectivity.DialResponse(random, l.id, "")); err != nil {
@@ -112,7 +120,7 @@ func (f *front) receive(random int64) {
 				f.cancel(errors.New("mismatched connection IDs"))
 				return
 			}
-			if f.link.agent.send(p) != nil {
+			if f.link.agent.outbox.Send(f.ctx, p) != nil {
 				return // next says that the agent has gone
 			}
 		}
@@ -134,7 +142,7 @@ func (f *front) close() {
 	select {
 	case <-f.ready:
 		if f.link.agent.link(f.link.id) != nil {
-			_ = f.link.agent.send(konnectivity.CloseRequest(f.link.id))
+			_ = f.link.agent.outbox.Send(f.ctx, konnectivity.CloseRequest(f.link.id))
 		}
 	default:
 		f.cancel(errClosed)
@@ -149,6 +157,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this proxy only supports CONNECT passthrough", http.StatusMethodNotAllowed)
 		return
 	}
+	if s.fronts.Add(1); s.fronts.Load() > maxFronts {
+		s.fronts.Add(-1)
+		http.Error(w, "too many connections", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.fronts.Add(-1)
 	l, err := s.dial(r.Context(), r.Host)
 	if err != nil {
 		code, text := connectStatus(err)
@@ -156,6 +170,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer l.close()
+	if known, ok := r.Context().Value(connKey{}).(*konnectivity.Conn); ok {
+		known.Know()
+	}
 	conn, in, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -173,7 +190,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer conn.Close() // ends the copy below
 		l.write(ctx, conn)
 	}()
-	l.read(in)
+	l.read(ctx, in)
 	cancel()
 	<-over
 }
@@ -207,12 +224,12 @@ func (l *link) write(ctx context.Context, conn net.Conn) {
 }
 
 // read hands what an API server sends to the agent until the connection is closed.
-func (l *link) read(in io.Reader) {
+func (l *link) read(ctx context.Context, in io.Reader) {
 	buf := make([]byte, konnectivity.MaxData)
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
-			if l.agent.send(konnectivity.Data(l.id, buf[:n])) != nil {
+			if l.agent.outbox.Send(ctx, konnectivity.Data(l.id, buf[:n])) != nil {
 				return
 			}
 		}

@@ -2,8 +2,9 @@ package server
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
+
+	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
 // Metrics are those of upstream's server.
@@ -62,11 +63,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) packet(segment string, p *client.Packet) {
-	m.packets.WithLabelValues(segment, p.Type.String()).Inc()
+	m.packets.WithLabelValues(segment, konnectivity.TypeName(p)).Inc()
 }
 
 func (m *Metrics) broken(segment string, err error) {
-	m.errors.WithLabelValues(segment, status.Code(err).String(), "Unknown").Inc()
+	m.errors.WithLabelValues(segment, konnectivity.CodeName(err), "Unknown").Inc()
 }
 
 // agents counts those that each strategy can take.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
@@ -75,21 +77,26 @@ func (s *Server) Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	agents := grpc.NewServer(grpc.Creds(credentials.NewTLS(agentTLS)),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.Keepalive}),
+	agents := grpc.NewServer(
+		grpc.Creds(konnectivity.Handshake(credentials.NewTLS(agentTLS))),
+		grpc.ConnectionTimeout(konnectivity.HandshakeTimeout),
+		grpc.MaxConcurrentStreams(agentCalls), grpc.MaxHeaderListSize(maxHeader),
+		// An agent without a call is none.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.Keepalive, MaxConnectionIdle: time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(
 			keepalive.EnforcementPolicy{MinTime: 30 * time.Second, PermitWithoutStream: true}))
 	konnectivity.Register(agents, s)
-	agentListener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Agents)
+	raw, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Agents)
 	if err != nil {
 		return fmt.Errorf("agent port: %w", err)
 	}
-	defer agentListener.Close()
+	agentListener := konnectivity.NewGate(raw, maxAgents)
+	defer agentListener.CloseAll()
 	front, frontListener, err := s.front(ctx, &o)
 	if err != nil {
 		return err
 	}
-	defer frontListener.Close()
+	defer frontListener.CloseAll()
 	stopPages, err := o.Pages.Serve(s.config.Log)
 	if err != nil {
 		return err
@@ -106,11 +113,26 @@ func (s *Server) Run(ctx context.Context, o Options) error {
 	case err = <-ended:
 	case <-ctx.Done():
 	}
+	// gRPC waits for handshakes, for as long as they may take, unless their connections are closed.
+	frontListener.CloseAll()
+	agentListener.CloseAll()
 	front.stop()
 	agents.Stop()
 	all.Wait()
 	return err
 }
+
+const (
+	// agentCalls bounds the calls of one connection: an agent has one, a proxy in front of agents some more.
+	agentCalls = 16
+	// frontCalls bounds those of an API server, one for each connection.
+	frontCalls = 10_000
+	// maxHeader bounds the metadata of a call: a token and an agent's identifiers.
+	maxHeader = 64 << 10
+)
+
+// connKey is the key of a request's *konnectivity.Conn in its context.
+type connKey struct{}
 
 // frontServer is what API servers ask.
 type frontServer struct {
@@ -118,7 +140,7 @@ type frontServer struct {
 	stop  func()
 }
 
-func (s *Server) front(ctx context.Context, o *Options) (*frontServer, net.Listener, error) {
+func (s *Server) front(ctx context.Context, o *Options) (*frontServer, *konnectivity.Gate, error) {
 	var config *tls.Config
 	network, address := "unix", o.Socket
 	if o.Socket == "" {
@@ -139,19 +161,39 @@ func (s *Server) front(ctx context.Context, o *Options) (*frontServer, net.Liste
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen for API servers: %w", err)
 	}
+	gate := konnectivity.NewGate(listener, maxFronts)
 	if o.Mode == ModeHTTPConnect {
-		if config != nil {
-			config.NextProtos = []string{"http/1.1"}
-			listener = tls.NewListener(listener, config)
-		}
-		web := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-		return &frontServer{serve: web.Serve, stop: func() { _ = web.Close() }}, listener, nil
+		return s.httpFront(config), gate, nil
 	}
-	options := []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.FrontKeepalive})}
+	secure := insecure.NewCredentials()
 	if config != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+		secure = credentials.NewTLS(config)
 	}
-	rpc := grpc.NewServer(options...)
+	rpc := grpc.NewServer(grpc.Creds(konnectivity.Handshake(secure)),
+		grpc.ConnectionTimeout(konnectivity.HandshakeTimeout),
+		grpc.MaxConcurrentStreams(frontCalls), grpc.MaxHeaderListSize(maxHeader),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.FrontKeepalive}))
 	client.RegisterProxyServiceServer(rpc, s)
-	return &frontServer{serve: rpc.Serve, stop: rpc.Stop}, listener, nil
+	return &frontServer{serve: rpc.Serve, stop: rpc.Stop}, gate, nil
+}
+
+// httpFront takes HTTP CONNECT, with TLS unless config is nil.
+func (s *Server) httpFront(config *tls.Config) *frontServer {
+	web := &http.Server{
+		Handler: s, ReadHeaderTimeout: konnectivity.HandshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if secure, ok := c.(*tls.Conn); ok {
+				c = secure.NetConn()
+			}
+			return context.WithValue(ctx, connKey{}, c)
+		},
+		// A line about each client that goes away in its handshake tells nothing.
+		ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
+	}
+	serve := web.Serve
+	if config != nil {
+		config.NextProtos = []string{"http/1.1"}
+		serve = func(l net.Listener) error { return web.Serve(tls.NewListener(l, config)) }
+	}
+	return &frontServer{serve: serve, stop: func() { _ = web.Close() }}
 }

@@ -6,7 +6,12 @@
 // takes it from there and one that receives from the API server. A front that does not read holds up its agent when its
 // queue is full, because the protocol has no flow control for a connection, but for stallLimit only.
 //
-// A Server is safe for concurrent use. Locks: Server.mu, then agent.mu; none is held while something is sent.
+// An agent and an API server are strangers until an agent is accepted or a connection is there, and hostile even then:
+// everything that they can size has a bound (connections, calls, dials, links, queued packets and bytes, headers,
+// metrics). An agent beyond a bound is dropped: the server closes its connection and logs the reason.
+//
+// A Server is safe for concurrent use. Locks: Server.mu, then agent.mu, then those of a queue; none is held while
+// something is sent.
 package server
 
 import (
@@ -18,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -25,6 +31,7 @@ import (
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
+	"github.com/bowsprit/bowsprit/internal/foreign"
 	"github.com/bowsprit/bowsprit/internal/net/konnectivity"
 )
 
@@ -44,7 +51,9 @@ type Config struct {
 // Server is a Konnectivity server.
 type Server struct {
 	client.UnimplementedProxyServiceServer
-	config Config
+	config  Config
+	reviews chan struct{} // capacity maxReviews: one for each review that is under way
+	fronts  atomic.Int64  // calls of API servers
 
 	mu struct {
 		sync.Mutex
@@ -63,7 +72,7 @@ var (
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{config: c}
+	s := &Server{config: c, reviews: make(chan struct{}, maxReviews)}
 	s.mu.changed = make(chan struct{})
 	return s
 }
@@ -79,32 +88,56 @@ func (s *Server) Agents() int {
 func (s *Server) Connect(stream konnectivity.AgentStream) error {
 	s.config.Metrics.calls.WithLabelValues("Connect").Inc()
 	defer s.config.Metrics.calls.WithLabelValues("Connect").Dec()
+	conn := konnectivity.PeerOf(stream.Context())
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	ids := md.Get(konnectivity.AgentIDHeader)
 	if len(ids) != 1 {
-		return status.Errorf(codes.InvalidArgument, "expected one agent ID in the context, got %v", ids)
+		return status.Errorf(codes.InvalidArgument, "expected one agent ID in the context, got %s",
+			foreign.Text(fmt.Sprint(ids)))
 	}
+	id := foreign.Cut(ids[0], maxID)
 	if err := s.authenticate(stream.Context(), md); err != nil {
-		s.config.Log.Warn("agent refused; it tries again", "agent", ids[0], "error", err)
+		err = foreign.Error(err)
+		s.config.Log.Warn("agent refused; it tries again", "agent", id, "error", err)
 		return status.Error(codes.Unauthenticated, err.Error())
 	}
 	near, err := konnectivity.ParseIdentifiers(strings.Join(md.Get(konnectivity.IdentifiersHeader), "&"), false)
 	if err != nil {
-		return status.Error(codes.InvalidArgument, err.Error())
+		return status.Error(codes.InvalidArgument, foreign.Text(err.Error()))
+	}
+	if s.Agents() >= maxAgents || !conn.Know() {
+		s.config.Log.Warn("agent refused: there are too many", "agent", id, "agents", s.Agents())
+		return status.Error(codes.ResourceExhausted, "too many agents")
 	}
 	err = stream.SendHeader(metadata.Pairs(konnectivity.ServerIDHeader, s.config.ID,
 		konnectivity.ServerCountHeader, strconv.Itoa(s.config.Count)))
 	if err != nil {
 		return err
 	}
-	a := newAgent(s, ids[0], near, stream)
+	a := newAgent(s, id, near, stream)
 	s.add(a)
+	go a.outbox.Run() // ends with the call
 	err = a.receive()
 	s.remove(a)
 	a.leave()
-	s.config.Log.Info("agent gone; its connections are closed", "agent", a.id, "error", err)
+	if errors.Is(err, konnectivity.ErrPeerFull) || errors.Is(err, errReused) {
+		a.dropped(err)
+		conn.Drop() // the end of the call alone would wait until the agent reads
+		return status.Error(codes.ResourceExhausted, err.Error())
+	}
+	s.config.Log.Info("agent gone; its connections are closed", "agent", a.id, "error", foreign.Error(err))
 	return err
 }
+
+// Bounds of a server.
+const (
+	maxAgents  = 8192
+	maxFronts  = 32_768 // calls of API servers
+	maxID      = 253    // bytes of an agent's ID in the log
+	maxReviews = 64     // tokens that are being reviewed; more wait
+	// reviewTimeout is how long the review of a token may take, with its wait.
+	reviewTimeout = 20 * time.Second
+)
 
 func (s *Server) authenticate(ctx context.Context, md metadata.MD) error {
 	if s.config.Authenticate == nil {
@@ -121,6 +154,14 @@ func (s *Server) authenticate(ctx context.Context, md metadata.MD) error {
 	token, ok := strings.CutPrefix(given[0], "Bearer ")
 	if !ok {
 		return fmt.Errorf("received token does not have %q prefix", "Bearer ")
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	select {
+	case s.reviews <- struct{}{}:
+		defer func() { <-s.reviews }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	return s.config.Authenticate(ctx, token)
 }
@@ -156,11 +197,17 @@ const (
 	patience, recently = 5 * time.Second, 30 * time.Second
 )
 
-// errNoAgent has upstream's text.
-var errNoAgent = errors.New("No agent available") //lint:ignore ST1005 upstream's text
+var (
+	// errNoAgent has upstream's text.
+	errNoAgent = errors.New("No agent available") //lint:ignore ST1005 upstream's text
+	errAddress = fmt.Errorf("the address is longer than the %d bytes that it may have", maxAddress)
+)
 
 // dial asks an agent for a connection. An error is what the agent says, errNoAgent, or the end of ctx.
 func (s *Server) dial(ctx context.Context, address string) (*link, error) {
+	if len(address) > maxAddress {
+		return nil, errAddress
+	}
 	begin := time.Now()
 	m := s.config.Metrics
 	m.pending.Inc()

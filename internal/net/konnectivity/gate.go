@@ -1,0 +1,176 @@
+package konnectivity
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+)
+
+const (
+	// HandshakeTimeout is how long a peer may take for TLS and the preface of HTTP/2.
+	HandshakeTimeout = 15 * time.Second
+	// maxStrangers bounds the connections whose peers have not proved yet to be an agent or an API server. One more
+	// ends the oldest of them, so that connections that never go on do not keep others out.
+	maxStrangers = 1024
+)
+
+// Gate is a listener that knows its connections until they are closed.
+type Gate struct {
+	net.Listener
+	most int // known connections
+
+	mu struct {
+		sync.Mutex
+		strangers list.List // of *Conn, the oldest first
+		known     map[*Conn]struct{}
+		closed    bool
+	}
+}
+
+// NewGate returns a gate in front of a listener, with at most so many connections of peers that are known.
+func NewGate(l net.Listener, most int) *Gate {
+	g := &Gate{Listener: l, most: most}
+	g.mu.known = map[*Conn]struct{}{}
+	return g
+}
+
+// Accept implements net.Listener.
+func (g *Gate) Accept() (net.Conn, error) {
+	raw, err := g.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{Conn: raw, gate: g}
+	var oldest *Conn
+	g.mu.Lock()
+	if g.mu.closed {
+		g.mu.Unlock()
+		_ = raw.Close()
+		return nil, net.ErrClosed
+	}
+	if g.mu.strangers.Len() >= maxStrangers {
+		oldest = g.mu.strangers.Front().Value.(*Conn)
+	}
+	c.place = g.mu.strangers.PushBack(c)
+	g.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close()
+	}
+	return c, nil
+}
+
+// CloseAll closes the listener and all connections, also those in a handshake, for which a gRPC server waits.
+func (g *Gate) CloseAll() {
+	_ = g.Close()
+	g.mu.Lock()
+	g.mu.closed = true
+	var all []*Conn
+	for e := g.mu.strangers.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(*Conn))
+	}
+	for c := range g.mu.known {
+		all = append(all, c)
+	}
+	g.mu.Unlock()
+	for _, c := range all {
+		_ = c.Close()
+	}
+}
+
+// Connections returns the number of connections whose peers are strangers, and of the others.
+func (g *Gate) Connections() (strangers, known int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.strangers.Len(), len(g.mu.known)
+}
+
+// Conn is a connection of a Gate.
+type Conn struct {
+	net.Conn
+	gate  *Gate
+	place *list.Element // among the strangers; nil once the peer is known or the connection closed. Gate.mu guards it.
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	c.gate.mu.Lock()
+	if c.place != nil {
+		c.gate.mu.strangers.Remove(c.place)
+		c.place = nil
+	}
+	delete(c.gate.mu.known, c)
+	c.gate.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Know notes that the peer has proved to be an agent or an API server. It reports false if there are too many.
+func (c *Conn) Know() bool {
+	if c == nil {
+		return true
+	}
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	if c.place == nil {
+		return true
+	}
+	if len(c.gate.mu.known) >= c.gate.most {
+		return false
+	}
+	c.gate.mu.strangers.Remove(c.place)
+	c.place = nil
+	c.gate.mu.known[c] = struct{}{}
+	return true
+}
+
+// Drop closes the connection. A nil Conn, of a caller without a Gate, has none.
+func (c *Conn) Drop() {
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// Handshake returns credentials that do the handshake of inner and have PeerOf find the connection of a call.
+func Handshake(inner credentials.TransportCredentials) credentials.TransportCredentials {
+	return &handshake{inner}
+}
+
+type handshake struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (h *handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := h.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, ok := raw.(*Conn); ok {
+		info = &authInfo{AuthInfo: info, conn: c}
+	}
+	return conn, info, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (h *handshake) Clone() credentials.TransportCredentials {
+	return &handshake{h.TransportCredentials.Clone()}
+}
+
+type authInfo struct {
+	credentials.AuthInfo
+	conn *Conn
+}
+
+// PeerOf returns the connection of a gRPC call, nil if it did not come through a Gate.
+func PeerOf(ctx context.Context) *Conn {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(*authInfo); ok {
+			return info.conn
+		}
+	}
+	return nil
+}
