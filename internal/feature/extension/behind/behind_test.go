@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -205,7 +206,6 @@ func TestTrust(t *testing.T) {
 	data := map[string]string{
 		"client-ca-file": authority, "requestheader-client-ca-file": authority,
 		"requestheader-allowed-names": `["front"]`, "requestheader-username-headers": `["X-Remote-User"]`,
-		"requestheader-group-headers": "not a list",
 	}
 	h.trust(data)
 	first := h.trusted.Load()
@@ -216,7 +216,6 @@ func TestTrust(t *testing.T) {
 	h.trust(map[string]string{
 		"client-ca-file": authority, "requestheader-client-ca-file": authority,
 		"requestheader-allowed-names": `["front"]`, "requestheader-username-headers": `["X-Remote-User"]`,
-		"requestheader-group-headers": "not a list",
 	})
 	if h.trusted.Load() != first {
 		t.Error("the same data make new pools, for which all certificates are checked again")
@@ -228,6 +227,57 @@ func TestTrust(t *testing.T) {
 	h.trust(nil)
 	if now := h.trusted.Load(); now.proxy != nil || !now.clients.Equal(x509.NewCertPool()) {
 		t.Error("without a ConfigMap certificates are still believed")
+	}
+}
+
+// TestMalformedTrust keeps the last good content of the ConfigMap, for each key and each malformed value. A host that
+// has read nothing else trusts nobody.
+func TestMalformedTrust(t *testing.T) {
+	t.Parallel()
+	tls := httptest.NewTLSServer(http.NotFoundHandler())
+	defer tls.Close()
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}))
+	list := []string{
+		"front", `["front"`, `["front",]`, `[1]`, `[null]`, `["front",null]`, `{"a":"front"}`, `"front"`, "null",
+		"true",
+		`["front"]["other"]`, " ", "\x00", `[["front"]]`,
+	}
+	bundle := []string{
+		"x", " ", strings.Replace(authority, "MII", "!!!", 1), authority[:len(authority)/2],
+		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+		authority + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+		"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+	}
+	for key, malformed := range map[string][]string{
+		"requestheader-allowed-names": list, "requestheader-username-headers": list, "requestheader-uid-headers": list,
+		"requestheader-group-headers": list, "requestheader-extra-headers-prefix": list,
+		"client-ca-file": bundle, "requestheader-client-ca-file": bundle,
+	} {
+		for _, value := range malformed {
+			h := (&fake{}).host(t)
+			data := map[string]string{
+				"client-ca-file": authority, "requestheader-client-ca-file": authority,
+				"requestheader-allowed-names": `["front"]`, "requestheader-username-headers": `["X-Remote-User"]`,
+			}
+			bad := maps.Clone(data)
+			bad[key] = value
+			h.trust(bad)
+			if now := h.trusted.Load(); now != nil {
+				t.Errorf("%s %q: with nothing before, %+v is trusted", key, value, now.proxy)
+			}
+			h.trust(data)
+			good := h.trusted.Load()
+			h.trust(bad)
+			if h.trusted.Load() != good {
+				t.Errorf("%s %q: the former content is no longer in force", key, value)
+			}
+			next := maps.Clone(data)
+			delete(next, "requestheader-allowed-names")
+			h.trust(next)
+			if now := h.trusted.Load(); now == good || now.proxy.AllowedNames != nil {
+				t.Errorf("%s %q: the next good content is not read", key, value)
+			}
+		}
 	}
 }
 

@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/bowsprit/bowsprit/internal/auth/authn"
 	"github.com/bowsprit/bowsprit/internal/object"
@@ -61,25 +65,81 @@ func (h *Host) followTrust(ctx context.Context) error {
 }
 
 // trust believes what the data of the ConfigMap says from now on. New pools mean that certificates are checked again.
+// Data with a value that cannot be read changes nothing: without it the rest may mean more than its author wants, as
+// authorities without the list of names that they vouch for.
 func (h *Host) trust(data map[string]string) {
 	if now := h.trusted.Load(); now != nil && reflect.DeepEqual(now.data, data) {
 		return
 	}
-	next := &trusted{data: data, clients: x509.NewCertPool()}
-	next.clients.AppendCertsFromPEM([]byte(data["client-ca-file"]))
-	proxies := x509.NewCertPool()
-	if proxies.AppendCertsFromPEM([]byte(data["requestheader-client-ca-file"])) {
-		values := func(key string) (all []string) {
-			if json.Unmarshal([]byte(data["requestheader-"+key]), &all) != nil {
-				return nil
-			}
-			return all
-		}
-		next.proxy = &authn.FrontProxy{
-			Roots: func() *x509.CertPool { return proxies }, AllowedNames: values("allowed-names"),
-			UsernameHeaders: values("username-headers"), UIDHeaders: values("uid-headers"),
-			GroupHeaders: values("group-headers"), ExtraPrefixes: values("extra-headers-prefix"),
-		}
+	next, err := readTrust(data)
+	if err != nil {
+		h.log.Warn("the ConfigMap of whom to trust is malformed; its last good content stays in force",
+			"configMap", trustNamespace+"/"+trustName, "error", err)
+		return
 	}
 	h.trusted.Store(next)
+}
+
+// readTrust reads the data of the ConfigMap. A key that is missing or empty has no values; without a list of names, all
+// names are allowed.
+func readTrust(data map[string]string) (*trusted, error) {
+	t := &trusted{data: data}
+	var err error
+	if t.clients, err = readPool(data, "client-ca-file"); err != nil {
+		return nil, err
+	}
+	proxies, err := readPool(data, "requestheader-client-ca-file")
+	if err != nil {
+		return nil, err
+	}
+	proxy := &authn.FrontProxy{Roots: func() *x509.CertPool { return proxies }}
+	for key, to := range map[string]*[]string{
+		"allowed-names": &proxy.AllowedNames, "username-headers": &proxy.UsernameHeaders,
+		"uid-headers": &proxy.UIDHeaders, "group-headers": &proxy.GroupHeaders,
+		"extra-headers-prefix": &proxy.ExtraPrefixes,
+	} {
+		if *to, err = readList(data, "requestheader-"+key); err != nil {
+			return nil, err
+		}
+	}
+	if data["requestheader-client-ca-file"] != "" {
+		t.proxy = proxy
+	}
+	return t, nil
+}
+
+// readPool returns the certificates of a bundle in PEM, none if the key is missing. Each of them must be readable.
+func readPool(data map[string]string, key string) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if data[key] == "" {
+		return pool, nil
+	}
+	certificates, err := cert.ParseCertsPEM([]byte(data[key]))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	for _, c := range certificates {
+		pool.AddCert(c)
+	}
+	return pool, nil
+}
+
+// readList returns a list of strings in JSON, nil if the key is missing. null is no list.
+func readList(data map[string]string, key string) ([]string, error) {
+	if data[key] == "" {
+		return nil, nil
+	}
+	var values []*string
+	err := json.Unmarshal([]byte(data[key]), &values)
+	if err == nil && (values == nil || slices.Contains(values, nil)) {
+		err = errors.New("null is no list of strings")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = *v
+	}
+	return all, nil
 }
