@@ -74,7 +74,10 @@ func serveSite(cmd *cobra.Command, pages *site.Site, address string) error {
 	}
 	ctx, stop := stopOnSignal(cmd.Context())
 	defer stop()
-	server := &http.Server{Handler: siteHandler(pages), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: siteHandler(pages), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 64 << 10,
+	}
 	fmt.Fprintf(cmd.OutOrStdout(), "The documentation is at http://%s/\nStop with Ctrl-C.\n", listener.Addr())
 	ended := make(chan error, 1) // one result
 	go func() { ended <- server.Serve(listener) }()
