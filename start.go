@@ -152,7 +152,7 @@ func (p *process) background(f func(context.Context) error) {
 }
 
 func (p *process) openDataDir(context.Context) error {
-	dir, cleanup, err := datadir.Prepare(p.config.DataDir)
+	dir, cleanup, err := datadir.Prepare(p.config.DataDir, p.log)
 	if err != nil {
 		return err
 	}
@@ -195,6 +195,10 @@ func (p *process) openStore(ctx context.Context) error {
 		return err
 	}
 	p.host.Store = s
+	if u := p.config.Etcd.ListenClientURL; u != "" {
+		p.log.Warn("the embedded etcd is open to every process of this machine, without TLS and without a password: each "+
+			"may read and change all objects", "url", u)
+	}
 	p.onStop(s.Close)
 	return s.MarkFormat(ctx, Version().Bowsprit)
 }

@@ -6,13 +6,15 @@ package datadir
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 )
 
 // Prepare makes a data directory and returns it, with the function that removes what is temporary. "" is a directory
-// for as long as the server lives.
-func Prepare(name string) (dir string, cleanup func(), err error) {
+// for as long as the server lives. Prepare takes away other users' access to the content of the directory, and logs
+// the files and directories that they may have changed.
+func Prepare(name string, log *slog.Logger) (dir string, cleanup func(), err error) {
 	if name == "" {
 		return temporaryDir()
 	}
@@ -27,6 +29,12 @@ func Prepare(name string) (dir string, cleanup func(), err error) {
 	}
 	if err := keepPrivate(dir); err != nil {
 		return "", nil, fmt.Errorf("data directory %s %w", dir, err)
+	}
+	for _, text := range Exposed(dir) {
+		log.Warn("other users may exchange the data directory and its keys", "directory", dir, "because", text)
+	}
+	if err := keepContentPrivate(dir, log); err != nil {
+		return "", nil, fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	return dir, func() {}, nil
 }
