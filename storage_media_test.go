@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bowsprit/bowsprit/internal/testing/logtest"
 )
 
 // TestStorageMediaType starts a server on the same data with one media type after the other: clients read the same,
@@ -98,17 +100,22 @@ func TestStorageMediaType(t *testing.T) {
 }
 
 // TestStorageMediaTypeOfSimulation has a server that simulates workloads compress what it stores unless it is told
-// otherwise, or others can look into its etcd.
+// otherwise, or others can look into its etcd. The log warns of such an etcd.
 func TestStorageMediaTypeOfSimulation(t *testing.T) {
 	t.Parallel()
 	for prefix, set := range map[string]EtcdConfig{
 		"bow\x00": {}, "{": {StorageMediaType: "application/json"}, "k8s\x00": {ListenClientURL: "http://127.0.0.1:0"},
 	} {
-		s := startEncrypting(t, t.TempDir(), "", io.Discard, func(c *Config) {
+		log := &logtest.Log{}
+		s := startEncrypting(t, t.TempDir(), "", log, func(c *Config) {
 			c.Workloads.Simulate, c.Etcd = map[string]string{"nodes": "1"}, set
 		})
 		s.holds("minions/node-0", prefix)
 		s.end(t)
+		warned := strings.Contains(log.String(), "the embedded etcd is open to every process of this machine")
+		if open := set.ListenClientURL != ""; warned != open {
+			t.Errorf("--etcd-listen-client-url=%s: the log warns: %v", set.ListenClientURL, warned)
+		}
 	}
 }
 

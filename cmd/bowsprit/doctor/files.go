@@ -115,8 +115,8 @@ func (e *examination) certificates() {
 		return
 	}
 	if file := filepath.Join(e.dir, "pki", "ca.crt"); exists(file) {
-		e.certificate("authority", file, "delete "+filepath.Join(e.dir, "pki")+
-			" and start the server: it makes new ones, and clients need a new kubeconfig")
+		e.certificate("authority", file, "start the server, which renews an authority that ends; if the file is damaged, "+
+			"restore it and its key from a backup")
 	}
 }
 

@@ -22,6 +22,10 @@ const (
 	skew = 5 * time.Second
 )
 
+// unreadable is the advice about a kubeconfig of the data directory that cannot be used.
+const unreadable = "run this command as the server's user; if the content is damaged, move the file away: the next start " +
+	"makes it again"
+
 // server asks the server that has written the kubeconfig of the data directory whether it is well, and what time it is.
 func (e *examination) server(ctx context.Context) {
 	file := filepath.Join(e.dir, "kubeconfig")
@@ -31,13 +35,13 @@ func (e *examination) server(ctx context.Context) {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
-		e.add("server", Problem, "delete the file: the next start makes it", "%s: %v", file, err)
+		e.add("server", Problem, unreadable, "%s: %v", file, err)
 		return
 	}
 	config.Timeout = patience
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		e.add("server", Problem, "delete the file: the next start makes it", "%s: %v", file, err)
+		e.add("server", Problem, unreadable, "%s: %v", file, err)
 		return
 	}
 	answer, body, err := get(ctx, client, strings.TrimSuffix(config.Host, "/")+"/readyz?verbose")

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -118,6 +119,10 @@ func loadAuthority(base string) (*pair, error) {
 			return nil, fmt.Errorf("%s.key: %w", base, err)
 		}
 		return &pair{key: key, keyPEM: keyPEM}, nil
+	}
+	if system := new(fs.PathError); errors.As(err, &system) && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("authority %s.crt and %s.key: %w (let the user of the server read and write them)", base,
+			base, err)
 	}
 	return nil,
 		fmt.Errorf("authority %s.crt and %s.key: %w (restore both, or delete both to begin with a new authority)", base,

@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	_ "unsafe" // for linkname
 
@@ -74,7 +76,7 @@ func openEmbedded(ctx context.Context, c Embedded, log *slog.Logger) (backend, *
 		debug.SetPanicOnFault(true)
 		defer func() { fault.recovered(recover()) }()
 		if err := checkFiles(c.Dir); err != nil {
-			fault.set(err.Error())
+			fault.fail(damageError{err})
 			return
 		}
 		if c.FirstRevision > 0 {
@@ -164,10 +166,38 @@ func startError(c Embedded, err error) error {
 			"store: embedded etcd in %s does not start: %w; if the machine is not overloaded, the data directory may be "+
 				"damaged: restore it from a backup", c.Dir, err)
 	}
+	if damaged(err) {
+		return fmt.Errorf(
+			"store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to "+
+				"start empty", c.Dir, err)
+	}
 	return fmt.Errorf(
-		"store: data directory %s is damaged or not readable: %w; restore it from a backup, or move it away to start empty",
-		c.Dir, err)
+		"store: embedded etcd in %s does not start: %w; correct the cause. Nothing shows damage: keep the data directory "+
+			"as it is", c.Dir, err)
 }
+
+// damaged reports whether an error proves that files are damaged: checkFiles has found it, or etcd says so in the words
+// of its log (wal, snap), of its database (bbolt) or of the decoder of their records (proto). An error of the operating
+// system is no proof, with one exception: a directory stands where a file should.
+func damaged(err error) bool {
+	var system syscall.Errno
+	if errors.As(err, &system) && !errors.Is(err, syscall.EISDIR) {
+		return false
+	}
+	if errors.As(err, new(damageError)) {
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		"crc mismatch", "checksum error", "unexpected EOF", "invalid database", "file size too small", "wal: ",
+		"walpb: ", "snap: ", "snappb: ", "proto: ", "invalid freelist", "page ", "max entry size limit exceeded", "is a directory",
+		"cannot make sense of its files", "failed to find database snapshot file",
+	}, func(sign string) bool { return strings.Contains(err.Error(), sign) })
+}
+
+// damageError is what checkFiles has found.
+type damageError struct{ error }
+
+func (e damageError) Unwrap() error { return e.error }
 
 // smallSegments has etcd preallocate its log in pieces of 16 MB, two of them: 64 MB are its default, too much for each
 // of many test servers and for a temporary directory that lives in memory. etcd knows this only as a package variable;
@@ -189,12 +219,14 @@ func etcdConfig(c Embedded) (*embed.Config, error) {
 	cfg.ListenPeerUrls, cfg.ListenClientUrls = nil, nil
 	cfg.EnableGRPCGateway = false
 	if c.ListenClientURL != "" {
-		u, err := url.Parse(c.ListenClientURL)
-		if err != nil || u.Host == "" || u.Scheme != "http" {
-			return nil,
-				fmt.Errorf(
-					"store: %q is not a URL that the embedded etcd can listen on; use for example http://127.0.0.1:2379", c.ListenClientURL)
+		if err := CheckListenURL(c.ListenClientURL); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
 		}
+		u, err := url.Parse(c.ListenClientURL)
+		if err != nil {
+			return nil, err
+		}
+		u.Path = "" // etcd takes no slash
 		cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*u}, []url.URL{*u}
 	}
 

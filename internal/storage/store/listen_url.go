@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
+	"strings"
 )
 
 // CheckListenURL says what is wrong with --etcd-listen-client-url. A process that reaches that socket may read and
@@ -13,8 +15,13 @@ func CheckListenURL(text string) error {
 		return nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != "http" {
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("--etcd-listen-client-url %q is not a URL such as http://127.0.0.1:2379", text)
+	}
+	if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil {
+		return fmt.Errorf("--etcd-listen-client-url %q has no port from 0 to 65535: add one, as in http://127.0.0.1:2379",
+			text)
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" &&
 		(err != nil || !ip.Unmap().IsLoopback()) {

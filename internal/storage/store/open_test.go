@@ -75,7 +75,7 @@ func TestOpenRefused(t *testing.T) {
 			[]string{file, "cannot be made", "choose another"}},
 		"below a file": {Config{Embedded: &Embedded{Dir: file + "/x"}}, []string{file, "cannot be made"}},
 		"wrong URL": {Config{Embedded: &Embedded{Dir: filepath.Join(dir, "a"), ListenClientURL: "localhost"}},
-			[]string{"localhost", "for example"}},
+			[]string{"localhost", "such as"}},
 		"busy port": {
 			Config{Embedded: &Embedded{Dir: filepath.Join(dir, "b"), NoSync: true, ListenClientURL: url}},
 			[]string{url, "address already in use", "choose another"},
@@ -348,6 +348,14 @@ func TestStartErrors(t *testing.T) {
 		"open /data/etcd/member/snap/db: permission denied":                  "cannot be used",
 		"open /data/etcd/member/wal/0.wal: too many open files":              "cannot be used",
 		"/data/etcd/member/snap/db: page 3 is damaged":                       "is damaged or not readable",
+		"address 127.0.0.1: missing port in address":                         "Nothing shows damage",
+		"context deadline exceeded":                                          "Nothing shows damage",
+		"lookup localhost: no such host":                                     "Nothing shows damage",
+		"open /data/etcd/member/snap/db: input/output error":                 "Nothing shows damage",
+		"open /data/etcd/member/snap/db: resource temporarily unavailable":   "Nothing shows damage",
+		"open /data/etcd/member/snap/db: operation not permitted":            "Nothing shows damage",
+		"etcdserver: too many requests":                                      "Nothing shows damage",
+		"member 1 has already been bootstrapped":                             "Nothing shows damage",
 		"listen tcp 127.0.0.1:2379: bind: address already in use":            "cannot listen on http://127.0.0.1:2379",
 		"walpb: crc mismatch: expected: 1 computed: 2 cannot parse anything": "is damaged or not readable",
 	} {
