@@ -15,23 +15,20 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// An Action is what a POST to a subresource does that takes an object of another kind than the one that it stands
-// below: the eviction of a pod.
+// Action handles a POST to a subresource with a body of another kind than its parent, such as the eviction of a pod.
 type Action struct {
-	// Kind of the body. Older are other versions of it that are as good.
+	// Kind is the kind of the body. Older lists equivalent older versions of it.
 	Kind  schema.GroupVersionKind
 	Older []string
 	// New returns a fresh Go value of the kind.
 	New func() any
-	// Check returns what is wrong with a body of New's type. It comes after admission has changed it and before
-	// admission validates it.
+	// Check validates a body of New's type, after admission has changed it and before admission validates it.
 	Check func(c *Call, body any) error
-	// Run does what the body asks for. The calls that it makes of c are the server's own doing, about which admission
-	// is not asked again.
+	// Run carries out the action. Admission has already approved it, so the calls that Run makes of c skip admission.
 	Run func(ctx context.Context, v *Verbs, c *Call, body any, o metav1.CreateOptions) error
 }
 
-// Action returns the action of the call's resource and subresource, nil if it has none.
+// Action returns the action of the call's resource and subresource, or nil.
 func (v *Verbs) Action(c *Call) *Action {
 	if a, ok := v.actions[c.Target()]; ok {
 		return &a
@@ -39,7 +36,7 @@ func (v *Verbs) Action(c *Call) *Action {
 	return nil
 }
 
-// Act decodes the body of an action, asks admission about it, and runs it.
+// Act decodes the body of an action, admits it and runs it.
 func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body decode.Body, o metav1.CreateOptions) error {
 	into := act.New()
 	obj, problems, err := decode.Read(ctx, body, true, act.Kind, func() any { return into })
@@ -81,7 +78,7 @@ func (v *Verbs) Act(ctx context.Context, c *Call, act *Action, body decode.Body,
 	return act.Run(ctx, v, c, into, o)
 }
 
-// askedOther is what admission is asked about the creation of obj, which is of another kind than the call's resource.
+// askedOther returns the admission attributes for the creation of obj, which has another kind than the call's resource.
 func (ad *admission) askedOther(
 	ctx context.Context, c *Call, kind schema.GroupVersionKind, o *metav1.CreateOptions, obj object.Object,
 ) *admit.Attributes {

@@ -20,14 +20,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/scale"
 )
 
-// admission asks the chain of plugins about writes.
+// admission runs the admission chain for writes.
 type admission struct {
 	*Reader
 	chain      admit.Chain
 	authorizer authz.Authorizer // nil allows everything
 }
 
-// mayCreate asks whether the user of an update or an apply, which may do that, may also create what does not exist.
+// mayCreate checks that the user of an update or apply may also create an object. The permission for the update itself
+// has been checked before.
 func (ad *admission) mayCreate(ctx context.Context, c *Call) error {
 	if ad.authorizer == nil || c.inProcess || c.Verb == "create" {
 		return nil
@@ -38,9 +39,8 @@ func (ad *admission) mayCreate(ctx context.Context, c *Call) error {
 	})
 }
 
-// admissionAttributes returns what admission is told about a write of the call. options is a pointer to the
-// operation's options, one of metav1.CreateOptions, UpdateOptions and DeleteOptions, or nil. name is "" if it will be
-// generated.
+// admissionAttributes returns the admission attributes of a write. options is a pointer to the operation's options
+// (metav1.CreateOptions, UpdateOptions or DeleteOptions), or nil. name is "" if it will be generated.
 func (ad *admission) admissionAttributes(
 	ctx context.Context, c *Call, op admit.Operation, name string, options any,
 ) *admit.Attributes {
@@ -64,7 +64,7 @@ func (ad *admission) admissionAttributes(
 		ad.showCohabiting(c, a)
 	}
 	if c.Resource.IsNamespace() {
-		a.Namespace = name // as in Kubernetes: a namespace is in itself
+		a.Namespace = name // as in Kubernetes, the namespace of a namespace is its name
 	}
 	if c.through == "scale" {
 		a.Subresource, a.Kind = "scale", scale.Kind
@@ -76,7 +76,7 @@ func (ad *admission) admissionAttributes(
 	return a
 }
 
-// optionsObject returns options as a plugin sees them, with kind and apiVersion.
+// optionsObject returns options in the form that plugins receive, with kind and apiVersion.
 func optionsObject(options any) object.Object {
 	var kind string
 	switch options.(type) {
@@ -89,13 +89,13 @@ func optionsObject(options any) object.Object {
 	}
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(options)
 	if err != nil {
-		return nil // they hold nothing that JSON cannot say
+		return nil // unreachable: the options always convert
 	}
 	obj["kind"], obj["apiVersion"] = kind, metav1.SchemeGroupVersion.String()
 	return obj
 }
 
-// mutate lets admission change a.Object, and gives what it changed the form of a decoded object again.
+// mutate runs the mutating plugins on a.Object and normalizes their changes like a decoded object.
 func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) error {
 	before := managedFields(a.Object)
 	if err := ad.chain.Mutate(ctx, a); err != nil {
@@ -107,8 +107,8 @@ func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) e
 	if err := c.reform(a); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("object after mutating admission: %w", err))
 	}
-	// Those that a patch has brought are still there, too: as in Kubernetes it is the one write that admission sees
-	// with them.
+	// As in Kubernetes, a patch is the only write that admission receives with duplicate owners, so they are dropped
+	// here.
 	objectmeta.DropDuplicateOwners(a.Object, func(text string) {
 		a.Warn(strings.Replace(text, "duplicate entries;", "duplicate entries after mutating admission happens;", 1))
 	})
@@ -127,8 +127,8 @@ func (ad *admission) mutate(ctx context.Context, c *Call, a *admit.Attributes) e
 	return nil
 }
 
-// reform gives an object that admission has changed the form of a decoded one. What our own plugins have edited has it
-// already, but for defaults.
+// reform normalizes an object after admission changed it. Edits by our own plugins keep the normal form, except for
+// defaults.
 func (c *Call) reform(a *admit.Attributes) error {
 	if !a.Changed() || c.through != "" {
 		return nil
@@ -148,17 +148,17 @@ func managedFields(obj object.Object) any {
 	return meta["managedFields"]
 }
 
-// validateAdmission asks admission about an object that is complete and valid.
+// validateAdmission runs the validating plugins on a complete and valid object.
 func (ad *admission) validateAdmission(ctx context.Context, a *admit.Attributes, obj object.Object) error {
 	a.Object = obj
 	if a.Name == "" {
 		a.Name = object.String(object.Meta(obj), "name")
-		defer func() { a.Name = "" }() // the next attempt generates another one
+		defer func() { a.Name = "" }() // the next attempt generates another name
 	}
 	return ad.chain.Validate(ctx, a)
 }
 
-// validateUpdate is validateAdmission for an update, whose objects admission may see through a subresource.
+// validateUpdate is validateAdmission for an update. Admission may see the objects through a subresource.
 func (ad *admission) validateUpdate(
 	ctx context.Context, c *Call, a *admit.Attributes, obj, old object.Object,
 ) (err error) {

@@ -13,30 +13,30 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Allocator knows what objects of a kind have that no other object may have: the addresses and ports of services.
+// Allocator assigns the exclusive properties of a kind's objects: the addresses and ports of services.
 type Allocator interface {
-	// Assign gives obj what it should have and does not name, and refuses what it names and cannot have; the error is
-	// what the client is told. old is the object that obj takes the place of, nil for a new one. It reserves nothing.
+	// Assign fills in the properties that obj omits and refuses properties that it cannot have. The error goes to the
+	// client. old is the object that obj replaces, or nil. Assign reserves nothing.
 	Assign(obj, old object.Object, dryRun bool) error
-	// Allocations returns the records of what obj has, none for nil.
+	// Allocations returns the records of obj's properties; none for nil.
 	Allocations(obj object.Object) []Allocation
 }
 
-// Allocation is the record of a thing that one object has. It stands in the store as long as the object has the thing,
-// is written and removed in the transaction that writes and removes the object, and so is the lock as well: who comes
-// second finds it there. What a failed write would have had is free, and a crash leaves nothing behind.
+// Allocation is the record that one object owns an exclusive property. The transaction that writes or removes the
+// object also writes or removes the record, so the record doubles as a lock: a second writer finds it. A failed write
+// leaves its properties free, and a crash leaves no record behind.
 type Allocation struct {
-	// Resource is the cluster-scoped kind of which the record is an object that is served, zero if it is not served.
-	// Then Prefix is where it stands in the store.
+	// Resource is the cluster-scoped kind of the record if the API serves it, else zero. In that case Prefix is the
+	// record's location in the store.
 	Resource catalog.GroupResource
 	Prefix   string
 	Name     string
-	// Record has metadata.labels and a spec, which names the object that has the thing: a record with another spec is
-	// another object's.
+	// Record has metadata.labels and a spec. The spec names the owning object, so a record with another spec belongs to
+	// another object.
 	Record object.Object
 }
 
-// allocations keeps the records of what objects have.
+// allocations maintains the records of exclusive properties.
 type allocations struct {
 	*Reader
 	store      *store.Store
@@ -48,20 +48,20 @@ type allocations struct {
 
 func (l *allocations) allocator(c *Call) Allocator { return l.allocators[c.Resource.Qualified()] }
 
-// assign completes an object of a kind that has an Allocator; old is nil for a new one.
+// assign completes an object of a kind that has an Allocator; old is nil for a new object.
 func (l *allocations) assign(ctx context.Context, c *Call, obj, old object.Object, dryRun bool) error {
 	h := l.allocator(c)
 	if h == nil || c.Subresource != "" {
 		return nil
 	}
-	if _, err := l.view.Fresh(ctx); err != nil { // what has just been given back is free
+	if _, err := l.view.Fresh(ctx); err != nil { // properties released by the latest writes count as free
 		return err
 	}
 	return h.Assign(obj, old, dryRun)
 }
 
-// commit makes a write that turns old into obj, one of which may be nil, with the changes of what the object has. write
-// fails with store.ErrTaken if another object has it by now.
+// commit runs write, which turns old into obj (either may be nil), together with the changes to their records. write
+// fails with store.ErrTaken if another object has taken a property in the meantime.
 func (l *allocations) commit(
 	ctx context.Context, c *Call, old, obj object.Object, write func(also []store.Change) error,
 ) error {
@@ -90,7 +90,7 @@ func (l *allocations) commit(
 		}
 	}
 	if errors.Is(err, store.ErrUncertain) {
-		return err // the object may have it
+		return err // the object may have been written, with its records
 	}
 	for _, change := range done {
 		if _, err := l.store.Delete(context.WithoutCancel(ctx), change.Key, change.Revision); err != nil {
@@ -101,10 +101,10 @@ func (l *allocations) commit(
 	return err
 }
 
-// difference returns the changes that turn the records of old into those of obj. A transaction writes at most one
-// object of a kind that is served: a watch that broke off between two events of one revision could not go on with the
-// second. What is over is written ahead of the transaction, or removed behind it; the repair loop finds it if the
-// server dies between.
+// difference returns the changes that turn the records of old into the records of obj. A transaction writes at most one
+// object of a served kind: a watch interrupted between two events of one revision could not resume at the second.
+// Further changes come ahead of the transaction (writes) or behind it (removals). If the server dies in between, the
+// repair loop cleans up.
 func (l *allocations) difference(ctx context.Context, old, obj []Allocation) (ahead, also, behind []store.Change,
 	err error) {
 	had, has := byKey(old), byKey(obj)
@@ -129,7 +129,7 @@ func (l *allocations) difference(ctx context.Context, old, obj []Allocation) (ah
 			continue
 		}
 		e := l.recordOf(h)
-		if e == nil || !ours(e, h) || len(entryFinalizers(e)) > 0 { // the last goes when the repair loop finds it
+		if e == nil || !ours(e, h) || len(entryFinalizers(e)) > 0 { // the repair loop removes a record with finalizers
 			continue
 		}
 		change := store.Change{Key: l.prefixOf(h) + "/" + h.Name, Revision: e.Revision, Remove: true}
@@ -177,8 +177,8 @@ func (l *allocations) claim(ctx context.Context, h Allocation) (store.Change, er
 	return store.Change{Key: call.key(h.Name), Value: raw}, err
 }
 
-// repair writes the records that the named object of the call lacks: those of objects that an earlier version has
-// stored, and those that a client has deleted. What another object has taken meanwhile stays with that object.
+// repair writes the missing records of the named object: an earlier version stored the object without them, or a client
+// deleted them. Properties that another object has taken stay with that object.
 func (l *allocations) repair(ctx context.Context, c *Call) error {
 	h, obj, err := l.held(c)
 	if h == nil || obj == nil {
@@ -199,8 +199,7 @@ func (l *allocations) repair(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// leaked reports whether the record that stands under prefix and name is of a thing that the call's object does not
-// have.
+// leaked reports whether the record under prefix and name is for a property that the call's object does not have.
 func (l *allocations) leaked(c *Call, prefix, name string) (bool, error) {
 	h, obj, err := l.held(c)
 	if h == nil || err != nil {
@@ -214,7 +213,7 @@ func (l *allocations) leaked(c *Call, prefix, name string) (bool, error) {
 	return true, nil
 }
 
-// held returns the holder of the call's kind and the named object as the view has it, nil if there is none.
+// held returns the allocator of the call's kind and the named object from the view; both may be nil.
 func (l *allocations) held(c *Call) (Allocator, object.Object, error) {
 	h := l.allocator(c)
 	e := l.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
@@ -253,7 +252,7 @@ func (l *allocations) recordOf(h Allocation) *watchcache.Entry {
 	return l.view.Collection(l.prefixOf(h)).Snapshot().Get("", h.Name)
 }
 
-// ours reports whether a record is the one of an allocation, and not of another object that has the same thing.
+// ours reports whether a record belongs to the allocation, not to another object with the same property.
 func ours(e *watchcache.Entry, h Allocation) bool {
 	record, err := decodeStored(e.JSON())
 	return err == nil && codec.Equal(record["spec"], h.Record["spec"])
@@ -267,7 +266,7 @@ func entryFinalizers(e *watchcache.Entry) []string {
 	return object.Finalizers(record)
 }
 
-// retry reports whether a write failed because the view was behind, and may be right when it has caught up.
+// retry reports whether a write failed because the view was behind, and may succeed once the view has caught up.
 func retry(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrOvertaken) || errors.Is(err, store.ErrTaken)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// Apply is server-side apply: patch is the YAML, JSON or, by its type, CBOR of the fields that the manager
-// o.FieldManager wants. An object that does not exist is created.
+// Apply is server-side apply. The patch holds the fields that o.FieldManager wants, as YAML, JSON or, by its type,
+// CBOR. Apply creates the object if it does not exist.
 func (v *Verbs) Apply(
 	ctx context.Context, c *Call, patch decode.Patch, o metav1.PatchOptions,
 ) (*Result, error) {
@@ -43,7 +43,7 @@ func (v *Verbs) Apply(
 		}
 		res, err = v.applyNew(ctx, c, patch, o)
 		if apierrors.IsAlreadyExists(err) || retry(err) {
-			continue // another client was faster: apply to what it made
+			continue // another client created it first: apply to its object
 		}
 		return res, err
 	}
@@ -68,7 +68,7 @@ func (v *Verbs) applyNew(
 			apierrors.NewConflict(c.GroupResource(), c.Name,
 				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 	}
-	delete(meta, "resourceVersion") // one that nothing can have is not asked for
+	delete(meta, "resourceVersion") // Kubernetes ignores a resourceVersion here
 	a := v.admission.admissionAttributes(ctx, c, admit.Create, c.Name,
 		&metav1.CreateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	a.Object = obj
@@ -109,7 +109,7 @@ func (v *Verbs) merge(
 	return obj, nil
 }
 
-// sameButOwnership reports whether a and b differ in nothing but metadata.managedFields.
+// sameButOwnership reports whether a and b differ only in metadata.managedFields.
 func sameButOwnership(a, b object.Object) bool {
 	metaA, metaB := maps.Clone(object.Meta(a)), maps.Clone(object.Meta(b))
 	delete(metaA, "managedFields")
@@ -117,9 +117,9 @@ func sameButOwnership(a, b object.Object) bool {
 	return sameBeyondMeta(a, b) && codec.Equal(metaA, metaB)
 }
 
-// normalizeApplied gives what merge returned what a decoded object has: defaults, and a name and a namespace that
-// agree with the path. A custom object gets defaults, and the form of metadata, only: what was applied is known to its
-// schema, or merge has refused it.
+// normalizeApplied brings the result of merge into the form of a decoded object: defaults, and a name and a namespace
+// that agree with the path. A custom object gets only defaults and normalized metadata, because merge has already
+// refused fields unknown to the schema.
 func (c *Call) normalizeApplied(obj object.Object, err error) (object.Object, error) {
 	if err != nil {
 		return nil, err

@@ -23,29 +23,28 @@ type Call struct {
 	Subresource string
 	Verb        string
 	User        user.Info
-	// Metadata is true of a call that changes nothing but metadata. It works on an object in the version in which it
-	// is stored and leaves it there, so that no conversion webhook is asked. Deletions in process do so too.
+	// Metadata marks a call that changes only metadata. It works on the object in its stored version, so it needs no
+	// conversion webhook. Deletions in process do so too.
 	Metadata bool
-	// SkipUnreadable is true of a list that leaves out, with a warning, what cannot be read.
+	// SkipUnreadable makes a list omit unreadable objects, with a warning.
 	SkipUnreadable bool
-	// Visible is what a list or watch shows; nil is everything.
+	// Visible limits the objects that a list or watch shows; nil shows all.
 	Visible request.Visibility
-	// Agent is the client's program, the field manager of those who name none.
+	// Agent is the client's program name, the default field manager.
 	Agent string
-	// Audit is what is recorded of the request that the call is for; nil if it is not, and in process.
+	// Audit records details of the client's request; nil if nothing is recorded, and for calls in process.
 	Audit request.Record
-	// Secrecy is what of the objects the user may not read; set by Conceal.
+	// Secrecy masks fields that the user may not read; set by Conceal.
 	Secrecy secrecy.Secrecy
 
 	inProcess bool           // made by Verbs.Call
-	admitted  bool           // admission has been asked about what leads to this write, and is not about the write
+	admitted  bool           // admission approved the operation behind this write, and skips the write
 	applies   bool           // the write is a server-side apply
-	dryRun    bool           // the write ends where it would be committed
-	asStored  bool           // Version is the one in which the object is stored, and stays it
-	documents []string       // in the request's body, as they were sent (codec.Documents)
-	sequence  store.Sequence // among the writes to a kind whose rules look at others; set by refresh
-	// through is the subresource whose own kind of object stands for the call's object in admission ("scale"), usually
-	// "".
+	dryRun    bool           // the write stops before the commit
+	asStored  bool           // Version is the object's stored version, and the write keeps it
+	documents []string       // documents in the request's body, as sent (codec.Documents)
+	sequence  store.Sequence // orders writes to a kind with rules across objects; set by refresh
+	// through is the subresource whose kind replaces the object in admission ("scale"), usually "".
 	through string
 }
 
@@ -59,21 +58,20 @@ func (c *Call) Kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.Version.Name, Kind: c.Resource.Kind}
 }
 
-// kindOf is the kind that an error about obj names: the one that the object says it is.
+// kindOf returns the kind that errors about obj name, taken from obj itself.
 func (c *Call) kindOf(obj object.Object) schema.GroupKind {
 	apiVersion := object.String(obj, "apiVersion")
 	if c.Resource.Secondary {
-		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // whose rules the error comes from
+		apiVersion = c.Resource.APIVersion(c.Resource.Storage) // the error comes from the rules of that version
 	}
 	gv, _ := schema.ParseGroupVersion(apiVersion)
 	return schema.GroupKind{Group: gv.Group, Kind: object.String(obj, "kind")}
 }
 
-// Strategy returns what the kind checks and sets beyond its schema, for objects of the call's version; nil if nothing.
+// Strategy returns the kind's checks and defaults beyond its schema, for the call's version; nil if there are none.
 func (c *Call) Strategy() *catalog.Strategy { return c.Resource.StrategyFor(c.Version) }
 
-// Target returns the name by which handlers of some kinds are found: "pods/eviction",
-// "tokenreviews.authentication.k8s.io".
+// Target returns the key of handlers for specific kinds: "pods/eviction", "tokenreviews.authentication.k8s.io".
 func (c *Call) Target() string {
 	if c.Subresource == "" {
 		return c.Resource.Qualified()
@@ -81,7 +79,7 @@ func (c *Call) Target() string {
 	return c.Resource.Qualified() + "/" + c.Subresource
 }
 
-// canonicalize brings an object that has been validated into the form in which it is stored.
+// canonicalize brings a validated object into its stored form.
 func (c *Call) canonicalize(obj object.Object) {
 	delete(object.Meta(obj), "selfLink")
 	if rules := c.Strategy(); rules != nil && rules.Store != nil {
@@ -89,10 +87,10 @@ func (c *Call) canonicalize(obj object.Object) {
 	}
 }
 
-// APIVersion returns what objects of the call's version say of themselves.
+// APIVersion returns the apiVersion of objects in the call's version.
 func (c *Call) APIVersion() string { return c.Resource.APIVersion(c.Version) }
 
-// key returns where an object lives in the store.
+// key returns the object's key in the store.
 func (c *Call) key(name string) string {
 	if c.Namespace == "" {
 		return c.Resource.Prefix + "/" + name
@@ -100,7 +98,7 @@ func (c *Call) key(name string) string {
 	return c.Resource.Prefix + "/" + c.Namespace + "/" + name
 }
 
-// ttl is how long the object lives after each write; 0 means forever.
+// ttl returns the lifetime of the object after each write; 0 means no limit.
 func (c *Call) ttl() time.Duration {
 	if c.Resource.Strategy == nil {
 		return 0
@@ -108,15 +106,15 @@ func (c *Call) ttl() time.Duration {
 	return c.Resource.Strategy.TTL
 }
 
-// ServerUser is who the server is where Kubernetes has kube-apiserver write by itself. Policies and webhooks may know
-// it by its name.
+// ServerUser returns the identity of the server itself, for writes that Kubernetes makes as kube-apiserver. Policies
+// and webhooks may match on the name.
 func ServerUser() user.Info {
 	return &user.DefaultInfo{
 		Name: user.APIServerUser, Groups: []string{user.AllAuthenticated, user.SystemPrivilegedGroup},
 	}
 }
 
-// storage is the version in which the call stores objects.
+// storage returns the version in which the call stores objects.
 func (c *Call) storage() *catalog.Version {
 	if c.asStored {
 		return c.Version
@@ -124,8 +122,9 @@ func (c *Call) storage() *catalog.Version {
 	return c.Resource.Storage
 }
 
-// Call returns a call in process, as user who, for the named resource in its storage version, or an error if it is not
-// in the catalog. Unserved resources can be called too: objects of a dying definition must still be deleted.
+// Call returns an in-process call, as user who, for the named resource in its storage version. It returns an error if
+// the catalog lacks the resource. Unserved resources are included, because the objects of a deleted definition must
+// still be removed.
 func (r *Reader) Call(gr catalog.GroupResource, namespace, name string, who user.Info) (*Call, error) {
 	snap := r.catalog.Snapshot()
 	res := snap.Resource(gr.Group, gr.Resource)

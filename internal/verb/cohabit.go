@@ -8,8 +8,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// showCohabiting lets admission see the objects of a write as those of the other resource under which they are served:
-// events of one group as events of the other.
+// showCohabiting lets admission see the objects of a write also as objects of the twin resource: events of one group as
+// events of the other.
 func (ad *admission) showCohabiting(c *Call, a *admit.Attributes) {
 	twin := c.Snapshot.Resource(c.Resource.Cohabits.Group, c.Resource.Cohabits.Resource)
 	alias, main := c.Resource, twin
@@ -18,7 +18,7 @@ func (ad *admission) showCohabiting(c *Call, a *admit.Attributes) {
 	}
 	as := func(v *catalog.Version) *catalog.Version {
 		if v == main.Storage {
-			return alias.Storage // what the alias knows it as
+			return alias.Storage // the alias's own storage version
 		}
 		return v
 	}

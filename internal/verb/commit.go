@@ -13,18 +13,18 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
-// A change is what one write does to one object.
+// change is the effect of one write on one object.
 type change struct {
-	// entry is what stands in the store; nil for a new object.
+	// entry is the stored entry; nil for a new object.
 	entry *watchcache.Entry
-	// old is the object of entry, and obj what takes its place.
+	// old is the object of entry, and obj its replacement.
 	old, obj object.Object
 	name     string
-	// options are those of a write over entry.
+	// options are the store options of a write over entry.
 	options store.Options
 }
 
-// writer writes objects to the store. Nothing else does.
+// writer writes objects to the store.
 type writer struct {
 	*Reader
 	store       *store.Store
@@ -33,12 +33,12 @@ type writer struct {
 	admission   *admission
 	hooks       map[string]func(old, now object.Object)
 	keepers     keeper.Keepers
-	// lifecycle is the plugin that keeps objects out of namespaces that are being deleted; nil if it is switched off.
+	// lifecycle is the plugin that keeps new objects out of terminating namespaces; nil if it is disabled.
 	lifecycle admit.Mutator
 }
 
-// commit stores the object of a change, unless its bytes are those that are stored already. An object that is too
-// large is stored without its managedFields.
+// commit stores the object of a change, unless its bytes are already stored. If the object is too large, commit retries
+// without its managedFields.
 func (w *writer) commit(ctx context.Context, c *Call, ch change) (*Result, error) {
 	res, err := w.commitWhole(ctx, c, ch)
 	if errors.Is(err, store.ErrTooLarge) && c.untrack(ch.obj) {
@@ -87,7 +87,7 @@ func (w *writer) commitWhole(ctx context.Context, c *Call, ch change) (*Result, 
 		return nil, err
 	}
 	if ch.entry != nil {
-		w.updated(c, ch.old, ch.obj) // at once: clients that watch know of it already
+		w.updated(c, ch.old, ch.obj) // before waiting: clients with a watch may see the update already
 	}
 	if err := w.waitVisible(ctx, c, revision); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (w *writer) commitWhole(ctx context.Context, c *Call, ch change) (*Result, 
 	return res, nil
 }
 
-// dryCommit is what a dry run does instead of the transaction.
+// dryCommit replaces the transaction in a dry run.
 func (w *writer) dryCommit(ctx context.Context, c *Call, ch change, stored codec.Stored) (*Result, error) {
 	if ch.entry == nil {
 		if _, err := w.view.Fresh(ctx); err != nil {
@@ -110,7 +110,8 @@ func (w *writer) dryCommit(ctx context.Context, c *Call, ch change, stored codec
 	return w.dryResult(ctx, c, ch.obj, stored)
 }
 
-// swap commits a change of an existing object, or the deletion that an emptied list of finalizers completes.
+// swap commits a change of an existing object. If the change empties the finalizers of a deleted object, swap removes
+// it.
 func (w *writer) swap(ctx context.Context, c *Call, ch change) (*Result, error) {
 	if !w.finished(c, ch.obj) {
 		return w.commit(ctx, c, ch)
@@ -129,8 +130,7 @@ func (w *writer) swap(ctx context.Context, c *Call, ch change) (*Result, error) 
 	return &Result{Object: ch.obj, Deleted: true}, nil
 }
 
-// overwrite stores an object over its entry as it is, in the storage version, without anything that a change brings
-// with it.
+// overwrite replaces the stored object in place, in the storage version, without the side effects of a change.
 func (w *writer) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, obj object.Object) error {
 	raw, err := w.encoder.persisted(ctx, c, c.Name, codec.EncodeStored(obj, e.Documents()...))
 	if err != nil {
@@ -140,8 +140,8 @@ func (w *writer) overwrite(ctx context.Context, c *Call, e *watchcache.Entry, ob
 	return err
 }
 
-// waitVisible waits until the view has caught up with a write that changes what the server serves, so that the
-// client's next request finds it. Other writes need not wait: reads catch up by themselves.
+// waitVisible waits until the view shows a write that changes the set of served resources, so that the client's next
+// request finds it. Other writes need not wait: reads catch up by themselves.
 func (w *writer) waitVisible(ctx context.Context, c *Call, revision int64) error {
 	if rules := c.Strategy(); rules == nil || !rules.Serial && !rules.VisibleOnReturn {
 		return nil
@@ -149,7 +149,7 @@ func (w *writer) waitVisible(ctx context.Context, c *Call, revision int64) error
 	return w.view.WaitFor(ctx, revision)
 }
 
-// drop deletes the object that was stored at the revision. The result has the revision at which it went.
+// drop deletes the object stored at the revision. The result carries the revision of the deletion.
 func (w *writer) drop(ctx context.Context, c *Call, obj object.Object, revision int64) (*Result, error) {
 	gone, err := w.erase(ctx, c, obj, revision)
 	if err != nil {
@@ -162,7 +162,7 @@ func (w *writer) drop(ctx context.Context, c *Call, obj object.Object, revision 
 	return &Result{Object: obj, Deleted: true}, w.waitVisible(ctx, c, gone)
 }
 
-// erase removes from the store the object that was stored at the revision, with the records of what it had.
+// erase removes the object stored at the revision, together with its allocation records.
 func (w *writer) erase(ctx context.Context, c *Call, obj object.Object, revision int64) (gone int64, err error) {
 	err = w.allocations.commit(ctx, c, obj, nil, func(also []store.Change) (err error) {
 		kept := keeper.Change{Namespace: c.Namespace, Name: c.Name, Revision: revision}
@@ -174,13 +174,13 @@ func (w *writer) erase(ctx context.Context, c *Call, obj object.Object, revision
 	return gone, err
 }
 
-// revisionOf returns the resourceVersion of an object that the store has given one.
+// revisionOf returns the resourceVersion of a stored object.
 func revisionOf(obj object.Object) int64 {
 	revision, _ := strconv.ParseInt(object.String(object.Meta(obj), "resourceVersion"), 10, 64)
 	return revision
 }
 
-// updated calls those who want to know that obj has taken the place of old.
+// updated calls the hook of the call's target after obj has replaced old.
 func (w *writer) updated(c *Call, old, obj object.Object) {
 	if len(w.hooks) == 0 || c.Resource.Custom() {
 		return
@@ -190,7 +190,7 @@ func (w *writer) updated(c *Call, old, obj object.Object) {
 	}
 }
 
-// finished reports whether an object that is being deleted has nothing left to wait for.
+// finished reports whether nothing delays the removal of a deleted object any longer.
 func (w *writer) finished(c *Call, obj object.Object) bool {
 	meta := object.Meta(obj)
 	if object.String(meta, "deletionTimestamp") == "" || len(object.Finalizers(obj)) > 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Connect asks admission about a connection to what stands for the named object. options, a pointer to a Go value of
-// the given kind, is what the client asks for, and fresh returns an empty one. What admission changes of it changes
-// nothing.
+// Connect runs admission for a connection to the named object. options is a pointer to a Go value of the given kind
+// with the client's parameters; fresh returns an empty value. Changes that admission makes to the options have no
+// effect.
 func (v *Verbs) Connect(ctx context.Context, c *Call, kind string, options any, fresh func() any) error {
 	a := v.admission.admissionAttributes(ctx, c, admit.Connect, c.Name, nil)
 	a.Kind.Kind, a.Options = kind, nil

@@ -8,14 +8,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/revision"
 )
 
-// futureWait is how long a read waits for a revision that has not happened yet before it tells the client so.
+// futureWait limits how long a read waits for a revision that has not happened yet.
 const futureWait = 3 * time.Second
 
-// catchUp makes the view fit for a read with the given resourceVersion parameter, and returns a revision that the view
+// catchUp prepares the view for a read with the given resourceVersion parameter, and returns a revision that the view
 // has reached:
 //
-//	""   every write that was acknowledged before the read began is seen
-//	"0"  whatever the view has
+//	""   every write acknowledged before the read began is visible
+//	"0"  the current state of the view
 //	N    at least N
 func (r *Reader) catchUp(ctx context.Context, resourceVersion string) (int64, error) {
 	switch resourceVersion {
@@ -31,12 +31,12 @@ func (r *Reader) catchUp(ctx context.Context, resourceVersion string) (int64, er
 	return r.reach(ctx, want)
 }
 
-// reach waits until the view is at revision want, or answers that it does not exist.
+// reach waits until the view is at revision want. It returns an error if that revision does not exist.
 func (r *Reader) reach(ctx context.Context, want int64) (int64, error) {
 	if have := r.view.Revision(); have >= want {
 		return have, nil
 	}
-	// A quick look at the log tells a revision that is on its way from one that does not exist.
+	// Fresh catches up with the log; after that, only a revision that does not exist yet needs the wait.
 	if _, err := r.view.Fresh(ctx); err != nil {
 		return 0, err
 	}

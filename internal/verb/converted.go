@@ -9,14 +9,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// Objects of kinds with a conversion webhook are shown in another version than the stored one only after the webhook
-// was asked, and what it answers decides what selectors find: it may change labels, and fields lie where the version
-// has them. So lists and watches of such kinds look at many objects at a time, which share a call.
+// For kinds with a conversion webhook, selectors see the webhook's result: the webhook may change labels, and fields
+// lie elsewhere in each version. So lists and watches of such kinds convert many objects in one call.
 
-// convertedWindow is how many objects are brought into the asked version together.
+// convertedWindow is the number of objects converted in one call.
 const convertedWindow = 1000
 
-// listConverted is the rest of List.
+// listConverted finishes List for a kind with a conversion webhook.
 func (r *Reader) listConverted(
 	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector.Selector, start listStart,
 ) (*Page, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// CreateFrom is a POST: it stores the object in body as a new one.
+// CreateFrom is a POST: it stores the object in body as a new object.
 func (v *Verbs) CreateFrom(ctx context.Context, c *Call, body decode.Body, o metav1.CreateOptions) (*Result, error) {
 	obj, err := v.decoder.decode(ctx, c, body, fieldValidation(o.FieldValidation))
 	if err != nil {
@@ -32,9 +32,11 @@ func (v *Verbs) CreateFrom(ctx context.Context, c *Call, body decode.Body, o met
 	return v.Create(ctx, c, obj, o)
 }
 
-// Create stores obj, a pruned and defaulted object of the call's version, as a new object. It owns obj from here on.
+// Create stores obj, a pruned and defaulted object of the call's version, as a new object. Create takes ownership of
+// obj.
 //
-// This is the story of a write: say who and where, admit, note who owns which field, prepare, validate, store, show.
+// A write has these steps: check the namespace, track field ownership, admit, prepare, validate, store, and encode the
+// result.
 func (v *Verbs) Create(ctx context.Context, c *Call, obj object.Object, o metav1.CreateOptions) (*Result, error) {
 	if !v.sequences.needsSequence(c) && v.allocations.allocator(c) == nil {
 		return v.createOnce(ctx, c, obj, o)
@@ -74,7 +76,7 @@ func (v *Verbs) createOnce(ctx context.Context, c *Call, obj object.Object, o me
 	return v.storeNew(ctx, c, a)
 }
 
-// storeNew lets admission change a new object, and finishes it: system fields, rules, validation, one transaction.
+// storeNew admits a new object and completes it: system fields, rules, validation, one transaction.
 func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Result, error) {
 	if err := v.admission.mutate(ctx, c, a); err != nil {
 		return nil, err
@@ -100,8 +102,8 @@ func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Re
 		}
 		return made, err
 	}
-	// A generated name may be taken; seven more are tried, as upstream does. What prepares an object may depend on its
-	// name, so each name gets a copy.
+	// A generated name may be taken; as in Kubernetes, seven more are tried. PrepareCreate may depend on the name, so
+	// each attempt works on a copy.
 	rules, unnamed := c.Strategy(), obj
 	prepares := rules != nil && rules.PrepareCreate != nil
 	for attempt := 0; ; attempt++ {
@@ -120,8 +122,7 @@ func (v *Verbs) storeNew(ctx context.Context, c *Call, a *admit.Attributes) (*Re
 	}
 }
 
-// storeNamed prepares and validates a new object that has its name, and commits it. The error is store.ErrExists if the
-// name is taken.
+// storeNamed prepares, validates and commits a new object with a name. It returns store.ErrExists if the name is taken.
 func (v *Verbs) storeNamed(
 	ctx context.Context, c *Call, a *admit.Attributes, obj object.Object, generated bool,
 ) (*Result, error) {
@@ -144,7 +145,7 @@ func (v *Verbs) storeNamed(
 		return nil, err
 	}
 	c.canonicalize(obj)
-	// In Kubernetes the store says so, which a dry run does not reach. What is no revision is dropped.
+	// In Kubernetes the store makes this check, so dry runs skip it. Text that is not a revision is dropped.
 	revision, err := strconv.ParseUint(object.String(meta, "resourceVersion"), 10, 64)
 	if err == nil && revision != 0 && !c.dryRun {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
@@ -158,7 +159,7 @@ func (v *Verbs) storeNamed(
 	return made, storeError(err, c, name)
 }
 
-// alreadyExists answers a creation under a name that is taken, and says if what has it is being deleted.
+// alreadyExists returns the error for a taken name. The message mentions if the existing object is being deleted.
 func (r *Reader) alreadyExists(ctx context.Context, c *Call, name string) error {
 	err := apierrors.NewAlreadyExists(c.GroupResource(), name)
 	if _, late := r.view.Fresh(ctx); late != nil {
@@ -180,11 +181,11 @@ func (v *Verbs) validateNew(ctx context.Context, c *Call, obj object.Object) err
 		return apierrors.NewInvalid(c.kindOf(obj), name, secrecy.Redact(c.Version, errs))
 	}
 	c.warnings(ctx, obj, nil)
-	return v.admission.mayCreate(ctx, c) // behind validation, as in Kubernetes
+	return v.admission.mayCreate(ctx, c) // after validation, as in Kubernetes
 }
 
-// generatedName appends a random suffix to a prefix, which is cut so that the name stays within 63 characters, unless
-// the kind's rules take it as it is.
+// generatedName appends a random suffix to a prefix. It cuts the prefix so that the name has at most 63 characters. If
+// the kind's rules set NameIsPrefix, the name is the prefix.
 func generatedName(rules *catalog.Strategy, prefix, suffix string) string {
 	if rules != nil && rules.NameIsPrefix {
 		return prefix

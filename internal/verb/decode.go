@@ -16,7 +16,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// decoder makes objects of bodies.
+// decoder decodes request bodies into objects.
 type decoder struct{ *decode.Kinds }
 
 func newDecoder(c *catalog.Catalog, actions map[string]Action) *decoder {
@@ -30,15 +30,15 @@ func newDecoder(c *catalog.Catalog, actions map[string]Action) *decoder {
 	return &decoder{decode.NewKinds(c, kinds)}
 }
 
-// decode turns a body into an object that fits the schema of the call's version: unknown fields and disallowed nulls
-// are gone, defaults are filled in. validation is the fieldValidation parameter and decides what unknown and repeated
-// fields lead to.
+// decode decodes a body into an object that fits the schema of the call's version: without unknown fields and
+// disallowed nulls, with defaults. validation is the fieldValidation parameter, which decides how unknown and repeated
+// fields are reported.
 func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validation string) (object.Object, error) {
 	strict := validation != metav1.FieldValidationIgnore
 	obj, problems, err := decode.Read(ctx, body, strict, c.Kind(), c.Version.New)
 	if err == nil && c.Version.New != nil {
 		if err = d.Same(obj, c.Kind()); err != nil {
-			if other := c.inVersionOf(obj); other != nil { // what is wrong in that version comes first
+			if other := c.inVersionOf(obj); other != nil { // errors of the body's own version come first
 				if _, wrong := d.decode(ctx, other, body, validation); wrong != nil {
 					err = wrong
 				}
@@ -52,7 +52,7 @@ func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validat
 	whole := typedJSON && decode.HasWholeFloat(obj)
 	unknown, err := c.normalize(obj)
 	if typedJSON && (err != nil || whole) {
-		// The body says it better: which of several errors comes first, and that an integer is written as 1.0.
+		// Decoding into the Go type gives the exact error: the first of several, and integers written as 1.0.
 		if said := kjson.UnmarshalCaseSensitivePreserveInts(body.Data, c.Version.New()); said != nil {
 			err = said
 		}
@@ -68,7 +68,7 @@ func (d *decoder) decode(ctx context.Context, c *Call, body decode.Body, validat
 	return obj, c.report(ctx, obj, problems, validation)
 }
 
-// inVersionOf returns the call in the version of its kind that obj says it is of, nil if there is none.
+// inVersionOf returns the call in the version of its kind that obj names, or nil.
 func (c *Call) inVersionOf(obj object.Object) *Call {
 	v := c.version(object.String(obj, "apiVersion"))
 	if v == nil || v.New == nil || v == c.Version || object.String(obj, "kind") != c.Resource.Kind {
@@ -79,7 +79,7 @@ func (c *Call) inVersionOf(obj object.Object) *Call {
 	return &other
 }
 
-// normalize prunes and defaults an object of the call's version and returns what is wrong with its fields, in the form
+// normalize prunes and defaults an object of the call's version. It returns the problems of its fields in the form
 // `unknown field "spec.foo"`.
 func (c *Call) normalize(obj object.Object) (problems []string, err error) {
 	unknown, err := objectmeta.Check(obj)

@@ -19,9 +19,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/deletion"
 )
 
-// Delete removes the named object, or marks it as being deleted while finalizers, the time that it has to end or the
-// kind's rules hold it. Result.Deleted tells which. What happens to the objects that it owns is the garbage
-// collector's work; a policy that makes the deletion wait for it becomes a finalizer (deletion.Propagate).
+// Delete removes the named object. Finalizers, a grace period or the kind's rules delay the removal; then Delete only
+// marks the object, and Result.Deleted is false. The garbage collector handles dependents; a policy that makes the
+// deletion wait for them becomes a finalizer (deletion.Propagate).
 func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*Result, error) {
 	if rules := c.Strategy(); rules != nil && rules.Keep != nil && c.Verb != "deletecollection" {
 		if why := rules.Keep(c.Name); why != "" {
@@ -42,7 +42,7 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 			return nil, err
 		}
 		if c.inProcess || c.Metadata {
-			c = v.inStoredVersion(c, e) // who cleans up needs no more than metadata
+			c = v.inStoredVersion(c, e) // a cleanup needs only the metadata
 		}
 		shown, err := v.inVersion(ctx, c, e)
 		if err != nil {
@@ -70,7 +70,7 @@ func (v *Verbs) Delete(ctx context.Context, c *Call, o metav1.DeleteOptions) (*R
 	}
 }
 
-// admitDelete asks admission about a deletion: those that change objects too, since it stands between both.
+// admitDelete runs admission for a deletion, with both the mutating and the validating plugins.
 func (v *Verbs) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOptions, obj object.Object) error {
 	if c.admitted {
 		return nil
@@ -87,13 +87,13 @@ func (v *Verbs) admitDelete(ctx context.Context, c *Call, o *metav1.DeleteOption
 	return v.admission.chain.Validate(ctx, a)
 }
 
-// ending says how an entry is deleted.
+// ending is the way an entry is deleted.
 type ending struct {
 	deletion.Grace
 	entry *watchcache.Entry
 }
 
-// remove deletes an entry, or marks its object.
+// remove deletes an entry or marks its object.
 func (v *Verbs) remove(
 	ctx context.Context, c *Call, obj object.Object, o metav1.DeleteOptions, end ending,
 ) (*Result, error) {
@@ -101,7 +101,8 @@ func (v *Verbs) remove(
 	c.dryRun = isDryRun(o.DryRun)
 	held := rules != nil && rules.PrepareDelete != nil && rules.PrepareDelete(obj, v.Env(c))
 	had, has := object.Meta(obj)["finalizers"]
-	// A kind with rules of its own for deletion looks at the policy when those are satisfied; a namespace at once.
+	// If the kind's own rules hold the object, the policy applies once they are satisfied; for a namespace it applies
+	// at once.
 	if !held || c.Resource.IsNamespace() && !end.entry.Deleting {
 		deletion.Propagate(c.Resource.Strategy, obj, o)
 	}
@@ -110,7 +111,7 @@ func (v *Verbs) remove(
 	case end.Graceful:
 		end.Mark(obj)
 	case last:
-		object.SetOrDelete(object.Meta(obj), "finalizers", had, has) // the answer shows what went
+		object.SetOrDelete(object.Meta(obj), "finalizers", had, has) // the response shows the object as it was
 	default:
 		deletion.Mark(obj, v.now())
 	}
@@ -123,19 +124,20 @@ func (v *Verbs) remove(
 	case !end.Graceful:
 		return v.writer.drop(ctx, c, obj, end.entry.Revision)
 	}
-	// Two writes, as in Kubernetes: those who watch see that it is being deleted, and then that it is gone.
+	// As in Kubernetes there are two writes: watchers first see the deletion mark, then the removal.
 	marked, err := v.writer.commit(ctx, c, mark)
 	if err != nil {
 		return nil, err
 	}
 	res, err := v.writer.drop(ctx, c, marked.Object, revisionOf(marked.Object))
 	if errors.Is(err, store.ErrNotFound) {
-		return &Result{Object: marked.Object, Deleted: true}, nil // another client was faster, and wanted the same
+		return &Result{Object: marked.Object, Deleted: true}, nil // another client completed the deletion first
 	}
 	return res, err
 }
 
-// WarnDependents tells a client that names no policy what becomes of what the object owns, where that surprises.
+// WarnDependents warns a client that names no policy about the fate of the dependents, for kinds with a surprising
+// default.
 func (c *Call) WarnDependents(ctx context.Context, o *metav1.DeleteOptions) {
 	//lint:ignore SA1019 older clients send the old option
 	silent := o.PropagationPolicy == nil && o.OrphanDependents == nil
@@ -144,12 +146,12 @@ func (c *Call) WarnDependents(ctx context.Context, o *metav1.DeleteOptions) {
 	}
 }
 
-// CheckPreconditions returns why an entry is not the one that a deletion is about, nil if it is.
+// CheckPreconditions returns an error if the entry does not meet the preconditions of a deletion.
 func CheckPreconditions(c *Call, p *metav1.Preconditions, e *watchcache.Entry) error {
 	if p == nil {
 		return nil
 	}
-	// Upstream names the kind where the resource belongs, and clients have seen it so for years.
+	// Upstream puts the kind into the resource field, and clients rely on it.
 	gr := schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Kind}
 	if p.UID != nil && *p.UID != types.UID(e.UID) {
 		return apierrors.NewConflict(gr, c.Name,

@@ -10,11 +10,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// deleters is how many objects of a collection are deleted at a time: enough to share fsyncs, few enough to leave the
-// store to others.
+// deleters is the number of concurrent deletions in a collection: enough to share fsyncs, few enough to leave the store
+// to other clients.
 const deleters = 16
 
-// DeleteCollection deletes every object of the call's namespace (of all namespaces if it names none).
+// DeleteCollection deletes every object in the call's namespace, or in all namespaces if that is "".
 func (v *Verbs) DeleteCollection(ctx context.Context, c *Call, o metav1.DeleteOptions) error {
 	if _, err := v.view.Fresh(ctx); err != nil {
 		return err

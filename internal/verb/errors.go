@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// optimisticLock is what a client reads whose resourceVersion is not the newest.
+// optimisticLock is the message for a write with an outdated resourceVersion.
 const optimisticLock = "the object has been modified; please apply your changes to the latest version and try again"
 
 func conflict(c *Call, name string) error {
@@ -24,7 +24,7 @@ func terminating(c *Call, verb string) error {
 	return err
 }
 
-// storeError turns what the store says into what the client is told.
+// storeError translates an error of the store into the error for the client.
 func storeError(err error, c *Call, name string) error {
 	switch {
 	case err == nil:
@@ -38,7 +38,7 @@ func storeError(err error, c *Call, name string) error {
 	case errors.Is(err, store.ErrTooLarge):
 		return errors.New("etcdserver: request is too large") // kube's text
 	case errors.Is(err, context.DeadlineExceeded):
-		// Nothing says when to try again: client-go would then repeat a write that may have happened.
+		// No Retry-After: client-go would repeat a write that may have happened.
 		return apierrors.NewTimeoutError("the store did not answer in time; the write may or may not have happened", 0)
 	default:
 		return err

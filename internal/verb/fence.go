@@ -11,9 +11,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// create stores a new object, unless what it belongs to (its definition, its namespace) is being deleted by now: the
-// catalog and the namespace that the call began with may be some time old. An object that came after the search for
-// what must be deleted would stay behind, and a definition of the same name would show it again.
+// create stores a new object, unless its definition or its namespace is being deleted. The catalog and the namespace
+// that the call started with may be outdated. An object stored after the cleanup had listed the contents would be left
+// behind, and would reappear under a new definition of the same name.
 func (w *writer) create(ctx context.Context, c *Call, name string, stored []byte, also []store.Change) (revision int64,
 	err error) {
 	for {
@@ -32,8 +32,8 @@ func (w *writer) create(ctx context.Context, c *Call, name string, stored []byte
 	}
 }
 
-// fences are the uids of what a new object belongs to. Writers who begin the deletion of one raise its fence (raise).
-// It is not ok if the namespace has gone since admission let the object pass.
+// fences returns the uids of the definition and the namespace that a new object belongs to. Deleting either raises its
+// fence (raise). ok is false if the namespace has disappeared since admission.
 func (w *writer) fences(c *Call) (uids []string, ok bool) {
 	if c.Resource.Custom() {
 		uids = append(uids, c.Resource.Definition.UID)
@@ -48,8 +48,8 @@ func (w *writer) fences(c *Call) (uids []string, ok bool) {
 	return uids, true
 }
 
-// stillThere says, as it would have been said at the beginning, what stands in the way of a new object. nil means that
-// it was a namespace of the same name, which is gone and has been made anew.
+// stillThere repeats the checks from the start of the request and returns the reason against a new object. nil means
+// that only a namespace of the same name stood in the way, which has been deleted and recreated.
 func (w *writer) stillThere(ctx context.Context, c *Call, name string) error {
 	if c.Resource.Custom() {
 		now := w.catalog.Snapshot().Resource(c.Resource.Group, c.Resource.Plural)
@@ -67,7 +67,7 @@ func (w *writer) stillThere(ctx context.Context, c *Call, name string) error {
 		w.admission.admissionAttributes(ctx, c, admit.Create, name, &metav1.CreateOptions{}))
 }
 
-// raise returns the options of the write that begins the deletion of obj.
+// raise returns the store options of the write that starts the deletion of obj.
 func (c *Call) raise(obj object.Object) store.Options {
 	o := store.Options{TTL: c.ttl(), Sequence: c.sequence}
 	if c.Resource.Strategy != nil && c.Resource.Strategy.FencesContents {

@@ -5,7 +5,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Get returns the entry of the named object in the call's version, not older than resourceVersion says.
+// Get returns the entry of the named object in the call's version, at least as new as resourceVersion.
 func (r *Reader) Get(ctx context.Context, c *Call, resourceVersion string) (*watchcache.Entry, error) {
 	if c.Resource.Virtual {
 		found, err := r.unstored(ctx, c, c.Name)

@@ -8,12 +8,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Guard decides whether the user of a write may give an object what it says, as the escalation checks of roles do. It
-// is asked when admission has changed the object, and before anything else is found wrong with it. old is nil if there
-// is no such object yet; neither is changed. The error is what the client gets.
+// Guard decides whether the user may write the object's content, like the escalation checks of roles. It runs after
+// mutating admission and before all validation. old is nil if the object is new. Guard changes neither object. The
+// client gets the error.
 type Guard func(ctx context.Context, c *Call, obj, old object.Object) error
 
-// guard asks the guard of the call's resource, if it has one.
+// guard calls the guard of the call's resource, if any.
 func (v *Verbs) guard(ctx context.Context, c *Call, obj, old object.Object) error {
 	if len(v.guards) == 0 || c.Resource.Custom() {
 		return nil
@@ -24,11 +24,11 @@ func (v *Verbs) guard(ctx context.Context, c *Call, obj, old object.Object) erro
 	return nil
 }
 
-// Limit returns what the user of an update may not say in an object, for the answer that says what else is wrong with
-// it. Neither object is changed.
+// Limit returns errors for changes in an update that the user may not make. They are reported together with the other
+// validation errors. Limit changes neither object.
 type Limit func(ctx context.Context, c *Call, obj, old object.Object) field.ErrorList
 
-// limit asks the limit of the call's resource, if it has one.
+// limit calls the limit of the call's resource, if any.
 func (v *Verbs) limit(ctx context.Context, c *Call, obj, old object.Object) field.ErrorList {
 	if len(v.limits) == 0 || c.Resource.Custom() || v.limits[c.Target()] == nil {
 		return nil

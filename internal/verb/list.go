@@ -14,13 +14,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// Page is what one list request answers.
+// Page is the result of one list request.
 type Page struct {
 	Revision  int64 // 0 for a list of objects that are not stored
 	Entries   []*watchcache.Entry
 	Continue  string // continue token, "" at the end
-	Remaining *int64 // how many follow, nil if unknown
-	Shard     string // the selector of the part of the collection that this is, "" if it is not one
+	Remaining *int64 // number of objects after this page, nil if unknown
+	Shard     string // selector of the listed shard, "" for the whole collection
 }
 
 // ListMeta returns the metadata of the list.
@@ -40,7 +40,7 @@ func (p *Page) ResourceVersion() string {
 	return strconv.FormatInt(p.Revision, 10)
 }
 
-// List finds the entries of one page. It holds pointers into an immutable snapshot: nothing is locked or copied.
+// List finds the entries of one page. The page points into an immutable snapshot: nothing is locked or copied.
 func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Page, error) {
 	sel, err := r.selector(c, o)
 	if err != nil {
@@ -90,14 +90,14 @@ func (r *Reader) List(ctx context.Context, c *Call, o *metainternal.ListOptions)
 	return p, nil
 }
 
-// listStart is where a list begins.
+// listStart is the start of a list.
 type listStart struct {
 	snapshot *watchcache.Snapshot
 	after    string // the key before the first one
 }
 
-// start chooses the snapshot by continue, resourceVersion and resourceVersionMatch, as the table "The
-// resourceVersionMatch parameter" of the Kubernetes API concepts has it.
+// start chooses the snapshot by continue, resourceVersion and resourceVersionMatch. Source: the table "The
+// resourceVersionMatch parameter" in the Kubernetes API concepts.
 func (r *Reader) start(
 	ctx context.Context, c *Call, o *metainternal.ListOptions, sel *selector.Selector,
 ) (listStart, error) {
@@ -152,8 +152,7 @@ func (r *Reader) startAtToken(
 	return listStart{snapshot: snapshot, after: after}, err
 }
 
-// toBeContinued gives a page its continue token and says how many objects follow, which only lists without selectors
-// do.
+// toBeContinued sets the continue token of a page and, for lists without selectors, the number of remaining objects.
 func (r *Reader) toBeContinued(c *Call, p *Page, start listStart, sel *selector.Selector) {
 	last := p.Entries[len(p.Entries)-1]
 	key := last.Key()

@@ -8,7 +8,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 )
 
-// matches refuses a body that is about another object, or one in another namespace, than the path.
+// matches refuses a body with another name or namespace than the path.
 func (c *Call) matches(obj object.Object) error {
 	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/api/apply"
 )
 
-// fieldValidation returns what a request without the parameter gets: a warning for each problem.
+// fieldValidation returns the parameter, or its default: a warning for each problem.
 func fieldValidation(v string) string {
 	if v == "" {
 		return metav1.FieldValidationWarn
@@ -29,5 +29,5 @@ func asksDryRun(options any) bool {
 	return false
 }
 
-// manager returns the name under which a write is recorded: the fieldManager parameter, or the client's program name.
+// manager returns the field manager of a write: the fieldManager parameter, or the client's program name.
 func (c *Call) manager(param string) string { return apply.ManagerName(param, c.Agent) }

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 )
 
-// fillSystemFields gives a new object what only the server knows.
+// fillSystemFields sets the fields of a new object that only the server may set.
 func (t *tracker) fillSystemFields(c *Call, obj object.Object) {
 	meta := object.Meta(obj)
 	meta["uid"] = t.newUID()
@@ -21,7 +21,7 @@ func (t *tracker) fillSystemFields(c *Call, obj object.Object) {
 	}
 }
 
-// tracker notes in objects who made them what they are, and when.
+// tracker records field managers and system metadata in objects.
 type tracker struct {
 	*Reader
 	newUID func() string
@@ -35,7 +35,7 @@ type ownershipOrError struct {
 	err error
 }
 
-// ownership returns what keeps managedFields for the call's version and subresource.
+// ownership returns the managedFields tracker for the call's version and subresource.
 func (t *tracker) ownership(ctx context.Context, c *Call) (*apply.Ownership, error) {
 	v := c.Version.Derived(ownershipKey{c.Subresource}, func() any {
 		own, err := apply.NewOwnership(c.Resource, c.Version, c.Subresource)
@@ -69,9 +69,8 @@ func (c *Call) version(apiVersion string) *catalog.Version {
 	return nil
 }
 
-// track notes in obj's managedFields that the manager has made obj out of old. An object whose values do not have the
-// types of its schema cannot be tracked: it goes on without managedFields to validation, which tells the client what
-// is wrong.
+// track records in obj's managedFields that the manager turned old into obj. An object with values that do not match
+// its schema cannot be tracked: it continues without managedFields to validation, which reports the problem.
 func (t *tracker) track(own *apply.Ownership, old, obj object.Object, manager string) {
 	if err := own.Update(old, obj, manager, t.now()); err != nil {
 		t.log.Debug("managed fields", "err", err)
@@ -79,8 +78,8 @@ func (t *tracker) track(own *apply.Ownership, old, obj object.Object, manager st
 	}
 }
 
-// untrack drops managedFields from an object that is too large for the store, of which they can be more than half: a
-// write may go on without them, but not one that is made to own fields. It returns false if that is of no use.
+// untrack drops managedFields, often more than half of the bytes, from an object that is too large for the store. It
+// refuses an apply, since its purpose is to own fields. It returns false if it drops nothing.
 func (c *Call) untrack(obj object.Object) bool {
 	meta := object.Meta(obj)
 	if c.applies || meta["managedFields"] == nil {

@@ -50,7 +50,7 @@ func (v *Verbs) Patch(
 	})
 }
 
-// updateOptionsOf returns the options of the update that a patch amounts to.
+// updateOptionsOf returns the options of the update that a patch becomes.
 func updateOptionsOf(o metav1.PatchOptions) metav1.UpdateOptions {
 	return metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation}
 }
@@ -65,7 +65,7 @@ func (v *Verbs) normalizePatched(c *Call, kind types.PatchType, obj object.Objec
 		}
 		return c.normalize(obj)
 	}
-	if kind == types.StrategicMergePatchType { // in Kubernetes the Go type says what it is
+	if kind == types.StrategicMergePatchType { // in Kubernetes the Go type decides the kind
 		obj["kind"], obj["apiVersion"] = c.Resource.Kind, c.APIVersion()
 	} else if why := v.decoder.Unlike(decode.KindOf(obj), c.Kind()); why != nil {
 		return nil, why

@@ -21,8 +21,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// Reader reads objects. It stands on the view, which has all objects in memory, and on the catalog, which says in which
-// versions they are served.
+// Reader reads objects. The view holds all objects in memory, and the catalog defines the versions in which they are
+// served.
 type Reader struct {
 	catalog *catalog.Catalog
 	view    *watchcache.View
@@ -33,16 +33,16 @@ type Reader struct {
 	sharded bool
 }
 
-// View returns the view that is read.
+// View returns the view that the Reader reads from.
 func (r *Reader) View() *watchcache.View { return r.view }
 
-// Catalog returns what is served.
+// Catalog returns the catalog of served resources.
 func (r *Reader) Catalog() *catalog.Catalog { return r.catalog }
 
 // Now returns the time.
 func (r *Reader) Now() time.Time { return r.now() }
 
-// Read returns a stored object of a resource in one of its versions: what policies take as parameters.
+// Read returns a stored object of a resource in one of its versions, for use as a policy parameter.
 func (r *Reader) Read(
 	ctx context.Context, res *catalog.Resource, v *catalog.Version, e *watchcache.Entry,
 ) (object.Object, error) {
@@ -54,7 +54,7 @@ func (r *Reader) Read(
 	return r.Object(c, e)
 }
 
-// Env is what the rules of the call's kind may know about the world.
+// Env returns the environment that the rules of the call's kind may use.
 func (r *Reader) Env(c *Call) catalog.Env {
 	return catalog.Env{Now: r.now(), Snapshot: c.Snapshot, User: c.User}
 }
@@ -67,7 +67,7 @@ func (r *Reader) Current(ctx context.Context, c *Call) (*watchcache.Entry, error
 	return r.seen(ctx, c)
 }
 
-// seen returns the named object as the view has it. An object that cannot be read is an error.
+// seen returns the named object from the view. An unreadable object is an error.
 func (r *Reader) seen(ctx context.Context, c *Call) (*watchcache.Entry, error) {
 	e := r.view.Collection(c.Resource.Prefix).Snapshot().Get(c.Namespace, c.Name)
 	switch {
@@ -85,7 +85,7 @@ func (r *Reader) seen(ctx context.Context, c *Call) (*watchcache.Entry, error) {
 	return nil, apierrors.NewNotFound(c.GroupResource(), c.Name)
 }
 
-// reread returns what has just been stored under name as a read in the call's version shows it.
+// reread returns the object just stored under name as a read in the call's version would return it.
 func (r *Reader) reread(ctx context.Context, c *Call, name string, s codec.Stored, revision int64) ([]byte, error) {
 	e, err := watchcache.NewEntry(strings.TrimPrefix(c.key(name), c.Resource.Prefix+"/"), s.JSON, revision)
 	if err != nil {
@@ -97,8 +97,8 @@ func (r *Reader) reread(ctx context.Context, c *Call, name string, s codec.Store
 	return r.JSON(c, e)
 }
 
-// inStoredVersion returns the call in the version in which an entry is stored, where that matters: where it takes a
-// webhook to get another.
+// inStoredVersion returns the call in the stored version of an entry, if another version would need a webhook.
+// Otherwise it returns c.
 func (r *Reader) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
 	if !r.convert.NeedsWebhook(c.Resource) {
 		return c
@@ -111,8 +111,8 @@ func (r *Reader) inStoredVersion(c *Call, e *watchcache.Entry) *Call {
 	return c
 }
 
-// inVersion returns an entry as of the call's version, if that takes a webhook. All that looks at an entry's
-// content comes after it.
+// inVersion converts an entry to the call's version, if that takes a webhook. Callers convert an entry before they look
+// at its content.
 func (r *Reader) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {
 	if err := r.corrupt.Read(e); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (r *Reader) inVersion(ctx context.Context, c *Call, e *watchcache.Entry) (*
 	return r.convert.Entry(ctx, c.Resource, c.Version, e)
 }
 
-// allInVersion is inVersion for many. The slice is not changed.
+// allInVersion is inVersion for several entries. It does not change the slice.
 func (r *Reader) allInVersion(ctx context.Context, c *Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
 	for _, e := range entries {
 		if err := r.corrupt.Read(e); err != nil {
@@ -146,8 +146,8 @@ func (r *Reader) ObjectIn(res *catalog.Resource, ver *catalog.Version, e *watchc
 	if err := r.corrupt.Read(e); err != nil {
 		return nil, err
 	}
-	// Most entries that are written again have not been read since, so there are no bytes to decode, and no reader
-	// needs them.
+	// Most entries that are rewritten have not been read since: there are no cached bytes to decode, and caching them
+	// would serve no reader.
 	return presented(res, ver, e.JSON())
 }
 
@@ -163,8 +163,8 @@ func decodeStored(raw []byte) (object.Object, error) {
 	return obj, nil
 }
 
-// JSON returns the bytes of an entry that inVersion returned, in the call's version and as its user sees them, encoded
-// at most once for each definition of the version.
+// JSON returns the bytes of an entry from inVersion, in the call's version and masked for its user. The bytes are
+// encoded at most once for each definition of the version.
 func (r *Reader) JSON(c *Call, e *watchcache.Entry) ([]byte, error) {
 	if c.Secrecy.Masked {
 		return r.maskedJSON(c, e)
@@ -172,12 +172,12 @@ func (r *Reader) JSON(c *Call, e *watchcache.Entry) ([]byte, error) {
 	return r.JSONIn(c.Resource, c.Version, e)
 }
 
-// JSONIn is JSON for callers without a call, who see everything.
+// JSONIn is JSON without a call and without masking.
 func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcache.Entry) ([]byte, error) {
 	if e.IsConverted() {
 		return e.JSON(), nil
 	}
-	if raw := e.Cached(ver); raw != nil { // nearly always, and without making a closure
+	if raw := e.Cached(ver); raw != nil { // the common case; it allocates no closure
 		return raw, nil
 	}
 	if err := r.corrupt.Read(e); err != nil {
@@ -192,8 +192,8 @@ func (r *Reader) JSONIn(res *catalog.Resource, ver *catalog.Version, e *watchcac
 	})
 }
 
-// present brings stored bytes into a version. What is stored under today's definition in the asked version
-// comes back unchanged, as the same slice, and mostly without being decoded.
+// present converts stored bytes to a version. Bytes stored under the current definition in the same version are
+// returned as the same slice, mostly without decoding.
 func present(res *catalog.Resource, ver *catalog.Version, stored []byte) ([]byte, error) {
 	if convert.Settled(res, ver, stored) {
 		return stored, nil
@@ -208,7 +208,7 @@ func present(res *catalog.Resource, ver *catalog.Version, stored []byte) ([]byte
 	return stored, nil
 }
 
-// presented decodes stored bytes into a version.
+// presented decodes stored bytes and converts the object to a version.
 func presented(res *catalog.Resource, ver *catalog.Version, stored []byte) (object.Object, error) {
 	obj, err := decodeStored(stored)
 	if err != nil {
@@ -217,7 +217,7 @@ func presented(res *catalog.Resource, ver *catalog.Version, stored []byte) (obje
 	return obj, convert.Present(res, ver, obj)
 }
 
-// selector returns what a list or a watch keeps of the call's collection. What is not stored has no shards.
+// selector returns the selector of a list or watch of the call's collection. Virtual resources have no shards.
 func (r *Reader) selector(c *Call, o *metainternal.ListOptions) (*selector.Selector, error) {
 	sel, err := selector.New(selector.Collection{
 		Resource: c.Resource, Version: c.Version, Namespace: c.Namespace,
@@ -230,7 +230,7 @@ func (r *Reader) selector(c *Call, o *metainternal.ListOptions) (*selector.Selec
 	return sel, err
 }
 
-// IndexOf returns the name of the index that leads to what selectors keep, and the value to look for; nil if none does.
+// IndexOf returns the name of the index for the selectors and the value to look up; nil if no index applies.
 func (r *Reader) IndexOf(c *Call, l labels.Selector, f fields.Selector) (name any, value string) {
 	if sel, err := r.selector(c, &metainternal.ListOptions{LabelSelector: l, FieldSelector: f}); err == nil {
 		ix, value, _ := sel.Index()

@@ -9,14 +9,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// recordSent notes for the audit log the object that the client has sent.
+// recordSent records the client's object in the audit log.
 func (c *Call) recordSent(obj object.Object) {
 	if c.Audit != nil {
 		c.Audit.RequestObject(obj)
 	}
 }
 
-// recordTyped is recordSent for an object that has been read into a Go value: with the fields that its type always has.
+// recordTyped is recordSent for an object decoded into a Go value; the record includes fields that the type always
+// writes.
 func (c *Call) recordTyped(sent any, kind schema.GroupVersionKind) {
 	if c.Audit == nil {
 		return
@@ -27,8 +28,8 @@ func (c *Call) recordTyped(sent any, kind schema.GroupVersionKind) {
 	}
 }
 
-// recordChange notes for the audit log what a write has made of the object in ch.entry; now is nil if it is gone. The
-// old object is decoded once more: a write may have changed the one that it has worked with.
+// recordChange records in the audit log how a write changed the object in ch.entry; now is nil after a deletion. It
+// decodes the old object again, because the write may have changed its copy.
 func (w *writer) recordChange(ctx context.Context, c *Call, ch change, now object.Object) {
 	if c.Audit == nil || !c.Audit.Changes() {
 		return
@@ -39,7 +40,7 @@ func (w *writer) recordChange(ctx context.Context, c *Call, ch change, now objec
 	}
 	shown, err := w.inVersion(ctx, c, ch.entry)
 	if err != nil {
-		return // the write is done; the log has the request without its change
+		return // the write is done; the log has the request without the change
 	}
 	if old, err := w.Object(c, shown); err == nil {
 		c.Audit.Changed(old, now)

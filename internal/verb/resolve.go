@@ -11,8 +11,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// Resolve finds the resource that a request names. What this replica does not know may have been made on another one a
-// moment ago, so an unknown name is looked up again after catching up with the log.
+// Resolve finds the resource that a request names. Another replica may just have created an unknown resource, so
+// Resolve catches up with the log and looks again.
 func (r *Reader) Resolve(ctx context.Context, info *request.Info, who user.Info) (*Call, error) {
 	c := r.lookup(info, who)
 	if c == nil {
@@ -39,7 +39,7 @@ func (r *Reader) lookup(info *request.Info, who user.Info) *Call {
 	switch {
 	case res.Namespaced && c.Namespace == "" && info.Verb != "list" && info.Verb != "watch" &&
 		(res.Custom() || res.Virtual || c.Name != ""):
-		return nil // only these two work across namespaces; see routed
+		return nil // only list and watch work across namespaces
 	case !res.Namespaced && c.Namespace != "" && !res.IsNamespace():
 		return nil
 	case !res.Namespaced:
@@ -48,7 +48,7 @@ func (r *Reader) lookup(info *request.Info, who user.Info) *Call {
 	return c
 }
 
-// NotServed is the answer to a path that names nothing: kubectl prints its message word for word.
+// NotServed is the error for an unknown path; kubectl prints its message word for word.
 func NotServed() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,

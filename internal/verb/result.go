@@ -8,23 +8,23 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// Result is an object as a write left it.
+// Result is an object after a write.
 type Result struct {
 	// Object is the object in the call's version.
 	Object    object.Object
-	Documents []string // texts of those within the object, nil if its JSON says it (codec.Verbatim)
-	// Created is true if the write made the object.
+	Documents []string // texts of the documents within the object, nil if its JSON has them (codec.Verbatim)
+	// Created is true if the write created the object.
 	Created bool
-	// Deleted is true if the write removed it: an update that emptied a dying object's finalizers.
+	// Deleted is true if the write removed the object, for instance an update that emptied the finalizers.
 	Deleted bool
 
 	encoded  []byte       // Object as JSON, nil until needed
-	stored   codec.Stored // Object as JSON, but for the revision; none if that is 0
+	stored   codec.Stored // Object as JSON without the revision; unset if revision is 0
 	revision int64
 }
 
-// result puts a new revision on an object. stored is what went to the store; where the call's version is the stored one
-// its bytes are served as they are.
+// result sets the new revision on an object. stored are the bytes in the store. If the call uses the storage version,
+// clients get these bytes unchanged.
 func (w *writer) result(ctx context.Context, c *Call, ch change, stored codec.Stored, revision int64) *Result {
 	object.Meta(ch.obj)["resourceVersion"] = strconv.FormatInt(revision, 10)
 	res := &Result{Object: ch.obj, Documents: stored.Documents}
@@ -32,10 +32,10 @@ func (w *writer) result(ctx context.Context, c *Call, ch change, stored codec.St
 		res.stored, res.revision = stored, revision
 		return res
 	}
-	// What a read in this version would show: the stored version's defaults have come in.
+	// A read in this version returns more: it adds the defaults of the stored version.
 	raw, err := w.reread(ctx, c, ch.name, stored, revision)
 	if err != nil {
-		return res // the write is done; its answer is made of what was written
+		return res // the write is done; respond with the written object
 	}
 	if v, err := codec.DecodeJSON(raw); err == nil {
 		res.Object, _ = v.(object.Object)
@@ -44,8 +44,8 @@ func (w *writer) result(ctx context.Context, c *Call, ch change, stored codec.St
 	return res
 }
 
-// dryResult is result for a dry run: obj would be stored as stored, and read as the answer shows. It keeps the
-// resourceVersion that it has.
+// dryResult is result for a dry run: stored is the form that would be stored, and the response shows it as a read
+// would. The object keeps its resourceVersion.
 func (r *Reader) dryResult(ctx context.Context, c *Call, obj object.Object, stored codec.Stored) (*Result, error) {
 	if c.readAsWritten(obj) {
 		return &Result{Object: obj, Documents: stored.Documents}, nil
@@ -62,9 +62,9 @@ func (r *Reader) dryResult(ctx context.Context, c *Call, obj object.Object, stor
 	return &Result{Object: out, Documents: stored.Documents}, nil
 }
 
-// readAsWritten reports whether a read in the call's version shows obj, which is about to be stored, as it is: it
-// needs no conversion, lacks no status that the schema has a default for (all other defaults are there by now), and
-// holds nothing that apply takes and a read prunes.
+// readAsWritten reports whether a read in the call's version returns obj, which is about to be stored, unchanged. That
+// requires three things: no conversion; no missing status for which the schema has a default (all other defaults are
+// set); no field that apply accepts and a read prunes.
 func (c *Call) readAsWritten(obj object.Object) bool {
 	if c.Version != c.storage() {
 		return false
@@ -78,7 +78,8 @@ func (c *Call) readAsWritten(obj object.Object) bool {
 	return err != nil || sch == nil || !(lacksStatus && sch.HasDefault("status") || c.applies && sch.PrunesApplied())
 }
 
-// Bytes returns the object as JSON. Many who write, controllers among them, never ask.
+// Bytes returns the object as JSON. It encodes on the first call, because many writers, such as controllers, need no
+// JSON.
 func (r *Result) Bytes() []byte {
 	if r.encoded == nil && r.revision > 0 {
 		r.encoded = r.stored.WithRevision(r.revision)

@@ -9,15 +9,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// rewriters is how many objects are rewritten at a time: enough to share an fsync, few enough to leave the store to
-// others.
+// rewriters is the number of concurrent rewrites: enough to share an fsync, few enough to leave the store to other
+// clients.
 const rewriters = 2
 
-// Rewrite stores objects of the call's kind anew as they are: in the storage version of today's definition, with its
-// defaults, without what it does not declare. It is what an update that changes nothing does, for many objects with
-// few calls of a conversion webhook, and without asking admission about a change that is none. What would be stored as
-// it is already is left alone, and so is what has been written or deleted since the entries were read. It returns how
-// many were written.
+// Rewrite stores objects of the call's kind again, unchanged except for their form: the current storage version, its
+// defaults, without undeclared fields. The effect is that of an update without changes, but for many objects with few
+// webhook calls and without admission. Rewrite skips objects already stored in this form, and objects written or
+// deleted since the entries were read. It returns the number of objects written.
 func (v *Verbs) Rewrite(ctx context.Context, c *Call, entries []*watchcache.Entry) (written int, err error) {
 	in := *c
 	in.Version = c.Resource.Storage
@@ -59,10 +58,10 @@ feed:
 	return written, context.Cause(ctx)
 }
 
-// rewrite stores one object, of which shown is the form in the storage version.
+// rewrite stores one object; shown is its entry in the storage version.
 func (v *Verbs) rewrite(ctx context.Context, c *Call, e, shown *watchcache.Entry) (written bool, err error) {
 	raw, err := v.JSON(c, shown)
-	if err == nil && e.Documents() != nil { // which e's JSON is without
+	if err == nil && e.Documents() != nil { // e's JSON omits the documents
 		raw, err = present(c.Resource, c.Version, shown.JSON())
 	}
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/scale"
 )
 
-// The scale subresource is a view of three fields of an object as an autoscaling/v1 Scale. Changing the view changes
-// the object, under the object's own rules.
+// The scale subresource shows three fields of an object as an autoscaling/v1 Scale. Changing the Scale changes the
+// object, under the object's own rules.
 
 // Scale returns the scale of an entry in the call's version.
 func (r *Reader) Scale(c *Call, e *watchcache.Entry) (*autoscalingv1.Scale, error) {
@@ -42,7 +42,7 @@ func (r *Reader) Scale(c *Call, e *watchcache.Entry) (*autoscalingv1.Scale, erro
 	return view, nil
 }
 
-// ReplaceScale replaces the scale of the named object by the one in body.
+// ReplaceScale replaces the scale of the named object by the Scale in body.
 func (v *Verbs) ReplaceScale(
 	ctx context.Context, c *Call, body decode.Body, o metav1.UpdateOptions,
 ) (*autoscalingv1.Scale, error) {
@@ -82,7 +82,7 @@ func (v *Verbs) PatchScale(
 	})
 }
 
-// patchedScale returns what the patch makes of the current Scale, which it does not change.
+// patchedScale returns the current Scale with the patch applied. It does not change current.
 func (v *Verbs) patchedScale(
 	ctx context.Context, c *Call, current object.Object, patch decode.Patch, validation string,
 ) (object.Object, error) {
@@ -131,7 +131,7 @@ func (v *Verbs) applyScale(
 		})
 }
 
-// changeScale replaces an object's scale by what change makes of the current one.
+// changeScale replaces an object's scale by the result of change.
 func (v *Verbs) changeScale(
 	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(object.Object) (object.Object, error),
 ) (*autoscalingv1.Scale, error) {
@@ -140,7 +140,7 @@ func (v *Verbs) changeScale(
 		if err != nil {
 			return nil, err
 		}
-		// Who writes owns what the Go type writes, which does not mention 0.
+		// The writer owns the fields that the Go type encodes, which omits 0.
 		typed, err := scale.Typed(next)
 		if err != nil {
 			return nil, err
@@ -156,8 +156,8 @@ func (v *Verbs) changeScale(
 	})
 }
 
-// rescale runs a change of the scale as an update of the object, by the object's own rules. The scale has managedFields
-// of its own, made from the object's entries that own the replicas, and given back to them afterwards.
+// rescale runs a change of the scale as an update of the object, under the object's own rules. The scale has its own
+// managedFields: rescale builds them from the object's entries that own the replicas, and merges them back afterwards.
 func (v *Verbs) rescale(
 	ctx context.Context, c *Call, o metav1.UpdateOptions,
 	change func(own *apply.Ownership, current object.Object) (object.Object, error),
@@ -205,8 +205,8 @@ func (v *Verbs) rescale(
 	return view, err
 }
 
-// checkScaleUID compares the uid of a Scale that a patch made with that of the stored object. A custom object's Scale
-// may say what it wants: the object keeps its own, as in Kubernetes.
+// checkScaleUID compares the uid of a patched Scale with that of the stored object. The Scale of a custom object may
+// have any uid, and the object keeps its own, as in Kubernetes.
 func (c *Call) checkScaleUID(sent object.Object, stored string) error {
 	uid := object.String(object.Meta(sent), "uid")
 	if uid == "" || uid == stored || c.Resource.Custom() {
@@ -219,7 +219,7 @@ func (c *Call) checkScaleUID(sent object.Object, stored string) error {
 	return apierrors.NewConflict(gr, c.Name, why)
 }
 
-// scaled returns old with the replicas of a Scale that a client sent.
+// scaled returns old with the replicas of the client's Scale.
 func (c *Call) scaled(old, sent object.Object) (object.Object, error) {
 	if err := c.checkScale(sent); err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (c *Call) scaled(old, sent object.Object) (object.Object, error) {
 	return scale.Put(old, sent, c.Version.Scale)
 }
 
-// checkScale returns what is wrong with a Scale that a client sent.
+// checkScale validates the client's Scale.
 func (c *Call) checkScale(sent object.Object) error {
 	typed, err := scale.Typed(sent)
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *Call) checkScale(sent object.Object) error {
 	if err := c.matches(sent); err != nil {
 		return err
 	}
-	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation says so
+	if n := typed.Spec.Replicas; n < 0 && !c.Resource.Custom() { // a custom object's own validation checks this
 		return apierrors.NewInvalid(scale.Kind.GroupKind(), c.Name,
 			field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0")})
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Conceal finds out what of the call's objects its user may not read. From then on reads of the call show these
-// fields masked, writes keep what is masked, and the audit log gets it masked for all users. A call in process shows
-// nothing to a client and needs none of it.
+// Conceal determines the fields that the user may not read. From then on reads of the call mask these fields, writes
+// keep masked values, and the audit log masks them for all users. A call in process shows nothing to a client and does
+// not need Conceal.
 func (v *Verbs) Conceal(ctx context.Context, c *Call) (err error) {
 	c.Secrecy, err = secrecy.Of(ctx, c.Version, v.admission.authorizer, c.User, request.Info{
 		Verb: c.Verb, Group: c.Resource.Group, Version: c.Version.Name, Namespace: c.Namespace,
@@ -23,7 +23,7 @@ func (v *Verbs) Conceal(ctx context.Context, c *Call) (err error) {
 	return err
 }
 
-// unmask puts the stored values back into an object that the call's user has sent.
+// unmask restores the stored values of masked fields in the client's object.
 func (c *Call) unmask(obj, old object.Object) error {
 	return c.Secrecy.Unmask(obj, old, secrecy.Part{
 		Kind: c.Kind().GroupKind(), Name: c.Name, Split: c.Version.Status, Status: c.Subresource == "status",

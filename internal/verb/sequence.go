@@ -10,21 +10,21 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/store"
 )
 
-// sequences makes the writes to a kind whose rules look at its other objects happen one after another.
+// sequences serializes writes to kinds with rules across objects.
 type sequences struct {
 	*Reader
 	store *store.Store
-	// serial holds a lock per resource whose rules look at other objects of the resource (definitions: their names must
-	// not collide), from the read to the moment the view shows the write.
+	// serial holds a lock for each resource with rules across its objects (definitions: their names must not collide).
+	// A write holds the lock from its read until the view shows the write.
 	serial sync.Map // catalog.GroupResource -> *sync.Mutex
 }
 
-// needsSequence reports whether writes of the call's kind on other replicas concern it.
+// needsSequence reports whether writes on other replicas affect the rules of the call's kind.
 func (q *sequences) needsSequence(c *Call) bool {
 	return c.Resource.Strategy != nil && c.Resource.Strategy.Serial && q.store.Shared()
 }
 
-// lock serialises the writes to a resource whose rules demand it, and returns the function that ends it.
+// lock serializes writes to a resource with Strategy.Serial and returns the function that unlocks it.
 func (q *sequences) lock(c *Call) (unlock func()) {
 	if c.Resource.Strategy == nil || !c.Resource.Strategy.Serial {
 		return func() {}
@@ -35,25 +35,25 @@ func (q *sequences) lock(c *Call) (unlock func()) {
 	return mu.(*sync.Mutex).Unlock
 }
 
-// refresh gives the call the newest catalog; the caller holds the resource's lock. The lock is this process's. Among
-// replicas the write gets a turn: it fails with store.ErrOvertaken if another replica has written what the catalog does
-// not show yet.
+// refresh gives the call the newest catalog. The caller holds the resource's lock, which covers only this process.
+// Between replicas the sequence orders the writes: a write fails with store.ErrOvertaken if another replica has written
+// something that this catalog does not show yet.
 func (q *sequences) refresh(c *Call) {
 	if c.Resource.Strategy == nil || !c.Resource.Strategy.Serial {
 		return
 	}
-	seen := q.view.Revision() // first: the catalog has everything that the view shows
+	seen := q.view.Revision() // first: the catalog is at least as new as the view
 	c.Snapshot = q.catalog.Snapshot()
 	if q.needsSequence(c) {
 		c.sequence = store.Sequence{Name: c.Resource.Qualified(), Seen: seen}
 	}
 }
 
-// follow gives the write that admission was asked about the place in the sequence that a validator wants. In a store
-// that no other process writes to, the validator's own lock does.
+// follow puts a write into the sequence that a validating plugin requires (Attributes.Sequence). If no other process
+// writes to the store, the plugin's own lock suffices.
 func (q *sequences) follow(c *Call, a *admit.Attributes) {
 	if c.Resource.Strategy != nil && c.Resource.Strategy.Serial {
-		return // it has its own
+		return // the kind has its own sequence
 	}
 	c.sequence = store.Sequence{}
 	if s := a.Sequence; s != nil && q.store.Shared() {
@@ -61,7 +61,7 @@ func (q *sequences) follow(c *Call, a *admit.Attributes) {
 	}
 }
 
-// commitNew commits a new object in the sequence that a validator wants.
+// commitNew commits a new object in the sequence that a validating plugin requires.
 func (v *Verbs) commitNew(ctx context.Context, c *Call, a *admit.Attributes, ch change) (*Result, error) {
 	for {
 		v.sequences.follow(c, a)

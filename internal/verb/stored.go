@@ -12,7 +12,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// toStorage encodes an object of the call's version as the store keeps it: in the storage version, without a revision.
+// toStorage encodes an object of the call's version for the store: in the storage version, without a revision.
 func (en *encoder) toStorage(ctx context.Context, c *Call, obj object.Object) (codec.Stored, error) {
 	out, err := en.convert.Convert(ctx, c.Resource, c.Version, c.storage(), obj)
 	if err != nil {
@@ -21,7 +21,7 @@ func (en *encoder) toStorage(ctx context.Context, c *Call, obj object.Object) (c
 	return codec.EncodeStored(out), nil
 }
 
-// encoder makes the bytes that stand in the store.
+// encoder produces the stored bytes of objects.
 type encoder struct {
 	*Reader
 	store   *store.Store
@@ -29,7 +29,7 @@ type encoder struct {
 	cipher  convert.Cipher // nil if nothing is encrypted
 }
 
-// persisted returns the bytes that go into the store under the call's name for an object's JSON.
+// persisted returns the stored bytes for an object's JSON under the call's name.
 func (en *encoder) persisted(ctx context.Context, c *Call, name string, stored codec.Stored) ([]byte, error) {
 	raw, _ := en.storing.Encode(c.Resource, stored.JSON, stored.Documents...)
 	if en.cipher == nil {
@@ -42,7 +42,7 @@ func (en *encoder) persisted(ctx context.Context, c *Call, name string, stored c
 	return raw, nil
 }
 
-// covered returns the prefix by which the cipher knows how to encrypt the call's objects.
+// covered returns the prefix that selects the encryption of the call's objects.
 func (en *encoder) covered(c *Call) string {
 	if c.Resource.Sensitive && !en.cipher.Covers(c.Resource.Prefix) {
 		return en.cipher.Instead(c.Resource.Prefix)
@@ -50,8 +50,8 @@ func (en *encoder) covered(c *Call) string {
 	return c.Resource.Prefix
 }
 
-// stale reports whether an object that does not change is written all the same, because its stored value would be
-// encoded or encrypted otherwise today. Only the store knows how it is encrypted.
+// stale reports whether an unchanged object must be written anyway, because its stored value would now be encoded or
+// encrypted differently. The encryption shows only in the store's value.
 func (en *encoder) stale(ctx context.Context, c *Call, e *watchcache.Entry) (bool, error) {
 	if en.storing.Stale(c.Resource, e.Encoding(), e.JSON) {
 		return true, nil
@@ -73,7 +73,7 @@ func (en *encoder) stale(ctx context.Context, c *Call, e *watchcache.Entry) (boo
 	return en.cipher.Stale(prefix, r.Key, r.Value), nil
 }
 
-// Persisted returns what goes into the store for obj, of the storage version, under the name of the call, and its JSON.
+// Persisted returns the stored bytes of obj, an object of the storage version, under the call's name, and its JSON.
 func (v *Verbs) Persisted(ctx context.Context, c *Call, obj object.Object) (raw []byte, json codec.Stored, err error) {
 	json = codec.EncodeStored(obj)
 	raw, err = v.writer.encoder.persisted(ctx, c, c.Name, json)

@@ -13,10 +13,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// UnsafeDeletion reports whether objects that cannot be read may be deleted by those who may do that.
+// UnsafeDeletion reports whether users with the permission may delete unreadable objects.
 func (r *Reader) UnsafeDeletion() bool { return r.corrupt.Named }
 
-// heal looks once more at an entry that cannot be read: what decrypts it may be back.
+// heal retries an unreadable entry: its key may be available again.
 func (r *Reader) heal(ctx context.Context, c *Call, e *watchcache.Entry) (*watchcache.Entry, error) {
 	collection := r.view.Collection(c.Resource.Prefix)
 	if err := collection.Heal(ctx, e.Key()); err != nil {
@@ -29,8 +29,8 @@ func (r *Reader) heal(ctx context.Context, c *Call, e *watchcache.Entry) (*watch
 	return now, r.corrupt.For(c.Verb, now)
 }
 
-// readableFrom returns where a list begins if all objects that it may show can be read, and else the error that names
-// those that cannot. A call that leaves them out gets a warning instead.
+// readableFrom returns the start of a list if every object in its range is readable, else an error that names the
+// unreadable objects. If the call skips unreadable objects, it gets a warning instead.
 func (r *Reader) readableFrom(
 	ctx context.Context, c *Call, sel *selector.Selector, start listStart,
 ) (listStart, error) {
@@ -39,9 +39,9 @@ func (r *Reader) readableFrom(
 		return start, nil
 	}
 	collection := r.view.Collection(c.Resource.Prefix)
-	if collection.IsCurrent(start.snapshot) { // what decrypts them may be back
+	if collection.IsCurrent(start.snapshot) { // the keys may be available again
 		if _, err := r.heal(ctx, c, found[0]); err == nil || apierrors.IsNotFound(err) {
-			if err := collection.Heal(ctx); err != nil { // else the others are not worth the time
+			if err := collection.Heal(ctx); err != nil { // only if the first entry could be read, since it takes long
 				return start, err
 			}
 			start.snapshot = sel.Snapshot(collection)
@@ -60,7 +60,7 @@ func (r *Reader) readableFrom(
 	return start, nil
 }
 
-// deleteUnreadable removes an object that cannot be read, whatever holds it: its finalizers are not known.
+// deleteUnreadable removes an unreadable object at once; its finalizers are unknown.
 func (v *Verbs) deleteUnreadable(ctx context.Context, c *Call) (*Result, error) {
 	if err := v.admission.mayDeleteUnreadable(ctx, c); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (v *Verbs) deleteUnreadable(ctx context.Context, c *Call) (*Result, error) 
 			return nil, corrupt.NotCorrupt(c.GroupResource(), c.Name)
 		}
 		if now, err := v.heal(ctx, c, e); now != nil && err == nil {
-			continue // it can be read after all
+			continue // the object is readable after all
 		}
 		v.log.Warn("deletion of an object that cannot be read, without regard to its finalizers", "key", c.key(c.Name),
 			"user", c.User.GetName())
@@ -89,7 +89,7 @@ func (v *Verbs) deleteUnreadable(ctx context.Context, c *Call) (*Result, error) 
 	}
 }
 
-// mayDeleteUnreadable asks whether the user may delete what cannot be read.
+// mayDeleteUnreadable checks that the user may delete unreadable objects.
 func (ad *admission) mayDeleteUnreadable(ctx context.Context, c *Call) error {
 	if c.Subresource != "" {
 		return corrupt.Forbidden(c.GroupResource(), c.Name, c.Subresource, "", nil)

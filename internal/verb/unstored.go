@@ -10,13 +10,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// Finder finds out the objects of a virtual resource at each read: the one of that name in a namespace, or all of them
-// if name is "", of all namespaces if that is "" too, in the order in which they are to be listed. Selectors look at
-// their names, namespaces and labels. If there is none of that name it returns the error that the client gets.
+// Finder computes the objects of a virtual resource for each read. It returns the named object, or all objects of the
+// namespace if name is "" (of all namespaces if both are ""), in list order. Selectors match on names, namespaces and
+// labels. If the named object does not exist, Finder returns the error for the client.
 type Finder func(ctx context.Context, namespace, name string) ([]object.Object, error)
 
-// unstored returns what is found out under a name, "" for all, as entries like those of the view: from there on a read
-// of a virtual resource goes the usual way, through selectors, forms and tables.
+// unstored returns the object with a name ("" for all) as entries like those of the view. From then on a read of a
+// virtual resource takes the usual path through selectors, representations and tables.
 func (r *Reader) unstored(ctx context.Context, c *Call, name string) ([]*watchcache.Entry, error) {
 	find := r.finders[c.Resource.Qualified()]
 	if find == nil {
@@ -47,8 +47,8 @@ func unstoredEntry(obj object.Object) *watchcache.Entry {
 		codec.AppendJSON(nil, obj))
 }
 
-// listUnstored returns all that the selector keeps, in one page. Limits and revisions mean nothing here; Kubernetes
-// ignores them too.
+// listUnstored returns all objects that match the selector, in one page. As in Kubernetes, limits and revisions have no
+// effect.
 func (r *Reader) listUnstored(ctx context.Context, c *Call, sel *selector.Selector) (*Page, error) {
 	entries, err := r.unstored(ctx, c, "")
 	return &Page{Entries: slices.DeleteFunc(entries, func(e *watchcache.Entry) bool { return !sel.Matches(e) })}, err

@@ -24,7 +24,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// Replace is a PUT: it replaces the named object by the one in body, or makes it, for the kinds that allow it.
+// Replace is a PUT: it replaces the named object by the object in body. For kinds with CreateOnUpdate it creates a
+// missing object.
 func (v *Verbs) Replace(ctx context.Context, c *Call, body decode.Body, o metav1.UpdateOptions) (*Result, error) {
 	validation := fieldValidation(o.FieldValidation)
 	obj, err := v.decoder.decode(ctx, c, body, validation)
@@ -32,12 +33,12 @@ func (v *Verbs) Replace(ctx context.Context, c *Call, body decode.Body, o metav1
 		return nil, err
 	}
 	c.recordSent(obj)
-	if err := c.matches(obj); err != nil { // before it is known whether the object is there
+	if err := c.matches(obj); err != nil { // before looking up the object
 		return nil, err
 	}
 	res, err := v.Update(ctx, c, o, func(object.Object) (object.Object, error) {
 		next := obj
-		if obj = nil; next == nil { // a retry needs the object as it came; what was wrong with it has been said
+		if obj = nil; next == nil { // a retry needs the original object; its problems have been reported
 			return v.decoder.decode(context.WithoutCancel(ctx), c, body, metav1.FieldValidationIgnore)
 		}
 		return next, nil
@@ -51,7 +52,7 @@ func (v *Verbs) Replace(ctx context.Context, c *Call, body decode.Body, o metav1
 	return v.createByUpdate(ctx, c, obj, o)
 }
 
-// createByUpdate makes the object that a PUT describes, for the kinds that allow it.
+// createByUpdate creates the object of a PUT, for kinds with CreateOnUpdate.
 func (v *Verbs) createByUpdate(
 	ctx context.Context, c *Call, obj object.Object, o metav1.UpdateOptions,
 ) (*Result, error) {
@@ -70,9 +71,9 @@ func (v *Verbs) createByUpdate(
 	return res, err
 }
 
-// Update replaces the named object by what change makes of it. change gets the current object in the call's version and
-// owns it; it is called again with a newer one if another write came between and the result does not insist on a
-// resourceVersion.
+// Update replaces the named object by the result of change. change receives the current object in the call's version
+// and owns it. If another write intervenes and the result does not require a resourceVersion, Update calls change again
+// with the newer object.
 func (v *Verbs) Update(
 	ctx context.Context, c *Call, o metav1.UpdateOptions, change func(current object.Object) (object.Object, error),
 ) (*Result, error) {
@@ -81,7 +82,7 @@ func (v *Verbs) Update(
 		return nil, err
 	}
 	return v.Edit(ctx, c, o, func(e *watchcache.Entry, old object.Object) (object.Object, error) {
-		obj, err := change(runtime.DeepCopyJSON(old)) // in old's version, which need not be c's: see Call.Metadata
+		obj, err := change(runtime.DeepCopyJSON(old)) // in old's version, which may differ from c's: see Call.Metadata
 		if err != nil {
 			return nil, err
 		}
@@ -100,9 +101,9 @@ func (v *Verbs) Update(
 	})
 }
 
-// Edit is the loop of every write to an existing object: read, change, validate, compare and swap. edit gets the
-// current entry and the object decoded from it, which it must not alter, and returns the new object with managedFields,
-// which Edit does not change.
+// Edit is the loop of every write to an existing object: read, change, validate, compare and swap. edit receives the
+// current entry and its decoded object, which it must not change, and returns the new object with its final
+// managedFields.
 func (v *Verbs) Edit(
 	ctx context.Context, c *Call, o metav1.UpdateOptions,
 	edit func(e *watchcache.Entry, old object.Object) (object.Object, error),
@@ -130,7 +131,7 @@ func (v *Verbs) Edit(
 			return nil, err
 		}
 		a := v.admission.admissionAttributes(ctx, c, admit.Update, c.Name, &o)
-		if c.through == "" && !c.admitted { // or edit has asked
+		if c.through == "" && !c.admitted { // otherwise edit or the caller has run admission
 			a.Object, a.Old = obj, old
 			if err := v.admission.mutate(ctx, c, a); err != nil {
 				return nil, err
@@ -148,13 +149,13 @@ func (v *Verbs) Edit(
 		}
 		res, err := v.admitSwap(ctx, c, a, change{entry: e, old: old, obj: obj, name: c.Name})
 		if retry(err) {
-			continue // a client that insists on a revision gets the conflict from checkRevision now
+			continue // a client that requires a revision now gets the conflict from checkRevision
 		}
 		return res, err
 	}
 }
 
-// admitSwap asks admission about an update that is complete and valid, and commits it.
+// admitSwap runs the validating plugins on a complete and valid update, and commits it.
 func (v *Verbs) admitSwap(ctx context.Context, c *Call, a *admit.Attributes, ch change) (*Result, error) {
 	defer a.EndSequence()
 	if !c.admitted {
@@ -170,8 +171,8 @@ func (v *Verbs) admitSwap(ctx context.Context, c *Call, a *admit.Attributes, ch 
 	return res, storeError(err, c, c.Name)
 }
 
-// checkUID compares the uid that a client sends in a whole object with that of the stored one, "" if there is none. In
-// a patch it is a change like any other, which validation refuses.
+// checkUID compares the uid in a client's object with the stored uid, "" if there is none. A uid in a patch is an
+// ordinary change, which validation refuses.
 func (v *Verbs) checkUID(c *Call, sent object.Object, stored string) error {
 	uid := object.String(object.Meta(sent), "uid")
 	if uid == "" || uid == stored {
@@ -183,7 +184,7 @@ func (v *Verbs) checkUID(c *Call, sent object.Object, stored string) error {
 			v.writer.store.Path(c.key(c.Name)), uid, stored))
 }
 
-// checkRevision compares the resourceVersion that a new object carries with the current one's.
+// checkRevision compares the resourceVersion in a new object with the current revision.
 func (c *Call) checkRevision(obj object.Object, e *watchcache.Entry) error {
 	meta := object.Meta(obj)
 	text := object.String(meta, "resourceVersion")
@@ -208,7 +209,7 @@ func (c *Call) checkRevision(obj object.Object, e *watchcache.Entry) error {
 	return nil
 }
 
-// prepareUpdate carries over what a client cannot change, and validates the rest.
+// prepareUpdate carries over fields that a client cannot change, and validates the rest.
 func (v *Verbs) prepareUpdate(ctx context.Context, c *Call, obj, old object.Object, dryRun bool) error {
 	meta, oldMeta := object.Meta(obj), object.Meta(old)
 	object.SetOrDelete(meta, "generation", oldMeta["generation"], oldMeta["generation"] != nil)
@@ -246,7 +247,7 @@ func (v *Verbs) prepareUpdate(ctx context.Context, c *Call, obj, old object.Obje
 		return apierrors.NewInvalid(c.kindOf(obj), object.String(meta, "name"), secrecy.Redact(c.Version, errs))
 	}
 	c.warnings(ctx, obj, old)
-	apply.KeepTimes(old, obj) // a write that changes nothing else does not change the times of managedFields either
+	apply.KeepTimes(old, obj) // if nothing else changes, the times in managedFields stay, too
 	return nil
 }
 
@@ -259,7 +260,7 @@ func (c *Call) keepStatus(obj, old object.Object) {
 	object.SetOrDelete(obj, "status", status, had)
 }
 
-// keepOnlyStatus makes an update of /status ignore all but status and the managed fields that record it.
+// keepOnlyStatus makes an update of /status ignore everything except status and its managed fields.
 func keepOnlyStatus(obj, old object.Object) {
 	status, has := obj["status"]
 	managed, hasManaged := object.Meta(obj)["managedFields"]

@@ -19,8 +19,8 @@ import (
 
 var errNotAnObject = errors.New("the stored value is not a JSON object")
 
-// validate returns everything that is wrong with a new object of the call's version. The error is ctx's, if it has
-// ended before all was looked at.
+// validate returns all validation errors of a new object in the call's version. If ctx ends early, it returns ctx's
+// error.
 func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
@@ -46,8 +46,8 @@ func (c *Call) validate(ctx context.Context, obj object.Object) (field.ErrorList
 	return sch.ValidateAfter(ctx, errs, obj, nil)
 }
 
-// validateUpdate returns everything that is wrong with an update; what was wrong before and has not changed passes. The
-// error is as that of validate.
+// validateUpdate returns the validation errors of an update; old errors in unchanged fields pass. Its second result is
+// as in validate.
 func (c *Call) validateUpdate(ctx context.Context, obj, old object.Object) (field.ErrorList, error) {
 	if errs := c.validateType(obj); len(errs) > 0 {
 		return errs, nil
@@ -74,7 +74,7 @@ func (c *Call) validateUpdate(ctx context.Context, obj, old object.Object) (fiel
 	return unique(errs), nil
 }
 
-// validateIn returns what the namespace of an object forbids it to say, as the namespace is now.
+// validateIn returns the object's violations of rules that its namespace sets, as the namespace is now.
 func (v *Verbs) validateIn(ctx context.Context, c *Call, obj, old object.Object) field.ErrorList {
 	rules := c.Strategy()
 	if rules == nil || rules.ValidateIn == nil {
@@ -92,7 +92,7 @@ func (v *Verbs) validateIn(ctx context.Context, c *Call, obj, old object.Object)
 	})
 }
 
-// unique drops errors that two checks found alike (metadata is validated as an object and as an update).
+// unique drops duplicate errors: metadata is validated both as an object and as an update.
 func unique(errs field.ErrorList) field.ErrorList {
 	seen := make(map[string]bool, len(errs))
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
@@ -113,7 +113,7 @@ func (c *Call) validateType(obj object.Object) (errs field.ErrorList) {
 	return errs
 }
 
-// warnings tells the client what is allowed but unwise in what it wrote.
+// warnings warns the client about valid but unwise values.
 func (c *Call) warnings(ctx context.Context, obj, old object.Object) {
 	if rules := c.Strategy(); rules != nil && rules.Warnings != nil {
 		for _, text := range rules.Warnings(obj, old, c.Subresource) {

@@ -1,15 +1,13 @@
-// Package verb gets, lists, watches, creates, updates, patches, applies and deletes objects, of built-in and custom
-// kinds alike.
+// Package verb gets, lists, watches, creates, updates, patches, applies and deletes objects, both built-in and custom.
 //
-// It stands in the middle of a request's path, below package rest, which speaks HTTP with clients, and beside the
-// controllers, which call it in process. A write reads top to bottom in create.go, update.go and delete.go: decode,
-// admit, note who owns which field, prepare, validate, and commit (commit.go), the one place that writes an object to
-// the store. A read (Reader) answers from the watch cache.
+// It is the middle of a request's path: package rest, which speaks HTTP, calls it, and controllers call it in process.
+// A write reads top to bottom in create.go, update.go and delete.go: decode, admit, track field ownership, prepare,
+// validate, and commit (commit.go), which writes to the store. A read (Reader) is served from the watch cache.
 //
-// A Call is one request to one resource. It holds the catalog snapshot that the request began with, so an answer never
-// mixes two states of a definition. Verbs and Reader are safe for concurrent use; a Call belongs to one goroutine. The
-// package knows kinds by what the catalog says of them; what only some kinds have comes from their packages, as
-// Answers, Actions, Finders and Allocators by the name of the resource.
+// A Call is one request to one resource. It holds the catalog snapshot from the start of the request, so a response
+// never mixes two states of a definition. Verbs and Reader are safe for concurrent use; a Call belongs to one
+// goroutine. The package takes all facts about kinds from the catalog. Kind-specific code comes from other packages as
+// Answers, Actions, Finders and Allocators, keyed by the name of the resource.
 package verb
 
 import (
@@ -30,53 +28,53 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/keeper"
 )
 
-// Config is what Verbs work with. All fields are required unless they say otherwise.
+// Config holds the dependencies of Verbs. All fields are required unless noted otherwise.
 type Config struct {
 	Catalog *catalog.Catalog
 	View    *watchcache.View
 	Store   *store.Store
 	Admit   admit.Chain
-	// Convert converts between versions; by strategy None only if nil.
+	// Convert converts between versions; nil supports only the strategy None.
 	Convert *convert.Converter
-	// Answers are those of virtual resources: "tokenreviews.authentication.k8s.io", "serviceaccounts/token". Optional.
+	// Answers handle virtual resources: "tokenreviews.authentication.k8s.io", "serviceaccounts/token". Optional.
 	Answers map[string]Answer
-	// Actions are those of the subresources that take an object of another kind: "pods/eviction". Optional.
+	// Actions handle subresources with a body of another kind: "pods/eviction". Optional.
 	Actions map[string]Action
-	// Finders are those of the virtual resources that can be read: "componentstatuses". Optional.
+	// Finders compute readable virtual resources: "componentstatuses". Optional.
 	Finders map[string]Finder
-	// Allocators are those of the kinds whose objects have what no other may have: "services". Optional.
+	// Allocators assign the exclusive properties of kinds: "services". Optional.
 	Allocators map[string]Allocator
-	// Updated are called after each update that has been written, by the name of what was written to:
-	// "certificatesigningrequests.certificates.k8s.io/status". They get the object as it was and as it is, and change
+	// Updated hooks run after each written update, keyed by its target:
+	// "certificatesigningrequests.certificates.k8s.io/status". They receive the old and the new object and change
 	// neither. Optional.
 	Updated map[string]func(old, now object.Object)
-	// Guards are those of the kinds whose objects give rights: "roles.rbac.authorization.k8s.io". Optional.
+	// Guards check writes to kinds that grant rights: "roles.rbac.authorization.k8s.io". Optional.
 	Guards map[string]Guard
-	// Limits are those of the kinds of which some users may change only parts: "resourceclaims.resource.k8s.io/status".
+	// Limits check updates of kinds that some users may change only in part: "resourceclaims.resource.k8s.io/status".
 	// Optional.
 	Limits  map[string]Limit
-	Keepers keeper.Keepers // of kinds that are kept somewhere else; optional
-	// Authorizer is asked whether an update or an apply may create what does not exist. Nil allows it.
+	Keepers keeper.Keepers // for kinds with another primary store; optional
+	// Authorizer decides whether an update or apply may create a missing object. Nil allows it.
 	Authorizer authz.Authorizer
-	// Now, NewUID and NewSuffix (the random end of a generated name) are passed in so that tests are exact.
+	// Now, NewUID and NewSuffix (the random end of a generated name) are injected so that tests are deterministic.
 	Now       func() time.Time
 	NewUID    func() string
 	NewSuffix func() string
-	// Storing encodes what is stored. Optional: all is JSON.
+	// Storing encodes stored objects. Optional: the default is JSON.
 	Storing *convert.Storing
-	// Cipher encrypts what is stored. Optional.
+	// Cipher encrypts stored objects. Optional.
 	Cipher convert.Cipher
-	// UnsafeDeletion lets those who may do that delete objects that cannot be read: kube's feature gate
-	// AllowUnsafeMalformedObjectDeletion.
+	// UnsafeDeletion lets users with the permission delete unreadable objects. It is the feature gate
+	// AllowUnsafeMalformedObjectDeletion of Kubernetes.
 	UnsafeDeletion bool
-	// Sharded lets lists and watches ask for a shard of a collection: kube's feature gate ShardedListAndWatch. Without
-	// it they get all of it, as from a server that does not know the parameter.
+	// Sharded enables the shardSelector parameter of lists and watches. It is the feature gate ShardedListAndWatch of
+	// Kubernetes. If disabled, the parameter is ignored and clients get the whole collection.
 	Sharded bool
 	// Log is optional.
 	Log *slog.Logger
 }
 
-// Verbs are the operations on objects.
+// Verbs implements the operations on objects.
 type Verbs struct {
 	*Reader
 
@@ -95,7 +93,7 @@ type Verbs struct {
 	log       *slog.Logger
 }
 
-// New returns the operations on what c describes.
+// New returns the operations for a configuration.
 func New(c Config) *Verbs {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -132,11 +130,10 @@ func New(c Config) *Verbs {
 	return v
 }
 
-// New completes an object that a program makes for Create: kind, apiVersion and defaults.
+// New completes an in-process object for Create: kind, apiVersion and defaults.
 func (v *Verbs) New(c *Call, obj object.Object) (object.Object, error) { return newObject(c, obj) }
 
-// NewTyped is New for a value of the Go type that the call's kind has in its version. It needs no decoding: that would
-// bring it into the form in which it is.
+// NewTyped is New for a Go value of the call's kind and version. The value is already in decoded form.
 func (v *Verbs) NewTyped(c *Call, typed any) (object.Object, error) {
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
@@ -155,7 +152,7 @@ func newObject(c *Call, obj object.Object) (object.Object, error) {
 	return obj, err
 }
 
-// Log returns the log for those who act through the verbs.
+// Log returns the log for users of the verbs.
 func (v *Verbs) Log() *slog.Logger { return v.log }
 
 // NewUID returns a fresh uid.
@@ -164,18 +161,17 @@ func (v *Verbs) NewUID() string { return v.tracker.newUID() }
 // Shared reports whether other servers write to the same store.
 func (v *Verbs) Shared() bool { return v.writer.store.Shared() }
 
-// Repair writes the records that the named object of the call lacks: those of objects that an earlier version has
-// stored, and those that a client has deleted. What another object has taken meanwhile stays with that object.
+// Repair writes the missing allocation records of the named object: an earlier version stored the object without them,
+// or a client deleted them. Properties that another object has taken stay with that object.
 func (v *Verbs) Repair(ctx context.Context, c *Call) error { return v.allocations.repair(ctx, c) }
 
-// Free deletes the record of a thing that no object has, unless it has changed since the revision.
+// Free deletes a record without an owner, unless it has changed since the revision.
 func (v *Verbs) Free(ctx context.Context, prefix, name string, revision int64) error {
 	_, err := v.writer.store.Delete(ctx, prefix+"/"+name, revision)
 	return err
 }
 
-// Leaked reports whether the record that stands under prefix and name is of a thing that the call's object does not
-// have.
+// Leaked reports whether the record under prefix and name is for a property that the call's object does not have.
 func (v *Verbs) Leaked(c *Call, prefix, name string) (bool, error) {
 	return v.allocations.leaked(c, prefix, name)
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// Answer says what a POST to a virtual resource gets: an object of the same kind that is not stored, a review with its
-// status. obj is what the client sent, decoded, defaulted and changed by admission; it belongs to the answer. When it
-// has found nothing wrong with it, and before it does anything, it asks validateAdmission about the object.
-// For a subresource Call.Name and Call.Namespace are those of the object that it stands below.
+// Answer responds to a POST to a virtual resource with an unstored object of the same kind, such as a review with its
+// status. obj is the client's object, decoded, defaulted and changed by admission; Answer owns it. After its own
+// validation, and before any effect, Answer calls validateAdmission with the object. For a subresource, Call.Name and
+// Call.Namespace are those of the parent object.
 type Answer func(
 	ctx context.Context, c *Call, obj object.Object, validateAdmission func(object.Object) error,
 ) (object.Object, error)
 
-// Virtual returns what a POST to a virtual resource is about: the call as it would be for a resource of the virtual
-// kind, which for a subresource is not the one that it stands below. It is an error if the server has no answer to it.
+// Virtual returns the call for the virtual kind behind a POST. For a subresource that kind differs from the parent's.
+// Virtual returns an error if no Answer is registered.
 func (v *Verbs) Virtual(c *Call) (of *Call, err error) {
 	if v.answer(c) == nil {
 		return nil, NotServed()
@@ -36,8 +36,8 @@ func (v *Verbs) Virtual(c *Call) (of *Call, err error) {
 
 func (v *Verbs) answer(c *Call) Answer { return v.answers[c.Target()] }
 
-// Answer answers a POST to a virtual resource: a creation without what comes after admission. of is what Virtual
-// returned.
+// Answer handles a POST to a virtual resource: a creation without the steps after admission. of is the result of
+// Virtual.
 func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o metav1.CreateOptions) (*Result, error) {
 	obj, err := v.decoder.decode(ctx, of, body, fieldValidation(o.FieldValidation))
 	if err != nil {
@@ -47,7 +47,7 @@ func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o met
 	if err := objectmeta.MatchNamespace(obj, c.Namespace); err != nil {
 		return nil, err
 	}
-	if c.Subresource == "" { // below an object its metadata may say which one is meant
+	if c.Subresource == "" { // below an object, its metadata may name the intended object
 		objectmeta.WipeSystemFields(object.Meta(obj))
 	}
 	by := *of
@@ -73,7 +73,7 @@ func (v *Verbs) Answer(ctx context.Context, c, of *Call, body decode.Body, o met
 	return &Result{Object: out}, nil
 }
 
-// askedVirtual is what admission is asked about obj, which is of the kind of call of, as a write to c.
+// askedVirtual returns the admission attributes of obj, which has the kind of call of, as a write to c.
 func (ad *admission) askedVirtual(
 	ctx context.Context, c, of *Call, o *metav1.CreateOptions, obj object.Object,
 ) *admit.Attributes {
@@ -88,8 +88,7 @@ func (ad *admission) askedVirtual(
 	return a
 }
 
-// named returns the name under which admission is asked about a POST of obj: that of the path, or else the object's
-// own.
+// named returns the name of a POST's object for admission: from the path, or else from the object.
 func named(c *Call, obj object.Object) string {
 	if c.Name != "" {
 		return c.Name

@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// seeAt has a list or watch show only objects that the caller could see at a revision and may see still. It returns the
-// sight at the revision, and ErrExpired if that is no longer known.
+// seeAt restricts a list or watch to objects that the caller could see at a revision and may still see. It returns the
+// sight at the revision, and ErrExpired if the sight of that revision has been dropped.
 func (c *Call) seeAt(sel *selector.Selector, revision int64) (then *selector.Sight, err error) {
 	if sel.Sight == nil {
 		return nil, nil
@@ -22,8 +22,8 @@ func (c *Call) seeAt(sel *selector.Selector, revision int64) (then *selector.Sig
 	return then, nil
 }
 
-// seeAt has the watch begin with the sight of the revision. A client that resumes knows objects of that sight that it
-// may not see any more: Poll has them leave.
+// seeAt starts the watch with the sight of the revision. A client that resumes may hold objects that it can no longer
+// see: Poll reports them as deleted.
 func (w *Watch) seeAt(revision int64) error {
 	then, err := w.c.seeAt(w.sel, revision)
 	if w.initial == nil && then != w.sel.Sight {
@@ -32,8 +32,8 @@ func (w *Watch) seeAt(revision int64) error {
 	return err
 }
 
-// Granted returns a channel that is closed when what the caller may see has changed, and Poll has something to return
-// because of that. It is nil of a watch that shows everything.
+// Granted returns a channel that is closed when the caller's permissions change and Poll has events because of it. It
+// is nil for a watch that shows everything.
 func (w *Watch) Granted() <-chan struct{} {
 	if w.sel.Sight == nil {
 		return nil
@@ -41,16 +41,16 @@ func (w *Watch) Granted() <-chan struct{} {
 	return w.sel.Sight.Changed()
 }
 
-// Turned reports whether what the caller may see has changed since the last call. Objects that came into sight have
-// been shown with resourceVersions before From, so a client that resumes needs a bookmark.
+// Turned reports whether the caller's permissions have changed since the last call. Objects that came into sight were
+// sent with resourceVersions before From, so a client that resumes needs a bookmark.
 func (w *Watch) Turned() bool {
 	turned := w.turned
 	w.turned = false
 	return turned
 }
 
-// awaitGrant waits until the view shows the revision of the next change of what the caller may see, if there is one:
-// roles are in force a moment before.
+// awaitGrant waits until the view shows the revision of the next permission change, if any: roles take effect slightly
+// earlier.
 func (w *Watch) awaitGrant(ctx context.Context) error {
 	if w.sel.Sight == nil {
 		return nil
@@ -62,8 +62,8 @@ func (w *Watch) awaitGrant(ctx context.Context) error {
 	return w.r.view.WaitFor(ctx, revision)
 }
 
-// visible decides about changes up to a revision, each by what the caller could see at the time, and puts in what came
-// into sight or left it in between.
+// visible filters changes up to a revision, each by the permissions at its time, and inserts objects that came into or
+// left the caller's sight in between.
 func (w *Watch) visible(ctx context.Context, changes []Event, revision int64) ([]Event, error) {
 	var shown []Event
 	if w.still != nil {
@@ -84,7 +84,7 @@ func (w *Watch) visible(ctx context.Context, changes []Event, revision int64) ([
 			changes = changes[1:]
 		}
 		if !turns {
-			clear(w.window) // shown has what is needed
+			clear(w.window) // shown holds the events
 			return shown, nil
 		}
 		to := selector.NewSight(next)
@@ -100,8 +100,8 @@ func (w *Watch) visible(ctx context.Context, changes []Event, revision int64) ([
 	}
 }
 
-// turn goes over to what the caller may see from a revision on. It returns the objects that leave the sight, as of that
-// revision, and then those that come into it, in the order of their resourceVersions.
+// turn switches to the caller's permissions as of a revision. It returns the objects that leave the sight, as of that
+// revision, and then the objects that enter it, in the order of their resourceVersions.
 func (w *Watch) turn(ctx context.Context, to *selector.Sight, revision int64) ([]Event, error) {
 	snapshot, err := w.r.view.Collection(w.c.Resource.Prefix).SnapshotAt(ctx, revision)
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *Watch) turn(ctx context.Context, to *selector.Sight, revision int64) ([
 	return append(events, added...), err
 }
 
-// moved makes events of entries that leave or come, of those that the watch's selectors keep.
+// moved returns events for the entries that match the watch's selectors.
 func (w *Watch) moved(
 	ctx context.Context, entries []*watchcache.Entry, revision int64, kind watch.EventType,
 ) ([]Event, error) {

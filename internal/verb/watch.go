@@ -14,34 +14,34 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/selector"
 )
 
-// Watch is one watch of a collection: the state at its start, if that is wanted, and the changes after it, as selectors
-// show them. It belongs to one goroutine.
+// Watch is one watch of a collection: the initial state, if requested, and the changes after it, filtered by selectors.
+// It belongs to one goroutine.
 type Watch struct {
 	r       *Reader
 	c       *Call
 	sel     *selector.Selector
-	from    int64                // events after this revision are sent
-	initial *watchcache.Snapshot // what is sent first; nil for nothing
+	from    int64                // the watch sends events after this revision
+	initial *watchcache.Snapshot // objects to send first; nil for none
 	watcher *watchcache.Watcher
-	err     error // why there is no watcher
+	err     error // reason why watcher is nil
 	window  []Event
-	turned  bool // what the caller may see has changed since the last call of Turned
+	turned  bool // the caller's permissions changed since the last call of Turned
 
-	// still is the part of the sight at from that is left today; nil if that is all of it. Poll goes over to it first.
+	// still is the part of the sight at from that remains visible; nil if all of it does. Poll switches to it first.
 	still *selector.Sight
 }
 
-// Event is a change as a watch shows it: the object after and before it, in the watch's version. For kinds without a
-// webhook these are the event's own entries.
+// Event is a change in the watch's version: the object after and before it. For kinds without a webhook these are the
+// event's own entries.
 type Event struct {
 	*watchcache.Event
 	Entry, Prev *watchcache.Entry
-	// kind is what Show returns, if that is known already.
+	// kind is the result of Show, if already known.
 	kind watch.EventType
 }
 
-// Watch begins a watch. The error is about its parameters; what goes wrong later is told by Initial and Poll, because
-// a client hears of it inside the stream.
+// Watch starts a watch. The error is about its parameters. Initial and Poll return later errors, which the client
+// receives inside the stream.
 func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions) (*Watch, error) {
 	if err := c.watchOne(o); err != nil {
 		return nil, err
@@ -61,8 +61,7 @@ func (r *Reader) Watch(ctx context.Context, c *Call, o *metainternal.ListOptions
 	return w, nil
 }
 
-// watchOne makes a watch of the call's name, which is in the path (the old form /watch/…/name) or the field selector,
-// one of that object.
+// watchOne restricts a watch with a name, from the path (the old form /watch/…/name), to that object.
 func (c *Call) watchOne(o *metainternal.ListOptions) error {
 	switch {
 	case c.Name == "":
@@ -76,7 +75,7 @@ func (c *Call) watchOne(o *metainternal.ListOptions) error {
 	return nil
 }
 
-// start finds the revision after which events are sent, and the snapshot to send first.
+// start determines the revision after which the watch sends events, and the initial snapshot.
 func (w *Watch) start(ctx context.Context, o *metainternal.ListOptions) (err error) {
 	wantsInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !wantsInitial {
@@ -108,7 +107,7 @@ func (w *Watch) Close() {
 	}
 }
 
-// Err returns why the watch cannot go on from the revision that was asked for, nil if it can.
+// Err returns the reason why the watch cannot start at the requested revision, or nil.
 func (w *Watch) Err() error { return w.expired(w.err) }
 
 // From returns the revision after which the watch sends events.
@@ -117,8 +116,8 @@ func (w *Watch) From() int64 { return w.from }
 // Changed returns a channel that is closed when Poll has something to return.
 func (w *Watch) Changed() <-chan struct{} { return w.watcher.Changed() }
 
-// Initial calls send with the objects that were there at the start, until it returns false, and pause before it waits
-// for what brings objects into the watch's version. It returns false if either has.
+// Initial calls send with each object of the initial state until send returns false. It calls pause before it waits for
+// a conversion. ok is false if either function returned false.
 func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, pause func() bool) (ok bool,
 	err error) {
 	ok = true
@@ -149,22 +148,22 @@ func (w *Watch) Initial(ctx context.Context, send func(*watchcache.Entry) bool, 
 	return ok, err
 }
 
-// Sharded reports whether the watch is one of a shard.
+// Sharded reports whether the watch covers a shard.
 func (w *Watch) Sharded() bool { return w.sel.Shard != nil }
 
-// HasInitial reports whether the state at the start is to be sent.
+// HasInitial reports whether the watch sends the initial state.
 func (w *Watch) HasInitial() bool { return w.initial != nil }
 
-// Follow makes the watch wait only for events that its selectors may show. It comes after Initial and before Poll.
+// Follow makes the watch wake up only for events that its selectors may show. Call it after Initial and before Poll.
 func (w *Watch) Follow() {
 	if ix, value, ok := w.sel.Concern(); ok {
 		w.watcher.Where(ix, value)
 	}
 }
 
-// Poll returns the changes since the last call. The slice is valid
-// until the next call; From is then the revision up to which there are no others. more is true if there may be further
-// ones at once. An error ends the watch; it is ctx.Err() if the watch is over.
+// Poll returns the changes since the last call. The slice is valid until the next call; From then returns the revision
+// that is covered. more is true if further changes may be ready. An error ends the watch; it is ctx.Err() if ctx is
+// done.
 func (w *Watch) Poll(ctx context.Context) (changes []Event, more bool, err error) {
 	if err := w.awaitGrant(ctx); err != nil {
 		return nil, false, err
@@ -183,8 +182,8 @@ func (w *Watch) Poll(ctx context.Context) (changes []Event, more bool, err error
 	return changes, len(events) > 0, err
 }
 
-// changes brings events into the watch's version, all in one go. A deletion shows the object's last state, which needs
-// no call of a webhook if that has been shown before.
+// changes converts events to the watch's version in one batch. A deletion shows the object's last state, which needs no
+// webhook call if it was shown before.
 func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Event, error) {
 	out := w.window[:0]
 	defer func() { w.window = out }()
@@ -204,7 +203,7 @@ func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Even
 			one.Entry = nil
 		}
 		if w.sel.All() && one.Entry != nil {
-			one.Prev = nil // nothing looks at it
+			one.Prev = nil // nothing reads it
 		}
 		out, entries = append(out, one), append(entries, one.Entry, one.Prev)
 	}
@@ -220,15 +219,16 @@ func (w *Watch) changes(ctx context.Context, events []*watchcache.Event) ([]Even
 	return out, nil
 }
 
-// Left is how Show calls the event of an object that has left what the watch selects: clients read DELETED, with the
-// object as they saw it last. Hidden is one that the caller may not read any more: they read DELETED with its name.
+// Left and Hidden are the types of events for objects that leave the watch. Left means that the selectors no longer
+// match: clients read DELETED with the object as they saw it last. Hidden means that the caller may no longer read the
+// object: clients read DELETED with its name.
 const (
 	Left   = selector.Left
 	Hidden = selector.Hidden
 )
 
-// Show returns the type of event as which the watch shows a change: an object that comes into what is selected is
-// ADDED, one that leaves it has Left. It is not ok if the watch does not show it.
+// Show returns the event type of a change in the watch: ADDED for an object that starts to match, Left for an object
+// that no longer matches. ok is false if the watch does not show the change.
 func (w *Watch) Show(ev *Event) (kind watch.EventType, ok bool) {
 	if ev.kind != "" {
 		return ev.kind, true
@@ -236,7 +236,7 @@ func (w *Watch) Show(ev *Event) (kind watch.EventType, ok bool) {
 	return w.sel.Show(ev.Type, ev.Entry, ev.Prev)
 }
 
-// expired words the error of a watch whose events are no longer there.
+// expired translates the error of a watch with expired events.
 func (w *Watch) expired(err error) error {
 	if errors.Is(err, watchcache.ErrExpired) {
 		return revision.TooOldWatch(w.from, w.r.view.Revision())

@@ -1,8 +1,8 @@
-// Package corrupt words what clients are told of stored objects that cannot be read: because they cannot be decrypted,
-// or are no objects. There are two ways of it, as in Kubernetes: with the permission to delete such objects (KEP-3926,
-// feature gate AllowUnsafeMalformedObjectDeletion) errors name them, without it they are those of the store.
+// Package corrupt words the errors about unreadable stored objects, which cannot be decrypted or decoded. As in
+// Kubernetes there are two forms: with the feature gate AllowUnsafeMalformedObjectDeletion (KEP-3926) errors name the
+// objects, otherwise they are the errors of the store.
 //
-// It is functions of values.
+// The package consists of pure functions.
 package corrupt
 
 import (
@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// Verb is the permission that the deletion of such an object needs.
+	// Verb is the permission for deleting an unreadable object.
 	Verb = "unsafe-delete-ignore-read-errors"
-	// Option is the delete option that asks for it.
+	// Option is the delete option that requests the deletion of an unreadable object.
 	Option = "ignoreStoreReadErrorWithClusterBreakingPotential"
-	// Listed is how many objects the error of a list names, as in Kubernetes.
+	// Listed is the number of objects that the error of a list names, as in Kubernetes.
 	Listed = 100
 )
 
 // Texts words errors.
 type Texts struct {
-	// Named is true if such objects can be deleted.
+	// Named is true if unreadable objects can be deleted.
 	Named bool
-	// Path returns where a key is in etcd.
+	// Path returns the path of a key in etcd.
 	Path func(key string) string
 }
 
-// Asked reports whether a deletion is about such an object.
+// Asked reports whether a deletion requests the removal of an unreadable object.
 func Asked(o *metav1.DeleteOptions) bool {
 	ignore := o.IgnoreStoreReadErrorWithClusterBreakingPotential
 	return ignore != nil && *ignore
 }
 
-// describe says of an entry what cannot be done with its value.
+// describe returns the reason why the entry's value is unreadable.
 func describe(e *watchcache.Entry) error {
 	why := e.Unreadable()
 	if why.Undecodable {
@@ -55,8 +55,8 @@ func storageError(key string, e *watchcache.Entry) error {
 		describe(e))
 }
 
-// Read is the answer to a read of an entry that cannot be read; nil if it can, or is nil. Kubernetes' errors about one
-// object name its key without the prefix of all keys; those of lists have it.
+// Read returns the error for reading an unreadable entry; nil if e is readable or nil. Kubernetes' errors about one
+// object name its key without the prefix of all keys; errors of lists include the prefix.
 func (t Texts) Read(e *watchcache.Entry) error {
 	switch {
 	case e == nil || e.Unreadable() == nil:
@@ -67,7 +67,7 @@ func (t Texts) Read(e *watchcache.Entry) error {
 	return apierrors.NewInternalError(e.Unreadable().Err)
 }
 
-// For is Read for a request with a verb: those that change the object say nothing of its key, as in Kubernetes.
+// For is Read for a request with a verb: errors of updates and patches omit the key, as in Kubernetes.
 func (t Texts) For(verb string, e *watchcache.Entry) error {
 	err := t.Read(e)
 	if err != nil && t.Named && (verb == "update" || verb == "patch") {
@@ -76,7 +76,7 @@ func (t Texts) For(verb string, e *watchcache.Entry) error {
 	return err
 }
 
-// List is the answer to a list of a resource of which entries cannot be read. There is one at least.
+// List returns the error for a list of a resource with unreadable entries. entries is not empty.
 func (t Texts) List(gr schema.GroupResource, entries []*watchcache.Entry) error {
 	if !t.Named {
 		why := entries[0].Unreadable()
@@ -104,7 +104,7 @@ func (t Texts) List(gr schema.GroupResource, entries []*watchcache.Entry) error 
 	})
 }
 
-// Deleted is what a watch says of the deletion of such an object.
+// Deleted returns the error in a watch for the deletion of an unreadable object.
 func Deleted(e *watchcache.Entry) error {
 	return readError(metav1.Status{
 		Message: fmt.Sprintf("saw a DELETED event, but object data is corrupt - %v", describe(e)),
@@ -116,7 +116,7 @@ func readError(s metav1.Status) error {
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// NotCorrupt refuses the option for an object that can be read, or is not there.
+// NotCorrupt refuses the option for an object that is readable or does not exist.
 func NotCorrupt(gr schema.GroupResource, name string) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: gr.Group, Kind: gr.Resource}, name, field.ErrorList{
 		field.Invalid(field.NewPath(Option), true,
@@ -124,7 +124,7 @@ func NotCorrupt(gr schema.GroupResource, name string) error {
 	})
 }
 
-// NotInCollections are the errors of the option in the deletion of a collection.
+// NotInCollections returns the errors of the option in the deletion of a collection.
 func NotInCollections() field.ErrorList {
 	return field.ErrorList{
 		field.Invalid(field.NewPath(Option), true,
@@ -132,8 +132,8 @@ func NotInCollections() field.ErrorList {
 	}
 }
 
-// Forbidden refuses the option to a user. A subresource has none, err is why the authorizer did not answer, reason what
-// it said.
+// Forbidden refuses the option to a user. The subresource, if any, decides the text, then err from the authorizer, then
+// its reason.
 func Forbidden(gr schema.GroupResource, name, subresource, reason string, err error) error {
 	why := fmt.Errorf("not permitted to do %q, reason: %s", Verb, reason)
 	switch {

@@ -1,9 +1,8 @@
-// Package decode makes objects of the bodies of requests, of patches with the object that they change, and says what is
-// wrong with them in kube's words.
+// Package decode decodes the bodies of requests, applies patches to objects, and reports problems in Kubernetes' words.
 //
-// It stands before the rules of a kind: it knows the forms that a body may come in (JSON, YAML, CBOR, protobuf), the
-// fields that are unknown or come twice, and which kinds have Go types in kube-apiserver (Kinds), and leaves schemas
-// and defaults to its callers. All but Kinds is without state.
+// It runs before the rules of a kind. It covers the formats of bodies (JSON, YAML, CBOR, protobuf), unknown and
+// repeated fields, and the set of kinds with Go types in kube-apiserver (Kinds). Schemas and defaults are the caller's
+// task. Only Kinds has state.
 package decode
 
 import (
@@ -23,14 +22,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// A Body is what a client sent, with its media type.
+// Body is the body of a request, with its media type.
 type Body struct {
 	Data []byte
 	Type string
 }
 
-// HasWholeFloat reports whether v, decoded JSON, has a number without a fraction that was not written as an integer:
-// 1.0, 1e3.
+// HasWholeFloat reports whether v, decoded JSON, contains a whole number that was not written as an integer, such as
+// 1.0 or 1e3.
 func HasWholeFloat(v any) bool {
 	switch v := v.(type) {
 	case float64:
@@ -47,8 +46,8 @@ func HasWholeFloat(v any) bool {
 	return false
 }
 
-// Into puts obj, which Read has made of body, into a Go value of kind want, and returns what is wrong with the
-// body's fields; found is what Read has found.
+// Into decodes obj, which Read returned for body, into a Go value of kind want. It returns the problems of the body's
+// fields, including the problems in found, which Read returned.
 func Into(
 	obj object.Object, into any, want schema.GroupVersionKind, body Body, found []string,
 ) (problems []string, err error) {
@@ -71,8 +70,8 @@ func IsJSON(contentType string) bool {
 	return contentType == "" || err == nil && mediaType == codec.JSON
 }
 
-// StrictProblems returns what is wrong with the fields of a body of into's type, in the order of the body. A field
-// that is unknown is not looked at again when it comes twice. found is the same without regard to order and type.
+// StrictProblems returns the field problems of a body of into's type, in the order of the body. A repeated unknown
+// field is reported only once. found holds the same problems without order and type.
 func StrictProblems(body []byte, into any, found []string) []string {
 	errs, err := kjson.UnmarshalStrict(body, into)
 	if err != nil || len(errs) == 0 {
@@ -85,9 +84,9 @@ func StrictProblems(body []byte, into any, found []string) []string {
 	return problems
 }
 
-// Read decodes a body of kind want in any form that the server reads. message makes a fresh Go value of the
-// kind, for protobuf; nil means that it has no such form. With one the kind and version of obj are the body's and may
-// be others.
+// Read decodes a body of kind want in any supported format. message returns a new Go value of the kind, for protobuf;
+// nil means that the kind has no protobuf format. With a message, the kind and version of obj come from the body and
+// may differ from want.
 func Read(
 	ctx context.Context, body Body, strict bool, want schema.GroupVersionKind, message func() any,
 ) (obj object.Object, problems []string, err error) {
@@ -113,9 +112,8 @@ func Read(
 	return codec.DecodeObject(body.Data, body.Type, strict, want)
 }
 
-// Documents returns the texts of the documents (codec.Documents) within a body of a version's kind that Read has read,
-// in the fields that a write to the subresource takes, which are all but the status, or that alone. YAML and CBOR have
-// no such texts.
+// Documents returns the texts of the documents (codec.Documents) in a body decoded by Read. It includes only fields
+// that the subresource may write: the status, or everything else. YAML and CBOR have no such texts.
 func Documents(ctx context.Context, body Body, v *catalog.Version, subresource string) []string {
 	if !v.HoldsDocuments() {
 		return nil
@@ -139,8 +137,8 @@ func Documents(ctx context.Context, body Body, v *catalog.Version, subresource s
 	})
 }
 
-// Report turns problems with fields of an object that should be of kind want into warnings or an error, by the
-// fieldValidation parameter.
+// Report turns problems in the fields of an object into warnings or an error, according to the fieldValidation
+// parameter. want is the expected kind.
 func Report(
 	ctx context.Context, want schema.GroupVersionKind, obj object.Object, problems []string, validation string,
 ) error {
@@ -154,8 +152,8 @@ func Report(
 	return nil
 }
 
-// Warn warns of problems with fields. YAML's decoder reports all repeated keys in one text of many lines, which
-// become a warning each.
+// Warn sends warnings about field problems. YAML's decoder reports all repeated keys in one text with many lines; Warn
+// sends a warning for each line.
 func Warn(ctx context.Context, problems []string) {
 	for _, p := range problems {
 		lines, isYAML := strings.CutPrefix(strings.TrimPrefix(p, "error converting YAML to JSON: "),
@@ -170,7 +168,7 @@ func Warn(ctx context.Context, problems []string) {
 	}
 }
 
-// StrictText is what an error says of problems with fields.
+// StrictText returns the error text for field problems.
 func StrictText(problems []string) string {
 	return "strict decoding error: " + strings.Join(problems, ", ")
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// Kinds are the kinds of which kube-apiserver has Go types. It is safe for concurrent use.
+// Kinds holds the kinds that have Go types in kube-apiserver. It is safe for concurrent use.
 type Kinds struct {
 	catalog *catalog.Catalog
 	actions map[schema.GroupVersionKind]bool
 }
 
-// NewKinds returns those of a catalog. actions are the kinds of the bodies of actions, which no resource has.
+// NewKinds returns the Kinds of a catalog. actions are the kinds of the bodies of actions, which belong to no resource.
 func NewKinds(c *catalog.Catalog, actions map[schema.GroupVersionKind]bool) *Kinds {
 	return &Kinds{catalog: c, actions: actions}
 }
 
-// Same refuses a body of another kind than the endpoint's, for kinds with a Go type: the answers are those of
-// kube's conversion between types, of which there is none here.
+// Same refuses a body of another kind than the endpoint's, for kinds with a Go type. The errors are those of
+// Kubernetes' conversion between Go types.
 func (k *Kinds) Same(obj object.Object, want schema.GroupVersionKind) error {
 	got := KindOf(obj)
 	if got == want {
@@ -37,7 +37,8 @@ func (k *Kinds) Same(obj object.Object, want schema.GroupVersionKind) error {
 	return codec.OtherVersion(got.GroupVersion(), want.GroupVersion())
 }
 
-// Unlike says why an object of kind got cannot become one of kind want, nil if both are versions of one kind.
+// Unlike returns the reason why an object of kind got cannot be converted to kind want; nil if both are versions of one
+// kind.
 func (k *Kinds) Unlike(got, want schema.GroupVersionKind) error {
 	switch {
 	case !k.registered(got, want.Group):
@@ -49,8 +50,8 @@ func (k *Kinds) Unlike(got, want schema.GroupVersionKind) error {
 	return nil
 }
 
-// registered reports whether kube-apiserver has a Go type for the kind where a body of the group is decoded:
-// definitions are served by a part of it that knows only their own group.
+// registered reports whether kube-apiserver has a Go type for the kind when it decodes a body of the group. The
+// component that serves definitions registers only its own group.
 func (k *Kinds) registered(kind schema.GroupVersionKind, group string) bool {
 	const definitions = "apiextensions.k8s.io"
 	if (kind.Group == definitions) != (group == definitions) {
@@ -81,14 +82,14 @@ func (k *Kinds) builtin(gv schema.GroupVersion) bool {
 	return found
 }
 
-// ofScale reports whether the kind is a Scale, in any version that kube-apiserver knows.
+// ofScale reports whether the kind is a Scale, in any version registered in kube-apiserver.
 func ofScale(kind schema.GroupVersionKind) bool {
 	return kind.Kind == "Scale" && slices.Contains(
 		[]string{"autoscaling/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}, kind.GroupVersion().String())
 }
 
-// kindPackage is GoPackage of the kind's group, but for scales, of which there is one for all groups, and for what
-// has moved out of the group extensions.
+// kindPackage is GoPackage of the kind's group, except for scales, which share one package, and kinds that have moved
+// out of the group extensions.
 func kindPackage(kind schema.GroupVersionKind) string {
 	if kind.Kind == "Scale" {
 		return "autoscaling"
@@ -99,18 +100,19 @@ func kindPackage(kind schema.GroupVersionKind) string {
 	return GoPackage(kind.Group)
 }
 
-// KindOf returns the kind that an object says it is of.
+// KindOf returns the kind in an object's apiVersion and kind.
 func KindOf(obj object.Object) schema.GroupVersionKind {
 	gv, _ := schema.ParseGroupVersion(object.String(obj, "apiVersion"))
 	return gv.WithKind(object.String(obj, "kind"))
 }
 
-// NotRegistered is the text of kube's runtime.NotRegisteredErr, which names the line that makes its scheme.
+// NotRegistered is the text of Kubernetes' runtime.NotRegisteredErr, which names the source line that creates its
+// scheme.
 func NotRegistered(kind, version string) string {
 	return fmt.Sprintf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", kind, version)
 }
 
-// GoPackage returns the name of the package of kube's unversioned types of a group, which errors show.
+// GoPackage returns the name of Kubernetes' package for the unversioned types of a group, which appears in errors.
 func GoPackage(group string) string {
 	name, _, _ := strings.Cut(group, ".")
 	switch group {

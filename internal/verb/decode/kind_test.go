@@ -10,7 +10,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// The texts are those of a running kube-apiserver 1.36.3.
+// The texts come from a running kube-apiserver 1.36.3.
 func TestSameKind(t *testing.T) {
 	s := NewKinds(catalog.New(kinds.Resources()...), nil)
 	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}

@@ -20,13 +20,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/sensitive"
 )
 
-// A Patch is the body of a PATCH, with its media type.
+// Patch is the body of a PATCH, with its media type.
 type Patch struct {
 	Type types.PatchType
 	Data []byte
-	// Into makes a Go value of what is patched; nil for a custom kind. The verbs set it.
+	// Into returns a new Go value of the patched kind; nil for a custom kind. The verbs set it.
 	Into func() any
-	// Sensitive are the fields of which errors show no values; the verbs set it.
+	// Sensitive lists the fields that errors must not show; the verbs set it.
 	Sensitive *sensitive.Fields
 }
 
@@ -35,8 +35,8 @@ func (p Patch) IsApply() bool {
 	return p.Type == types.ApplyYAMLPatchType || p.Type == types.ApplyCBORPatchType
 }
 
-// Applied decodes the body of an apply; repeated is the error about keys that stand in it twice, if strict looks
-// for them.
+// Applied decodes the body of an apply. repeated is the error about repeated keys, which are checked only if strict is
+// set.
 func (p Patch) Applied(strict bool) (applied object.Object, repeated, err error) {
 	if p.Type == types.ApplyCBORPatchType {
 		err = codec.UnmarshalCBOR(p.Data, &applied)
@@ -52,8 +52,8 @@ func (p Patch) Applied(strict bool) (applied object.Object, repeated, err error)
 	return applied, repeated, nil
 }
 
-// ApplyTo returns what the patch makes of the current object, which it does not change, with the problems of the patch
-// itself (repeated fields).
+// ApplyTo returns the patched object and the problems of the patch itself (repeated fields). It does not change
+// current.
 func (p Patch) ApplyTo(
 	ctx context.Context, current object.Object, validation string,
 ) (object.Object, []string, error) {
@@ -105,9 +105,9 @@ func (p Patch) ApplyTo(
 	}
 }
 
-// likeTyped gives the result of a patch of a built-in kind that has removed its kind or version what it has in
-// Kubernetes then: the kind comes from the Go type, and without a version the type is one that has another name for
-// metadata.
+// likeTyped imitates Kubernetes for a patch that removes the kind or version of a built-in object. The kind comes from
+// the Go type. Without a version, Kubernetes decodes into a type that names the metadata differently, so the metadata
+// is lost.
 func (p Patch) likeTyped(obj, current object.Object) object.Object {
 	if p.Into == nil {
 		return obj
@@ -137,15 +137,15 @@ func strictMergePatch(patch []byte, into *object.Object, validation string) ([]s
 	return problems, nil
 }
 
-// Invalid refuses a patch because of what it makes of the current object, which the error shows. It is called for
-// an object that has been changed since, so the patch is applied once more.
+// Invalid returns the error for a patch with an invalid result, and shows that result. The caller may have changed its
+// copy, so Invalid applies the patch again.
 func (p Patch) Invalid(ctx context.Context, current object.Object, why string) error {
 	if p.Type == types.StrategicMergePatchType {
 		var change object.Object
-		_ = kjson.UnmarshalCaseSensitivePreserveInts(p.Data, &change) // it went well before
-		// Applying takes directives and nulls out of the patch, and Kubernetes shows what is left of it.
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(p.Data, &change) // decoding succeeded before
+		// Applying removes directives and nulls from the patch; Kubernetes shows the rest.
 		obj, _ := apply.StrategicMerge(codec.CloneObject(current), change, p.Into())
-		// Kube goes from the map to the Go type without JSON in between, which words errors in another way.
+		// Kubernetes converts the map to the Go type without JSON in between, which changes the wording of errors.
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, p.Into()); err != nil {
 			why = err.Error()
 		}

@@ -1,8 +1,8 @@
-// Package deletion says how an object ends that is being deleted: how long it may take (Grace), what its metadata says
-// meanwhile, and what happens to the objects that it owns (Propagate).
+// Package deletion decides how an object is deleted: the grace period (Grace), the metadata during the deletion (Mark),
+// and the fate of the dependents (Propagate).
 //
-// It stands in the verb Delete, before anything is written. Its functions are pure, but for the objects and options
-// that they change in place.
+// The verb Delete calls it before it writes. Its functions are pure, except that they change objects and options in
+// place.
 package deletion
 
 import (
@@ -15,24 +15,22 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/objectmeta"
 )
 
-// Grace says how a deletion goes about an object of a kind that gives its objects time to end
-// (catalog.Strategy.GracePeriod). The zero value means that there is no time to give: the kind has none, or the
-// object's is over.
+// Grace describes the deletion of an object whose kind has a grace period (catalog.Strategy.GracePeriod). The zero
+// value means that no time is left: the kind has no grace period, or the object's has ended.
 type Grace struct {
-	// Graceful is true if the object is first marked with Period and Until, and removed in a second step if Period is
-	// 0.
+	// Graceful is true if the object is first marked with Period and Until. If Period is 0, a second write removes it.
 	Graceful bool
-	// UnderWay is true if the object is being deleted already and the request would not make it end any sooner.
+	// UnderWay is true if the object is being deleted already and the request would not shorten its grace period.
 	UnderWay bool
 	Period   int64 // seconds
 	Until    time.Time
 }
 
-// GraceFor returns how an object of a kind with this strategy, which may be nil, ends. It completes the options, as
-// admission sees them.
+// GraceFor returns the Grace of an object. rules is the strategy of its kind and may be nil. GraceFor also completes
+// the options, as admission receives them.
 //
-// A time that has begun can only be shortened. Cut shorter than what has passed of it, it leaves a second, so that
-// the one that ends the object hears of it; 0 is for one that has ended it. Source: BeforeDelete in
+// A grace period that has begun can only be shortened. If the new period has already elapsed, one second remains, so
+// that the component that ends the object is notified; 0 means that it has ended the object. Source: BeforeDelete in
 // k8s.io/apiserver/pkg/registry/rest.
 func GraceFor(
 	rules *catalog.Strategy, obj object.Object, o *metav1.DeleteOptions, now time.Time,
@@ -76,7 +74,7 @@ func GraceFor(
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// Mark sets what tells everyone that the object has until then to end.
+// Mark sets the deletion timestamp to the end of the grace period, and the period itself.
 func (g Grace) Mark(obj object.Object) {
 	meta := object.Meta(obj)
 	if object.String(meta, "deletionTimestamp") == "" {
@@ -86,7 +84,7 @@ func (g Grace) Mark(obj object.Object) {
 	meta["deletionGracePeriodSeconds"] = g.Period
 }
 
-// Mark sets what tells everyone that an object is being deleted; the first deletion counts.
+// Mark sets the deletion timestamp of an object. Only the first call has an effect.
 func Mark(obj object.Object, now time.Time) {
 	meta := object.Meta(obj)
 	if object.String(meta, "deletionTimestamp") != "" {

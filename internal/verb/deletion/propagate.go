@@ -9,9 +9,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object"
 )
 
-// Propagate gives obj the finalizer that its deletion needs, so that the garbage collector first orphans or deletes
-// what obj owns, and takes away the one that it does not need. What the request says counts first, then a finalizer
-// that the object has, then what is usual for the kind.
+// Propagate gives obj the finalizer for its propagation policy and removes the opposite one. The garbage collector then
+// orphans or deletes the dependents before the object goes. The policy comes from the request, else from an existing
+// finalizer, else from the kind's default.
 func Propagate(strategy *catalog.Strategy, obj object.Object, o metav1.DeleteOptions) {
 	meta := object.Meta(obj)
 	list, _ := meta["finalizers"].([]any)
@@ -20,7 +20,7 @@ func Propagate(strategy *catalog.Strategy, obj object.Object, o metav1.DeleteOpt
 		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 	})
 	if len(list)-len(kept) == 1 && want != "" && slices.Contains(list, any(want)) {
-		return // as it is; its place in the list too
+		return // unchanged, including its position in the list
 	}
 	if want != "" {
 		kept = append(kept, want)
@@ -28,7 +28,7 @@ func Propagate(strategy *catalog.Strategy, obj object.Object, o metav1.DeleteOpt
 	object.SetOrDelete(meta, "finalizers", kept, len(kept) > 0)
 }
 
-// wantedFinalizer returns the finalizer of the policy that applies, "" for deletion in the background, which has none.
+// wantedFinalizer returns the finalizer of the policy that applies; "" for background deletion, which has none.
 func wantedFinalizer(
 	strategy *catalog.Strategy, finalizers []any, o metav1.DeleteOptions,
 ) string {

@@ -1,8 +1,8 @@
-// Package keeper says what it takes to keep the objects of a kind somewhere else than in the log.
+// Package keeper defines the interface to kinds whose objects have another primary store than the log.
 //
-// The log has them too, in the order in which this server has learned of them, and everything that is read comes from
-// there; what a Keeper has is the truth about them. The one commit and the one erase of package verb write through
-// Keepers. Keepers are read only once made, and safe for concurrent use.
+// The log holds these objects too, in the order in which this server has learned of them, and serves all reads; the
+// Keeper holds the authoritative state. The commit and erase functions of package verb write through Keepers. Keepers
+// do not change after construction, and are safe for concurrent use.
 package keeper
 
 import (
@@ -11,26 +11,26 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Keeper keeps the objects of a kind.
+// Keeper is the primary store of a kind.
 type Keeper interface {
-	// Write makes a change where the objects are kept, and then calls commit, which writes it to the log. It returns
-	// what commit does, or why the change cannot be made.
+	// Write makes a change in the primary store, and then calls commit, which writes the change to the log. It returns
+	// the result of commit, or the reason why the change is impossible.
 	Write(ctx context.Context, c Change, commit func() (int64, error)) (int64, error)
 }
 
-// Change is what a write does to one object.
+// Change is the effect of one write on one object.
 type Change struct {
 	Namespace, Name string
-	// Revision is that of the object in the log, 0 if there is none.
+	// Revision is the object's revision in the log, 0 if it is not in the log.
 	Revision int64
-	// Old and Now are the object before and after, JSON of the storage version; nil if there is none.
+	// Old and Now are the object before and after, as JSON of the storage version; nil if it does not exist.
 	Old, Now []byte
 }
 
-// Keepers are those of a server, by the prefixes of their kinds.
+// Keepers are a server's keepers, keyed by the prefixes of their kinds.
 type Keepers map[string]Keeper
 
-// Write commits a change of an object of a collection, first where it is kept.
+// Write commits a change of an object in a collection, first in its keeper, if it has one.
 func (k Keepers) Write(
 	ctx context.Context, in *watchcache.Collection, c Change, commit func() (int64, error),
 ) (int64, error) {
@@ -38,7 +38,7 @@ func (k Keepers) Write(
 	if keeper == nil {
 		return commit()
 	}
-	// An entry of another revision is a conflict, which the keeper finds.
+	// If the entry has another revision, Old stays nil and the keeper reports the conflict.
 	if e := in.Snapshot().Get(c.Namespace, c.Name); e != nil && e.Revision == c.Revision {
 		c.Old = e.JSON()
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ParseVersion reads a resourceVersion parameter. The error is the one that kube makes a 500 of for a get and a
-// watch, and a 400 for a list.
+// ParseVersion parses a resourceVersion parameter. As in Kubernetes, its error becomes a 500 for a get and a watch, and
+// a 400 for a list.
 func ParseVersion(text string) (int64, error) {
 	v, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
@@ -20,8 +20,8 @@ func ParseVersion(text string) (int64, error) {
 	return int64(v), nil
 }
 
-// TooLarge is the answer to a read at a revision that does not exist yet: clients that keep talking to several
-// replicas wait a second and ask again.
+// TooLarge is the error for a read at a revision that does not exist yet. A client that talks to several replicas waits
+// a second and retries.
 func TooLarge(want, have int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, have), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{
@@ -30,7 +30,7 @@ func TooLarge(want, have int64) error {
 	return err
 }
 
-// InList words an error of ParseVersion as a list does, and returns any other error as it is.
+// InList converts an error of ParseVersion to the wording of lists, and returns any other error unchanged.
 func InList(err error) error {
 	var bad *field.Error
 	if errors.As(err, &bad) {
@@ -39,13 +39,13 @@ func InList(err error) error {
 	return err
 }
 
-// TooOldList is the answer to a list at an exact revision that has been compacted.
+// TooOldList is the error for a list at an exact revision that has been compacted.
 func TooOldList() error {
 	return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 }
 
-// TooOldToken answers a continue token whose revision has been compacted. token continues the list at the newest
-// revision, for clients that would rather have an inconsistent list than start again.
+// TooOldToken is the error for a continue token with a compacted revision. token continues the list at the newest
+// revision, for clients that prefer an inconsistent list to a restart.
 func TooOldToken(token string) error {
 	err := apierrors.NewResourceExpired("The provided continue parameter is too old " +
 		"to display a consistent list result. You can start a new list without " +
@@ -58,7 +58,7 @@ func TooOldToken(token string) error {
 	return err
 }
 
-// TooOldWatch ends a watch whose revision has left the history.
+// TooOldWatch ends a watch at a revision that has left the history.
 func TooOldWatch(from, now int64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, now))
 }

@@ -1,5 +1,5 @@
-// Package revision has what lists and watches say of revisions: the tokens by which a list goes on, the parameter
-// resourceVersion, and the errors about both. It is functions of values.
+// Package revision handles the revisions of lists and watches: continue tokens, the parameter resourceVersion, and the
+// errors about both. Its functions are pure.
 package revision
 
 import (
@@ -12,19 +12,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Token says where a paged list goes on. Its form is kube-apiserver's, so that a client
-// may move between servers that share a store.
+// Token is the position at which a paged list continues. It has kube-apiserver's format, so that clients can move
+// between servers that share a store.
 type Token struct {
 	APIVersion string `json:"v"`
 	// Revision is the revision of the first page, or -1 to go on at the newest one.
 	Revision int64 `json:"rv"`
-	// Start is the first key that may follow: the last one served and a zero byte.
+	// Start is the first key of the next page: the last served key and a zero byte.
 	Start string `json:"start"`
 }
 
 const tokenVersion = "meta.k8s.io/v1"
 
-// Encode returns the token as clients get it.
+// Encode returns the token in its external form.
 func (t Token) Encode() string {
 	t.APIVersion = tokenVersion
 	raw, err := json.Marshal(t)
@@ -34,10 +34,10 @@ func (t Token) Encode() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// After returns the key that the next page follows.
+// After returns the last key of the previous page.
 func (t Token) After() string { return strings.TrimSuffix(t.Start, "\x00") }
 
-// Parse reads a token that came from a client. The error is a 400.
+// Parse parses a client's token. The error is a 400.
 func Parse(text string) (Token, error) {
 	bad := func(why string) (Token, error) {
 		return Token{}, apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + why)

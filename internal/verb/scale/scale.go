@@ -1,7 +1,7 @@
-// Package scale is the view of an object as an autoscaling/v1 Scale: three of its fields, which the definition of its
-// kind names (catalog.Scale).
+// Package scale converts between an object and its autoscaling/v1 Scale, a view of three fields named by the kind's
+// definition (catalog.Scale).
 //
-// The verbs of the scale subresource stand on it: they show the view, and change the object by changing the view. Its
+// The verbs of the scale subresource use it to show the Scale, and to change the object by changing the Scale. Its
 // functions are pure.
 package scale
 
@@ -70,7 +70,7 @@ func Object(obj object.Object, p *catalog.Scale) (object.Object, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(scale)
 }
 
-// Typed decodes a Scale that a client sent.
+// Typed decodes a client's Scale.
 func Typed(scale object.Object) (*autoscalingv1.Scale, error) {
 	typed := &autoscalingv1.Scale{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(codec.AppendJSON(nil, scale), typed); err != nil {
@@ -79,17 +79,16 @@ func Typed(scale object.Object) (*autoscalingv1.Scale, error) {
 	return typed, nil
 }
 
-// HasReplicas reports whether an object has the field of the replicas that it should have.
+// HasReplicas reports whether an object has the field SpecReplicasPath.
 func HasReplicas(obj object.Object, p *catalog.Scale) bool {
 	_, found, _ := unstructured.NestedInt64(obj, split(p.SpecReplicasPath)...)
 	return found
 }
 
-// Unset stands for the replicas of an object that has none, which a patch must set. It is Kubernetes' value, which a
-// JSON patch can test for.
+// Unset stands for missing replicas, which a patch must set. It is Kubernetes' value; a JSON patch can test for it.
 const Unset = math.MinInt32
 
-// Put returns old with the replicas and the resourceVersion of a Scale that a client sent.
+// Put returns old with the replicas and the resourceVersion of a client's Scale.
 func Put(old, scale object.Object, p *catalog.Scale) (object.Object, error) {
 	replicas, _, err := unstructured.NestedInt64(scale, "spec", "replicas")
 	if err != nil {

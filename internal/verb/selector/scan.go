@@ -2,7 +2,7 @@ package selector
 
 import "github.com/bowsprit/bowsprit/internal/storage/watchcache"
 
-// Snapshot returns the newest state of the collection, with the index that the selector can use if there is one.
+// Snapshot returns the newest state of the collection, with the selector's index if there is one.
 func (sel *Selector) Snapshot(collection *watchcache.Collection) *watchcache.Snapshot {
 	if ix, _, ok := sel.Index(); ok {
 		return collection.SnapshotBy(ix)
@@ -10,7 +10,8 @@ func (sel *Selector) Snapshot(collection *watchcache.Collection) *watchcache.Sna
 	return collection.Snapshot()
 }
 
-// Scan calls f for the entries behind the key after that the selector may keep, in order, until f returns false.
+// Scan calls f for each candidate entry behind the key after, in order, until f returns false. The caller must still
+// match the entries.
 func (sel *Selector) Scan(snapshot *watchcache.Snapshot, after string, f func(*watchcache.Entry) bool) {
 	if ix, value, ok := sel.Index(); ok && snapshot.Find(ix.Name, value, sel.Namespace, after, f) {
 		return
@@ -18,8 +19,8 @@ func (sel *Selector) Scan(snapshot *watchcache.Snapshot, after string, f func(*w
 	snapshot.Scan(sel.Namespace, after, f)
 }
 
-// Windows calls f with the entries behind the key after that the selector may keep, size at a time, until f returns
-// false. They have not been converted.
+// Windows calls f with candidate entries behind the key after, size at a time, until f returns false. The entries are
+// not converted.
 func (sel *Selector) Windows(
 	snapshot *watchcache.Snapshot, after string, size int, f func([]*watchcache.Entry) bool,
 ) {
@@ -40,7 +41,7 @@ func (sel *Selector) Windows(
 	}
 }
 
-// MayMatch reports whether an entry that has not been converted can match: names and uids are the same in all versions.
+// MayMatch reports whether an unconverted entry can match: names and uids are the same in all versions.
 func (sel *Selector) MayMatch(e *watchcache.Entry) bool {
 	if sel.SkipUnreadable && e.Unreadable() != nil || !sel.Shard.Includes(e) {
 		return false
@@ -57,8 +58,8 @@ func (sel *Selector) MayMatch(e *watchcache.Entry) bool {
 	return true
 }
 
-// Unreadable returns at most limit of the entries behind the key after, in the selector's reach, that cannot be read.
-// What selectors look at beyond the key is not known of them.
+// Unreadable returns at most limit unreadable entries behind the key after that are in the selector's range. Labels and
+// fields of unreadable entries are unknown, so they do not count.
 func (sel *Selector) Unreadable(snapshot *watchcache.Snapshot, after string, limit int) []*watchcache.Entry {
 	if sel.Name == "" && sel.Shard == nil {
 		return snapshot.FirstUnreadable(sel.Namespace, after, limit)

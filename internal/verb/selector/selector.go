@@ -1,8 +1,8 @@
-// Package selector says which objects of a collection a list or a watch is about: by labels, fields, namespace, shard
-// and what the caller may see. It also says which index leads to them, and which changes a watch need not hear of.
+// Package selector selects the objects of a list or a watch: by labels, fields, namespace, shard and the caller's
+// permissions. It also chooses the index that finds them, and filters the changes that wake up a watch.
 //
-// It looks at entries of the view, which it has brought into the version that the client asks for only if a selector
-// looks at a field that is not in the stored bytes. A Selector belongs to one goroutine.
+// It works on entries of the view. It converts an entry to the client's version only for a selector on a field that the
+// stored bytes lack. A Selector belongs to one goroutine.
 package selector
 
 import (
@@ -20,37 +20,37 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Entries brings entries into a version.
+// Entries converts entries to a version.
 type Entries interface {
 	ObjectIn(r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) (object.Object, error)
 	JSONIn(r *catalog.Resource, v *catalog.Version, e *watchcache.Entry) ([]byte, error)
 }
 
-// Collection is what a selector selects from.
+// Collection is the set of objects to select from.
 type Collection struct {
 	Resource  *catalog.Resource
-	Version   *catalog.Version // the one in which fields are looked at
+	Version   *catalog.Version // version for field selectors
 	Namespace string           // "" for all
-	// NeedsWebhook is true if it takes a webhook to bring the entries into the version: no index can wait for that.
+	// NeedsWebhook is true if a conversion to the version calls a webhook. Then no index can be used.
 	NeedsWebhook bool
 	Entries      Entries
 }
 
-// Selector is what a list or a watch keeps of a collection.
+// Selector selects objects of a collection for a list or a watch.
 type Selector struct {
 	of     Collection
 	labels labels.Selector     // nil: all
-	fields fields.Requirements // each of = or !=
-	// Name is set if the fields ask for one name with "=": then the object is looked up, not searched for. Namespace
-	// is the collection's, or the one that the fields ask for.
+	fields fields.Requirements // each with = or !=
+	// Name is set if the fields require one name with "=": the object is then looked up, not searched for. Namespace is
+	// the collection's, or else the namespace that the fields require.
 	Name, Namespace string
-	// SkipUnreadable leaves out what cannot be read.
+	// SkipUnreadable omits unreadable objects.
 	SkipUnreadable bool
-	Sight          *Sight // which of it the caller may see; nil: all
-	Shard          *Shard // which part of it is asked for; nil: all
+	Sight          *Sight // objects visible to the caller; nil: all
+	Shard          *Shard // requested part of the collection; nil: all
 }
 
-// New checks that the kind has the fields that are asked for. l and f may be nil, and visible is nil for all.
+// New returns a selector, or an error if the kind lacks a requested field. l and f may be nil; a nil visible shows all.
 func New(of Collection, l labels.Selector, f fields.Selector, visible request.Visibility) (*Selector, error) {
 	sel := &Selector{of: of, Namespace: of.Namespace, Sight: NewSight(visible)}
 	if l != nil && !l.Empty() {
@@ -65,7 +65,7 @@ func New(of Collection, l labels.Selector, f fields.Selector, visible request.Vi
 		}
 		sel.fields = append(sel.fields, req)
 	}
-	// Each of these looks at all terms: a selector may have tens of thousands.
+	// RequiresExactMatch scans all terms, and a selector may have tens of thousands: call it once for each field.
 	if value, ok := f.RequiresExactMatch("metadata.name"); ok {
 		sel.Name = value
 	}
@@ -82,7 +82,7 @@ func (c *Collection) knowsField(name string) bool {
 	case "metadata.name":
 		return true
 	case "metadata.namespace":
-		// Kube's own kinds know it unless they say which fields they know.
+		// Built-in kinds have this field unless their strategy lists its fields.
 		return c.Resource.Namespaced || !c.Resource.Custom() && (c.strategy() == nil || c.strategy().FieldLabels == nil)
 	}
 	if slices.Contains(c.Version.SelectableFields, "."+name) {
@@ -101,12 +101,12 @@ func (c *Collection) unknownField(name string) string {
 	return fmt.Sprintf("%q is not a known field selector: only %q, %q", name, "metadata.name", "metadata.namespace")
 }
 
-// All reports whether the selector keeps everything.
+// All reports whether the selector matches everything.
 func (sel *Selector) All() bool {
 	return sel.labels == nil && len(sel.fields) == 0 && sel.Sight == nil && sel.Shard == nil
 }
 
-// Matches reports whether an entry is kept.
+// Matches reports whether the selector matches an entry.
 func (sel *Selector) Matches(e *watchcache.Entry) bool {
 	if e == nil || sel.SkipUnreadable && e.Unreadable() != nil || !sel.Shard.Includes(e) || !sel.Sight.Includes(e) {
 		return false
@@ -123,7 +123,7 @@ func (sel *Selector) Matches(e *watchcache.Entry) bool {
 	return true
 }
 
-// field returns the value of a selectable field, "" if the object does not have it.
+// field returns the value of a selectable field, "" if the object lacks it.
 func (sel *Selector) field(e *watchcache.Entry, name string) string {
 	switch name {
 	case "metadata.name":
@@ -134,8 +134,8 @@ func (sel *Selector) field(e *watchcache.Entry, name string) string {
 	return sel.of.fieldOf(e, name, e.Field)
 }
 
-// fieldOf returns the value of a field that is selectable by definition, "" if the object does not have it. find looks
-// into the stored bytes.
+// fieldOf returns the value of a field that is selectable by definition, "" if the object lacks it. find looks into the
+// stored bytes.
 func (c *Collection) fieldOf(e *watchcache.Entry, name string, find func(path string) (string, bool)) string {
 	if rules := c.strategy(); rules != nil && rules.FieldLabels[name] != nil {
 		obj, err := c.Entries.ObjectIn(c.Resource, c.Version, e)
@@ -149,7 +149,7 @@ func (c *Collection) fieldOf(e *watchcache.Entry, name string, find func(path st
 			return value
 		}
 	}
-	// It may be a default of today's definition, or lie elsewhere in the stored version.
+	// The value may be a default of the current definition, or elsewhere in the stored version.
 	raw, err := c.Entries.JSONIn(c.Resource, c.Version, e)
 	if err != nil {
 		return ""
@@ -167,10 +167,10 @@ type (
 	labelIndex struct{ key string }
 )
 
-// Index returns the index that leads to what the selector keeps, and the value to look for: a field that must be equal
-// to a text, else a label, else the shard. false if there is none. What it finds must still be matched.
+// Index returns the index for the selector and the value to look up: a field with a required value, else a label, else
+// the shard. ok is false if there is none. The caller must still match the results.
 func (sel *Selector) Index() (ix watchcache.Index, value string, ok bool) {
-	// selectors look at what the webhook answers, which an index cannot wait for
+	// Selectors match on the webhook's result, for which an index cannot wait.
 	if sel.of.NeedsWebhook {
 		return ix, "", false
 	}
@@ -181,7 +181,7 @@ func (sel *Selector) Index() (ix watchcache.Index, value string, ok bool) {
 	return ix, value, ok
 }
 
-// valueIndex is Index of fields and labels.
+// valueIndex is Index for fields and labels only.
 func (sel *Selector) valueIndex() (ix watchcache.Index, value string, ok bool) {
 	for _, q := range sel.fields {
 		if f := q.Field; q.Operator == "!=" || q.Value == "" || f == "metadata.name" || f == "metadata.namespace" {
@@ -213,12 +213,12 @@ func (sel *Selector) valueIndex() (ix watchcache.Index, value string, ok bool) {
 	return ix, "", false
 }
 
-// keyIndex and namespaceIndex are names of what watchers wait by beside the indexes of lists.
+// keyIndex and namespaceIndex are names of indexes for watchers only.
 type keyIndex struct{}
 type namespaceIndex struct{}
 
-// Concern returns by what, and by which value of it, a watch knows the events that it may have to send: one object, a
-// field, a label, a shard or a namespace. false if it is all.
+// Concern returns the narrowest index and value that cover the events of a watch: one object, a field, a label, a shard
+// or a namespace. ok is false if the watch needs all events.
 func (sel *Selector) Concern() (ix watchcache.Index, value string, ok bool) {
 	if sel.Name != "" && (sel.Namespace != "" || !sel.of.Resource.Namespaced) {
 		key := sel.Name
@@ -232,7 +232,7 @@ func (sel *Selector) Concern() (ix watchcache.Index, value string, ok bool) {
 			return ix, value, true
 		}
 	}
-	if sel.Shard != nil { // by what is the same in all versions
+	if sel.Shard != nil { // the hash is the same in all versions
 		ix, value = sel.Shard.concern(sel.Namespace)
 		return ix, value, true
 	}

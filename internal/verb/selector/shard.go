@@ -12,27 +12,26 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Shard is the part of a collection whose objects have the hash of their uid, or of their namespace, in some ranges:
-// what a client asks for that shares the work on a kind with others (KEP-5866). It is immutable.
+// Shard is the part of a collection with hashes of the uid, or of the namespace, in certain ranges. Clients that divide
+// the work on a kind each request a shard (KEP-5866). It is immutable.
 type Shard struct {
 	byNamespace bool
 	ranges      []hashRange // in order, with gaps between them
-	name        string      // of what is kept, however it was asked for
+	name        string      // identifies the part, however the client wrote it
 	text        string
 }
 
-// hashRange has both its ends in it.
+// hashRange includes both ends.
 type hashRange struct{ first, last uint64 }
 
-// ParseShard reads the query parameter shardSelector. Errors have kube-apiserver's texts, and are, as there, not the
-// client's fault: it answers 500.
+// ParseShard parses the query parameter shardSelector. Errors have kube-apiserver's texts and, as there, become a 500.
 func ParseShard(text string) (*Shard, error) {
 	parsed, err := sharding.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("invalid shard selector: %w", err)
 	}
 	s := &Shard{text: parsed.String()}
-	for _, req := range parsed.Requirements() { // all of the same field
+	for _, req := range parsed.Requirements() { // all on the same field
 		s.byNamespace = req.Key == "object.metadata.namespace"
 		r := hashRange{last: math.MaxUint64}
 		if r.first, err = strconv.ParseUint(req.Start, 0, 64); err != nil {
@@ -52,7 +51,7 @@ func ParseShard(text string) (*Shard, error) {
 	return s, nil
 }
 
-// joined returns ranges in order, those that touch as one: a client may send some thousand.
+// joined sorts ranges and merges adjacent ones: a client may send thousands.
 func joined(ranges []hashRange) []hashRange {
 	slices.SortFunc(ranges, func(a, b hashRange) int { return cmp.Compare(a.first, b.first) })
 	out := ranges[:0]
@@ -66,7 +65,7 @@ func joined(ranges []hashRange) []hashRange {
 	return out
 }
 
-// String returns the selector as lists of its objects repeat it, "" of nil, which is no shard.
+// String returns the selector as shown in the list's metadata, "" for nil.
 func (s *Shard) String() string {
 	if s == nil {
 		return ""
@@ -74,8 +73,8 @@ func (s *Shard) String() string {
 	return s.text
 }
 
-// Includes reports whether an entry is in the shard. One that cannot be read is in every shard of uids, because its own
-// is not known.
+// Includes reports whether an entry is in the shard. An unreadable entry is in every shard by uid, because its uid is
+// unknown.
 func (s *Shard) Includes(e *watchcache.Entry) bool {
 	if s == nil {
 		return true
@@ -100,7 +99,7 @@ func (s *Shard) Includes(e *watchcache.Entry) bool {
 	return found
 }
 
-// hash is FNV-1a in 64 bits, which clients compute too. hash/fnv would need memory for each call.
+// hash is 64-bit FNV-1a; clients compute the same hash. hash/fnv would allocate on each call.
 func hash(value string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(value) {
@@ -109,17 +108,16 @@ func hash(value string) uint64 {
 	return h
 }
 
-// shardIndex and shardNamespaceIndex are names of indexes: of a shard, and of its objects by namespace.
+// shardIndex and shardNamespaceIndex are names of indexes: the objects of a shard, and the same by namespace.
 type (
 	shardIndex          struct{ name string }
 	shardNamespaceIndex struct{ name string }
 )
 
-// inShard is the value of what is in a shard, by its index.
+// inShard is the index value of objects in the shard.
 const inShard = "1"
 
-// index returns the index of the shard. It has the shard's objects alone, so it is the smaller the more shards there
-// are.
+// index returns the index of the shard. It holds only the shard's objects, so it shrinks as the number of shards grows.
 func (s *Shard) index() (ix watchcache.Index, value string) {
 	return watchcache.Index{Name: shardIndex{s.name}, Value: func(e *watchcache.Entry) string {
 		if s.Includes(e) {
@@ -129,7 +127,7 @@ func (s *Shard) index() (ix watchcache.Index, value string) {
 	}}, inShard
 }
 
-// concern returns by what a watch of the shard, in a namespace if it is not "", knows its events.
+// concern returns the index and value for a watch of the shard, in a namespace unless that is "".
 func (s *Shard) concern(namespace string) (ix watchcache.Index, value string) {
 	if namespace == "" {
 		return s.index()

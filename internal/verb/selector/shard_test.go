@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// TestShards compares what is in shards with what Kubernetes' library says, among ranges that touch, overlap, end where
-// the hashes do, and stand in any order.
+// TestShards compares shards with Kubernetes' library, for ranges that touch, overlap, end at the limits of the hash,
+// and come in any order.
 func TestShards(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +64,7 @@ func entry(namespace, uid string) *watchcache.Entry {
 	return &watchcache.Entry{Namespace: namespace, Name: "a", UID: uid}
 }
 
-// TestShardNames has one index for the same shard, however it is asked for.
+// TestShardNames checks that equal shards share one index, however the client writes them.
 func TestShardNames(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{}

@@ -6,15 +6,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// The types of events by which an object leaves a watch and stays in the collection: Left if the selectors do not keep
-// it any more, Hidden if the caller may not read it any more. Clients read DELETED.
+// Left and Hidden are the types of events for an object that leaves a watch but stays in the collection: Left if the
+// selectors no longer match it, Hidden if the caller may no longer read it. Clients read DELETED.
 const (
 	Left   watch.EventType = "LEFT"
 	Hidden watch.EventType = "HIDDEN"
 )
 
-// Show returns the type of event as which a watch shows a change of type t, from prev to now. It is not ok if the watch
-// does not show the change.
+// Show returns the event type of a change of type t, from prev to now, in a watch. ok is false if the watch does not
+// show the change.
 func (sel *Selector) Show(t watchcache.EventType, now, prev *watchcache.Entry) (kind watch.EventType, ok bool) {
 	if sel.of.Namespace != "" && now.Namespace != sel.of.Namespace {
 		return "", false

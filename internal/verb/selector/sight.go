@@ -8,15 +8,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/storage/watchcache"
 )
 
-// Sight is what of a collection the caller may see. It remembers the answer about a namespace, because entries come in
-// the order of their namespaces. It belongs to one goroutine; nil is all.
+// Sight is the part of a collection that the caller may see. It caches the decision for the last namespace, because
+// entries come ordered by namespace. It belongs to one goroutine; nil shows everything.
 type Sight struct {
 	request.Visibility
 	namespace  string
 	asked, all bool // about namespace
 }
 
-// NewSight returns what v shows, nil for nil.
+// NewSight returns the Sight for v; nil for nil.
 func NewSight(v request.Visibility) *Sight {
 	if v == nil {
 		return nil
@@ -24,8 +24,8 @@ func NewSight(v request.Visibility) *Sight {
 	return &Sight{Visibility: v}
 }
 
-// Since returns the sight at a revision, and the part of it that is left today: the same if nothing has changed. Both
-// are nil if the grants of the revision are no longer known.
+// Since returns the sight at a revision, and the part of it that is still visible: the same value if nothing has
+// changed. Both are nil if the grants at the revision have been dropped.
 func (s *Sight) Since(revision int64) (then, still *Sight) {
 	was, is := s.At(revision)
 	if then = NewSight(was); was == is {
@@ -45,8 +45,8 @@ func (s *Sight) Includes(e *watchcache.Entry) bool {
 	return s.all || s.Visibility.Includes(e.Namespace, e.Name)
 }
 
-// Turn returns the entries of a snapshot that leave the sight and those that come into it when to takes its place. The
-// latter are in the order of their revisions. The selectors must still be asked about them.
+// Turn returns the entries of a snapshot that leave or enter the sight when it is replaced by to. Entries that enter
+// are in the order of their revisions. The caller must still match the entries.
 func (sel *Selector) Turn(s *watchcache.Snapshot, to *Sight) (left, came []*watchcache.Entry) {
 	s.Scan(sel.of.Namespace, "", func(e *watchcache.Entry) bool {
 		before, now := sel.Sight.Includes(e), to.Includes(e)
