@@ -40,7 +40,7 @@ var sections = []struct {
 		"nodes", "schedulers", "kubelet", "aggregation", "extension", "ways-in", "konnectivity"}},
 	{"Reference", []string{"commands", "metrics", "errors", "go/bowsprit", "go/testserver", "go/extension",
 		"differences", "conformance", "performance", "following-kubernetes"}},
-	{"How it works", []string{"tour", "request", "schema", "house", "releasing"}},
+	{"How it works", []string{"tour", "request", "concurrency", "schema", "house", "releasing"}},
 }
 
 // Site is all pages.
