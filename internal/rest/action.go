@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeSuccess answers a POST to a subresource that has no object to show.
+// writeSuccess responds to a POST to a subresource that returns no object.
 func writeSuccess(w http.ResponseWriter, r *http.Request) error {
-	media, err := negotiateScale(r) // a document of a built-in group, and nothing else
+	media, err := negotiateScale(r) // only the formats of a built-in document
 	if err != nil {
 		return err
 	}
@@ -20,7 +20,7 @@ func writeSuccess(w http.ResponseWriter, r *http.Request) error {
 	return writeDocument(w, r, doc, answer{code: http.StatusCreated, form: media}, &metav1.Status{})
 }
 
-// successful returns the JSON of a Status that says so, its fields in the order that Kubernetes has them.
+// successful returns the JSON of a Status of success, with its fields in Kubernetes' order.
 func successful(s metav1.Status) ([]byte, error) {
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	s.Status = metav1.StatusSuccess

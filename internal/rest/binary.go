@@ -14,11 +14,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Answers in protobuf and CBOR. They are made of the JSON that is served: an object's binary form is kept with its
-// entry, so that lists copy it as they copy JSON; what is asked for less often (metadata alone, a Scale, a Status) is
-// made each time.
+// Protobuf and CBOR responses are encoded from the JSON form. An object's binary form is cached in its entry, so that
+// lists copy it like JSON. Rarer documents (metadata alone, a Scale, a Status) are encoded each time.
 
-// message returns a fresh Go value of the type that the form's documents have, nil if there is none.
+// message returns a new Go value of the type of the form's documents, nil if there is none.
 func (f form) message(c *verb.Call) any {
 	switch {
 	case f.As != "":
@@ -29,8 +28,8 @@ func (f form) message(c *verb.Call) any {
 	return nil
 }
 
-// writeDocument answers with a JSON document, which in protobuf is a message of into's type; into is a fresh value of
-// it.
+// writeDocument responds with a JSON document. In protobuf it becomes a message of into's type; into is a new value of
+// that type.
 func writeDocument(w http.ResponseWriter, r *http.Request, doc []byte, as answer, into any) (err error) {
 	r, span := startEncoding(r, as.form)
 	defer span.End()
@@ -50,8 +49,8 @@ func writeDocument(w http.ResponseWriter, r *http.Request, doc []byte, as answer
 	return nil
 }
 
-// binaryKey names the binary form of an entry in one version. Its bytes are a message without envelope, or a CBOR item
-// without tag: what a list has inside.
+// binaryKey identifies the binary form of an entry in one version. The bytes are a list item: a message without
+// envelope, or a CBOR item without tag.
 type binaryKey struct {
 	version      *catalog.Version
 	media        string
@@ -59,7 +58,7 @@ type binaryKey struct {
 	masked       bool
 }
 
-// binary returns an entry in a binary form, without what begins a document.
+// binary returns an entry in a binary form, without the document's prefix.
 func (s *Server) binary(c *verb.Call, f form, e *watchcache.Entry) ([]byte, error) {
 	raw, err := s.verbs.JSON(c, e)
 	if err != nil {
@@ -75,7 +74,7 @@ func (s *Server) binary(c *verb.Call, f form, e *watchcache.Entry) ([]byte, erro
 	return e.Encoded(key, func() ([]byte, error) { return f.item(raw, c, e.Documents()...) })
 }
 
-// item returns a JSON document in the form's binary encoding, as it stands in a list. texts are as answer.documents.
+// item encodes a JSON document as a list item in the form's binary encoding. texts are as in answer.documents.
 func (f form) item(doc []byte, c *verb.Call, texts ...string) ([]byte, error) {
 	if f.Type == codec.Protobuf {
 		return codec.Message(doc, f.message(c), texts...)
@@ -84,7 +83,7 @@ func (f form) item(doc []byte, c *verb.Call, texts ...string) ([]byte, error) {
 	return codec.CBORItem(out), err
 }
 
-// binaryItem is binary for an item of a list: of built-in kinds without apiVersion and kind, which protobuf never has.
+// binaryItem is binary for a list item: items of built-in kinds have no apiVersion and kind. Protobuf never has them.
 func (s *Server) binaryItem(c *verb.Call, f form, e *watchcache.Entry) ([]byte, error) {
 	if f.As != "" || f.Type == codec.Protobuf || c.Version.New == nil {
 		return s.binary(c, f, e)
@@ -98,7 +97,7 @@ func (s *Server) binaryItem(c *verb.Call, f form, e *watchcache.Entry) ([]byte, 
 	})
 }
 
-// writeEntry answers with one object in a binary form.
+// writeEntry responds with one object in a binary form.
 func (s *Server) writeEntry(w http.ResponseWriter, r *http.Request, c *verb.Call, e *watchcache.Entry, f form) error {
 	r, span := startEncoding(r, f)
 	defer span.End()
@@ -153,12 +152,12 @@ func (s *Server) writeBinaryList(w http.ResponseWriter, r *http.Request, c *verb
 type binaryList struct {
 	listForm
 	items [][]byte
-	// metadataLast is true for the one list whose fields have the numbers of each other: v1beta1's
-	// PartialObjectMetadataList.
+	// metadataLast is true for the PartialObjectMetadataList of v1beta1, which has the field numbers of items and
+	// metadata swapped.
 	metadataLast bool
 }
 
-// protobuf writes the list as every kind's list message has it: field 1 is the metadata, field 2 an item each.
+// protobuf writes the list as a list message of any kind: field 1 is the metadata, field 2 repeats for each item.
 func (l *binaryList) protobuf(out *chunkWriter, p *verb.Page) error {
 	listMeta := p.ListMeta()
 	meta, err := listMeta.Marshal()
@@ -226,7 +225,7 @@ func (l *binaryList) cbor(out *chunkWriter, p *verb.Page) error {
 	return nil
 }
 
-// chunkWriter gathers small pieces. A client that goes away while it writes is noticed by the next write.
+// chunkWriter gathers small pieces. If the client disconnects during a write, the next write returns the error.
 type chunkWriter struct {
 	out  http.ResponseWriter
 	buf  []byte
@@ -257,7 +256,7 @@ func (c *chunkWriter) send(p []byte) {
 	c.gone = err != nil
 }
 
-// frame makes the frame of a watch event whose object is the JSON document doc. texts are as answer.documents.
+// frame encodes the frame of a watch event with the JSON document doc. texts are as in answer.documents.
 func (f form) frame(kind watch.EventType, doc []byte, c *verb.Call, texts ...string) ([]byte, error) {
 	var err error
 	switch f.Type {

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// maxBody is the largest request body, as in kube-apiserver: what JSON of the largest etcd value can come to.
+// maxBody is the largest request body, as in kube-apiserver: twice the largest value in etcd.
 const maxBody = 3 << 20
 
 // readBody reads a request's body up to maxBody bytes.

@@ -13,8 +13,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestFieldProblems creates a deployment with repeated and unknown fields. What is said about them, and in which
-// order, is what Kubernetes' own test (TestFieldValidation, test/integration/apiserver) wants.
+// TestFieldProblems creates a deployment with repeated and unknown fields. The expected problems and their order come
+// from Kubernetes' own test (TestFieldValidation, test/integration/apiserver).
 func TestFieldProblems(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -107,8 +107,8 @@ spec:
 
 func quoted(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"` }
 
-// TestCreateWithRevision creates objects that say a resourceVersion: one that a client may have read is refused, any
-// other is ignored.
+// TestCreateWithRevision creates objects with a resourceVersion: a valid revision is refused, any other text is
+// ignored.
 func TestCreateWithRevision(t *testing.T) {
 	t.Parallel()
 	s := start(t)

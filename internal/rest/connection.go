@@ -12,18 +12,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// A Connection answers requests to be connected to what stands for an object: the container of a pod, a node.
+// Connection handles requests that connect to the thing behind an object: the container of a pod, or a node.
 type Connection struct {
-	// Options reads what the client asks for into a Go value of the subresource's kind, an empty one for a nil query.
-	// Admission is asked about it. nil for a subresource that is only read (pods/log).
+	// Options parses the query into a Go value of the subresource's kind; a nil query gives an empty value. Admission
+	// receives the value. Options is nil for a subresource that is only read (pods/log).
 	Options func(query url.Values) (any, error)
-	// Proxy is true if requests are passed on as they are, by any method. Options gets the path below as "path".
+	// Proxy is true if requests are forwarded unchanged, with any method. Options receives the remaining path as
+	// "path".
 	Proxy bool
-	// Serve answers when admission has let the request pass. options are what Options has read, nil without it.
+	// Serve handles the request after admission. options is the result of Options, or nil.
 	Serve func(w http.ResponseWriter, r *http.Request, v *verb.Verbs, c *verb.Call, options any) error
 }
 
-// connection returns the connection that the call asks for. It is not ok if the subresource is no connection.
+// connection returns the connection for the call. ok is false if the subresource is not a connection.
 func (s *Server) connection(c *verb.Call) (connection Connection, ok bool) {
 	if c.Subresource == "" || len(s.connections) == 0 {
 		return connection, false
@@ -32,8 +33,8 @@ func (s *Server) connection(c *verb.Call) (connection Connection, ok bool) {
 	return connection, ok
 }
 
-// serveConnection returns the function that answers a request to be connected, by whatever method. Admission is asked
-// about it as Kubernetes asks: before it turns out whether there is such an object.
+// serveConnection returns the handler of a connection, for any method. As in Kubernetes, admission runs before the
+// object is looked up.
 func (s *Server) serveConnection(to Connection, sub *catalog.Subresource, info *request.Info) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
 		if to.Options == nil {
@@ -53,7 +54,7 @@ func (s *Server) serveConnection(to Connection, sub *catalog.Subresource, info *
 		if err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
-		fresh := func() any { empty, _ := to.Options(nil); return empty } // nothing can be wrong with no query
+		fresh := func() any { empty, _ := to.Options(nil); return empty } // an empty query has no errors
 		if err := s.verbs.Connect(r.Context(), c, sub.Kind.Kind, options, fresh); err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (s *Server) serveConnection(to Connection, sub *catalog.Subresource, info *
 	}
 }
 
-// pathBelow is the path that a proxy is to ask for: what follows after its own.
+// pathBelow returns the path that a proxy requests: the rest after the proxy's own path.
 func pathBelow(info *request.Info) string {
 	p := strings.Join(info.Parts[3:], "/")
 	if p != "" && !strings.HasPrefix(p, "/") {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestResourceVersionMatch reads a collection at revisions: past, present and to come, in all modes. The table is that
-// of "Resource versions", Kubernetes API concepts.
+// TestResourceVersionMatch reads a collection at past, present and future revisions, in all modes. The table is that of
+// "Resource versions", Kubernetes API concepts.
 func TestResourceVersionMatch(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -32,7 +32,7 @@ func TestResourceVersionMatch(t *testing.T) {
 	for _, tc := range []struct {
 		query string
 		want  []string
-		at    string // resourceVersion of the answer, "" for at least the newest
+		at    string // resourceVersion of the response, "" for at least the newest
 	}{
 		{"", all, ""},
 		{"resourceVersion=0", all, ""},
@@ -46,7 +46,7 @@ func TestResourceVersionMatch(t *testing.T) {
 		{"resourceVersionMatch=Exact&fieldSelector=metadata.name%3Dx3&resourceVersion=" + revisions[1], nil,
 			revisions[1]},
 		{"limit=1", all[:1], ""},
-		{"limit=1&resourceVersion=0", all, ""}, // memory is read in one piece
+		{"limit=1&resourceVersion=0", all, ""}, // a read from memory ignores the limit
 		{"limit=1&resourceVersion=0&resourceVersionMatch=NotOlderThan", all, ""},
 		{"limit=1&resourceVersion=0&labelSelector=none%3Dhere", nil, ""},
 		{"limit=1&resourceVersion=0&fieldSelector=spec.bucket%3Db1", all, ""},
@@ -78,7 +78,7 @@ func TestResourceVersionMatch(t *testing.T) {
 	refused("?resourceVersion=x", 400, metav1.StatusReasonBadRequest, "nvalid resource version")
 	refused("?continue=x", 400, metav1.StatusReasonBadRequest, "continue key is not valid")
 
-	// One that is to come: the server waits for it, and then says so.
+	// A future revision: the server waits for it, and then returns an error.
 	future := fmt.Sprint(s.View().Revision() + 1000)
 	for _, query := range []string{"?resourceVersion=" + future, "/x0?resourceVersion=" + future,
 		"?resourceVersionMatch=Exact&resourceVersion=" + future} {
@@ -90,7 +90,8 @@ func TestResourceVersionMatch(t *testing.T) {
 		}
 	}
 
-	// One that is gone, from etcd and from memory: no client has asked for revisions[2] yet, or it would be retained.
+	// A compacted revision, gone from etcd and from memory: no client has read revisions[2] yet, or it would be
+	// retained.
 	var first, second list
 	send(t, s, http.MethodGet, in+"?limit=2", "", &first)
 	large := strings.Repeat("x", 250<<10)
@@ -114,7 +115,7 @@ func TestResourceVersionMatch(t *testing.T) {
 	st := refused("?limit=1&continue="+token, http.StatusGone, metav1.StatusReasonExpired,
 		"The provided continue parameter is too old to display a consistent list result.")
 	var rest list
-	send(t, s, http.MethodGet, in+"?continue="+st.Continue, "", &rest) // goes on at the newest
+	send(t, s, http.MethodGet, in+"?continue="+st.Continue, "", &rest) // continues at the newest revision
 	if got := rest.names(); !slices.Equal(got, all[2:]) ||
 		rest.Metadata.ResourceVersion < first.Metadata.ResourceVersion {
 		t.Errorf("with the token of the error: %v at %s", got, rest.Metadata.ResourceVersion)

@@ -19,7 +19,7 @@ func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	return s.writeObject(w, r, c, made, answer{code: http.StatusCreated, form: in.media})
 }
 
-// serveVirtual is a POST to a resource or a subresource whose objects are not stored.
+// serveVirtual handles a POST to a resource or subresource without stored objects.
 func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
 	of, err := s.verbs.Virtual(c)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) serveVirtual(w http.ResponseWriter, r *http.Request, c *verb.Ca
 	return s.writeObject(w, r, of, res, answer{code: http.StatusCreated, form: in.media})
 }
 
-// serveAction is a POST to a subresource that takes an object of another kind, and has none to show.
+// serveAction handles a POST to a subresource with a body of another kind and without an object in the response.
 func (s *Server) serveAction(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
 	in, err := readRequest(r, func() (form, error) { return form{}, nil }, createOptions)
 	if err != nil {

@@ -42,9 +42,9 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	return s.writeObject(w, r, c, res, answer{code: code, form: media})
 }
 
-// deletedStatus is the answer to a deletion that is complete.
+// deletedStatus returns the response to a completed deletion.
 func deletedStatus(c *verb.Call, res *verb.Result) ([]byte, error) {
-	if res.Object == nil { // it could not be read
+	if res.Object == nil { // the object was unreadable
 		return successful(metav1.Status{
 			Code: http.StatusOK, Details: &metav1.StatusDetails{Name: c.Name, Kind: c.Resource.Kind},
 		})

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWorkEndsWithTheRequest sends requests whose client has gone: what they say wrong is not found out, and no rows
-// are made. Each is sent before with a client that waits, to know that there was something to find.
+// TestWorkEndsWithTheRequest sends requests of disconnected clients: the server neither validates them nor computes
+// rows. Each request is first sent with a client that waits, to show that there is something to find.
 func TestWorkEndsWithTheRequest(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -21,7 +21,7 @@ func TestWorkEndsWithTheRequest(t *testing.T) {
 		"schema":{"openAPIV3Schema":{"type":"object","properties":{
 		"units":{"type":"array","items":{"type":"string"}}}}}}]}}`, nil)
 	const racks, rack = "/apis/a.example.com/v1/racks", "/apis/a.example.com/v1/racks/one"
-	units := func(name, last string) string { // enough for the clock to be looked at in between
+	units := func(name, last string) string { // enough for the context to be checked in between
 		return fmt.Sprintf(`{"apiVersion":"a.example.com/v1","kind":"Rack","metadata":{"name":%q},"units":[%s%s]}`, name,
 			strings.Repeat(`"",`, 5000), last)
 	}
@@ -31,7 +31,7 @@ func TestWorkEndsWithTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		method, path, body string
 		code               int    // for a client that waits
-		found              string // what its answer has
+		found              string // in its response
 	}{
 		{"POST", racks, units("two", "1"), 422, notString},
 		{"PATCH", rack, units("one", "1"), 422, notString},

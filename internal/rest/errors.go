@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// methodNotSupported is the answer to a verb that the call's resource does not have. Kube's router answers for built-in
-// kinds before the resource is known.
+// methodNotSupported is the error for a verb that the call's resource does not support. For built-in kinds Kubernetes'
+// router returns it before it resolves the resource.
 func methodNotSupported(c *verb.Call, verb string) error {
 	if c.Resource.Custom() {
 		return apierrors.NewMethodNotSupported(c.GroupResource(), verb)
@@ -20,12 +20,13 @@ func methodNotSupported(c *verb.Call, verb string) error {
 		false)
 }
 
-// refuseWatch is the answer to a watch of what can only be listed. It comes from the list's handler in Kubernetes.
+// refuseWatch refuses a watch of a resource that supports only lists. In Kubernetes the list handler returns this
+// error.
 func refuseWatch(_ http.ResponseWriter, _ *http.Request, c *verb.Call) error {
 	return apierrors.NewMethodNotSupported(c.GroupResource(), "watch")
 }
 
-// nameless is the answer to a change of a collection by a verb that needs a name.
+// nameless is the error for changing a collection with a verb that needs a name.
 func nameless(c *verb.Call) error {
 	if c.Resource.Custom() {
 		return apierrors.NewBadRequest("name must be provided")
@@ -33,7 +34,7 @@ func nameless(c *verb.Call) error {
 	return methodNotSupported(c, c.Verb)
 }
 
-// bodyTooLarge answers a request body above the limit.
+// bodyTooLarge is the error for a request body above the limit.
 func bodyTooLarge(limit int64) error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", limit))
 }

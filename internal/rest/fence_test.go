@@ -29,7 +29,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// gate is an admission plugin that stops creations of one kind in the namespace "away", as a slow webhook does.
+// gate is an admission plugin that blocks creations of one kind in the namespace "away", like a slow webhook.
 type gate struct {
 	plural  string
 	arrived chan struct{}
@@ -73,7 +73,7 @@ func topology(view *watchcache.View) admit.Plugin {
 	return all[slices.IndexFunc(all, func(p admit.Plugin) bool { return p.Name() == "PodTopologyLabels" })]
 }
 
-// startWith is start with an etcd of its own kind, and with what change makes of the configuration.
+// startWith is start with a separate etcd and a changed configuration.
 func startWith(t testing.TB, etcd store.Embedded, change func(*verb.Config)) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -184,15 +184,15 @@ func crontabDefinition() object.Object {
 
 func named(name string) object.Object { return object.Object{"metadata": object.Object{"name": name}} }
 
-// A creation that is under way while its definition, or its namespace, is deleted leaves nothing behind: not for the
-// definition of the same name that comes after, and not in a namespace that does not exist.
+// TestNothingComesAfterDeletion checks that a creation running during the deletion of its definition or namespace
+// leaves no object behind: neither for a later definition of the same name, nor in a missing namespace.
 func TestNothingComesAfterDeletion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		kind     catalog.GroupResource
 		deleted  catalog.GroupResource
 		name     string
-		again    func() object.Object // what is made anew under the name, nil for nothing
+		again    func() object.Object // recreated under the name, nil for nothing
 		want     string               // in the error; "" means that the creation succeeds
 		leftover int
 	}{

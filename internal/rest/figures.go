@@ -11,13 +11,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// figures count what watches send, by kube-apiserver's names (k8s.io/apiserver/pkg/endpoints/metrics). A server may
-// send each event to thousands of watches, so that the numbers are bare counters which become metrics when they are
-// scraped.
+// figures counts watch events under kube-apiserver's metric names (k8s.io/apiserver/pkg/endpoints/metrics). A server
+// may send each event to thousands of watches, so the counters are bare atomics, converted to metrics at each scrape.
 type figures struct {
 	initial *prometheus.HistogramVec
-	// shards are the watches of shards. apiserver_watch_filtered_events_total has no counterpart: these watches sleep
-	// through the events of other shards.
+	// shards counts the watches of shards. apiserver_watch_filtered_events_total has no counterpart: these watches do
+	// not wake up for events of other shards.
 	shards *prometheus.GaugeVec
 
 	mu    sync.Mutex
@@ -26,13 +25,13 @@ type figures struct {
 
 type kindKey struct{ group, version, resource string }
 
-// sizeBuckets are how many buckets there are for the sizes of events: 1 KiB, 2 KiB and so on to 128 KiB.
+// sizeBuckets is the number of buckets for event sizes: 1 KiB, 2 KiB and so on to 128 KiB.
 const sizeBuckets = 8
 
-// watchFigures are those of the watches of one version of a kind.
+// watchFigures counts the events in watches of one version of a kind.
 type watchFigures struct {
 	events, bytes atomic.Uint64
-	sizes         [sizeBuckets]atomic.Uint64 // how many events were of that size; larger ones are in none
+	sizes         [sizeBuckets]atomic.Uint64 // number of events by size; larger events are in none
 }
 
 var (
@@ -86,7 +85,7 @@ func (w *watchFigures) sent(size int) {
 	}
 }
 
-// listed notes how long it took to send what was there when a watch began.
+// listed records the time that sending a watch's initial state took.
 func (f *figures) listed(c *verb.Call, took time.Duration) {
 	scope := "cluster"
 	switch {
@@ -118,7 +117,7 @@ func (f *figures) Collect(ch chan<- prometheus.Metric) {
 			below += w.sizes[i].Load()
 			sizes[float64(int(1024)<<i)] = below
 		}
-		events := max(w.events.Load(), below) // one that has just been counted may be in a bucket only
+		events := max(w.events.Load(), below) // an event being counted may be in its bucket only
 		ch <- prometheus.MustNewConstMetric(watchEvents, prometheus.CounterValue, float64(events), key.group,
 			key.version, key.resource)
 		ch <- prometheus.MustNewConstHistogram(watchEventSizes, events, float64(w.bytes.Load()), sizes, key.group,

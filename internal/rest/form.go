@@ -18,13 +18,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// form is how a client wants its answer: the media type and, instead of the object, perhaps its metadata or a table.
+// form is the representation that a client requests: the media type, and whether it wants the object, its metadata or a
+// table.
 type form struct {
 	codec.Media
-	include metav1.IncludeObjectPolicy // what of the object goes into a table's rows
+	include metav1.IncludeObjectPolicy // the part of the object to include in table rows
 }
 
-// negotiate returns the form of an answer with an object of the call's kind, or with a list of them.
+// negotiate returns the form of a response with an object or a list of the call's kind.
 func negotiate(c *verb.Call, r *http.Request) (form, error) {
 	m, err := codec.Negotiate(r, offer(c))
 	return formOf(r, m, err)
@@ -35,13 +36,14 @@ func negotiateWatch(c *verb.Call, r *http.Request) (form, error) {
 	return formOf(r, m, err)
 }
 
-// negotiateScale is negotiate for a Scale, which has a protobuf form whatever kind it scales.
+// negotiateScale is negotiate for a Scale, which has a protobuf form for every scaled kind.
 func negotiateScale(r *http.Request) (form, error) {
 	m, err := codec.Negotiate(r, codec.Offer{Message: true})
 	return formOf(r, m, err)
 }
 
-// negotiateVirtual is negotiate for the answer to a POST of what is not stored, such as a review: it has no table.
+// negotiateVirtual is negotiate for the response to a POST of an unstored object, such as a review; it has no table
+// form.
 func negotiateVirtual(c *verb.Call, r *http.Request) (form, error) {
 	o := offer(c)
 	o.NoTable = true
@@ -63,14 +65,14 @@ func formOf(r *http.Request, m codec.Media, err error) (form, error) {
 	return f, nil
 }
 
-// plain is the form of an answer that is no object of the kind: a Status, a Scale.
+// plain returns the form for a response of another kind: a Status or a Scale.
 func (f form) plain() codec.Media { return codec.Media{Type: f.Type, Pretty: f.Pretty} }
 
 func (s *Server) tableOptions(c *verb.Call, f form) table.Options {
 	return table.Options{Version: f.Version, IncludeObject: f.include, Env: s.verbs.Env(c)}
 }
 
-// transform gives an object's bytes the form that the client asked for.
+// transform converts an object's bytes to the client's form.
 func (s *Server) transform(c *verb.Call, f form, raw []byte, obj object.Object) ([]byte, error) {
 	switch f.As {
 	case "":
@@ -86,8 +88,8 @@ func (s *Server) transform(c *verb.Call, f form, raw []byte, obj object.Object) 
 	return nil, notAsAskedOf(c, f, "not a list", "")
 }
 
-// notAsAsked is the answer to a request for the metadata of a list where there is one object, or the other way about.
-// Kube names its Go type.
+// notAsAskedOf is the error for a request of list metadata for a single object, or the reverse. As in Kubernetes, the
+// text names the Go type.
 func notAsAskedOf(c *verb.Call, f form, what, suffix string) error {
 	goType := "unstructured.Unstructured" + suffix
 	if !c.Resource.Custom() {
@@ -103,7 +105,7 @@ func notAsAsked(f form, what, goType string) error {
 	}}
 }
 
-// transformEvent is transform for the object of a watch event. Column definitions come with the first row only.
+// transformEvent is transform for the object of a watch event. Only the first row has column definitions.
 func (st *stream) transformEvent(raw []byte) ([]byte, error) {
 	if st.form.As != "Table" {
 		f := st.form
@@ -117,7 +119,7 @@ func (st *stream) transformEvent(raw []byte) ([]byte, error) {
 	return table.Single(st.c.Resource, st.c.Version, table.Row{JSON: raw}, o)
 }
 
-// writeTable answers a list as a table, row by row.
+// writeTable responds with a list as a table, row by row.
 func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *verb.Call, p *verb.Page, f form) error {
 	entries, err := s.ranked(c, p.Entries)
 	if err != nil {
@@ -142,7 +144,7 @@ func (s *Server) writeTable(w http.ResponseWriter, r *http.Request, c *verb.Call
 	return nil
 }
 
-// ranked returns entries in the order of a table's rows (catalog.Rules.Rank), which is nearly always their own.
+// ranked returns the entries in the order of table rows (catalog.Strategy.Rank), usually their own order.
 func (s *Server) ranked(c *verb.Call, entries []*watchcache.Entry) ([]*watchcache.Entry, error) {
 	if c.Strategy() == nil || c.Strategy().Rank == nil {
 		return entries, nil

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRank shows that FlowSchemas are listed by their names, and printed in the order in which requests try them.
+// TestRank checks that lists of FlowSchemas are ordered by name, and tables in the order in which requests try them.
 func TestRank(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// giveUpAfter is how long a watch that is over may wait for a client that does not read.
+// giveUpAfter limits how long a finished watch waits for a client that does not read.
 const giveUpAfter = 5 * time.Second
 
-// frames writes the frames of a watch. Those that come together go out together: each write to an HTTP/2 stream is a
-// conversation with the connection's goroutine, and costs more than copying a frame.
+// frames writes the frames of a watch. It combines frames that arrive together, because each write to an HTTP/2 stream
+// synchronizes with the connection's goroutine, which costs more than copying a frame.
 type frames struct {
 	out     http.ResponseWriter
 	control *http.ResponseController
 
-	one  []byte  // a frame that nothing has followed yet: it goes out without a copy
-	many *[]byte // frames, nil if there are none
+	one  []byte  // a single frame so far: it is written without a copy
+	many *[]byte // gathered frames, nil if there are none
 }
 
-// chunks are buffers for pieces of an answer. One goes back only if all writes of it have succeeded: when a stream is
-// reset, net/http's write returns while the connection's goroutine may still read the bytes.
+// chunks holds buffers for parts of a response. A buffer returns to the pool only if all its writes succeeded: when a
+// stream is reset, net/http's Write returns while the connection's goroutine may still read the bytes.
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, streamChunk+8<<10); return &b }}
 
 func (f *frames) put(frame []byte) bool {
 	switch {
-	case f.one == nil && f.many == nil, len(frame) >= streamChunk: // what is large is not copied
+	case f.one == nil && f.many == nil, len(frame) >= streamChunk: // large frames are not copied
 		if !f.write() {
 			return false
 		}
@@ -63,8 +63,8 @@ func (f *frames) putParts(head, body, tail []byte) bool {
 	return len(*f.many) < streamChunk || f.write()
 }
 
-// gather makes room in many for size bytes, less than streamChunk, behind what there is. It returns false if the
-// client has gone.
+// gather makes room in many for size more bytes, less than streamChunk. It returns false if the client has
+// disconnected.
 func (f *frames) gather(size int) bool {
 	if len(f.one)+size > streamChunk || f.many != nil && len(*f.many)+size > cap(*f.many) {
 		if !f.write() {
@@ -89,7 +89,7 @@ func (f *frames) write() (ok bool) {
 		f.one = nil
 	case f.many != nil:
 		_, err = f.out.Write(*f.many)
-		if err == nil && cap(*f.many) <= 2*streamChunk { // else a very large frame has grown it
+		if err == nil && cap(*f.many) <= 2*streamChunk { // a very large frame has not grown it
 			chunks.Put(f.many)
 		}
 		f.many = nil
@@ -97,8 +97,8 @@ func (f *frames) write() (ok bool) {
 	return err == nil
 }
 
-// giveUp makes writes end soon after ctx: a client that does not read would keep a watch that is over for as long as
-// its connection lives. It returns the function that takes that back, to be called before the handler returns.
+// giveUp makes writes fail soon after ctx ends. Otherwise a client that does not read would keep a finished watch for
+// as long as its connection lives. It returns a function that cancels this; call it before the handler returns.
 func (f *frames) giveUp(ctx context.Context) (stop func()) {
 	var mu sync.Mutex
 	over := false
@@ -106,7 +106,7 @@ func (f *frames) giveUp(ctx context.Context) (stop func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !over {
-			_ = f.control.SetWriteDeadline(time.Now().Add(giveUpAfter)) // an error says that there is nothing to end
+			_ = f.control.SetWriteDeadline(time.Now().Add(giveUpAfter)) // on error there is no deadline to set
 		}
 	})
 	return func() {
@@ -116,6 +116,6 @@ func (f *frames) giveUp(ctx context.Context) (stop func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		over = true
-		_ = f.control.SetWriteDeadline(time.Time{}) // a connection of HTTP/1.1 may serve another request
+		_ = f.control.SetWriteDeadline(time.Time{}) // an HTTP/1.1 connection may serve another request
 	}
 }

@@ -68,7 +68,7 @@ func TestFramesGoOutTogether(t *testing.T) {
 	}
 }
 
-// TestStuckWatchEnds shows that a watch whose time is over does not wait for a client that does not read.
+// TestStuckWatchEnds checks that an expired watch does not wait for a client that does not read.
 func TestStuckWatchEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestStuckWatchEnds(t *testing.T) {
 		if stop(); w.deadline.Load() != 0 {
 			t.Error("the connection keeps the deadline")
 		}
-		// One that ends in time touches nothing.
+		// A watch that ends in time sets no deadline.
 		w = &stuck{reads: 1}
 		f = newFrames(w)
 		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)

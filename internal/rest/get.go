@@ -18,7 +18,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *verb.Call) 
 		return err
 	}
 	if scope := request.ScopeOf(r.Context()); scope != nil && !c.Resource.Virtual {
-		scope.Over = true // what follows is done here; an object that is not stored may come from anywhere
+		scope.Over = true // no other goroutine remains; an unstored object may come from anywhere
 	}
 	if media.Binary() && media.As == "" {
 		return s.writeEntry(w, r, c, e, media)
@@ -34,7 +34,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, c *verb.Call) 
 	return writeDocument(w, r, body, answer{code: http.StatusOK, form: media}, media.message(c))
 }
 
-// find returns the entry of the object that a GET asks for.
+// find returns the entry of the object that a GET requests.
 func (s *Server) find(r *http.Request, c *verb.Call) (*watchcache.Entry, error) {
 	o, err := getOptions(r)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// TestBodiesThatAreNoObjects sends what is no object to every resource and subresource that takes a body. No answer
-// may be a panic.
+// TestBodiesThatAreNoObjects sends bodies that are not objects to every resource and subresource that accepts a body.
+// No response may be a panic.
 func TestBodiesThatAreNoObjects(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -24,7 +24,7 @@ func TestBodiesThatAreNoObjects(t *testing.T) {
 				for _, body := range []string{"null", "", "[]", "1", `"x"`, "{}", `{"metadata":null,"spec":null}`,
 					"---\n", "# nothing\n"} {
 					code := hostile(t, s, target, body)
-					if code >= 500 && res.Plural != "bindings" { // kube says 500 to a binding without a target
+					if code >= 500 && res.Plural != "bindings" { // kube-apiserver returns 500 without a target
 						t.Errorf("%s %q: %d", target, body, code)
 					}
 				}
@@ -33,7 +33,7 @@ func TestBodiesThatAreNoObjects(t *testing.T) {
 	})
 }
 
-// writes returns the requests to a resource and an object of it that take a body.
+// writes returns the requests with a body to a resource and one of its objects.
 func writes(res *catalog.Resource, ver *catalog.Version) []string {
 	path := "/apis/" + res.Group + "/" + ver.Name
 	if res.Group == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// nowhere is an http.ResponseWriter that drops what it is given.
+// nowhere is an http.ResponseWriter that discards its input.
 type nowhere struct{ header http.Header }
 
 func (n nowhere) Header() http.Header       { return n.header }
@@ -19,7 +19,7 @@ func (nowhere) WriteHeader(int)             {}
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (nowhere) Flush()                      {}
 
-// BenchmarkInitialEvents begins watches of 1,000 objects of 1 KiB, which end at once.
+// BenchmarkInitialEvents starts watches of 1,000 objects of 1 KiB, which end at once.
 func BenchmarkInitialEvents(b *testing.B) {
 	s := start(b)
 	for i := range 1000 {
@@ -31,7 +31,7 @@ func BenchmarkInitialEvents(b *testing.B) {
 	}
 	r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/default/configmaps", nil)
 	info, _ := request.Parse(r)
-	s.ServeHTTP(httptest.NewRecorder(), r, info, admin) // waits until the view has them
+	s.ServeHTTP(httptest.NewRecorder(), r, info, admin) // waits until the view has the objects
 	over, cancel := context.WithCancel(b.Context())
 	cancel()
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {

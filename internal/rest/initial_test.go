@@ -13,7 +13,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// parts remembers where what is written lies in memory.
+// parts records the memory addresses of written slices.
 type parts struct {
 	*httptest.ResponseRecorder
 	large []*byte // the beginnings of writes of more than 100 KiB
@@ -26,8 +26,8 @@ func (p *parts) Write(b []byte) (int, error) {
 	return p.ResponseRecorder.Write(b)
 }
 
-// TestInitialEventsAreShared: the initial events of watches are written from the same bytes, so that many watches whose
-// clients do not read hold one copy of a large object and not one each.
+// TestInitialEventsAreShared checks that the initial events of watches are written from the same bytes. So many watches
+// with clients that do not read hold one copy of a large object, not one each.
 func TestInitialEventsAreShared(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -35,9 +35,9 @@ func TestInitialEventsAreShared(t *testing.T) {
 		send(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"`+name+
 			`"},"data":{"x":"`+strings.Repeat("x", 200<<10)+`"}}`, nil)
 	}
-	send(t, s, http.MethodGet, "/api/v1/namespaces/default/configmaps", "", nil) // waits until the view has them
+	send(t, s, http.MethodGet, "/api/v1/namespaces/default/configmaps", "", nil) // waits until the view has the objects
 	over, cancel := context.WithCancel(t.Context())
-	cancel() // the initial events are written all the same
+	cancel() // the initial events are written anyway
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
 		var first []*byte
 		for range 2 {

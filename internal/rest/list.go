@@ -59,7 +59,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, c *verb.Call,
 	return out.stream(w, r, p)
 }
 
-// listWriter returns what writes a page as JSON.
+// listWriter returns the writer for a page as JSON.
 func (s *Server) listWriter(c *verb.Call, media form, p *verb.Page) listWriter {
 	out := listWriter{listForm: listFormOf(c, media, p), omitTypeMeta: c.Version.New != nil && media.As == ""}
 	out.item = func(e *watchcache.Entry) ([]byte, error) { return s.verbs.JSON(c, e) }
@@ -75,12 +75,12 @@ func (s *Server) listWriter(c *verb.Call, media form, p *verb.Page) listWriter {
 	return out
 }
 
-// listForm is what a list says beside its items, in JSON and CBOR.
+// listForm holds the parts of a list other than its items, in JSON and CBOR.
 type listForm struct {
 	apiVersion, kind string
-	// emptyContinue is true if the metadata has a continue at the end too, an empty one: in lists of custom kinds.
+	// emptyContinue is true if the last page has an empty continue in its metadata: in lists of custom kinds.
 	emptyContinue bool
-	// nullItems is true if the items are null: in empty lists of metadata.
+	// nullItems is true if items is null: in empty lists of metadata.
 	nullItems bool
 }
 
@@ -100,7 +100,7 @@ func listFormOf(c *verb.Call, media form, p *verb.Page) listForm {
 // listWriter writes a list of objects as JSON, fields in the order of kube's encoder.
 type listWriter struct {
 	listForm
-	// omitTypeMeta is true if items do not say their apiVersion and kind: in lists of built-in kinds.
+	// omitTypeMeta is true if items have no apiVersion and kind: in lists of built-in kinds.
 	omitTypeMeta bool
 	item         func(*watchcache.Entry) ([]byte, error)
 }
@@ -136,7 +136,7 @@ func (l *listWriter) trailer(dst []byte, p *verb.Page) []byte {
 		dst = strconv.AppendInt(dst, p.Revision, 10)
 		dst = append(dst, '"')
 	}
-	if p.Shard != "" { // it has no character that JSON escapes
+	if p.Shard != "" { // its characters need no escapes in JSON
 		dst = append(dst, `,"shardInfo":{"selector":"`...)
 		dst = append(append(dst, p.Shard...), `"}`...)
 	}
@@ -162,12 +162,12 @@ func (l *listWriter) appendTo(dst []byte, p *verb.Page) ([]byte, error) {
 	return l.trailer(dst, p), nil
 }
 
-// streamChunk is how much of a list is gathered before it goes to the connection: large enough for full TLS records and
-// HTTP/2 frames, small enough to stay in cache.
+// streamChunk is the size of the pieces in which a list is written: large enough for full TLS records and HTTP/2
+// frames, small enough to stay in cache.
 const streamChunk = 64 << 10
 
-// stream writes the list piece by piece. An object that cannot be brought into the asked version is found before the
-// first byte is sent, so that the client gets an error and not half a list.
+// stream writes the list piece by piece. It converts all objects before it sends the first byte, so that after a failed
+// conversion the client gets an error and not half a list.
 func (l *listWriter) stream(w http.ResponseWriter, r *http.Request, p *verb.Page) error {
 	items := make([][]byte, len(p.Entries))
 	for i, e := range p.Entries {

@@ -19,13 +19,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// ask sends a request as admin, past front. body "" is none.
+// ask sends a request as admin, bypassing front. body may be "".
 func ask(t *testing.T, s *server, method, target, body string, accept ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	return askIn(t.Context(), t, s, method, target, body, accept...)
 }
 
-// askIn is ask by a client that waits as long as ctx lasts.
+// askIn is ask for a client that waits until ctx ends.
 func askIn(ctx context.Context, t *testing.T, s *server, method, target, body string, accept ...string,
 ) *httptest.ResponseRecorder {
 	t.Helper()
@@ -51,7 +51,7 @@ func askIn(ctx context.Context, t *testing.T, s *server, method, target, body st
 	return w
 }
 
-// send is ask for what must succeed; into may be nil.
+// send is ask for a request that must succeed; into may be nil.
 func send(t *testing.T, s *server, method, target, body string, into any) {
 	t.Helper()
 	w := ask(t, s, method, target, body)
@@ -72,7 +72,7 @@ func widgetsIn(namespace string) string {
 	return "/apis/a.example.com/v1/namespaces/" + namespace + "/widgets"
 }
 
-// defineWidgets makes a kind whose spec.bucket and spec.mode are selectable; mode has a default.
+// defineWidgets creates a kind with the selectable fields spec.bucket and spec.mode; mode has a default.
 func defineWidgets(t *testing.T, s *server) {
 	t.Helper()
 	send(t, s, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -83,7 +83,7 @@ func defineWidgets(t *testing.T, s *server) {
 		"bucket":{"type":"string"},"mode":{"type":"string","default":"auto"}}}}}}}]}}`, nil)
 }
 
-// list is what a list answers, as far as tests look.
+// list is the part of a list that tests read.
 type list struct {
 	Metadata metav1.ListMeta
 	Items    []struct {
@@ -100,8 +100,8 @@ func (l *list) names() []string {
 	return names
 }
 
-// TestSelectors compares lists by selectors with what a look at all objects finds, among more objects than are searched
-// without an index, and while they change.
+// TestSelectors compares lists by selectors with a scan of all objects, for more objects than are searched without an
+// index, and while they change.
 func TestSelectors(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -179,7 +179,7 @@ func TestSelectors(t *testing.T) {
 				if next = page.Metadata.Continue; next == "" {
 					break
 				}
-				// What changes between two pages is not in them.
+				// Changes between two pages do not appear in them.
 				send(t, s, http.MethodPatch, widgetsIn("default")+"/w149",
 					`{"spec":{"bucket":"b3"},"metadata":{"labels":{"x":"`+next[:8]+`"}}}`, nil)
 				send(t, s, http.MethodPatch, widgetsIn("default")+"/w149", `{"spec":{"bucket":"b9"}}`, nil)
@@ -209,8 +209,8 @@ func TestSelectors(t *testing.T) {
 	check()
 }
 
-// TestItemsOfBuiltInKinds: as in Kubernetes, items say what they are in lists of custom kinds alone. A large one is
-// written past the buffer.
+// TestItemsOfBuiltInKinds checks that, as in Kubernetes, only items of custom kinds have apiVersion and kind. A large
+// item is written past the buffer.
 func TestItemsOfBuiltInKinds(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -241,7 +241,7 @@ func TestItemsOfBuiltInKinds(t *testing.T) {
 	}
 }
 
-// Lists end in kube's ways: those of custom objects with an empty continue, those of metadata without items as null.
+// TestListEnds checks the end of lists: custom objects have an empty continue, and empty lists of metadata null items.
 func TestListEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t)

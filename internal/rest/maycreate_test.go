@@ -30,8 +30,8 @@ func (n *noCreations) Authorize(_ context.Context, _ user.Info, what *request.In
 	return authz.Decision{Verdict: authz.Allow}, nil
 }
 
-// TestCreationByOtherVerbs: an update or an apply that creates needs the permission to create, and leaves nothing
-// behind without it. Package front asks about the verb of the request only.
+// TestCreationByOtherVerbs checks that an update or an apply that creates needs the permission to create, and has no
+// effect without it. Package front checks only the verb of the request.
 func TestCreationByOtherVerbs(t *testing.T) {
 	t.Parallel()
 	n := &noCreations{}
@@ -51,7 +51,7 @@ func TestCreationByOtherVerbs(t *testing.T) {
 			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}}`, code: http.StatusForbidden,
 			holds: forbidden},
 		{do: "GET " + one, code: http.StatusNotFound},
-		// Front has asked about this one.
+		// Front has already authorized this one.
 		{do: "POST " + leases, body: lease, code: http.StatusCreated},
 		{do: "APPLY " + leases + "/one?fieldManager=me", body: lease, code: http.StatusOK},
 	})

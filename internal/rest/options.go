@@ -28,11 +28,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// metaVersion is the version in which query parameters are read.
+// metaVersion is the version for decoding query parameters.
 var metaVersion = metav1.SchemeGroupVersion
 
-// parameters decodes a request's query into the options of a verb. The library's codec gives kube's errors; requests
-// without a query, the most of them, do not pay for it.
+// parameters decodes a request's query into the options of a verb. The library's codec gives Kubernetes' errors;
+// requests without a query, the majority, skip it.
 func parameters(query url.Values, into runtime.Object) error {
 	if len(query) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func patchOptions(r *http.Request, patchType types.PatchType) (*metav1.PatchOpti
 	return o, invalidOptions("PatchOptions", metav1validation.ValidatePatchOptions(o, patchType))
 }
 
-// deleteOptions come in the body or, if there is none, in the query.
+// deleteOptions returns the options from the body or, if it is empty, from the query.
 func (s *Server) deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -90,12 +90,12 @@ func (s *Server) deleteOptions(r *http.Request) (*metav1.DeleteOptions, error) {
 		return nil, err
 	}
 	if !s.verbs.UnsafeDeletion() {
-		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil // as a server that does not know it
+		o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil // like a server without this option
 	}
 	return o, invalidOptions("DeleteOptions", metav1validation.ValidateDeleteOptions(o))
 }
 
-// decodeDeleteOptions accepts DeleteOptions of any API group, and, as kube does, a body that does not say what it is.
+// decodeDeleteOptions accepts DeleteOptions of any API group and, like Kubernetes, a body without kind and apiVersion.
 func decodeDeleteOptions(ctx context.Context, body []byte, contentType string, into *metav1.DeleteOptions) error {
 	mediaType, err := codec.BodyType(ctx, contentType)
 	switch {
@@ -140,8 +140,8 @@ func checkDeleteOptions(into *metav1.DeleteOptions) error {
 	return nil
 }
 
-// getOptions are those of a GET of one object. The parameter export, which went with Kubernetes 1.21, is refused and
-// not ignored: its object is not what a client that sends it expects.
+// getOptions returns the options of a GET of one object. It refuses the parameter export, removed in Kubernetes 1.21,
+// because a client that sends it expects a different object.
 func getOptions(r *http.Request) (*metav1.GetOptions, error) {
 	o := &metav1.GetOptions{}
 	if r.URL.RawQuery == "" {
@@ -161,14 +161,14 @@ func listOptions(query url.Values) (*metainternal.ListOptions, error) {
 	}
 	metainternal.SetListOptionsDefaults(o, true)
 	if o.ResourceVersion == "0" {
-		// as kube's cache has it: who reads from memory gets everything in one piece. Informers depend on it.
+		// As in Kubernetes' cache, a read from memory ignores the limit. Informers depend on it.
 		o.Limit = 0
 	}
 	return o, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(o, true))
 }
 
-// skipsUnreadable reports whether a list asks for what can be read of it: the parameter ignoreStoreReadError, which
-// Kubernetes does not have, is true. A server that does not know it fails as if it was not there.
+// skipsUnreadable reports whether a list omits unreadable objects, because ignoreStoreReadError is true. Kubernetes
+// lacks this parameter: a server that ignores it fails as usual.
 func skipsUnreadable(query url.Values) bool {
 	skip, err := strconv.ParseBool(query.Get("ignoreStoreReadError"))
 	return err == nil && skip

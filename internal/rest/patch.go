@@ -31,7 +31,7 @@ func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 	return s.writeObject(w, r, c, res, answer{code: codeOf(res), form: media})
 }
 
-// readPatch reads what all kinds of patches have in common.
+// readPatch reads the parts that all types of patches have in common.
 func readPatch(
 	r *http.Request, c *verb.Call, accept func() (form, error),
 ) (form, decode.Patch, metav1.PatchOptions, error) {
@@ -56,8 +56,8 @@ func readPatch(
 	return in.media, decode.Patch{Type: patchType, Data: in.body.Data}, in.options, err
 }
 
-// unknownPatchType is the 415 for a patch that is none of the accepted ones. That of built-in kinds is what client-go
-// makes of the bare status code that kube-apiserver sends.
+// unknownPatchType is the 415 for an unsupported patch type. For built-in kinds it is the error that client-go derives
+// from kube-apiserver's bare status code.
 func unknownPatchType(c *verb.Call, accepted []string) error {
 	if c.Resource.Custom() {
 		return codec.UnsupportedMediaType(accepted...)
@@ -69,8 +69,8 @@ func unknownPatchType(c *verb.Call, accepted []string) error {
 	}}
 }
 
-// patchTypes returns the content types that a PATCH of the call's kind may have. Strategic merge needs a Go type, which
-// only built-in kinds have.
+// patchTypes returns the content types that a PATCH of the call's kind accepts. A strategic merge needs a Go type, so
+// only built-in kinds accept it.
 func patchTypes(r *http.Request, c *verb.Call) []string {
 	accepted := []string{string(types.JSONPatchType), string(types.MergePatchType)}
 	if c.Version.New != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPaths: what lies below a subresource, and what has no path for any method, is not found, as by a running
-// kube-apiserver 1.36.3. Before, a path that went on behind a subresource was that of the subresource.
+// TestPaths checks that paths below a subresource, and paths without any method, are not found. The responses come from
+// a running kube-apiserver 1.36.3.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -7,15 +7,15 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/decode"
 )
 
-// input is what all requests with a body have in common.
+// input holds the common parts of all requests with a body.
 type input[O any] struct {
 	media   form
 	body    decode.Body
 	options O
 }
 
-// readRequest reads a request in the order in which kube finds fault with one: the form of the answer, which accept
-// returns after it has looked at all that comes before the body, the body, and the options of the verb in the query.
+// readRequest reads a request and reports errors in Kubernetes' order: accept, which checks everything before the body
+// and returns the form of the response, then the body, then the options in the query.
 func readRequest[O any](
 	r *http.Request, accept func() (form, error), options func(*http.Request) (*O, error),
 ) (in input[O], err error) {
@@ -34,7 +34,7 @@ func readRequest[O any](
 	return in, nil
 }
 
-// accepts returns the form of an answer with an object of the call's kind.
+// accepts returns a function that negotiates the form of a response with an object of the call's kind.
 func accepts(r *http.Request, c *verb.Call) func() (form, error) {
 	return func() (form, error) { return negotiate(c, r) }
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// recordAnswer notes for the audit log an answer, whose Go type is into's. What a Status says is recorded even where
-// answers are not.
+// recordAnswer records a response in the audit log; into has its Go type. A Status is recorded even if the policy omits
+// responses.
 func recordAnswer(a request.Record, doc []byte, into any) {
 	if _, ok := into.(*metav1.Status); ok {
 		var status metav1.Status
@@ -30,7 +30,7 @@ func recordDeleteOptions(a request.Record, o *metav1.DeleteOptions) {
 		return
 	}
 	if obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o); err == nil {
-		obj["kind"], obj["apiVersion"] = "DeleteOptions", "meta.k8s.io/__internal" // so it is in Kubernetes
+		obj["kind"], obj["apiVersion"] = "DeleteOptions", "meta.k8s.io/__internal" // as in Kubernetes
 		a.RequestObject(obj)
 	}
 }

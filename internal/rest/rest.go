@@ -1,9 +1,8 @@
-// Package rest speaks HTTP about objects: it reads requests, hands them to package verb, and writes what comes of them.
+// Package rest serves objects over HTTP: it parses requests, passes them to package verb, and writes the results.
 //
-// It stands behind package front, which has found out who asks and for what. route.go chooses the function that
-// answers, one file for each verb has it, and form.go, list.go, stream.go and binary.go write objects, lists and
-// watches in the form that the client asked for. What a verb does to an object is none of its business. A Server is
-// safe for concurrent use.
+// Package front, which has identified the caller and the target, calls it. route.go selects the handler, and each verb
+// has its own file. form.go, list.go, stream.go and binary.go write objects, lists and watches in the client's form.
+// Package verb decides the effect on objects. A Server is safe for concurrent use.
 package rest
 
 import (
@@ -20,19 +19,19 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Config is what a Server works with.
+// Config holds the dependencies of a Server.
 type Config struct {
 	Verbs *verb.Verbs
-	// Connections are those to what stands for objects, by resource and subresource: "pods/exec". Optional.
+	// Connections connect to the things behind objects, keyed by resource and subresource: "pods/exec". Optional.
 	Connections map[string]Connection
-	// WatchAtLeast is the shortest life of a watch whose client sets none, 30 minutes if zero; up to as much again is
-	// added at random, so that clients do not all come back at once.
+	// WatchAtLeast is the minimum duration of a watch whose client sets none, 30 minutes if zero. Up to the same
+	// duration is added at random, so that clients do not all reconnect at once.
 	WatchAtLeast time.Duration
-	// Metrics is where the metrics of watches are registered. Optional.
+	// Metrics is the registry for the metrics of watches. Optional.
 	Metrics *prometheus.Registry
 }
 
-// Server answers requests for objects.
+// Server handles requests for objects.
 type Server struct {
 	verbs        *verb.Verbs
 	connections  map[string]Connection
@@ -52,7 +51,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// ServeHTTP answers a request for a resource. Errors end in one place, codec.WriteError.
+// ServeHTTP handles a request for a resource. All errors go through codec.WriteError.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, info *request.Info, who user.Info) {
 	if err := s.serve(w, r, info, who); err != nil {
 		codec.WriteError(w, r, err)
@@ -75,7 +74,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 	case !c.Resource.Custom() && !s.routed(c, r.Method), info.Verb == "watch" && r.Method != http.MethodGet:
 		err = methodNotSupported(c, strings.ToLower(r.Method))
 	}
-	// kube's router, which refuses verbs of built-in kinds, does not warn
+	// Kubernetes' router refuses verbs of built-in kinds without the warning.
 	if c.Version.Deprecated {
 		noteDeprecated(r.Context(), c)
 	}
@@ -109,7 +108,7 @@ func noteDeprecated(ctx context.Context, c *verb.Call) {
 	}
 }
 
-// conceal finds out what the caller may not read of objects with sensitive fields, of which nothing is recorded.
+// conceal determines the sensitive fields that the caller may not read, and keeps them out of the audit log.
 func (s *Server) conceal(r *http.Request, c *verb.Call) error {
 	if err := s.verbs.Conceal(r.Context(), c); err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// handler answers a request whose resource is known.
+// handler handles a request for a known resource.
 type handler func(http.ResponseWriter, *http.Request, *verb.Call) error
 
-// route chooses the function that answers, by subresource and verb.
+// route selects the handler by subresource and verb.
 func (s *Server) route(c *verb.Call, info *request.Info) (handler, error) {
 	switch c.Subresource {
 	case "":
@@ -37,7 +37,7 @@ func (s *Server) route(c *verb.Call, info *request.Info) (handler, error) {
 
 func (s *Server) routeResource(c *verb.Call, verb string) (handler, error) {
 	if c.Resource.Virtual && c.Name != "" && !c.Resource.Answers("get") {
-		return nil, notServed() // there are no objects, so none has a path
+		return nil, notServed() // there are no stored objects, so no names
 	}
 	if verb == "watch" && c.Resource.Answers("list") && !c.Resource.Answers("watch") {
 		return refuseWatch, nil
@@ -102,8 +102,8 @@ func (s *Server) routeSubresource(c *verb.Call, info *request.Info) (handler, er
 	return nil, methodNotSupported(c, info.Verb)
 }
 
-// hasPath reports whether Kubernetes' router has the path of a built-in kind, for any method. Below a subresource there
-// are none but those that a proxy asks for.
+// hasPath reports whether Kubernetes' router has the path of a built-in kind, for any method. Paths below a subresource
+// exist only for proxies.
 func (s *Server) hasPath(c *verb.Call, info *request.Info) bool {
 	switch {
 	case len(info.Parts) > 3:
@@ -119,8 +119,8 @@ func (s *Server) hasPath(c *verb.Call, info *request.Info) bool {
 	return c.Resource.Subresource(c.Subresource) != nil || c.Resource.HasSubresource(c.Version, c.Subresource)
 }
 
-// routed reports whether Kubernetes' router has a path of a built-in kind for the method. Where it has none, nothing
-// looks at the request any further. Paths of custom kinds do not go through it.
+// routed reports whether Kubernetes' router has a path of a built-in kind for the method. If not, the request is
+// refused at once. Paths of custom kinds bypass that router.
 func (s *Server) routed(c *verb.Call, method string) bool {
 	switch {
 	case method == http.MethodHead:
@@ -129,7 +129,7 @@ func (s *Server) routed(c *verb.Call, method string) bool {
 	case c.Subresource != "" || c.Resource.Virtual:
 		return true
 	case c.Name == "":
-		everywhere := c.Resource.Namespaced && c.Namespace == "" // what all namespaces have can be read
+		everywhere := c.Resource.Namespaced && c.Namespace == "" // across all namespaces, reads only
 		return method == http.MethodGet || !everywhere && (method == http.MethodPost || method == http.MethodDelete)
 	default:
 		return method != http.MethodPost
@@ -138,7 +138,7 @@ func (s *Server) routed(c *verb.Call, method string) bool {
 
 func notServed() error { return verb.NotServed() }
 
-// noSubresource is the answer to the path of a subresource that the kind does not have.
+// noSubresource is the error for a subresource that the kind does not have.
 func noSubresource(c *verb.Call) error {
 	if c.Resource.Custom() {
 		return apierrors.NewNotFound(c.GroupResource(), c.Name)

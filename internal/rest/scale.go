@@ -52,7 +52,7 @@ func (s *Server) serveScalePatch(w http.ResponseWriter, r *http.Request, c *verb
 	return s.writeScale(w, r, c, scale, media)
 }
 
-// writeScale answers with a Scale, or with what the client wants to have of it.
+// writeScale responds with a Scale, or with the part that the client requests.
 func (s *Server) writeScale(
 	w http.ResponseWriter, r *http.Request, c *verb.Call, scale *autoscalingv1.Scale, media form,
 ) error {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestScaleForms reads the scale of a built-in and of a custom object in all forms. The columns are those of a running
+// TestScaleForms reads the scale of a built-in and of a custom object in all forms. The columns come from a running
 // kube-apiserver 1.36.3.
 func TestScaleForms(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func scaleAs(t *testing.T, s *server, path, as string, write bool, into any) int
 	return w.Code
 }
 
-// TestExport asks for what Kubernetes had until 1.20.
+// TestExport requests the parameter export, which Kubernetes had until 1.20.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -110,8 +110,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestBodiesOfActions sends bodies of evictions and bindings that do not say what they are, or something else. The
-// answers are those of a running kube-apiserver 1.36.3.
+// TestBodiesOfActions sends bodies of evictions and bindings without a kind, or with another one. The responses come
+// from a running kube-apiserver 1.36.3.
 func TestBodiesOfActions(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -157,7 +157,7 @@ func TestBodiesOfActions(t *testing.T) {
 	}
 }
 
-// TestBodiesOfUpdates sends bodies of other kinds and names. The answers are those of a running kube-apiserver 1.36.3.
+// TestBodiesOfUpdates sends bodies of other kinds and names. The responses come from a running kube-apiserver 1.36.3.
 func TestBodiesOfUpdates(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -46,8 +46,8 @@ func inThird(value string, i int) bool {
 	return !sharding.HexLess(hash, thirds[i]) && sharding.HexLess(hash, thirds[i+1])
 }
 
-// TestShardedLists lists the thirds of more objects than are searched without an index, in one piece and in pages,
-// while they change.
+// TestShardedLists lists the thirds of a collection, in one piece and in pages, while objects change. The collection is
+// larger than is searched without an index.
 func TestShardedLists(t *testing.T) {
 	t.Parallel()
 	s := startSharded(t)
@@ -142,7 +142,7 @@ func wantList(t *testing.T, s *server, target, selector string, want []string) {
 	}
 }
 
-// TestShardForms finds what a list says of its shard in each form that a list has.
+// TestShardForms finds the shard selector in each form of a list.
 func TestShardForms(t *testing.T) {
 	t.Parallel()
 	s := startSharded(t)
@@ -226,7 +226,7 @@ func TestShardedWatches(t *testing.T) {
 	other.want("ADDED there b")
 }
 
-// TestShardErrors: kube-apiserver takes a selector that it cannot read for its own fault.
+// TestShardErrors checks that an invalid selector is a 500, as in kube-apiserver.
 func TestShardErrors(t *testing.T) {
 	t.Parallel()
 	s := startSharded(t)
@@ -254,7 +254,7 @@ func TestShardErrors(t *testing.T) {
 	}
 }
 
-// TestShardsOff: without the gate the parameter means nothing.
+// TestShardsOff checks that the parameter has no effect without the gate.
 func TestShardsOff(t *testing.T) {
 	t.Parallel()
 	s := start(t)

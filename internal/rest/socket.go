@@ -11,24 +11,24 @@ import (
 	"github.com/bowsprit/bowsprit/internal/object/codec"
 )
 
-// messages sends the frames of a watch over a WebSocket, one message each: text if the form is, else binary.
+// messages sends the frames of a watch over a WebSocket, one message each: text for text forms, otherwise binary.
 type messages struct {
 	conn *websocket.Conn
 	form form
 }
 
-// serveSocket takes the connection over as a WebSocket (RFC 6455) and runs a watch on it. What goes wrong from here on
-// the client learns from the handshake or the end of the connection. A client is not listened to, but for its leaving.
+// serveSocket upgrades the connection to a WebSocket (RFC 6455) and runs a watch on it. Errors from here on reach the
+// client through the handshake or the end of the connection. Messages from the client are ignored, except the close.
 func serveSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, f form, run func(context.Context, sink)) {
 	websocket.Handler(func(conn *websocket.Conn) {
 		ctx, cancel := context.WithCancel(ctx)
 		left := make(chan struct{})
-		// A client that does not read is not waited for when the watch is over, in run and in Close: half as long as
-		// others, because the end of TLS, which has a deadline of its own, takes five seconds more with it.
+		// When the watch is over, run and Close do not wait for a client that does not read. The limit is half of the
+		// usual one, because closing TLS has its own deadline of five more seconds.
 		defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Now().Add(giveUpAfter / 2)) })()
 		defer func() {
 			cancel()
-			_ = conn.Close() // says that it is the end, and that all is well
+			_ = conn.Close() // sends a normal closure
 			<-left
 		}()
 		go func() {
@@ -46,7 +46,7 @@ func serveSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, f 
 
 func (m messages) put(frame []byte) bool {
 	if m.form.Type == codec.Protobuf {
-		frame = frame[4:] // its length, which a message has by itself
+		frame = frame[4:] // drop the length; a message has its own
 	}
 	_, err := m.conn.Write(frame)
 	return err == nil
@@ -57,5 +57,5 @@ func (m messages) putParts(head, body, tail []byte) bool {
 	return m.put(append(append(append(frame, head...), body...), tail...))
 }
 
-// push does nothing: messages have gone out one by one.
+// push does nothing: messages are sent one by one.
 func (m messages) push() bool { return true }

@@ -24,7 +24,7 @@ import (
 	"github.com/bowsprit/bowsprit/testserver"
 )
 
-// Programs in browsers watch by WebSocket, and say who they are among its protocols.
+// TestWatchByWebSocket watches by WebSocket and authenticates through its protocols, as programs in browsers do.
 func TestWatchByWebSocket(t *testing.T) {
 	tokens := tokenFile(t, `secret,eve,1,"system:masters"`)
 	server := testserver.Start(t, func(c *bowsprit.Config) { c.Authentication.TokenAuthFile = tokens })
@@ -115,7 +115,7 @@ func dialWatch(t *testing.T, server *testserver.Server, query, token, accept str
 		return nil, err
 	}
 	t.Cleanup(func() { conn.Close() })
-	return conn, conn.SetDeadline(time.Now().Add(time.Minute)) // an answer that does not come ends the test
+	return conn, conn.SetDeadline(time.Now().Add(time.Minute)) // a missing response ends the test
 }
 
 // A client that does not read does not hold a watch beyond its end, nor the server.
@@ -127,7 +127,7 @@ func TestWebSocketIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 40 { // more than the buffers of a connection hold
+	for i := range 40 { // more than a connection's buffers hold
 		large := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("a-", i)},
 			Data:       map[string]string{"k": strings.Repeat("x", 500_000)},

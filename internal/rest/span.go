@@ -11,13 +11,13 @@ import (
 	"github.com/bowsprit/bowsprit/internal/request"
 )
 
-// spanNames are those that kube-apiserver gives what its handlers do, by verb. Watches have none.
+// spanNames maps verbs to kube-apiserver's span names. Watches have no span.
 var spanNames = map[string]string{
 	"get": "Get", "list": "List", "create": "Create", "update": "Update", "patch": "Patch", "delete": "Delete",
 	"deletecollection": "Delete",
 }
 
-// startSpan begins the span of a verb, of a request that is traced.
+// startSpan starts the span of a verb if the request is traced.
 func startSpan(r *http.Request, info *request.Info) (*http.Request, trace.Span) {
 	name := spanNames[info.Verb]
 	if name == "" {
@@ -42,7 +42,7 @@ func startSpan(r *http.Request, info *request.Info) (*http.Request, trace.Span) 
 	return r.WithContext(ctx), span
 }
 
-// startEncoding begins the span of an answer that is encoded and written, of a request that is traced.
+// startEncoding starts the span for encoding and writing a response if the request is traced.
 func startEncoding(r *http.Request, f form) (*http.Request, trace.Span) {
 	ctx, span := request.StartSpan(r.Context(), "SerializeObject")
 	if !span.IsRecording() {
@@ -56,7 +56,7 @@ func startEncoding(r *http.Request, f form) (*http.Request, trace.Span) {
 	return r.WithContext(ctx), span
 }
 
-// scopeOf is what a request is about: an object, a namespace, the cluster.
+// scopeOf returns the scope of a request: a resource (one object), a namespace or the cluster.
 func scopeOf(info *request.Info) string {
 	switch {
 	case info.Name != "":

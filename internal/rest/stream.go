@@ -19,7 +19,7 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb/corrupt"
 )
 
-// stream is one watch being written.
+// stream writes one watch.
 type stream struct {
 	s          *Server
 	c          *verb.Call
@@ -31,22 +31,22 @@ type stream struct {
 	bookmarks  bool
 	head, tail []byte                  // memory of send
 	rows       int                     // rows sent so far, in a watch of tables
-	keys       map[watch.EventType]any // of frames, by event type: made once, because making one costs an allocation
+	keys       map[watch.EventType]any // frame keys by event type: made once, because making one allocates
 	masked     bool                    // of keys
 }
 
 // sink is where the frames of a watch go.
 type sink interface {
-	// put adds a frame, which must not change. It returns false if the client has gone.
+	// put adds a frame, which must not change. It returns false if the client has disconnected.
 	put(frame []byte) bool
-	// putParts adds a frame that consists of three parts, of which body must not change.
+	// putParts adds a frame in three parts; body must not change.
 	putParts(head, body, tail []byte) bool
-	// push sends what there is. It returns false if the client has gone.
+	// push sends the gathered frames. It returns false if the client has disconnected.
 	push() bool
 }
 
-// initial sends the state at the start as ADDED events, if that is wanted, and, if the client asked for the initial
-// events by name, the bookmark that marks their end. It returns false if the client has gone.
+// initial sends the initial state as ADDED events, if requested. If the client requested sendInitialEvents, it then
+// sends the bookmark that ends them. It returns false if the client has disconnected.
 func (st *stream) initial(ctx context.Context, o *metainternal.ListOptions) bool {
 	if !st.watch.HasInitial() {
 		return true
@@ -83,10 +83,10 @@ func (st *stream) follow(ctx context.Context) {
 				return
 			}
 		}
-		clear(changes) // a watcher that waits holds on to nothing
+		clear(changes) // a waiting watcher must not retain entries
 		delivered, ending := st.watch.From(), ctx.Err() != nil
 		tock = st.watch.Turned() || tock
-		// The last bookmark spares the client a look back when it resumes.
+		// The final bookmark lets the client resume without replaying history.
 		if st.bookmarks && (tock || ending && delivered > marked) {
 			if !st.bookmark(delivered, false) {
 				return
@@ -126,7 +126,7 @@ func (st *stream) whileServed(end func()) (stop func()) {
 				end()
 				return
 			}
-			look(res.Life()) // only its status changed
+			look(res.Life()) // only the kind's status changed
 		})
 	}
 	look(c.Resource.Life())
@@ -143,18 +143,18 @@ func (st *stream) event(ev *verb.Event) bool {
 	return !ok || st.shared(ev, kind)
 }
 
-// frameKey names a frame among those that an event keeps: all watchers of a version and form share one.
+// frameKey identifies a cached frame of an event; all watchers with the same version and form share it.
 type frameKey struct {
 	version *catalog.Version
 	form    form
 	kind    watch.EventType
 	masked  bool
-	// Of a table: whether it tells the columns, and the second at which it was made, because cells tell ages.
+	// For tables: whether the frame has column definitions, and the second of its creation, because cells show ages.
 	headers bool
 	second  int64
 }
 
-// shared sends an event whose bytes are encoded once for all watchers.
+// shared sends an event with bytes encoded once for all watchers.
 func (st *stream) shared(ev *verb.Event, kind watch.EventType) bool {
 	key := st.frameKey(kind)
 	raw := ev.Cached(key)
@@ -200,7 +200,7 @@ func (st *stream) encodeEvent(ev *verb.Event, kind watch.EventType) ([]byte, err
 	if kind == verb.Hidden {
 		return st.wrap(watch.Deleted, st.identity(ev))
 	}
-	if kind == verb.Left { // with the revision of the change that took it away
+	if kind == verb.Left { // with the revision of the change that removed it from the watch
 		return st.encode(watch.Deleted, ev.Prev.At(ev.Revision))
 	}
 	if kind == watch.Deleted && ev.Entry.Unreadable() != nil {
@@ -209,7 +209,7 @@ func (st *stream) encodeEvent(ev *verb.Event, kind watch.EventType) ([]byte, err
 	return st.encode(kind, ev.Entry)
 }
 
-// identity returns what a client needs to forget an object that its user may not read any more.
+// identity returns the fields that let a client forget an object that its user may no longer read.
 func (st *stream) identity(ev *verb.Event) []byte {
 	meta := object.Object{
 		"name": ev.Prev.Name, "uid": ev.Prev.UID, "resourceVersion": strconv.FormatInt(ev.Revision, 10),
@@ -221,8 +221,8 @@ func (st *stream) identity(ev *verb.Event) []byte {
 		object.Object{"kind": st.c.Resource.Kind, "apiVersion": st.c.APIVersion(), "metadata": meta})
 }
 
-// send sends an object that no event brings. All watches of a version and form share the object's bytes, which its
-// entry keeps: a client that does not read holds none of its own.
+// send sends an object without an event, from the initial state. All watches with the same version and form share the
+// bytes cached in its entry, so a client that does not read holds no copy.
 func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
 	if st.form.As != "" {
 		raw, err := st.encode(kind, e)
@@ -245,8 +245,8 @@ func (st *stream) send(kind watch.EventType, e *watchcache.Entry) bool {
 	return st.out.putParts(st.head, body, st.tail)
 }
 
-// document returns an entry in the form of the stream, which has no transformation: bytes that the entry keeps, and
-// what makes a document of them in protobuf and CBOR.
+// document returns an entry in the stream's form, without transformation: the bytes cached in the entry, and the prefix
+// and suffix that turn them into a protobuf or CBOR document.
 func (st *stream) document(e *watchcache.Entry) (before, body, after []byte, err error) {
 	switch st.form.Type {
 	case codec.Protobuf:
@@ -262,7 +262,7 @@ func (st *stream) document(e *watchcache.Entry) (before, body, after []byte, err
 	return before, body, after, err
 }
 
-// encode makes the frame of an entry.
+// encode encodes the frame of an entry.
 func (st *stream) encode(kind watch.EventType, e *watchcache.Entry) ([]byte, error) {
 	raw, err := st.s.verbs.JSON(st.c, e)
 	if err != nil {
@@ -271,8 +271,7 @@ func (st *stream) encode(kind watch.EventType, e *watchcache.Entry) ([]byte, err
 	return st.wrap(kind, raw, e.Documents()...)
 }
 
-// wrap puts an object of the call's version into a frame, in the form that the client asked for. texts are as
-// answer.documents.
+// wrap puts an object of the call's version into a frame, in the client's form. texts are as in answer.documents.
 func (st *stream) wrap(kind watch.EventType, raw []byte, texts ...string) ([]byte, error) {
 	body, err := st.transformEvent(raw)
 	if err != nil {
@@ -281,7 +280,8 @@ func (st *stream) wrap(kind watch.EventType, raw []byte, texts ...string) ([]byt
 	return st.form.frame(kind, body, st.c, texts...)
 }
 
-// bookmark tells the client that it has seen everything up to revision. end marks the end of the initial events.
+// bookmark sends a bookmark: the client has received all changes up to revision. end marks the end of the initial
+// events.
 func (st *stream) bookmark(revision int64, end bool) bool {
 	meta := object.Object{"resourceVersion": strconv.FormatInt(revision, 10)}
 	if end {

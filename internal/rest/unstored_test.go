@@ -22,8 +22,8 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// TestUnstored reads objects that are found out at each read, in all forms. The answers are those of a running
-// kube-apiserver 1.36.3, with keys in order.
+// TestUnstored reads virtual objects in all forms. The responses come from a running kube-apiserver 1.36.3, with sorted
+// keys.
 func TestUnstored(t *testing.T) {
 	t.Parallel()
 	verbs := verb.New(verb.Config{

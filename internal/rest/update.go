@@ -19,7 +19,7 @@ func (s *Server) serveUpdate(w http.ResponseWriter, r *http.Request, c *verb.Cal
 	return s.writeObject(w, r, c, res, answer{code: codeOf(res), form: in.media})
 }
 
-// codeOf is the status of an answer with the object that a write left.
+// codeOf returns the status code for the result of a write.
 func codeOf(res *verb.Result) int {
 	if res.Created {
 		return http.StatusCreated

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// TestUpdateOfOldClaim writes and patches a claim that an older server has stored, before there was dataSourceRef.
+// TestUpdateOfOldClaim writes and patches a claim stored by an older server, before dataSourceRef existed.
 func TestUpdateOfOldClaim(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	const path = "/api/v1/namespaces/default/persistentvolumeclaims/a"
-	// which a controller would add
+	// The finalizer spares the test a controller.
 	const old = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"a","namespace":"default","uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","finalizers":["kubernetes.io/pvc-protection"]},` +
 		`"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"10G"}},"dataSource":{"apiGroup":null,"kind":"PersistentVolumeClaim","name":"foo"}},"status":{}}`
 	if _, err := s.store.Create(t.Context(), "persistentvolumeclaims/default/a", []byte(old)); err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// step is one request of a story and what is true of its answer.
+// step is one request of a story and the expectations on its response.
 type step struct {
 	do    string            // METHOD path, with the query
 	body  string            // YAML for apply, JSON otherwise
-	code  int               // of the answer
-	holds map[string]string // fields of the answer by path, as text; "<none>" for one that is not there
+	code  int               // of the response
+	holds map[string]string // fields of the response by path, as text; "<none>" for a missing field
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	tab        = "/apis/stable.example.com/v1/namespaces/default/crontabs"
 )
 
-// What verbs do to objects, each story against a server of its own, without the steps of package front.
+// TestVerbs runs stories about the effects of verbs on objects, each against its own server, bypassing front.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	create := func(name, more string) step {
@@ -396,7 +396,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestUpdated looks at what Config.Updated is told of: what has been written, by name, and nothing else.
+// TestUpdated checks the calls of Config.Updated: one for each written target, and no others.
 func TestUpdated(t *testing.T) {
 	t.Parallel()
 	var told []string
@@ -427,8 +427,8 @@ func defineCrontabs(ctx context.Context, s *server) (*verb.Result, error) {
 	return create(ctx, s, definitions, "", crontabDefinition())
 }
 
-// tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the answer before (+0), or a
-// newer one (+1); CONTINUE in a query is the token of the answer before.
+// tell sends the steps. RV+n in an expectation is the resourceVersion of the object in the previous response (+0), or a
+// newer one (+1); CONTINUE in a query is the token of the previous response.
 func tell(t *testing.T, s *server, story []step) {
 	t.Helper()
 	before := map[string]any{}
@@ -484,7 +484,7 @@ func look(obj map[string]any, path string) string {
 	return fmt.Sprint(v)
 }
 
-// perform is a request without package front: its URL is understood, and the administrator asks.
+// perform sends a request as the administrator, bypassing front.
 func perform(t *testing.T, s *server, verb, path, body string) (int, map[string]any) {
 	t.Helper()
 	method, contentType := verb, "application/json"
@@ -515,8 +515,8 @@ func perform(t *testing.T, s *server, verb, path, body string) (int, map[string]
 	return w.Code, answer
 }
 
-// TestTooLarge shows that an object is written without managedFields if it is too large for the store with them, but
-// not by an apply, which is about owning fields.
+// TestTooLarge checks that an object too large with its managedFields is stored without them, except by an apply, which
+// exists to own fields.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	keys := func(prefix string) string {

@@ -10,11 +10,11 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// bookmarkEvery is how often a watcher that allows bookmarks learns how far the log has gone.
+// bookmarkEvery is the interval of bookmarks in watches that allow them.
 const bookmarkEvery = time.Minute
 
-// serveWatch streams changes of a collection until the client leaves, its timeout is over, the server stops, the kind
-// is no longer served, or the client has been too slow to follow.
+// serveWatch streams changes of a collection. It ends when the client leaves, its timeout expires, the server stops,
+// the kind is no longer served, or the client is too slow.
 func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *verb.Call) error {
 	media, err := negotiateWatch(c, r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 	defer cancel()
 
 	begin := ctx
-	if life < 0 { // as in Kubernetes it is answered, and over when it has begun
+	if life < 0 { // as in Kubernetes the watch starts and ends at once
 		begin = r.Context()
 	}
 	watching, err := s.verbs.Watch(begin, c, options)
@@ -50,7 +50,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, c *verb.Call
 	run := func(ctx context.Context, out sink) {
 		st.out = out
 		if err := watching.Err(); err != nil {
-			// After the parameters have been understood, what goes wrong is told inside the stream, as kube does it.
+			// As in Kubernetes, errors after the parameters have been checked go into the stream.
 			st.fail(err)
 			return
 		}

@@ -30,12 +30,12 @@ type watching struct {
 	writes *atomic.Int64
 }
 
-// piped is an http.ResponseWriter whose body a test reads meanwhile.
+// piped is an http.ResponseWriter with a body that a test reads at the same time.
 type piped struct {
 	header http.Header
 	*io.PipeWriter
 	writes atomic.Int64
-	begin  func() // once the answer begins
+	begin  func() // called when the response begins
 }
 
 func (p *piped) Header() http.Header { return p.header }
@@ -46,7 +46,7 @@ func (p *piped) Write(b []byte) (int, error) {
 	return p.PipeWriter.Write(b)
 }
 
-// watch begins a watch. What is written after it returns is an event of it.
+// watch starts a watch. Writes after it returns cause events.
 func watch(t *testing.T, s *server, target string, accept ...string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func watch(t *testing.T, s *server, target string, accept ...string) *watching {
 	w := &piped{header: http.Header{}, PipeWriter: write, begin: sync.OnceFunc(func() { close(begun) })}
 	go func() {
 		defer close(ended)
-		defer w.begin() // also if it has written nothing
+		defer w.begin() // even if nothing was written
 		s.ServeHTTP(w, r, info, admin)
 		write.Close()
 	}()
@@ -102,7 +102,7 @@ func (w *watching) next() frame {
 	return f
 }
 
-// want reads as many events as are wanted: "TYPE name bucket".
+// want reads the given events: "TYPE name bucket".
 func (w *watching) want(events ...string) {
 	w.t.Helper()
 	var got []string
@@ -120,7 +120,7 @@ func widget(name, bucket string) string {
 		`{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":%q,"labels":{"b":%q}},"spec":{"bucket":%q}}`, name, bucket, bucket)
 }
 
-// TestWatchSelectors has objects come into the view of selectors, change in it and leave it.
+// TestWatchSelectors moves objects into a selection, changes them there and moves them out.
 func TestWatchSelectors(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -160,7 +160,7 @@ func TestWatchSelectors(t *testing.T) {
 	other.want("ADDED z b3")
 }
 
-// TestWatchList asks for the state first: as named initial events, as the old unnamed ones, or not at all.
+// TestWatchList requests the initial state: with sendInitialEvents, in the old way, or not at all.
 func TestWatchList(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -209,7 +209,7 @@ func TestWatchList(t *testing.T) {
 	}
 }
 
-// TestWatchTable has columns in its first frame only, and rows whose frames are shared.
+// TestWatchTable checks that only the first frame has columns, and that the frames of rows are shared.
 func TestWatchTable(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -230,13 +230,13 @@ func TestWatchTable(t *testing.T) {
 	}
 }
 
-// TestWatchEnds covers how a watch ends: with its time, or at once at a revision that makes no sense.
+// TestWatchEnds covers the end of a watch: at its timeout, or at once for an invalid revision.
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	defineWidgets(t, s)
 	in := widgetsIn("default")
-	// The definition was written at some revision; before the first widget nothing of widgets is lost.
+	// The definition was written at some revision; no event of widgets precedes the first widget.
 	timed := watch(t, s, in+"?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion="+
 		fmt.Sprint(s.View().Revision()))
 	send(t, s, http.MethodPost, "/api/v1/namespaces",
@@ -258,7 +258,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// unread is an http.ResponseWriter whose client does not read: a write waits for the deadline.
+// unread is an http.ResponseWriter with a client that does not read: a write waits for the deadline.
 type unread struct {
 	http.ResponseWriter
 	writes, given chan struct{}
@@ -277,7 +277,7 @@ func (u *unread) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// TestWatchOfLostKindEnds has a client that does not read, and a definition that goes meanwhile.
+// TestWatchOfLostKindEnds deletes a definition during a watch with a client that does not read.
 func TestWatchOfLostKindEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t)

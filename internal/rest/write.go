@@ -6,14 +6,14 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// answer is how a request is answered: with which status, in which form.
+// answer is the status code and form of a response.
 type answer struct {
 	code int
 	form
-	documents []string // texts of those within an object that is answered with, if they are kept (codec.Verbatim)
+	documents []string // texts of documents within the object, if they are kept (codec.Verbatim)
 }
 
-// writeObject answers with one object, in the form the client asked for.
+// writeObject responds with one object, in the client's form.
 func (s *Server) writeObject(
 	w http.ResponseWriter, r *http.Request, c *verb.Call, res *verb.Result, as answer,
 ) error {

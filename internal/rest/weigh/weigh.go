@@ -1,7 +1,6 @@
-// Package weigh says what a list or a watch will cost, for flow control, before it is done.
+// Package weigh estimates the cost of a list or a watch for flow control, before it runs.
 //
-// It looks at the view as the verbs do, in the time of a lookup, and decides nothing. Its functions are safe for
-// concurrent use.
+// It reads the view with a few lookups and makes no decisions. Its functions are safe for concurrent use.
 package weigh
 
 import (
@@ -16,9 +15,9 @@ import (
 	"github.com/bowsprit/bowsprit/internal/verb"
 )
 
-// Bytes returns how many bytes of objects a list, or the beginning of a watch, touches: those of its namespace, or of
-// the one object that it names, or that an index leads to, and no more than its limit has. known is false if it names
-// nothing that is stored here. It decides nothing: what costs too much to find out is estimated from above.
+// Bytes returns the size of the objects that a list, or the start of a watch, reads. The estimate covers the namespace,
+// the named object or the objects in an index, within the request's limit. known is false if the resource is not stored
+// here. If the exact size is expensive to determine, the result is an upper bound.
 func Bytes(r *verb.Reader, info *request.Info, query string) (bytes int64, known bool) {
 	res, ver := r.Catalog().Snapshot().Served(info.Group, info.Version, info.Resource)
 	if res == nil || res.Virtual || info.Subresource != "" {
@@ -51,8 +50,8 @@ func Bytes(r *verb.Reader, info *request.Info, query string) (bytes int64, known
 	return int64(total) * int64(limit) / int64(objects), true
 }
 
-// Narrow reports whether a watch waits for the objects with one value of a field or label, so that writes of others do
-// not wake it.
+// Narrow reports whether a watch waits only for objects with one value of a field or label, so that other writes do not
+// wake it.
 func Narrow(r *verb.Reader, info *request.Info) bool {
 	res, ver := r.Catalog().Snapshot().Served(info.Group, info.Version, info.Resource)
 	if res == nil {
@@ -62,8 +61,8 @@ func Narrow(r *verb.Reader, info *request.Info) bool {
 	return name != nil
 }
 
-// indexOf returns the name of the index by which the objects of a request can be found, and the value to look for; nil
-// if there is none. What it cannot parse the verb will refuse.
+// indexOf returns the name of the index for a request's selectors and the value to look up; nil if there is none. It
+// ignores selectors that it cannot parse; the verb refuses them.
 func indexOf(r *verb.Reader, c *verb.Call, info *request.Info) (name any, value string) {
 	if info.FieldSelector == "" && info.LabelSelector == "" || len(info.FieldSelector)+len(info.LabelSelector) > 1<<10 {
 		return nil, ""
