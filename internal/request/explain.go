@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// explainParameter is the query parameter by which a write asks why it is refused.
+// explainParameter is the query parameter with which a write requests the reason of a refusal.
 const explainParameter = "explain"
 
-// AsksWhy reports whether a write asks why it is refused. An access review then has an explanation in its status, and
-// what admission refuses comes with a warning that names the plugin.
+// AsksWhy reports whether a write requests an explanation of a refusal. An access review then has an explanation in its
+// status, and a refusal by admission comes with a warning that names the plugin.
 func AsksWhy(r *http.Request) bool {
 	if r.Method == http.MethodGet || !strings.Contains(r.URL.RawQuery, explainParameter+"=") {
 		return false
 	}
-	query, _ := url.ParseQuery(r.URL.RawQuery) // keeps what it understands
+	query, _ := url.ParseQuery(r.URL.RawQuery) // ParseQuery keeps the valid parts
 	return query.Get(explainParameter) == "true"
 }
 
-// Explains reports whether the request that ctx belongs to asks why it is refused.
+// Explains reports whether the request of ctx wants an explanation of a refusal.
 func Explains(ctx context.Context) bool {
 	s := ScopeOf(ctx)
 	return s != nil && s.Explain

@@ -1,13 +1,13 @@
-// Package request says what a request asks for: verb, group, version, resource, name, or a path that is no resource.
+// Package request describes the target of a request: verb, group, version, resource and name, or a non-resource path.
 //
 // It is the first step after the connection: package front parses each request once and hands the Info to every later
-// step (authorization, discovery, the verbs). It also holds what travels in a request's context beside its deadline
-// (Scope: the audit ID, warnings for the client), because packages below front need it.
+// step (authorization, discovery, the verbs). It also holds the per-request state in the context (Scope: the audit ID,
+// warnings for the client), because packages below front need it.
 //
 // Rules: Kubernetes' URL scheme, including the deprecated /watch/ and /proxy/ prefixes, in which the second path
 // segment after the version is the verb. test/oracle/request compares Parse with Kubernetes' own resolver.
 //
-// An Info is made by one goroutine and only read afterwards. A Scope may be used by several goroutines at once.
+// One goroutine creates an Info; afterwards it is read-only. A Scope may be used by several goroutines at once.
 package request
 
 import (
@@ -22,13 +22,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Info is what a request asks for. The zero value of each field means that the request does not say.
+// Info is the target of a request. The zero value of a field means that the request does not specify it.
 type Info struct {
-	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy for a resource, "" for one
-	// with an HTTP method that means nothing there, and the HTTP method in lower case for any other path.
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy for a resource, or "" if the
+	// HTTP method has no meaning there. For any other path it is the HTTP method in lower case.
 	Verb       string
 	IsResource bool
-	Path       string // percent-decoded, as sent otherwise: no cleaning of double slashes or dots
+	Path       string // percent-decoded, otherwise as sent: double slashes and dots are kept
 
 	APIPrefix   string // "api" or "apis"
 	Group       string // "" is the core group
@@ -45,18 +45,18 @@ type Info struct {
 	// authorizers.
 	FieldSelector, LabelSelector string
 
-	visible  bool      // the query asks for what the caller may see
+	visible  bool      // the query limits the result to objects that the caller may see
 	segments [8]string // memory of Parts, so that an Info is one allocation
 }
 
-// Parse returns what r asks for. The error says that the path names a verb but nothing to apply it to; the Info that
-// comes with it is as far as the path was understood, never nil.
+// Parse returns the target of r. It returns an error if the path has a verb prefix without a target; the Info then
+// holds the parts parsed so far. It is never nil.
 func Parse(r *http.Request) (*Info, error) {
 	info := new(Info)
 	return info, info.Parse(r)
 }
 
-// Parse is Parse into memory that is there.
+// Parse is the function Parse with existing memory.
 func (info *Info) Parse(r *http.Request) error {
 	*info = Info{Path: r.URL.Path, Verb: lowerMethod(r.Method)}
 	parts := split(info.segments[:0], r.URL.Path)
@@ -108,7 +108,7 @@ func (info *Info) Parse(r *http.Request) error {
 	return nil
 }
 
-// readQuery finishes what the path leaves open: a get or delete without a name is about many objects, and selectors.
+// readQuery completes the verb and the selectors from the query: a get or delete without a name addresses a collection.
 func (i *Info) readQuery(raw string, verbInPath bool) {
 	if i.Name == "" && i.Verb == "delete" {
 		i.Verb = "deletecollection"
@@ -123,7 +123,7 @@ func (i *Info) readQuery(raw string, verbInPath bool) {
 	if !many && (verbInPath || i.Verb != "deletecollection") {
 		return
 	}
-	query, _ := url.ParseQuery(raw) // keeps what it understands, as url.URL.Query
+	query, _ := url.ParseQuery(raw) // ParseQuery keeps the valid parts, as url.URL.Query does
 	if many {
 		i.readListOptions(query)
 	}
@@ -133,8 +133,8 @@ func (i *Info) readQuery(raw string, verbInPath bool) {
 	}
 }
 
-// readListOptions tells a watch from a list and takes the name from the field selector. Options that cannot be decoded
-// are no error here (the verb answers 400 later), but hide the name.
+// readListOptions distinguishes a watch from a list and takes the name from the field selector. Options that cannot be
+// decoded are no error here (the verb returns a 400 later), but hide the name.
 func (i *Info) readListOptions(query url.Values) {
 	i.visible = query.Get(visibleParameter) == "true"
 	if watch := query["watch"]; len(watch) > 0 && watch[0] != "0" && !strings.EqualFold(watch[0], "false") {
@@ -160,9 +160,8 @@ func (i *Info) readListOptions(query url.Values) {
 	}
 }
 
-// LongRunning reports whether the request may last as long as its client wants, whatever resource it names: no
-// deadline, no in-flight limit. Whether one for a subresource may ("exec", "log") depends on the resource; the catalog
-// knows.
+// LongRunning reports whether the request has no deadline and no in-flight limit, whatever resource it names.
+// Subresources such as "exec" and "log" can be long-running too; that depends on the resource, so the catalog decides.
 func (i *Info) LongRunning() bool {
 	if i.IsResource {
 		return i.Verb == "watch"
@@ -175,7 +174,7 @@ func (i *Info) Mutating() bool {
 	return i.Verb != "get" && i.Verb != "list" && i.Verb != "watch"
 }
 
-// split appends the segments of path to dst. Slashes at both ends do not count, those in between do, even doubled.
+// split appends the segments of path to dst. It ignores slashes at both ends, but keeps empty segments in between.
 func split(dst []string, path string) []string {
 	path = strings.Trim(path, "/")
 	if path == "" {

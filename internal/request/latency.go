@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Phase is what a request spends time on.
+// Phase is a part of a request's handling time.
 type Phase int
 
-// The phases, named as Kubernetes names them in annotations of the audit log.
+// The phases have Kubernetes' names in annotations of the audit log.
 const (
 	Authentication Phase = iota
 	Impersonation
-	Queue // for seats of its priority level
+	Queue // waiting for seats of its priority level
 	Authorization
 	MutatingWebhooks
 	ValidatingWebhooks
 	Storage
 	ResponseWrite
-	Phases // how many there are
+	Phases // number of phases
 )
 
 var phaseNames = [Phases]string{
@@ -27,12 +27,12 @@ var phaseNames = [Phases]string{
 	"etcd", "response-write",
 }
 
-// Latency is how long a request has spent on what. It is safe for concurrent use; the zero value has spent nothing.
+// Latency records the time that a request spends in each phase. It is safe for concurrent use; the zero value is empty.
 type Latency struct {
 	spent [Phases]atomic.Int64
 }
 
-// Spend adds time. Of validating webhooks, which are called at the same time, the longest counts.
+// Spend adds time to a phase. Validating webhooks run concurrently, so the longest call counts.
 func (l *Latency) Spend(p Phase, d time.Duration) {
 	spent := &l.spent[p]
 	if p != ValidatingWebhooks {
@@ -59,7 +59,7 @@ func (l *Latency) Each(f func(name string, took time.Duration)) {
 	}
 }
 
-// Spend adds time to the request that ctx belongs to, if there is one.
+// Spend adds time to the request of ctx, if any.
 func Spend(ctx context.Context, p Phase, d time.Duration) {
 	if s := ScopeOf(ctx); s != nil {
 		s.Latency.Spend(p, d)

@@ -6,29 +6,28 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Scope is what a request's context carries beside its deadline. Package front makes one for each request.
+// Scope is the per-request state in a request's context. Package front creates one for each request.
 type Scope struct {
-	// AuditID is the Audit-Id that the client sent or front chose; it names the request in logs.
+	// AuditID is the Audit-Id from the client or from front; it identifies the request in logs.
 	AuditID string
-	// Visible is set before the request is handled, of a list or watch that shows what the caller may see; nil shows
-	// everything.
+	// Visible is set before the request is handled, for a list or watch with visible=true; nil shows everything.
 	Visible Visibility
-	// Explain is set before the request is handled, of a write that asks why it is refused (AsksWhy).
+	// Explain is set before the request is handled, for a write that wants an explanation of a refusal (AsksWhy).
 	Explain bool
 	// Waits is set before the request is handled.
 	Waits Waits
-	// Audit is what is recorded of the request; nil if it is not. It is set before the request is handled.
+	// Audit is the request's Record; nil if it is not recorded. It is set before the request is handled.
 	Audit Record
-	// Deprecated is set while the request is handled if it is about a deprecated version, and Removed to the release
-	// ("1.22") in which that version goes, if that is known.
+	// Deprecated is set while a request for a deprecated version is handled. Removed is then the release ("1.22") that
+	// removes the version, if known.
 	Deprecated bool
 	Removed    string
-	// Tracer begins spans; nil of a request that is not traced.
+	// Tracer starts spans; nil if the request is not traced.
 	Tracer trace.Tracer
-	// Over is set by a handler that has begun nothing which may know the request when the handler has returned: then
-	// the memory of the Scope, of the request and of its context may serve another request.
+	// Over is set by a handler that leaves no reference to the request behind: the memory of the Scope, the request and
+	// its context may then be reused for another request.
 	Over bool
-	// Latency is how long the request has spent on what.
+	// Latency is the time that the request has spent in each phase.
 	Latency Latency
 
 	warnings warnings

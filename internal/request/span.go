@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// StartSpan begins a span below that of ctx, of a request that is traced. It returns the context of what happens in the
-// span, whose end the caller tells. Otherwise the span records nothing, and there is no allocation:
+// StartSpan starts a span below that of ctx, if the request is traced. It returns the context for work inside the span;
+// the caller ends the span. Otherwise the span records nothing, and nothing is allocated:
 //
 //	ctx, span := request.StartSpan(ctx, "Call mutating webhook")
 //	defer span.End()
@@ -24,6 +24,6 @@ func StartSpan(ctx context.Context, name string, options ...trace.SpanStartOptio
 	return s.Tracer.Start(ctx, name, options...)
 }
 
-// Propagator reads and writes the headers by which a trace goes on elsewhere (W3C Trace Context and Baggage).
+// Propagator reads and writes the headers that continue a trace in another process (W3C Trace Context and Baggage).
 var Propagator propagation.TextMapPropagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{},
 	propagation.Baggage{})

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Timed is the context of a request that has a deadline; it carries the request's Scope. Most reads are answered from
-// memory and never wait for anything, so the timer and the channel that waiting needs are made for the first that asks
-// for Done. It is used once: Begin first, End when the request is answered.
+// Timed is the context of a request with a deadline; it carries the request's Scope. Most reads are served from memory
+// and never wait, so the timer and the channel are created on the first call of Done. A Timed is used once: Begin
+// first, End after the response.
 type Timed struct {
-	context.Context // what it was made from
+	context.Context // the parent
 	scope           *Scope
 	at              time.Time
 
 	mu     sync.Mutex // guards the following
-	err    error      // why it has ended, if that was known before there was a timer; else nil
+	err    error      // the reason it has ended, if that happened before the timer was created; else nil
 	timer  context.Context
 	cancel context.CancelFunc
 }
 
 var _ context.Context = (*Timed)(nil)
 
-// Begin makes c a context of a request, which ends at the given time or when parent ends.
+// Begin initializes c as the context of a request, which ends at the given time or when parent ends.
 func (c *Timed) Begin(parent context.Context, s *Scope, at time.Time) {
 	c.Context, c.scope, c.at = parent, s, at
 }
 
-// End ends it, if nothing else has, and reports whether its deadline has. It may be called again.
+// End ends the context and reports whether its deadline had passed. It may be called again.
 func (c *Timed) End() (late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *Timed) End() (late bool) {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// Awaited reports whether something has asked for the end, and may wait for it still.
+// Awaited reports whether a caller has used Done, and may still wait for it.
 func (c *Timed) Awaited() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,12 +67,12 @@ func (c *Timed) Done() <-chan struct{} {
 	return c.timer.Done()
 }
 
-// waitLocked makes the context that ends by itself, or one that has ended as Err has said already.
+// waitLocked creates the context with the timer, or an ended context that agrees with earlier results of Err.
 func (c *Timed) waitLocked() {
 	switch c.endedLocked() {
 	case nil:
 		c.timer, c.cancel = context.WithDeadline(c.Context, c.at)
-	case context.DeadlineExceeded: // whatever has become of the parent since
+	case context.DeadlineExceeded: // even if the parent has ended since
 		c.timer, c.cancel = context.WithDeadline(context.WithoutCancel(c.Context), c.at)
 	default:
 		c.timer, c.cancel = context.WithCancel(c.Context)
@@ -112,7 +112,7 @@ func (c *Timed) Value(key any) any {
 	timer := c.timer
 	c.mu.Unlock()
 	if timer != nil {
-		return timer.Value(key) // package context finds there the children to end, and the cause
+		return timer.Value(key) // package context looks up the parent of children, and the cause, this way
 	}
 	return c.Context.Value(key)
 }

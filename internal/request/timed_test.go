@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTimedIsAContextWithADeadline does the same at random times with a Timed and with the context that package context
-// makes: both say the same whenever they are asked, with and without a call of Done before.
+// TestTimedIsAContextWithADeadline runs the same random steps on a Timed and on a context of package context. Both must
+// agree at all times, with and without an earlier call of Done.
 func TestTimedIsAContextWithADeadline(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
@@ -78,7 +78,7 @@ func over(ctx context.Context) bool {
 	}
 }
 
-// TestTimedMakesNothingThatIsNotWaitedFor holds it to what it is for.
+// TestTimedMakesNothingThatIsNotWaitedFor checks that a Timed without a call of Done allocates nothing.
 func TestTimedMakesNothingThatIsNotWaitedFor(t *testing.T) {
 	parent, scope, at := t.Context(), new(Scope), time.Now().Add(time.Minute)
 	var c Timed

@@ -5,31 +5,30 @@ import (
 	"sync"
 )
 
-// Seat is what a request has of the server's capacity while it runs.
+// Seat is a request's share of the server's capacity while it runs.
 type Seat interface {
-	// Pause lends it to other requests, and Resume takes it back, at once; Return does so too, but waits until others
-	// have had their turn, or ctx ends. Pause and one of the two are called in turn.
+	// Pause lends the seat to other requests, and Resume takes it back at once. Return takes it back after waiting for
+	// its turn, or until ctx ends. Each Pause is followed by one of the two.
 	Pause()
 	Resume()
 	Return(ctx context.Context)
-	// Release gives it back for good. Nothing is called after it.
+	// Release gives the seat back for good; it is the last call.
 	Release()
 }
 
-// Waits lets a request say that it waits for a webhook, or for its client to read. What waits needs nothing of the
-// server but memory, so package front does not count it among the requests that run: those of one webhook that does
-// not answer must not keep out all others.
+// Waits tracks whether a request waits for a webhook, or for its client to read. A waiting request uses only memory, so
+// package front does not count it as running: otherwise the requests behind one slow webhook would block all others.
 type Waits struct {
-	// Seat is lent when the first of the waits that overlap begins, until the last has ended. It is set before the
-	// request is handled; nil if there is none.
+	// Seat is lent from the start of the first of several overlapping waits to the end of the last. It is set before
+	// the request is handled; nil if there is none.
 	Seat Seat
 
 	mu  sync.Mutex
-	now int // waits that have not ended
+	now int // number of current waits
 }
 
-// Wait notes that the request that ctx belongs to waits until the function that it returns is called, once. It is safe
-// for concurrent use; outside of a request it does nothing.
+// Wait marks the request of ctx as waiting until the returned function is called, once. It is safe for concurrent use;
+// outside of a request it does nothing.
 func Wait(ctx context.Context) (done func()) {
 	s := ScopeOf(ctx)
 	if s == nil || s.Waits.Seat == nil {
@@ -39,9 +38,8 @@ func Wait(ctx context.Context) (done func()) {
 	return s.Waits.End
 }
 
-// Release gives back for good what the request that ctx belongs to has of the server's capacity: because it goes on
-// without costing anything by itself, as a watch does that has sent what was there. It is called in the request's
-// goroutine.
+// Release gives up the seat of the request of ctx for good, because the request continues at no cost, like a watch that
+// has sent its initial state. Call it in the request's goroutine.
 func Release(ctx context.Context) {
 	if s := ScopeOf(ctx); s != nil {
 		s.Waits.Release()
@@ -66,8 +64,8 @@ func (w *Waits) End() {
 	}
 }
 
-// EndInTurn is End for one that can wait longer: it waits until it is the request's turn to go on, or ctx ends. There
-// is no other wait meanwhile, and the caller holds nothing that another request may wait for.
+// EndInTurn is End for a wait that can be extended: it waits for the request's turn, or until ctx ends. Meanwhile the
+// request has no other wait and holds nothing that another request may wait for.
 func (w *Waits) EndInTurn(ctx context.Context) {
 	w.mu.Lock()
 	w.now--

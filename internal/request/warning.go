@@ -8,8 +8,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Limits of the warnings of one answer, in runes of text, as Kubernetes has them: while everything fits into
-// warningsTotal nothing is cut; else each text is cut to warningLength and those beyond the total are dropped.
+// warningsTotal and warningLength limit the warnings of one response, in runes, as in Kubernetes. If the sum exceeds
+// warningsTotal, each text is cut to warningLength and texts beyond the total are dropped.
 const (
 	warningsTotal = 4 * 1024
 	warningLength = 256
@@ -17,20 +17,20 @@ const (
 
 type warnings struct {
 	mu    sync.Mutex
-	texts []string // without duplicates, in the order they came
+	texts []string // without duplicates, in order of arrival
 	known map[string]bool
 }
 
-// Warn adds a sentence for the client to the answer of the request that ctx belongs to: a header `Warning: 299 -
-// "text"`, which kubectl prints on stderr. Empty and repeated texts are ignored, as is everything that comes after the
-// answer's header has been sent, or outside of a request.
+// Warn adds a warning to the response of the request of ctx: a header `Warning: 299 - "text"`, which kubectl prints on
+// stderr. It ignores empty and repeated texts, calls after the response header was sent, and calls outside of a
+// request.
 func Warn(ctx context.Context, text string) {
 	if s := ScopeOf(ctx); s != nil {
 		s.Warn(text)
 	}
 }
 
-// Warn is the function Warn for a known scope.
+// Warn is the function Warn for a Scope.
 func (s *Scope) Warn(text string) {
 	if text == "" {
 		return
@@ -47,8 +47,8 @@ func (s *Scope) Warn(text string) {
 	s.warnings.texts = append(s.warnings.texts, text)
 }
 
-// Warnings returns the values of the Warning headers, nil if there are none. Texts that a header cannot hold (control
-// characters, invalid UTF-8) are left out.
+// Warnings returns the values of the Warning headers, nil if there are none. It omits texts that a header cannot hold
+// (control characters, invalid UTF-8).
 func (s *Scope) Warnings() []string {
 	s.warnings.mu.Lock()
 	defer s.warnings.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *Scope) Warnings() []string {
 	return headers
 }
 
-// cut returns the first n runes of s. What it cuts is valid UTF-8 afterwards, as Kubernetes' is.
+// cut returns the first n runes of s. As in Kubernetes, a shortened text becomes valid UTF-8.
 func cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsWebSocket reports whether a client asks to go on by WebSocket (RFC 6455), as programs in browsers do. HTTP/2 has no
-// such requests.
+// IsWebSocket reports whether a client requests an upgrade to WebSocket (RFC 6455), as browsers do. HTTP/2 has no such
+// requests.
 func IsWebSocket(r *http.Request) bool {
 	return r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") &&
 		slices.ContainsFunc(r.Header["Connection"],
